@@ -1,0 +1,39 @@
+"""Exact rigid-body dynamics of robots as they are built, from their description files."""
+
+from robomodel import robots
+from robomodel.dynamics import (
+    aba,
+    bias_force,
+    center_of_mass,
+    centroidal_momentum,
+    crba,
+    energy,
+    frame_pose,
+    frame_velocity,
+    jacobian,
+    rnea,
+)
+from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
+from robomodel.loading import load
+from robomodel.model import Model
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ClosureError",
+    "DescriptionError",
+    "DescriptionWarning",
+    "Model",
+    "aba",
+    "bias_force",
+    "center_of_mass",
+    "centroidal_momentum",
+    "crba",
+    "energy",
+    "frame_pose",
+    "frame_velocity",
+    "jacobian",
+    "load",
+    "rnea",
+    "robots",
+]

@@ -1,0 +1,202 @@
+"""What a robot file says, and nothing more: links, joints, loops, couplings, each with its line.
+
+A description is format-neutral: parsers make it, writers write it, :mod:`robomodel.model` turns it
+into mathematics. Poses are the file's: ``xyz`` in metres and ``rpy`` as URDF defines them
+(fixed-axis roll, pitch, yaw: R = Rz(yaw) Ry(pitch) Rx(roll)).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from robomodel.errors import NOWHERE, Source
+
+Vec3 = tuple[float, float, float]
+Rows3 = tuple[Vec3, Vec3, Vec3]
+
+JointType = Literal[
+    "revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical", "screw"
+]
+LoopType = Literal[
+    "revolute", "continuous", "prismatic", "planar", "fixed", "spherical", "universal", "rod"
+]
+
+IDENTITY: Rows3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Rows3:
+    """Rotation matrix (rows) of URDF's roll, pitch, yaw; exact at multiples of a right angle.
+
+    Files write right angles as 1.5708 or 1.5707963; only a double nearest to the right angle is
+    snapped, so nothing a file says is altered.
+    """
+    (sr, cr), (sp, cp), (sy, cy) = (_sincos(a) for a in (roll, pitch, yaw))
+    return (
+        (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
+        (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
+        (-sp, cp * sr, cp * cr),
+    )
+
+
+def _sincos(angle: float) -> tuple[float, float]:
+    # math.cos(pi/2) is 6e-17: a rounding of the angle, not of the cosine. Structure is worth more.
+    quarter = round(angle / (math.pi / 2))
+    if abs(angle - quarter * (math.pi / 2)) <= 4e-16 * max(1.0, abs(angle)):
+        return ((0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0))[quarter % 4]
+    return math.sin(angle), math.cos(angle)
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """A placement: rotation matrix (rows) and translation of a frame in another one."""
+
+    xyz: Vec3 = (0.0, 0.0, 0.0)
+    rotation: Rows3 = IDENTITY
+
+    @staticmethod
+    def from_rpy(xyz: Vec3, rpy: Vec3) -> Pose:
+        """The pose of an ``<origin xyz rpy>``."""
+        return Pose(xyz, IDENTITY if rpy == (0.0, 0.0, 0.0) else rotation_from_rpy(*rpy))
+
+
+AT_ORIGIN = Pose()
+
+
+@dataclass(frozen=True, slots=True)
+class Inertial:
+    """Mass [kg] and the inertia [kg m²] about the centre of mass, in the axes of ``origin``.
+
+    ``inertia`` is (ixx, ixy, ixz, iyy, iyz, izz); ``origin`` places the centre in the link.
+    """
+
+    mass: float
+    inertia: tuple[float, float, float, float, float, float]
+    origin: Pose = AT_ORIGIN
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A rigid link; without ``inertial`` it has no mass."""
+
+    name: str
+    inertial: Inertial | None = None
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Joint limits; infinite where a file gives none."""
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    velocity: float = math.inf
+    effort: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Mimic:
+    """The mimicking joint's position = multiplier · position of ``joint`` + offset."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A joint of the tree. ``origin`` places the child's frame in the parent's at position zero.
+
+    ``axis`` is in the child's frame and need not be a unit vector here. ``independent`` is None
+    where the file does not say. ``pitch`` (screw only) is metres per radian. ``initial`` is where
+    loop closing starts from. Damping and friction are kept; no dynamics function applies them.
+    """
+
+    name: str
+    type: JointType
+    parent: str
+    child: str
+    origin: Pose = AT_ORIGIN
+    axis: Vec3 = (1.0, 0.0, 0.0)
+    limits: Limits = Limits()
+    mimic: Mimic | None = None
+    independent: bool | None = None
+    damping: float = 0.0
+    friction: float = 0.0
+    pitch: float = 0.0
+    initial: float | None = None
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """One end of a loop: a constraint frame placed in a link."""
+
+    link: str
+    origin: Pose = AT_ORIGIN
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop joint: what its type leaves free is free between the two anchors' frames.
+
+    ``axis`` is in the constraint frame (of both anchors); ``axis2`` (universal only) is the second
+    axis, in the successor's constraint frame. ``length`` (rod only) is None for "the distance at
+    the zero configuration".
+    """
+
+    name: str
+    type: LoopType
+    predecessor: Anchor
+    successor: Anchor
+    axis: Vec3 = (1.0, 0.0, 0.0)
+    axis2: Vec3 | None = None
+    length: float | None = None
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCoupling:
+    """ratio · Σ q(common ancestor → predecessor) + offset = Σ q(common ancestor → successor)."""
+
+    name: str
+    predecessor: str
+    successor: str
+    ratio: float = 1.0
+    offset: float = 0.0
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class JointCoupling:
+    """Σ ratio · q(joint) = offset, over any joints of one degree of freedom."""
+
+    name: str
+    terms: tuple[tuple[str, float], ...]
+    offset: float = 0.0
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Transmission:
+    """An actuator transmission as the file writes it; it is kept, and takes no part in dynamics."""
+
+    name: str
+    type: str
+    joints: tuple[str, ...]
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A whole robot as its file says it, in the file's order."""
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    couplings: tuple[LinkCoupling | JointCoupling, ...] = ()
+    transmissions: tuple[Transmission, ...] = ()
+    source: Source = NOWHERE

@@ -1,0 +1,82 @@
+"""Inverse dynamics: the recursive Newton–Euler algorithm over clusters (C-RNEA)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from robomodel.dynamics.kinematics import STILL, State
+from robomodel.model.model import WORLD, Model
+from robomodel.scalars import Scalar, Vector, add, dot
+from robomodel.spatial import (
+    NO_WRENCH,
+    ZERO,
+    Mat,
+    Vec,
+    Wrench,
+    apply,
+    combine,
+    minus,
+    plus,
+    skew,
+    sum_matrices,
+)
+
+
+def rnea(
+    model: Model, q: Vector, v: Vector, a: Vector, f_ext: Mapping[int, Wrench] | None = None
+) -> list[Scalar]:
+    """Tau (nv) that produces the accelerations ``a``; scalars of any kind (002, C6).
+
+    Outwards: spanning accelerations q̈ = G a + g cluster by cluster, then each body's points move
+    with a + U r (:mod:`robomodel.spatial`). Inwards: the joint forces Sᵀ f of a cluster's bodies
+    project on its independent coordinates, tau = Gᵀ (Sᵀ f). ``f_ext``: body → wrench on it, in its
+    internal axes. The base accelerates against gravity.
+    """
+    f_ext = f_ext or {}
+    state = State(model, q, f_ext, v)
+    turn: list[Vec] = []
+    pull: list[Vec] = []
+    points: list[Mat] = []
+    wrench: list[Wrench] = []
+    for cluster in model.clusters:
+        qdd = [
+            add(x, g)
+            for x, g in zip(
+                state.spanning(cluster, a[cluster.v]), state.bias[cluster.spanning_v], strict=True
+            )
+        ]
+        for body in cluster.bodies:
+            node, x = model.nodes[body], state.transforms[body]
+            if node.parent == WORLD:
+                alpha, linear, around = ZERO, minus(ZERO, model.gravity), STILL
+            else:
+                alpha, linear, around = turn[node.parent], pull[node.parent], points[node.parent]
+            first = node.v - cluster.spanning_v.start
+            relative = state.products[body] + combine(
+                qdd[first : first + node.joint.nv], node.joint.subspace
+            )
+            alpha = plus(x.unrotate(alpha), relative.angular)
+            linear = plus(x.unrotate(plus(linear, apply(around, x.offset))), relative.linear)
+            around = sum_matrices(state.centripetal[body], skew(alpha))
+            turn.append(alpha)
+            pull.append(linear)
+            points.append(around)
+            wrench.append(node.inertia.newton_euler(linear, around) - f_ext.get(body, NO_WRENCH))
+    tau: list[Scalar] = [0.0] * model.nv
+    for cluster in reversed(model.clusters):
+        joint_forces: list[Scalar] = []
+        for body in reversed(cluster.bodies):
+            node = model.nodes[body]
+            joint_forces[:0] = [wrench[body].dot(s) for s in node.joint.subspace]
+            if node.parent != WORLD:
+                wrench[node.parent] += state.transforms[body].to_parent(wrench[body])
+        rows = state.rows[cluster.spanning_v]
+        tau[cluster.v] = [dot(column, joint_forces) for column in zip(*rows, strict=True)]
+    return tau
+
+
+def bias_force(
+    model: Model, q: Vector, v: Vector, f_ext: Mapping[int, Wrench] | None = None
+) -> list[Scalar]:
+    """The tau of zero acceleration: Coriolis, centrifugal, gravity and external forces."""
+    return rnea(model, q, v, [0.0] * model.nv, f_ext)

@@ -1,0 +1,95 @@
+"""What can go wrong, each with a story: where it stands, what it is, what to do."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an element of a description stands: file (or ``<text>``), line and element name."""
+
+    file: str = "<description>"
+    line: int | None = None
+    element: str = ""
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.element}" if self.element else place
+
+
+NOWHERE = Source()
+
+
+class DescriptionError(ValueError):
+    """A robot description that cannot be read, or that describes no mechanism.
+
+    ``str(error)`` is one line, ``file:line: element: what is wrong and what to do``. The parts are
+    in ``.file``, ``.line``, ``.element`` and ``.message``.
+    """
+
+    def __init__(self, message: str, source: Source | None = None) -> None:
+        self.source = source or NOWHERE
+        self.message = message
+        super().__init__(f"{self.source}: {message}")
+
+    def __reduce__(self) -> tuple[type[DescriptionError], tuple[str, Source]]:
+        return type(self), (self.message, self.source)
+
+    @property
+    def file(self) -> str:
+        """The file, or ``<text>`` for a description given as text."""
+        return self.source.file
+
+    @property
+    def line(self) -> int | None:
+        """The line of the element, counted from 1; None where there is none."""
+        return self.source.line
+
+    @property
+    def element(self) -> str:
+        """The element, as in ``joint 'knee'``."""
+        return self.source.element
+
+
+class DescriptionWarning(UserWarning):
+    """Something suspicious in a description; refused under ``rm.load(..., strict=True)``."""
+
+
+class ClosureError(ValueError):
+    """Loops of a cluster do not close: ``.residual`` is the gap left, ``.loops`` their names."""
+
+    def __init__(self, message: str, residual: float, loops: tuple[str, ...] = ()) -> None:
+        self.residual = residual
+        self.loops = loops
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[type[ClosureError], tuple[str, float, tuple[str, ...]]]:
+        return type(self), (str(self), self.residual, self.loops)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint for a name that is not known: the nearest known one, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def suspect(message: str, source: Source, *, strict: bool) -> None:
+    """Warn of something suspicious at ``source``; under ``strict``, refuse it.
+
+    The warning points at the line that called robomodel, however deep in the package it arises, so
+    that Python's warning filters and tracebacks name the user's code.
+    """
+    if strict:
+        raise DescriptionError(message, source)
+    level = 1
+    frame = sys._getframe()
+    package = __name__.partition(".")[0]
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(DescriptionWarning(f"{source}: {message}"), stacklevel=level)

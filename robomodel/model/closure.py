@@ -1,0 +1,203 @@
+"""Closing loops: a cluster's geometry on batches of configurations, and damped Newton on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robomodel.model.constraints import Link, LoopJoint, evaluate_loops
+from robomodel.model.joints import Array
+from robomodel.scalars import Scalar
+
+CLOSED = 1e-10  # a gap [m, or sine of an angle] below this counts as closed
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Σ coefficient · q(joint) = offset, over joints of one degree of freedom of one cluster.
+
+    ``terms`` are (index of the link within the cluster, coefficient).
+    """
+
+    name: str
+    terms: tuple[tuple[int, float], ...]
+    offset: float
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Every condition on a cluster's spanning positions: all loop rows, then all couplings.
+
+    Arrays have leading batch axes: q (..., nq), values (..., rows), Jacobians (..., rows, nv).
+    """
+
+    links: tuple[Link, ...]
+    loops: tuple[LoopJoint, ...]
+    linear: tuple[Linear, ...]
+
+    @property
+    def nq(self) -> int:
+        """Number of spanning positions."""
+        return sum(link.joint.nq for link in self.links)
+
+    @property
+    def nv(self) -> int:
+        """Number of spanning velocities."""
+        return sum(link.joint.nv for link in self.links)
+
+    @property
+    def rows(self) -> int:
+        """Number of conditions, redundant ones included."""
+        return sum(len(loop.rows) for loop in self.loops) + len(self.linear)
+
+    def evaluate(self, q: Array, qd: Array | None = None) -> tuple[Array, Array, Array]:
+        """Values φ, Jacobian K and bias k = -K̇ q̇ (zero without q̇) of every condition."""
+        batch = q.shape[:-1] if qd is None else np.broadcast_shapes(q.shape[:-1], qd.shape[:-1])
+        at = unstack(q)
+        loops = evaluate_loops(self.links, self.loops, at, None if qd is None else unstack(qd))
+        values = list(loops.values)
+        jacobian = [list(row) for row in loops.jacobian]
+        bias = [-x for x in loops.bias] + [0.0] * len(self.linear)
+        for coupling in self.linear:
+            total: Scalar = -coupling.offset
+            row: list[Scalar] = [0.0] * self.nv
+            for link, coefficient in coupling.terms:
+                total = total + coefficient * at[self.links[link].q]
+                row[self.links[link].v] += coefficient
+            values.append(total)
+            jacobian.append(row)
+        flat = [entry for row in jacobian for entry in row]
+        matrix = stack(flat, batch).reshape(*batch, len(jacobian), self.nv)
+        return stack(values, batch), matrix, stack(bias, batch)
+
+    def integrate(self, q: Array, dq: Array) -> Array:
+        """Spanning positions moved along spanning velocities for unit time."""
+        return np.concatenate(
+            [
+                link.joint.integrate(
+                    q[..., link.q : link.q + link.joint.nq],
+                    dq[..., link.v : link.v + link.joint.nv],
+                )
+                for link in self.links
+            ],
+            axis=-1,
+        )
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """The spanning velocities that lead from q0 to q1 in unit time."""
+        return np.concatenate(
+            [
+                link.joint.difference(
+                    q0[..., link.q : link.q + link.joint.nq],
+                    q1[..., link.q : link.q + link.joint.nq],
+                )
+                for link in self.links
+            ],
+            axis=-1,
+        )
+
+    def gap(self, q: Array) -> Array:
+        """The largest residual of each configuration."""
+        values = self.evaluate(q)[0]
+        worst: Array = np.max(np.abs(values), axis=-1, initial=0.0)
+        return worst
+
+
+def unstack(values: Array) -> list[Scalar]:
+    """The last axis as a list of scalars (arrays over the batch)."""
+    if values.ndim == 1:
+        return list(values)  # np.float64 scalars
+    return list(np.ascontiguousarray(np.moveaxis(values, -1, 0)))
+
+
+def stack(values: Sequence[Scalar], batch: tuple[int, ...]) -> Array:
+    """Scalars, structural constants among them, as the last axis of one array."""
+    result = np.empty((*batch, len(values)))
+    for i, value in enumerate(values):
+        result[..., i] = value
+    return result
+
+
+def close(
+    geometry: Geometry,
+    q: Array,
+    *,
+    held: Sequence[int] = (),
+    wanted: tuple[Sequence[int], Array, Array] | None = None,
+    rows: Sequence[int] | None = None,
+    iterations: int = 60,
+    nearest: bool = False,
+) -> tuple[Array, Array]:
+    """Damped Newton from q to a closed configuration; returns it with its largest residual.
+
+    ``held`` velocity columns do not move. ``wanted`` = (columns, q0, dv) demands instead that these
+    columns of difference(q0, q) become dv, which moves them along with the rest. ``rows`` limits
+    the conditions to these. Steps are of least norm and at most half a unit (radian or metre), and
+    halved while they do not help, so that the branch of the guess is kept where it can be.
+    ``nearest`` goes on to the closed configuration nearest to q.
+    """
+    batch = q.shape[:-1]
+    q = q.reshape(-1, q.shape[-1]).copy()
+    start = q.copy()
+    free = [c for c in range(geometry.nv) if c not in set(held)]
+    chosen = slice(None) if rows is None else list(rows)
+
+    def conditions(at: Array, index: NDArray[np.intp]) -> tuple[Array, Array]:
+        values, jacobian, _ = geometry.evaluate(at)
+        values, jacobian = values[:, chosen], jacobian[:, chosen]
+        if wanted is not None:
+            columns, origin, target = wanted
+            there = geometry.difference(np.broadcast_to(origin, start.shape)[index], at)
+            off = (
+                there[:, list(columns)] - np.broadcast_to(target, (len(start), len(columns)))[index]
+            )
+            unit = np.zeros((len(at), len(columns), geometry.nv))
+            unit[:, range(len(columns)), list(columns)] = 1.0
+            values = np.concatenate([values, off], axis=1)
+            jacobian = np.concatenate([jacobian, unit], axis=1)
+        return values, jacobian[:, :, free]
+
+    everything = np.arange(len(q))
+    values, jacobian = conditions(q, everything)
+    size = np.linalg.norm(values, axis=1)
+    damping = np.ones(len(q))
+    active = everything
+    for _ in range(iterations):
+        inverse = np.linalg.pinv(jacobian, rcond=1e-9)
+        step = -np.einsum("nij,nj->ni", inverse, values)
+        if nearest:
+            away = geometry.difference(q[active], start[active])[:, free]
+            seen = np.einsum("nij,nj->ni", jacobian, away)
+            step += away - np.einsum("nij,nj->ni", inverse, seen)
+        longest = np.max(np.abs(step), axis=1, initial=0.0)
+        step *= (damping[active] * np.minimum(1.0, 0.5 / np.maximum(longest, 1e-300)))[:, None]
+        move = np.zeros((len(active), geometry.nv))
+        move[:, free] = step
+        trial = geometry.integrate(q[active], move)
+        trial_values, trial_jacobian = conditions(trial, active)
+        trial_size = np.linalg.norm(trial_values, axis=1)
+        better = trial_size < size[active] * (1 - 1e-4 * damping[active])
+        if nearest:
+            settled = np.max(np.abs(step), axis=1, initial=0.0) < 1e-14
+            better |= (trial_size < CLOSED) & ~settled
+        damping[active] = np.where(
+            better, np.minimum(1.0, 2 * damping[active]), damping[active] / 4
+        )
+        took = active[better]
+        q[took] = trial[better]
+        size[took] = trial_size[better]
+        values[better], jacobian[better] = trial_values[better], trial_jacobian[better]
+        floor = 1e-12 if not nearest else -1.0
+        # near the rounding level a step that does not help ends the search at once
+        going = np.where(better, True, (size[active] > floor) & (damping[active] > 1e-4))
+        if nearest:
+            going = better | ((size[active] > CLOSED) & (damping[active] > 1e-4))
+        active, values, jacobian = active[going], values[going], jacobian[going]
+        if not len(active):
+            break
+    final = conditions(q, everything)[0]
+    worst = np.max(np.abs(final), axis=1, initial=0.0)
+    return q.reshape(*batch, -1), worst.reshape(batch)

@@ -1,0 +1,470 @@
+"""Configurations of a whole model: closing, solving for joint positions, drawing, integrating."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from robomodel.errors import ClosureError, did_you_mean
+from robomodel.model import analysis
+from robomodel.model import closure as newton
+from robomodel.model.closure import CLOSED, Geometry, stack, unstack
+from robomodel.model.constraints import Link
+from robomodel.model.joints import Array, Mask
+from robomodel.model.model import Cluster, Model
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+REGULAR = 5e-2  # random configurations keep 1/‖G‖ above this share of what is typical
+NEAR = 0.3
+STEP = 0.1  # largest motion of an independent joint between two closings
+
+
+def _names(cluster: Cluster) -> tuple[str, ...]:
+    assert cluster.geometry is not None
+    return tuple(loop.name for loop in cluster.geometry.loops)
+
+
+def _refuse(cluster: Cluster, gap: float, what: str) -> ClosureError:
+    loops = ", ".join(f"'{name}'" for name in _names(cluster))
+    return ClosureError(
+        f"loops of cluster '{cluster.name}' ({loops}) do not close {what}: residual {gap:.3g}",
+        gap,
+        _names(cluster),
+    )
+
+
+def _closed(cluster: Cluster, geometry: Geometry, q: Array, gap: Array) -> Mask:
+    """Which configurations are closed, and not with an axis the wrong way round."""
+    result: Mask = (gap <= CLOSED) & ~analysis.flipped(geometry, q)
+    return result
+
+
+def _normalize(model: Model, q: Array) -> Array:
+    """Unit quaternions, wherever q holds some."""
+    q = q.copy()
+    for cluster in model.clusters:
+        at = cluster.q.start
+        for body in cluster.bodies:
+            joint = model.nodes[body].joint
+            if joint.nq == joint.nv:
+                at += joint.nq if cluster.implicit or _is_direct(model, cluster, body) else 0
+                continue
+            if not (cluster.implicit or _is_direct(model, cluster, body)):
+                continue
+            part = slice(at + joint.nq - 4, at + joint.nq)
+            norm = np.linalg.norm(q[..., part], axis=-1, keepdims=True)
+            if np.any(norm == 0.0):
+                raise ValueError(f"the quaternion of joint '{model.joints[body].name}' is zero")
+            q[..., part] /= norm
+            at += joint.nq
+    return q
+
+
+def _is_direct(model: Model, cluster: Cluster, body: int) -> bool:
+    """Whether the cluster's q holds this body's joint position itself."""
+    return cluster.implicit or model.joints[body].independent
+
+
+def close(model: Model, q: Array) -> Array:
+    """The nearest closed configuration."""
+    q = _normalize(model, q)
+    for cluster in model.clusters:
+        if not cluster.implicit:
+            continue
+        assert cluster.geometry is not None
+        closed, gap = newton.close(
+            cluster.geometry, q[..., cluster.q], rows=cluster.closing_rows, nearest=True
+        )
+        good = _closed(cluster, cluster.geometry, closed, gap)
+        if not np.all(good):
+            retry, gap = newton.close(
+                cluster.geometry, q[..., cluster.q], rows=cluster.closing_rows
+            )
+            good = _closed(cluster, cluster.geometry, retry, gap)
+            closed = retry
+        if not np.all(good):
+            raise _refuse(cluster, float(np.max(gap)), "from there")
+        q[..., cluster.q] = closed
+    return q
+
+
+def _move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:
+    """Move the independent columns by dv with the loops closed; the result and its gap."""
+    geometry = cluster.geometry
+    assert geometry is not None
+    largest = float(np.max(np.abs(dv), initial=0.0))
+    steps = min(2000, max(1, int(np.ceil(largest / STEP))))
+    origin, at = q, q
+    gap = np.zeros(q.shape[:-1])
+    for step in range(1, steps + 1):
+        scalars = unstack(at)
+        with np.errstate(all="ignore"):
+            g = cluster.constraint.jacobian(scalars)
+            rate = stack([x for row in g for x in row], at.shape[:-1])
+        rate = rate.reshape(*at.shape[:-1], len(g), cluster.nv)
+        guess = np.einsum("...ij,...j->...i", rate, dv / steps)
+        guess = np.where(np.abs(guess) < 1.0, guess, 0.0)  # at a singular start: let Newton find it
+        at, gap = newton.close(
+            geometry,
+            geometry.integrate(at, guess),
+            rows=cluster.closing_rows,
+            wanted=(
+                cluster.columns,
+                origin.reshape(-1, geometry.nq),
+                (dv * (step / steps)).reshape(-1, cluster.nv),
+            ),
+        )
+    return at, gap
+
+
+def integrate(model: Model, q: Array, dv: Array) -> Array:
+    """Move along dv, loops closed."""
+    batch = np.broadcast_shapes(q.shape[:-1], dv.shape[:-1])
+    q = np.broadcast_to(q, (*batch, model.nq)).copy()
+    dv = np.broadcast_to(dv, (*batch, model.nv))
+    for cluster in model.clusters:
+        own = q[..., cluster.q]
+        if cluster.implicit:
+            assert cluster.geometry is not None
+            moved, gap = _move(cluster, own, dv[..., cluster.v])
+            if not np.all(_closed(cluster, cluster.geometry, moved, gap)):
+                raise _refuse(cluster, float(np.max(gap)), "after this motion")
+            q[..., cluster.q] = moved
+            continue
+        q_at, v_at = 0, cluster.v.start
+        for body in cluster.bodies:
+            joint = model.nodes[body].joint
+            if model.joints[body].independent:
+                part = slice(q_at, q_at + joint.nq)
+                own[..., part] = joint.integrate(own[..., part], dv[..., v_at : v_at + joint.nv])
+                q_at, v_at = q_at + joint.nq, v_at + joint.nv
+        q[..., cluster.q] = own
+    return q
+
+
+def difference(model: Model, q0: Array, q1: Array) -> Array:
+    """What integrate would need to lead from q0 to q1."""
+    batch = np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1])
+    q0, q1 = (np.broadcast_to(q, (*batch, model.nq)) for q in (q0, q1))
+    result = np.empty((*batch, model.nv))
+    for cluster in model.clusters:
+        a, b = q0[..., cluster.q], q1[..., cluster.q]
+        if cluster.implicit:
+            assert cluster.geometry is not None
+            result[..., cluster.v] = cluster.geometry.difference(a, b)[..., list(cluster.columns)]
+            continue
+        q_at, v_at = 0, cluster.v.start
+        for body in cluster.bodies:
+            joint = model.nodes[body].joint
+            if model.joints[body].independent:
+                part = slice(q_at, q_at + joint.nq)
+                result[..., v_at : v_at + joint.nv] = joint.difference(a[..., part], b[..., part])
+                q_at, v_at = q_at + joint.nq, v_at + joint.nv
+    return result
+
+
+# ---- solving for given joint positions -----------------------------------------------------------
+
+
+def solve(
+    model: Model,
+    positions: Mapping[str, float | Sequence[float]],
+    guess: Array,
+    base_pose: Sequence[float] | None,
+) -> Array:
+    """The configuration with these joint positions, near the guess."""
+    if guess.ndim != 1:
+        raise ValueError(f"guess must be one configuration, got shape {guess.shape}")
+    index = {joint.name: i for i, joint in enumerate(model.joints)}
+    given: dict[int, Array] = {}
+    for name, value in positions.items():
+        if name not in index:
+            raise KeyError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, index)}")
+        body = index[name]
+        joint = model.nodes[body].joint
+        entry = np.atleast_1d(np.asarray(value, dtype=float))
+        if entry.shape != (joint.nq,) or not np.all(np.isfinite(entry)):
+            raise ValueError(f"joint '{name}' needs {joint.nq} finite number(s), got {value!r}")
+        given[body] = entry
+    if base_pose is not None:
+        if model.floating_base is None:
+            raise ValueError(f"'{model.name}' has no floating base, so base_pose means nothing")
+        pose = np.asarray(base_pose, dtype=float)
+        if pose.shape != (7,) or not np.all(np.isfinite(pose)):
+            raise ValueError("base_pose needs seven finite numbers: x y z qx qy qz qw")
+        given[0] = pose
+    q = guess.copy()
+    for cluster in model.clusters:
+        here = {body: given[body] for body in cluster.bodies if body in given}
+        if cluster.implicit:
+            q[cluster.q] = _solve_loops(model, cluster, here, q[cluster.q])
+        elif here:
+            q[cluster.q] = _solve_explicit(model, cluster, here, q[cluster.q])
+    return _normalize(model, q)
+
+
+def _solve_explicit(model: Model, cluster: Cluster, given: Mapping[int, Array], q: Array) -> Array:
+    """Positions linear in the independent ones: least change that gives the named joints theirs."""
+    first = model.nodes[cluster.bodies[0]].q
+    names = [model.joints[body].name for body in given]
+    if cluster.kind == "joint":
+        return next(iter(given.values()))
+    offset = np.array(cluster.constraint.positions([0.0] * len(q)))
+    matrix = np.array(
+        [
+            np.array(cluster.constraint.positions([float(i == j) for j in range(len(q))])) - offset
+            for i in range(len(q))
+        ]
+    ).T
+    rows: list[int] = []
+    wanted: list[float] = []
+    for body, value in given.items():
+        at = model.nodes[body].q - first
+        rows += range(at, at + len(value))
+        wanted += list(value)
+    a, b = matrix[rows], np.array(wanted) - offset[rows]
+    step, _, _, _ = np.linalg.lstsq(a, b - a @ q, rcond=1e-12)
+    solved: Array = q + step
+    off = float(np.max(np.abs(a @ solved - b), initial=0.0))
+    if off > 1e-9 * max(1.0, float(np.max(np.abs(wanted)))):
+        raise ValueError(f"the positions of {names} contradict their couplings by {off:.3g}")
+    return solved
+
+
+def _solve_loops(model: Model, cluster: Cluster, given: Mapping[int, Array], start: Array) -> Array:
+    """Close the loops with the named joints where they shall be.
+
+    From a closed guess the named joints are moved there step by step, so that the branch is kept;
+    where that way is barred, and from a guess that is not closed, Newton starts at the target, and
+    at last from configurations around it.
+    """
+    geometry = cluster.geometry
+    assert geometry is not None
+    nodes = [model.nodes[body] for body in cluster.bodies]
+    first_q, first_v = nodes[0].q, nodes[0].v
+    target = start.copy()
+    held: list[int] = []
+    for body, value in given.items():
+        node = model.nodes[body]
+        target[node.q - first_q : node.q - first_q + node.joint.nq] = value
+        held += [v - first_v for v in node.freedoms]
+    # the other independent joints stay, unless a dependent one is named in their place
+    own = [c for c in cluster.columns if c not in held]
+    room = geometry.nv - len(held) - len(own)
+    rank = geometry.nv - cluster.nv
+    stay = held + own if room >= rank else held
+    rows = cluster.closing_rows
+
+    def good(q: Array, gap: Array) -> bool:
+        return bool(_closed(cluster, geometry, q, gap))
+
+    guess_gap = float(geometry.gap(start))
+    best = np.inf
+    if guess_gap <= 1e3 * CLOSED:
+        way = geometry.difference(start, target)[held] if held else np.zeros(0)
+        steps = max(1, int(np.ceil(np.max(np.abs(way), initial=0.0) / STEP)))
+        at, gap, done = start, np.zeros(()), True
+        for step in range(1, steps + 1):
+            if steps > 2000:
+                done = False
+                break
+            move = np.zeros(geometry.nv)
+            move[held] = way / steps
+            ahead = geometry.integrate(at, _lead(geometry, at, move, stay, rows))
+            here = (
+                target
+                if step == steps
+                else geometry.integrate(start, _only(geometry.nv, held, way * (step / steps)))
+            )
+            for node in (model.nodes[body] for body in given):
+                part = slice(node.q - first_q, node.q - first_q + node.joint.nq)
+                ahead[part] = here[part]
+            at, gap = newton.close(geometry, ahead, held=stay, rows=rows)
+            if not good(at, gap):
+                done = False
+                break
+        best = min(best, float(gap))
+        if done:
+            return at
+    at, gap = newton.close(geometry, target, held=stay, rows=rows)
+    if good(at, gap):
+        return at
+    best = min(best, float(gap))
+    rng = np.random.default_rng(0)
+    free = [c for c in range(geometry.nv) if c not in stay]
+    for reach in (0.5, 1.5, 3.0):
+        scatter = np.zeros((16, geometry.nv))
+        scatter[:, free] = rng.uniform(-reach, reach, (16, len(free)))
+        tries, gaps = newton.close(
+            geometry,
+            geometry.integrate(np.broadcast_to(target, (16, geometry.nq)), scatter),
+            held=stay,
+            rows=rows,
+        )
+        fine = _closed(cluster, geometry, tries, gaps)
+        if np.any(fine):
+            away = np.linalg.norm(
+                geometry.difference(np.broadcast_to(target, tries.shape), tries), axis=1
+            )
+            chosen: Array = tries[int(np.argmin(np.where(fine, away, np.inf)))]
+            return chosen
+        best = min(best, float(np.min(gaps)))
+    named = {model.joints[body].name: value.tolist() for body, value in given.items()}
+    raise _refuse(cluster, best, f"with {named}")
+
+
+def _only(size: int, columns: Sequence[int], values: Array) -> Array:
+    result = np.zeros(size)
+    result[list(columns)] = values
+    return result
+
+
+def _lead(
+    geometry: Geometry, q: Array, move: Array, stay: Sequence[int], rows: Sequence[int]
+) -> Array:
+    """The first-order motion of the other joints that keeps the loops closed under ``move``."""
+    jacobian = geometry.evaluate(q)[1][list(rows)]
+    free = [c for c in range(geometry.nv) if c not in set(stay)]
+    follow = move.copy()
+    step = -np.linalg.pinv(jacobian[:, free], rcond=1e-6) @ (jacobian @ move)
+    largest = float(np.max(np.abs(step), initial=0.0))
+    follow[free] += step * min(1.0, 0.5 / largest if largest else 1.0)
+    return follow
+
+
+# ---- random configurations -----------------------------------------------------------------------
+
+
+def random(model: Model, rng: Generator, near: Array | None) -> Array:
+    """A closed configuration, away from singularities and within the limits where that can be."""
+    if near is not None and near.ndim != 1:
+        raise ValueError(f"near must be one configuration, got shape {near.shape}")
+    q = np.empty(model.nq)
+    for cluster in model.clusters:
+        at = None if near is None else near[cluster.q]
+        q[cluster.q] = _random_cluster(model, cluster, rng, at)
+    return q
+
+
+def _columns(model: Model, cluster: Cluster) -> list[analysis.Column]:
+    columns = []
+    for i, body in enumerate(cluster.bodies):
+        joint, node = model.joints[body], model.nodes[body]
+        bounded = joint.type != "continuous" and joint.nv == 1
+        limits = (joint.lower, joint.upper) if bounded else (-np.inf, np.inf)
+        for motion in node.joint.subspace:
+            length = any(bool(x) for x in motion.linear) and joint.type != "screw"
+            columns.append(analysis.Column(joint.name, joint.name, i, None, False, length, limits))
+    return columns
+
+
+def _random_cluster(model: Model, cluster: Cluster, rng: Generator, near: Array | None) -> Array:
+    columns = _columns(model, cluster)
+    if cluster.implicit:
+        return _random_loops(model, cluster, columns, rng, near)
+    own = [body for body in cluster.bodies if model.joints[body].independent]
+    low = np.array([column.limits[0] for column in columns])
+    high = np.array([column.limits[1] for column in columns])
+    q = np.empty(cluster.q.stop - cluster.q.start)
+    for _ in range(100):
+        at = 0
+        for body in own:
+            joint = model.nodes[body].joint
+            part = slice(at, at + joint.nq)
+            i = cluster.bodies.index(body)
+            drawn = [c for c in columns if c.link == i]
+            if near is None:
+                link = Geometry((_alone(model, body),), (), ())
+                relabelled = [
+                    analysis.Column(c.label, c.joint, 0, None, False, c.length, c.limits)
+                    for c in drawn
+                ]
+                q[part] = analysis.random_positions(link, relabelled, rng, 1, 1.0)[0]
+            else:
+                q[part] = joint.integrate(near[part], rng.uniform(-NEAR, NEAR, joint.nv))
+            at += joint.nq
+        if cluster.kind == "joint" and near is None:
+            break
+        spanning = np.array(cluster.constraint.positions(list(q)))
+        scalar = [
+            model.nodes[body].q - model.nodes[cluster.bodies[0]].q
+            for body in cluster.bodies
+            if model.nodes[body].joint.nq == 1
+        ]
+        bounds = [
+            c
+            for c, column in enumerate(columns)
+            if model.nodes[cluster.bodies[column.link]].joint.nq == 1
+        ]
+        if np.all((spanning[scalar] >= low[bounds]) & (spanning[scalar] <= high[bounds])):
+            break
+    return q
+
+
+def _alone(model: Model, body: int) -> Link:
+    node = model.nodes[body]
+    return Link(node.joint, node.rotations, node.offset, None, 0, 0)
+
+
+def _random_loops(
+    model: Model,
+    cluster: Cluster,
+    columns: list[analysis.Column],
+    rng: Generator,
+    near: Array | None,
+) -> Array:
+    geometry = cluster.geometry
+    assert geometry is not None
+    start = np.array(cluster.start)
+    scale = cluster_scale(geometry)
+    unit = np.array([scale if column.length else 1.0 for column in columns])
+    low = np.array([column.limits[0] for column in columns])
+    high = np.array([column.limits[1] for column in columns])
+    independent = list(cluster.columns)
+    typical = float(_regularity(geometry, start[None], unit, independent)[0])
+    fallback = start if near is None else near
+    # one at a time first (the common case), then in larger batches
+    for count in (8, 32, 128):
+        if near is None:
+            guesses = analysis.random_positions(geometry, columns, rng, count, scale)
+            q, gap = newton.close(geometry, guesses, held=independent, rows=cluster.closing_rows)
+            loose = ~_closed(cluster, geometry, q, gap)
+            if np.all(loose):
+                q, gap = newton.close(geometry, guesses, rows=cluster.closing_rows)
+        else:
+            moves = rng.uniform(-NEAR, NEAR, (count, cluster.nv)) * unit[independent]
+            q, gap = _move(cluster, np.broadcast_to(near, (count, len(near))).copy(), moves)
+        fine = _closed(cluster, geometry, q, gap)
+        fine &= _regularity(geometry, q, unit, independent) >= REGULAR * max(typical, 0.05)
+        if not np.any(fine):
+            continue
+        at = geometry.difference(np.broadcast_to(analysis._zero(geometry), q.shape), q)
+        inside = fine & np.all((at >= low - 1e-12) & (at <= high + 1e-12), axis=1)
+        fallback = q[int(np.argmax(fine))]
+        if np.any(inside):
+            result: Array = q[int(np.argmax(inside))]
+            return result
+    return fallback
+
+
+def cluster_scale(geometry: Geometry) -> float:
+    """A characteristic length of a cluster with loops."""
+    lengths = [
+        float(np.linalg.norm(link.offset)) for link in geometry.links if link.parent is not None
+    ]
+    for loop in geometry.loops:
+        lengths += [float(np.linalg.norm(end.point)) for end in (loop.predecessor, loop.successor)]
+    return max(lengths, default=0.0) or 1.0
+
+
+def _regularity(geometry: Geometry, q: Array, unit: Array, independent: Sequence[int]) -> Array:
+    """σ_min of the independent rows of the null space: 1 where G is an isometry, 0 if singular."""
+    jacobian = geometry.evaluate(q)[1] * unit
+    right = np.linalg.svd(jacobian)[2]
+    null = np.swapaxes(right[:, -len(independent) :, :], 1, 2)
+    result: Array = np.linalg.svd(null[:, list(independent), :], compute_uv=False)[:, -1]
+    return result

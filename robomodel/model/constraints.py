@@ -1,0 +1,487 @@
+"""Constraints inside a cluster: what loops and couplings demand, and G, g that obey them.
+
+A cluster's joints have positions q (its *spanning* positions) and velocities q̇. A constraint gives
+q̇ = G v and q̈ = G v̇ + g for its independent velocities v (002, section C2):
+
+* :class:`Unconstrained`: one joint, G = 1;
+* :class:`LinearConstraint`: gears, belts, mimic, couplings; q = G y + offset with a constant G;
+* :class:`LoopConstraint`: K(q) q̇ = 0 from loop joints, solved for the dependent velocities.
+
+Everything is over scalars of any kind. Loop joints of every type are made of four sorts of rows,
+each a scalar φ(q) with its exact Jacobian for every q, closed or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from robomodel.model.joints import JointModel, relative_motion
+from robomodel.scalars import Scalar, Vector, add, dot, is_zero, mul, neg, solve, sub
+from robomodel.spatial import (
+    UNIT,
+    ZERO,
+    Mat,
+    Rotation,
+    Transform,
+    Vec,
+    apply,
+    cross,
+    matmul,
+    minus,
+    plus,
+    scale,
+    skew,
+    skew_squared,
+    sum_matrices,
+    transpose,
+)
+
+Rows: TypeAlias = Sequence[Sequence[Scalar]]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A body as a constraint sees it: its joint, where that sits on the parent, and its columns.
+
+    ``parent`` is the index, within the cluster, of the parent body; None outside it. ``q`` and
+    ``v`` are the first of the joint's spanning positions and velocities within the cluster.
+    """
+
+    joint: JointModel
+    rotations: tuple[Rotation, ...]
+    offset: Vec
+    parent: int | None
+    q: int
+    v: int
+
+    def transform(self, q: Vector) -> Transform:
+        """Placement of the body in its parent at the cluster's spanning positions."""
+        return placement(
+            self.joint, self.rotations, self.offset, q[self.q : self.q + self.joint.nq]
+        )
+
+
+def placement(
+    joint: JointModel, rotations: tuple[Rotation, ...], offset: Vec, q: Vector
+) -> Transform:
+    """Transform of a child whose joint frame stands at ``rotations``, ``offset`` on the parent."""
+    turn, shift = joint.placement(q)
+    for rotation in rotations:
+        shift = rotation.rotate(shift)
+    return Transform((*turn, *rotations), plus(offset, shift))
+
+
+# ---- kinematics of the cluster's bodies relative to one ancestor ---------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """Where a body stands relative to the ancestor: R (rows) and origin, in ancestor axes."""
+
+    rotation: Mat
+    origin: Vec
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Velocity and, at zero joint acceleration, acceleration of a body relative to the ancestor."""
+
+    omega: Vec
+    velocity: Vec
+    alpha: Vec
+    acceleration: Vec
+
+    def turning(self) -> Mat:
+        """U = [α]x + [ω]x²: second derivative of a body-fixed vector r is U r."""
+        return sum_matrices(skew(self.alpha), skew_squared(self.omega))
+
+
+AT_ANCESTOR = Pose(UNIT, ZERO)
+AT_REST = Rates(ZERO, ZERO, ZERO, ZERO)
+
+
+def _after(parent: Pose, x: Transform) -> Pose:
+    rotation = parent.rotation
+    for step in reversed(x.rotations):
+        e = UNIT
+        step_matrix = transpose((step.rotate(e[0]), step.rotate(e[1]), step.rotate(e[2])))
+        rotation = matmul(rotation, step_matrix)
+    return Pose(rotation, plus(parent.origin, apply(parent.rotation, x.offset)))
+
+
+def _rates_after(parent: Rates, at: Pose, pose: Pose, link: Link, qd: Vector) -> Rates:
+    relative = relative_motion(link.joint, qd[link.v : link.v + link.joint.nv])
+    turn, slide = apply(pose.rotation, relative.angular), apply(pose.rotation, relative.linear)
+    arm = minus(pose.origin, at.origin)
+    omega = plus(parent.omega, turn)
+    return Rates(
+        omega,
+        plus(plus(parent.velocity, cross(parent.omega, arm)), slide),
+        plus(parent.alpha, cross(parent.omega, turn)),
+        plus(
+            plus(parent.acceleration, apply(parent.turning(), arm)),
+            cross(plus(parent.omega, omega), slide),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a loop in motion: a point x and axes fixed to a body, in ancestor axes."""
+
+    x: Vec
+    axes: Mat  # columns as rows: axes[i] is the i-th axis of the constraint frame
+    velocity: Vec
+    omega: Vec
+    acceleration: Vec
+    turning: Mat
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """φ, and φ̇ = f·(ẋ_s - ẋ_p) + m_s·ω_s + m_p·ω_p, and φ̈ at zero joint acceleration."""
+
+    value: Scalar
+    force: Vec
+    moment_successor: Vec
+    moment_predecessor: Vec
+    bias: Scalar
+
+
+class Row(Protocol):
+    """One scalar condition between the ends of a loop."""
+
+    def demand(self, p: End, s: End) -> Demand:
+        """The condition and its derivatives between predecessor's and successor's ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meet:
+    """The two points coincide along coordinate axis ``k`` of the common ancestor."""
+
+    k: int
+
+    def demand(self, p: End, s: End) -> Demand:
+        """φ = e · (x_s - x_p)."""
+        value = sub(s.x[self.k], p.x[self.k])
+        bias = sub(s.acceleration[self.k], p.acceleration[self.k])
+        return Demand(value, UNIT[self.k], ZERO, ZERO, bias)
+
+
+@dataclass(frozen=True, slots=True)
+class InPlane:
+    """The successor's point stays in the predecessor's plane normal to its axis ``k``."""
+
+    k: int
+
+    def demand(self, p: End, s: End) -> Demand:
+        """φ = u · (x_s - x_p), u fixed to the predecessor."""
+        u, d = p.axes[self.k], minus(s.x, p.x)
+        bias = add(
+            dot(u, minus(s.acceleration, p.acceleration)),
+            add(
+                mul(2.0, dot(cross(p.omega, u), minus(s.velocity, p.velocity))),
+                dot(apply(p.turning, u), d),
+            ),
+        )
+        return Demand(dot(u, d), u, ZERO, cross(u, d), bias)
+
+
+@dataclass(frozen=True, slots=True)
+class Perpendicular:
+    """Predecessor's axis ``i`` stays perpendicular to the successor's axis ``j``."""
+
+    i: int
+    j: int
+
+    def demand(self, p: End, s: End) -> Demand:
+        """φ = a · b, a fixed to the predecessor and b to the successor."""
+        a, b = p.axes[self.i], s.axes[self.j]
+        bias = add(
+            add(dot(apply(p.turning, a), b), dot(a, apply(s.turning, b))),
+            mul(2.0, dot(cross(p.omega, a), cross(s.omega, b))),
+        )
+        moment = cross(b, a)
+        return Demand(
+            dot(a, b), ZERO, moment, (neg(moment[0]), neg(moment[1]), neg(moment[2])), bias
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """The two points keep a distance: φ = (|x_s - x_p|² - L²) / 2L, in metres near closure."""
+
+    length: float
+
+    def demand(self, p: End, s: End) -> Demand:
+        """φ with its gradient along the rod."""
+        d, rate = minus(s.x, p.x), minus(s.velocity, p.velocity)
+        inverse = 1.0 / self.length
+        value = mul(0.5 * inverse, sub(dot(d, d), self.length**2))
+        bias = add(dot(d, minus(s.acceleration, p.acceleration)), dot(rate, rate))
+        return Demand(value, scale(inverse, d), ZERO, ZERO, mul(inverse, bias))
+
+
+ROWS: Mapping[str, tuple[Row, ...]] = {
+    # the constraint frames' axis 0 is the joint's axis; universal: axis 1 of the successor's frame
+    "fixed": (
+        *(Meet(k) for k in range(3)),
+        Perpendicular(1, 0),
+        Perpendicular(2, 0),
+        Perpendicular(1, 2),
+    ),
+    "revolute": (*(Meet(k) for k in range(3)), Perpendicular(1, 0), Perpendicular(2, 0)),
+    "prismatic": (
+        InPlane(1),
+        InPlane(2),
+        Perpendicular(1, 0),
+        Perpendicular(2, 0),
+        Perpendicular(1, 2),
+    ),
+    "planar": (InPlane(0), Perpendicular(1, 0), Perpendicular(2, 0)),
+    "spherical": tuple(Meet(k) for k in range(3)),
+    "universal": (*(Meet(k) for k in range(3)), Perpendicular(0, 1)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """An end as it is fixed to a body: body within the cluster (None: the ancestor itself)."""
+
+    body: int | None
+    point: Vec
+    axes: Mat  # axes[i]: the i-th axis of the constraint frame, in the body's internal axes
+
+
+@dataclass(frozen=True, slots=True)
+class LoopJoint:
+    """A loop joint's rows between two anchors.
+
+    ``branches`` are the bodies, within the cluster, from below the common ancestor to each end.
+    """
+
+    name: str
+    rows: tuple[Row, ...]
+    predecessor: Anchor
+    successor: Anchor
+    branches: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRows:
+    """Values φ, Jacobian K and bias (φ̈ at zero joint acceleration) of a set of loop rows."""
+
+    values: list[Scalar]
+    jacobian: list[list[Scalar]]
+    bias: list[Scalar]
+
+
+def evaluate_loops(
+    links: Sequence[Link],
+    loops: Sequence[LoopJoint],
+    q: Vector,
+    qd: Vector | None = None,
+    keep: frozenset[tuple[int, int]] | None = None,
+) -> LoopRows:
+    """All rows of the loops at a cluster's spanning positions (and velocities).
+
+    ``keep`` limits to these (loop, row) pairs. Bias entries are zero without ``qd``.
+    """
+    transforms = [link.transform(q) for link in links]
+    columns = sum(link.joint.nv for link in links)
+    result = LoopRows([], [], [])
+    poses: dict[tuple[int | None, int], Pose] = {}
+    motions: dict[tuple[int | None, int], Rates] = {}
+
+    def end(anchor: Anchor, branch: tuple[int, ...]) -> End:
+        """Walk the branch from the ancestor (poses and rates are shared between loops)."""
+        start = links[branch[0]].parent if branch else None
+        pose, rates = AT_ANCESTOR, AT_REST
+        for body in branch:
+            at = pose
+            pose = poses.get((start, body)) or _after(at, transforms[body])
+            poses[start, body] = pose
+            if qd is not None:
+                rates = motions.get((start, body)) or _rates_after(rates, at, pose, links[body], qd)
+                motions[start, body] = rates
+        arm = apply(pose.rotation, anchor.point)
+        return End(
+            plus(pose.origin, arm),
+            (
+                apply(pose.rotation, anchor.axes[0]),
+                apply(pose.rotation, anchor.axes[1]),
+                apply(pose.rotation, anchor.axes[2]),
+            ),
+            plus(rates.velocity, cross(rates.omega, arm)),
+            rates.omega,
+            plus(rates.acceleration, apply(rates.turning(), arm)),
+            rates.turning(),
+        )
+
+    for n, loop in enumerate(loops):
+        p, s = (
+            end(anchor, branch)
+            for anchor, branch in zip(
+                (loop.predecessor, loop.successor), loop.branches, strict=True
+            )
+        )
+        for r, row in enumerate(loop.rows):
+            if keep is not None and (n, r) not in keep:
+                continue
+            demand = row.demand(p, s)
+            entries: list[Scalar] = [0.0] * columns
+            for branch, x, force, moment in (
+                (loop.branches[0], p.x, scale(-1.0, demand.force), demand.moment_predecessor),
+                (loop.branches[1], s.x, demand.force, demand.moment_successor),
+            ):
+                start = links[branch[0]].parent if branch else None
+                for body in branch:
+                    link, pose = links[body], poses[start, body]
+                    # power of (force at x, moment) on each of the joint's motions
+                    about = plus(cross(minus(x, pose.origin), force), moment)
+                    for i, motion in enumerate(link.joint.subspace):
+                        entries[link.v + i] = add(
+                            dot(about, apply(pose.rotation, motion.angular)),
+                            dot(force, apply(pose.rotation, motion.linear)),
+                        )
+            result.values.append(demand.value)
+            result.jacobian.append(entries)
+            result.bias.append(demand.bias if qd is not None else 0.0)
+    return result
+
+
+# ---- what the recursions call --------------------------------------------------------------------
+
+
+class Constraint(Protocol):
+    """How a cluster's spanning positions and velocities follow from its own q and v."""
+
+    def positions(self, q: Vector) -> list[Scalar]:
+        """Spanning positions from the cluster's q."""
+
+    def jacobian(self, positions: Vector) -> list[list[Scalar]]:
+        """G: spanning velocities by independent velocities."""
+
+    def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
+        """g: the spanning accelerations at zero independent acceleration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unconstrained:
+    """A single joint's cluster: G = 1."""
+
+    nv: int
+
+    def positions(self, q: Vector) -> list[Scalar]:
+        """The positions themselves."""
+        return list(q)
+
+    def jacobian(self, positions: Vector) -> list[list[Scalar]]:
+        """The identity."""
+        return [[1.0 if i == j else 0.0 for j in range(self.nv)] for i in range(self.nv)]
+
+    def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
+        """Zero."""
+        return [0.0] * self.nv
+
+
+@dataclass(frozen=True, slots=True)
+class LinearConstraint:
+    """Explicit: a constant G = ``matrix``; positions = ``position_matrix`` · q + ``offset``.
+
+    The two matrices differ only where the cluster also holds a joint whose nq is not its nv.
+    """
+
+    matrix: tuple[tuple[float, ...], ...]
+    position_matrix: tuple[tuple[float, ...], ...]
+    offset: tuple[float, ...]
+
+    def positions(self, q: Vector) -> list[Scalar]:
+        """Spanning positions, linear in the independent ones."""
+        return [
+            add(dot(row, q), offset)
+            for row, offset in zip(self.position_matrix, self.offset, strict=True)
+        ]
+
+    def jacobian(self, positions: Vector) -> list[list[Scalar]]:
+        """The constant matrix."""
+        return [list(row) for row in self.matrix]
+
+    def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
+        """Zero."""
+        return [0.0] * len(self.matrix)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A diagonal block of the dependent velocities' system: its rows and its columns."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopConstraint:
+    """Implicit: K(q) q̇ = 0 of loop joints, with linear couplings eliminated beforehand.
+
+    Spanning velocities are ``expand`` · z; z holds the independent velocities (columns
+    ``independent`` of z) and those that the loops determine, found block by block.
+    """
+
+    links: tuple[Link, ...]
+    loops: tuple[LoopJoint, ...]
+    keep: frozenset[tuple[int, int]]
+    expand: tuple[tuple[float, ...], ...]
+    independent: tuple[int, ...]
+    blocks: tuple[Block, ...]
+
+    def positions(self, q: Vector) -> list[Scalar]:
+        """The positions themselves: an implicit cluster's q holds all of them."""
+        return list(q)
+
+    def _dependent(self, jacobian: Rows, right: Rows) -> dict[int, list[Scalar]]:
+        """Solve K_d x = right for every dependent column of z."""
+        reduced = [
+            [dot(row, column) for column in zip(*self.expand, strict=True)] for row in jacobian
+        ]
+        solution: dict[int, list[Scalar]] = {}
+        for block in self.blocks:
+            sides = []
+            for r in block.rows:
+                side = list(right[r])
+                for column, known in solution.items():
+                    if not is_zero(reduced[r][column]):
+                        side = [
+                            sub(b, mul(reduced[r][column], x))
+                            for b, x in zip(side, known, strict=True)
+                        ]
+                sides.append(side)
+            matrix = [[reduced[r][c] for c in block.columns] for r in block.rows]
+            solution.update(zip(block.columns, solve(matrix, sides), strict=True))
+        return solution
+
+    def _spanning(self, z: Sequence[Scalar]) -> list[Scalar]:
+        return [dot(row, z) for row in self.expand]
+
+    def jacobian(self, positions: Vector) -> list[list[Scalar]]:
+        """G = expand · [1; -K_d⁻¹ K_i]."""
+        rows = evaluate_loops(self.links, self.loops, positions, keep=self.keep).jacobian
+        m = len(self.independent)
+        columns = list(zip(*self.expand, strict=True))
+        right = [[neg(dot(row, columns[i])) for i in self.independent] for row in rows]
+        solution = self._dependent(rows, right)
+        for n, i in enumerate(self.independent):
+            solution[i] = [1.0 if n == j else 0.0 for j in range(m)]
+        z = [solution[i] for i in range(len(columns))]
+        by_column = [self._spanning([row[j] for row in z]) for j in range(m)]
+        return [list(row) for row in zip(*by_column, strict=True)]
+
+    def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
+        """G = expand · [0; K_d⁻¹ k]."""
+        loops = evaluate_loops(self.links, self.loops, positions, velocities, keep=self.keep)
+        solution = self._dependent(loops.jacobian, [[neg(b)] for b in loops.bias])
+        return self._spanning(
+            [solution[i][0] if i in solution else 0.0 for i in range(len(self.expand[0]))]
+        )

@@ -1,0 +1,201 @@
+"""Connectivity: bodies, spanning tree, and clusters as strongly connected components.
+
+Fixed joints lump links into bodies. Whatever a loop or a coupling relates becomes one cluster,
+together with the bodies that must come along so that the clusters form a tree (002, section C1).
+Nothing here recurses, so that a chain may be thousands of links long.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from robomodel.description import Description, Joint, Pose
+from robomodel.spatial import apply, matmul, plus, transpose
+
+WORLD = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a link is: its body (``WORLD`` for the fixed base) and its pose in the body."""
+
+    body: int
+    pose: Pose
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The spanning tree: bodies in depth-first order, each moved by one joint.
+
+    ``joints[i]`` moves body i, whose parent body is ``parents[i]``; its frame is that of the link
+    ``joints[i].child``. ``places`` says where every link of the file is.
+    """
+
+    root: str
+    joints: tuple[Joint, ...]
+    parents: tuple[int, ...]
+    depths: tuple[int, ...]
+    places: dict[str, Place]
+
+    def path(self, body: int, ancestor: int) -> tuple[int, ...]:
+        """Bodies from below ``ancestor`` down to ``body``."""
+        path = []
+        while body != ancestor:
+            path.append(body)
+            body = self.parents[body]
+        return tuple(reversed(path))
+
+    def common_ancestor(self, bodies: Iterable[int]) -> int:
+        """The nearest body (or the world) that every one of the bodies is or hangs on."""
+        first, *others = bodies
+        for other in others:
+            a, b = first, other
+            while a != b:
+                if b == WORLD or (a != WORLD and self.depths[a] >= self.depths[b]):
+                    a = self.parents[a]
+                else:
+                    b = self.parents[b]
+            first = a
+        return first
+
+
+def compose(outer: Pose, inner: Pose) -> Pose:
+    """The pose of what stands at ``inner`` in a frame that stands at ``outer``."""
+    return Pose(
+        plus(apply(outer.rotation, inner.xyz), outer.xyz), matmul(outer.rotation, inner.rotation)
+    )
+
+
+def inverse(pose: Pose) -> Pose:
+    """The pose of the outer frame in the inner one."""
+    back = transpose(pose.rotation)
+    x, y, z = apply(back, pose.xyz)
+    return Pose((-x, -y, -z), back)
+
+
+def spanning_tree(description: Description, *, floating_base: bool | None) -> Tree:
+    """Lump fixed joints, number the moving bodies depth first in the file's order.
+
+    ``floating_base`` True puts a floating joint above the root link (unless that is a massless
+    "world" link whose one joint floats already), False fixes a root that floats, None follows the
+    file.
+    """
+    children: dict[str, list[Joint]] = defaultdict(list)
+    for each in description.joints:
+        children[each.parent].append(each)
+    moved = {joint.child for joint in description.joints}
+    root = next(link.name for link in description.links if link.name not in moved)
+    joints: list[Joint] = []
+    parents: list[int] = []
+    depths: list[int] = []
+    places: dict[str, Place] = {}
+    stack: list[tuple[str, Joint | None]] = [(root, None)]
+    massless = next(link for link in description.links if link.name == root).inertial is None
+    floats = massless and [joint.type for joint in children[root]] == ["floating"]
+    if floating_base and not floats:
+        free = _free_joint(description, root)
+        stack = [(root, free)]
+    while stack:
+        link, joint = stack.pop()
+        if joint is None:
+            places[link] = Place(WORLD, Pose())
+        else:
+            parent = places.get(joint.parent, Place(WORLD, Pose()))
+            fixed = joint.type == "fixed"
+            if floating_base is False and joint.parent == root and joint.type == "floating":
+                fixed = True
+            standing = compose(parent.pose, joint.origin)
+            if fixed:
+                places[link] = Place(parent.body, standing)
+            else:
+                places[link] = Place(len(joints), Pose())
+                joints.append(replace(joint, origin=standing))
+                parents.append(parent.body)
+                depths.append(0 if parent.body == WORLD else depths[parent.body] + 1)
+        stack.extend((child.child, child) for child in reversed(children[link]))
+    return Tree(root, tuple(joints), tuple(parents), tuple(depths), places)
+
+
+def _free_joint(description: Description, root: str) -> Joint:
+    taken = {joint.name for joint in description.joints}
+    name = next(
+        n for n in ("floating_base", *(f"floating_base_{i}" for i in range(1000))) if n not in taken
+    )
+    source = next(link.source for link in description.links if link.name == root)
+    return Joint(name, "floating", "", root, source=source)
+
+
+def clusters(tree: Tree, ties: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The clusters, parents before children, each a sorted list of bodies.
+
+    Every tie is a set of bodies that one constraint relates. They are merged with, where the bodies
+    hang on different clusters, all that lies between them and their common ancestor's cluster:
+    then every cluster hangs on one parent cluster (though maybe on several of its bodies).
+    """
+    leader = list(range(len(tree.joints)))
+
+    def find(body: int) -> int:
+        while leader[body] != body:
+            leader[body] = leader[leader[body]]
+            body = leader[body]
+        return body
+
+    def merge(bodies: Iterable[int]) -> None:
+        first, *others = (find(body) for body in bodies)
+        for other in others:
+            leader[find(other)] = find(first)
+
+    for tie in ties:
+        merge(tie)
+    tied = {find(body) for tie in ties for body in tie}
+    pending = bool(tied)
+    while pending:
+        pending = False
+        members: dict[int, list[int]] = defaultdict(list)
+        for body in sorted({body for body in range(len(leader)) if find(body) in tied}):
+            members[find(body)].append(body)
+        # those nearest to the base first: what they absorb is final when deeper ones look up
+        for group in sorted(members.values(), key=lambda g: min(tree.depths[b] for b in g)):
+            own = find(group[0])
+            outside = [
+                parent
+                for parent in (tree.parents[body] for body in group)
+                if parent == WORLD or find(parent) != own
+            ]
+            top = tree.common_ancestor(outside)
+            stop = WORLD if top == WORLD else find(top)
+            absorbed = set()
+            for parent in outside:
+                up = parent
+                while up != WORLD and find(up) not in (own, stop):
+                    absorbed.add(up)
+                    up = tree.parents[up]
+            if absorbed:
+                merge([group[0], *sorted(absorbed)])
+                tied = {find(body) for body in tied}
+                pending = True
+                break
+    return _in_order(tree, [find(body) for body in range(len(leader))])
+
+
+def _in_order(tree: Tree, leader: list[int]) -> list[list[int]]:
+    """Depth-first order of the cluster tree, children by their first body."""
+    members: dict[int, list[int]] = defaultdict(list)
+    for body, first in enumerate(leader):
+        members[first].append(body)
+    children: dict[int, list[int]] = defaultdict(list)
+    for first, bodies in members.items():
+        above = {WORLD if tree.parents[b] == WORLD else leader[tree.parents[b]] for b in bodies} - {
+            first
+        }
+        (parent,) = above
+        children[parent].append(first)
+    order = []
+    stack = sorted(children[WORLD], key=lambda c: -members[c][0])
+    while stack:
+        first = stack.pop()
+        order.append(members[first])
+        stack.extend(sorted(children[first], key=lambda c: -members[c][0]))
+    return order

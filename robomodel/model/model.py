@@ -1,0 +1,506 @@
+"""The model: what a robot is made of, and its configurations.
+
+A :class:`Model` is immutable, compares by identity, and pickles. Its tuples of small objects are
+for people (``bodies``, ``joints``, ``loops``, ``couplings``, ``frames``); ``nodes`` and
+``clusters`` are what the recursions run over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.description import Description, Rows3, Vec3
+from robomodel.errors import did_you_mean
+from robomodel.model.closure import Geometry, stack, unstack
+from robomodel.model.constraints import Constraint, placement
+from robomodel.model.joints import Array, JointModel
+from robomodel.scalars import Scalar, Vector, dot
+from robomodel.spatial import RigidInertia, Rotation, Transform, Vec
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+WORLD = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A rigid body: a link with what fixed joints attach to it.
+
+    ``com`` [m] and ``inertia`` [kg m²] about it are in the axes of the link of this name, which is
+    moved by ``joint``. ``links`` are the file's links in it.
+    """
+
+    name: str
+    parent: str
+    joint: str
+    cluster: str
+    mass: float
+    com: Vec3
+    inertia: Rows3
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A joint of the spanning tree; ``independent``: its velocities are coordinates of v.
+
+    Limits are in radians or metres, seconds, newtons or newton metres, infinite where not given.
+    Damping and friction are kept from the file; no function applies them.
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    axis: Vec3
+    lower: float
+    upper: float
+    velocity_limit: float
+    effort_limit: float
+    damping: float
+    friction: float
+    independent: bool
+    nq: int
+    nv: int
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop joint: ``rows`` conditions, of which ``rank`` say something new.
+
+    The others, ``redundant``, repeat what the tree or the loops before it already say (three of a
+    planar linkage's five, for instance); they are checked when a loop closes and take no part in G.
+    """
+
+    name: str
+    type: str
+    predecessor: str
+    successor: str
+    cluster: str
+    rows: int
+    rank: int
+    redundant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coupling:
+    """Σ coefficient · q(joint) = offset; ``kind`` says whether a coupling or a mimic wrote it.
+
+    ``explicit``: its cluster has no loops, so that q holds the independent positions only.
+    ``redundant``: it repeats the couplings before it.
+    """
+
+    name: str
+    kind: str
+    terms: tuple[tuple[str, float], ...]
+    offset: float
+    cluster: str
+    explicit: bool
+    redundant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A link of the file, fixed to a body; ``pose`` is in the body's internal axes."""
+
+    name: str
+    body: int
+    pose: Transform
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A body as the recursions see it, in its internal axes (see :mod:`robomodel.model.joints`).
+
+    ``rotations``, ``offset`` place the joint on the parent; ``axes`` are the rows of the matrix
+    from internal to link coordinates. ``spins``: turning about the joint's axis changes neither its
+    inertia nor anything that hangs on it, so its own rotation need not be computed. ``q`` and ``v``
+    are its first spanning position and velocity.
+    """
+
+    name: str
+    parent: int
+    cluster: int
+    joint: JointModel
+    rotations: tuple[Rotation, ...]
+    offset: Vec
+    axes: Rows3
+    inertia: RigidInertia
+    spins: bool
+    q: int
+    v: int
+
+    def transform(self, positions: Vector) -> Transform:
+        """Placement in the parent at the robot's spanning positions."""
+        own = positions[self.q : self.q + self.joint.nq]
+        return placement(self.joint, self.rotations, self.offset, own)
+
+    @property
+    def freedoms(self) -> range:
+        """Its spanning velocities."""
+        return range(self.v, self.v + self.joint.nv)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Bodies whose joints constraints relate; an unconstrained body is a cluster of its own.
+
+    ``outputs`` are the bodies of the parent cluster (or ``WORLD``) on which it hangs. Slices: its
+    part of q, of v, and of the spanning positions and velocities. ``kind`` is "joint", "couplings"
+    or "loops"; ``geometry`` holds all its conditions, redundant ones included.
+    """
+
+    name: str
+    index: int
+    parent: int
+    bodies: tuple[int, ...]
+    joints: tuple[str, ...]
+    outputs: tuple[int, ...]
+    independent: tuple[str, ...]
+    kind: str
+    q: slice
+    v: slice
+    spanning_q: slice
+    spanning_v: slice
+    constraint: Constraint
+    geometry: Geometry | None
+    columns: tuple[int, ...]
+    closing_rows: tuple[int, ...]
+    start: tuple[float, ...]
+
+    @property
+    def nv(self) -> int:
+        """Number of independent velocities."""
+        return int(self.v.stop - self.v.start)
+
+    @property
+    def implicit(self) -> bool:
+        """Whether q holds all positions of the cluster, as loops require."""
+        return self.kind == "loops"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A robot: bodies in a tree of clusters, with exact constraints.
+
+    q (..., nq), v (..., nv): see the conventions in the documentation. All methods take leading
+    batch axes unless they say otherwise.
+    """
+
+    name: str
+    gravity: Vec3
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    loops: tuple[Loop, ...]
+    couplings: tuple[Coupling, ...]
+    clusters: tuple[Cluster, ...]
+    frames: tuple[Frame, ...]
+    nodes: tuple[Node, ...]
+    notes: tuple[str, ...]
+    description: Description
+
+    def __repr__(self) -> str:
+        return (
+            f"<Model {self.name!r}: {len(self.bodies)} bodies in {len(self.clusters)} clusters, "
+            f"nq={self.nq}, nv={self.nv}>"
+        )
+
+    def __getstate__(self) -> dict[str, object]:
+        cached = {
+            name for name in vars(type(self)) if isinstance(vars(type(self))[name], cached_property)
+        }
+        return {k: v for k, v in self.__dict__.items() if k not in cached}
+
+    # ---- sizes and names
+
+    @cached_property
+    def nq(self) -> int:
+        """Number of position coordinates."""
+        return int(self.clusters[-1].q.stop)
+
+    @cached_property
+    def nv(self) -> int:
+        """Number of independent velocities: the degrees of freedom."""
+        return int(self.clusters[-1].v.stop)
+
+    @cached_property
+    def n_joint_positions(self) -> int:
+        """Number of positions of all joints of the spanning tree."""
+        return int(self.clusters[-1].spanning_q.stop)
+
+    @cached_property
+    def n_joint_velocities(self) -> int:
+        """Number of velocities of all joints of the spanning tree."""
+        return int(self.clusters[-1].spanning_v.stop)
+
+    @cached_property
+    def mass(self) -> float:
+        """Mass of all that moves [kg]; links fixed to the world do not count."""
+        return float(sum(body.mass for body in self.bodies))
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        """Every joint of the spanning tree, dependent and rotor joints included, base first."""
+        return tuple(joint.name for joint in self.joints)
+
+    @cached_property
+    def dof_names(self) -> tuple[str, ...]:
+        """A label for each of the nv independent velocities."""
+        return tuple(name for cluster in self.clusters for name in cluster.independent)
+
+    @cached_property
+    def floating_base(self) -> str | None:
+        """The floating joint through which the whole robot hangs on the world, if there is one."""
+        on_world = [node for node in self.nodes if node.parent == WORLD]
+        return self.joints[0].name if len(on_world) == 1 and on_world[0].joint.nv == 6 else None
+
+    @cached_property
+    def frame_index(self) -> dict[str, int]:
+        """Position in ``frames`` by name."""
+        return {frame.name: i for i, frame in enumerate(self.frames)}
+
+    def frame(self, name: str) -> Frame:
+        """The frame of a link; KeyError with a hint if there is none of that name."""
+        index = self.frame_index.get(name)
+        if index is None:
+            raise KeyError(
+                f"no link '{name}' in '{self.name}'{did_you_mean(name, self.frame_index)}"
+            )
+        return self.frames[index]
+
+    # ---- generic over scalars: what the recursions start from
+
+    def spanning_positions(self, q: Vector) -> list[Scalar]:
+        """All joints' positions from q; scalars of any kind."""
+        return [x for c in self.clusters for x in c.constraint.positions(q[c.q])]
+
+    # ---- configurations
+
+    def neutral(self) -> Array:
+        """A closed, regular configuration (nq,), at zero or as near to it as joint limits allow."""
+        return np.array([x for cluster in self.clusters for x in cluster.start])
+
+    def random_configuration(
+        self, rng: Generator | int | None = None, *, near: ArrayLike | None = None
+    ) -> Array:
+        """A closed random configuration (nq,), away from singularities.
+
+        Joint limits are respected (where loops leave a way to); joints without limits turn all the
+        way round, or slide over the cluster's size. ``near``: a closed configuration from which to
+        depart by up to 0.3 (radians or cluster sizes) without leaving the branch of its loops.
+        """
+        from robomodel.model import configuration
+
+        generator = np.random.default_rng(rng)
+        at = None if near is None else self._positions(near)
+        return configuration.random(self, generator, at)
+
+    def configuration(
+        self,
+        positions: Mapping[str, float] | None = None,
+        *,
+        guess: ArrayLike | None = None,
+        base_pose: Sequence[float] | None = None,
+    ) -> Array:
+        """The configuration (nq,) with these joint positions; loops are solved for the rest.
+
+        ``positions``: joint name → position (a sequence for joints with several). Independent
+        joints not named keep the guess's values; so do dependent ones where a named one fixes
+        them. ``guess``: a configuration that says which branch of the loops to stay on (default
+        :meth:`neutral`). ``base_pose``: [x y z qx qy qz qw] of the floating base.
+
+        Raises :class:`robomodel.ClosureError` (a ValueError with ``.residual``) where the loops do
+        not close there, KeyError for unknown joints, ValueError for contradicting positions.
+        """
+        from robomodel.model import configuration
+
+        at = self.neutral() if guess is None else self._positions(guess)
+        return configuration.solve(self, dict(positions or {}), at, base_pose)
+
+    def close(self, q: ArrayLike) -> Array:
+        """The closed configuration nearest to q (..., nq); quaternions are normalised.
+
+        Raises :class:`robomodel.ClosureError` where loops do not close from there.
+        """
+        from robomodel.model import configuration
+
+        return configuration.close(self, self._positions(q))
+
+    def residual(self, q: ArrayLike) -> Array:
+        """What every loop row, then every coupling, fails by at q: (..., n_constraints).
+
+        Rows in the order of ``loops`` (each loop's rows, redundant ones included) and
+        ``couplings``; metres, sines of angles, and the couplings' units.
+        """
+        return self._conditions(q, None)[0]
+
+    def constraint_matrix(self, q: ArrayLike) -> Array:
+        """K (..., n_constraints, n_joint_velocities): derivative of :meth:`residual`."""
+        return self._conditions(q, None)[1]
+
+    def constraint_matrix_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """K = -K̇ q̇ (..., n_constraints), so that K q̈ = k."""
+        return self._conditions(q, v)[2]
+
+    def joint_positions(self, q: ArrayLike) -> dict[str, Array]:
+        """Every tree joint's position by name, floating base excluded.
+
+        One (...) array a joint; (..., nq) for joints with several positions.
+        """
+        spanning = self._spanning(self._positions(q))
+        return {
+            joint.name: spanning[..., node.q]
+            if joint.nq == 1
+            else spanning[..., node.q : node.q + joint.nq]
+            for joint, node in self._but_base()
+        }
+
+    def joint_velocities(self, q: ArrayLike, v: ArrayLike) -> dict[str, Array]:
+        """Every tree joint's velocity by name, floating base excluded."""
+        at, v = self._positions(q), self._velocities(v)
+        return self._by_joint(np.einsum("...ij,...j->...i", self.constraint_jacobian(at), v))
+
+    def joint_accelerations(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> dict[str, Array]:
+        """Every tree joint's acceleration by name, floating base excluded."""
+        at, v, a = self._positions(q), self._velocities(v), self._velocities(a, "a")
+        linear = np.einsum("...ij,...j->...i", self.constraint_jacobian(at), a)
+        return self._by_joint(linear + self.constraint_bias(at, v))
+
+    def constraint_jacobian(self, q: ArrayLike) -> Array:
+        """G (..., n_joint_velocities, nv): q̇ = G v, rows in ``joint_names`` order, base first."""
+        at = self._positions(q)
+        batch = at.shape[:-1]
+        result = np.zeros((*batch, self.n_joint_velocities, self.nv))
+        with np.errstate(all="ignore"):
+            scalars = unstack(at)
+            for c in self.clusters:
+                rows = c.constraint.jacobian(c.constraint.positions(scalars[c.q]))
+                block = stack([x for row in rows for x in row], batch)
+                result[..., c.spanning_v, c.v] = block.reshape(*batch, len(rows), c.nv)
+        return result
+
+    def constraint_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """G (..., n_joint_velocities): q̈ = G a + g."""
+        at, speed = self._positions(q), self._velocities(v)
+        batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1])
+        result = np.zeros((*batch, self.n_joint_velocities))
+        with np.errstate(all="ignore"):
+            scalars, speeds = unstack(at), unstack(speed)
+            for c in self.clusters:
+                if not c.implicit:
+                    continue
+                positions = c.constraint.positions(scalars[c.q])
+                g = c.constraint.jacobian(positions)
+                rates = [dot(row, speeds[c.v]) for row in g]
+                result[..., c.spanning_v] = stack(c.constraint.bias(positions, rates), batch)
+        return result
+
+    def integrate(self, q: ArrayLike, v_dt: ArrayLike) -> Array:
+        """The configuration reached from q along v_dt = v · time: (..., nq).
+
+        Independent joints move by v_dt exactly (a floating base along its body's screw), the loops
+        stay closed on their branch. ``difference`` undoes it. Raises
+        :class:`robomodel.ClosureError` where a loop cannot follow.
+        """
+        from robomodel.model import configuration
+
+        return configuration.integrate(self, self._positions(q), self._velocities(v_dt, "v_dt"))
+
+    def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
+        """The v (..., nv) that leads from q0 to q1 in unit time: the inverse of ``integrate``."""
+        from robomodel.model import configuration
+
+        return configuration.difference(self, self._positions(q0), self._positions(q1, "q1"))
+
+    # ---- inside
+
+    def _positions(self, q: ArrayLike, name: str = "q") -> Array:
+        return as_array(q, self.nq, name, "nq")
+
+    def _velocities(self, v: ArrayLike, name: str = "v") -> Array:
+        return as_array(v, self.nv, name, "nv")
+
+    def _but_base(self) -> list[tuple[Joint, Node]]:
+        pairs = list(zip(self.joints, self.nodes, strict=True))
+        return pairs if self.floating_base is None else pairs[1:]
+
+    def _spanning(self, q: Array) -> Array:
+        return stack(self.spanning_positions(unstack(q)), q.shape[:-1])
+
+    def _by_joint(self, values: Array) -> dict[str, Array]:
+        return {
+            joint.name: values[..., node.v]
+            if joint.nv == 1
+            else values[..., node.v : node.v + joint.nv]
+            for joint, node in self._but_base()
+        }
+
+    def _conditions(self, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array, Array]:
+        """Residual, K and k over the whole robot, in the order of loops and couplings."""
+        at = self._positions(q)
+        speed = None if v is None else self._velocities(v)
+        batch = (
+            at.shape[:-1] if speed is None else np.broadcast_shapes(at.shape[:-1], speed.shape[:-1])
+        )
+        where = self._condition_order
+        count = sum(len(rows) for rows in where.values())
+        values, bias = np.zeros((*batch, count)), np.zeros((*batch, count))
+        matrix = np.zeros((*batch, count, self.n_joint_velocities))
+        spanning = self._spanning(at)
+        rates = None
+        if speed is not None:
+            rates = np.einsum("...ij,...j->...i", self.constraint_jacobian(at), speed)
+        for cluster in self.clusters:
+            if cluster.geometry is None:
+                continue
+            rows = where[cluster.index]
+            value, jacobian, quadratic = cluster.geometry.evaluate(
+                spanning[..., cluster.spanning_q],
+                None if rates is None else rates[..., cluster.spanning_v],
+            )
+            values[..., rows] = value
+            bias[..., rows] = quadratic
+            block = np.zeros((*batch, len(rows), self.n_joint_velocities))
+            block[..., cluster.spanning_v] = jacobian
+            matrix[..., rows, :] = block
+        return values, matrix, bias
+
+    @cached_property
+    def _condition_order(self) -> dict[int, list[int]]:
+        """For each constrained cluster, the robot's row of each of its conditions."""
+        loop_at: dict[str, range] = {}
+        coupling_at: dict[tuple[str, str], list[int]] = {}
+        count = 0
+        for loop in self.loops:
+            loop_at[loop.name] = range(count, count + loop.rows)
+            count += loop.rows
+        for i, coupling in enumerate(self.couplings):
+            coupling_at.setdefault((coupling.cluster, coupling.name), []).append(count + i)
+        order: dict[int, list[int]] = {}
+        for cluster in self.clusters:
+            if cluster.geometry is None:
+                continue
+            rows = [row for loop in cluster.geometry.loops for row in loop_at[loop.name]]
+            rows += [coupling_at[cluster.name, c.name].pop(0) for c in cluster.geometry.linear]
+            order[cluster.index] = rows
+        return order
+
+
+def as_array(values: ArrayLike, size: int, name: str, size_name: str) -> Array:
+    """Float64 array whose last axis has the right size; a clear ValueError otherwise."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be real numbers, got an array of {array.dtype}")
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise ValueError(
+            f"{name} needs {size_name} = {size} numbers on its last axis, got shape {array.shape}"
+        )
+    return array.astype(np.float64, copy=False)

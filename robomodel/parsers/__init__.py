@@ -1,0 +1,109 @@
+"""Readers of robot files: each turns one format into a :class:`~robomodel.description.Description`.
+
+:func:`read` takes whatever holds a robot (a path, text, bytes, an open file), finds the format by
+the root element, and hands over to that format's reader.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Protocol, cast
+
+from robomodel.description import Description
+from robomodel.errors import DescriptionError
+from robomodel.parsers import urdf, xml
+
+__all__ = ["FORMATS", "open_document", "read"]
+
+FORMATS = ("urdf",)
+"""The formats that :func:`read` knows; ``urdf`` is URDF and URDF+."""
+
+_PIECE = 2**18  # bytes asked for at a time
+
+TEXT = "<text>"  # how messages call a description that is no file
+
+_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_OTHERS = {
+    "sdf": "an SDF file",
+    "gazebo": "an SDF file",
+    "mujoco": "an MJCF (MuJoCo) file",
+    "COLLADA": "a COLLADA mesh or scene",
+}
+
+
+def read(source: object, *, format: str | None = None, strict: bool = False) -> Description:  # noqa: A002
+    """The description that ``source`` holds: a path, text, bytes or an open file.
+
+    A string whose first character other than space is ``<`` is text, any other one a path.
+    ``format`` is found by the root element unless given. What is suspicious is warned of
+    (:class:`~robomodel.errors.DescriptionWarning`), or refused under ``strict``.
+    """
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
+    document = open_document(source, strict=strict)
+    tag = xml.shown(document.root)
+    if tag != "robot":
+        what = _OTHERS.get(tag, f"an XML file with the root element <{tag}>")
+        raise DescriptionError(
+            f"this is {what}; what is read today is URDF and URDF+, whose root element is <robot>",
+            document.source(document.root, f"<{tag}>"),
+        )
+    return urdf.read_urdf(document)
+
+
+def open_document(source: object, *, strict: bool = False) -> xml.Document:
+    """The XML document that ``source`` holds, of whatever format."""
+    text, file = _fetch(source)
+    return xml.parse(text, file, strict=strict)
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> str | bytes: ...
+
+
+def _fetch(source: object) -> tuple[str, str]:
+    """The text of ``source`` and the name by which messages call it."""
+    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
+        return source, TEXT
+    if isinstance(source, bytes | bytearray | memoryview):
+        return xml.decode(bytes(source), TEXT), TEXT
+    if isinstance(source, str | os.PathLike):
+        return _read_path(os.fsdecode(source))
+    if hasattr(source, "read"):
+        name = getattr(source, "name", None)
+        file = os.fsdecode(name) if isinstance(name, str | bytes) else TEXT
+        return _read_stream(cast(_Readable, source), file), file
+    raise TypeError(
+        f"a robot is read from a path, text, bytes or an open file, not from "
+        f"{type(source).__name__}"
+    )
+
+
+def _read_path(path: str) -> tuple[str, str]:
+    try:
+        stream = open(path, "rb")
+    except (OSError, ValueError) as error:
+        # What holds a null character, or is longer than paths may be, is no path either.
+        if isinstance(error, OSError) and error.errno not in _NO_FILE:
+            raise
+        shown = path if len(path) <= 200 else path[:200] + "…"
+        raise FileNotFoundError(
+            errno.ENOENT, "no such file (a description given as text begins with '<')", shown
+        ) from None
+    with stream:
+        return _read_stream(stream, path), path
+
+
+def _read_stream(stream: _Readable, file: str) -> str:
+    """All that ``stream`` holds, or one piece more than is ever parsed."""
+    pieces: list[str | bytes] = []
+    missing = xml.MAX_BYTES + 1
+    while missing > 0 and (piece := stream.read(min(missing, _PIECE))):
+        pieces.append(piece)
+        missing -= len(piece)
+    if all(isinstance(piece, bytes | bytearray) for piece in pieces):
+        return xml.decode(b"".join(cast(list[bytes], pieces)), file)
+    if all(isinstance(piece, str) for piece in pieces):
+        return "".join(cast(list[str], pieces))
+    raise TypeError(f"read() of {file} gives {type(pieces[0]).__name__}, neither text nor bytes")

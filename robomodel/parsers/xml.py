@@ -1,0 +1,510 @@
+"""XML as the parsers want it: safe, bounded, and with a place for every complaint.
+
+Robot files come from anywhere, so nothing in one may cost more than its size: no entities, no
+external DTD, no network, a bound on the size, and libxml2's own limits on depth and length. What
+cannot be read is said in plain words with the file and the line, as a
+:class:`~robomodel.errors.DescriptionError`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+from xml.parsers import expat
+
+from lxml import etree
+
+from robomodel.description import Vec3
+from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
+
+Element: TypeAlias = etree._Element
+
+MAX_BYTES = 64 * 2**20
+"""The largest file that is read; the largest robots known are a few MB."""
+
+_EXACT_LINES = 65_534  # libxml2 keeps a line in 16 bits and guesses beyond
+_SPELLED_LIMIT = 60  # how much of a strange value a message quotes
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (b"<\0\0\0", "utf-32-le"),
+    (b"\0\0\0<", "utf-32-be"),
+    (b"<\0", "utf-16-le"),
+    (b"\0<", "utf-16-be"),
+)
+_DECLARED = re.compile(rb"""\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
+_CODECS = ("utf-8", "ascii", "iso8859", "cp12", "koi8", "gb", "big5", "euc", "shift_jis")
+
+
+# --- from bytes to a tree ---------------------------------------------------------------------
+
+
+def decode(data: bytes, file: str) -> str:
+    """The text of a file: by its byte order mark, else its XML declaration, else UTF-8.
+
+    Decoding happens here and not in libxml2, so that what is checked is what is parsed.
+    """
+    _refuse_size(len(data), file)
+    encoding = next((name for mark, name in _BOMS if data.startswith(mark)), None)
+    if encoding is None:
+        declared = _DECLARED.match(data)
+        encoding = _codec(declared[1].decode("ascii"), file) if declared else "utf-8"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DescriptionError(
+            f"this is not text in the encoding {error.encoding}; save the file as UTF-8",
+            Source(file, line),
+        ) from None
+
+
+def _codec(declared: str, file: str) -> str:
+    try:
+        name = codecs.lookup(declared).name
+    except LookupError:
+        name = ""
+    if name.startswith(("utf-16", "utf-32")):
+        return "utf-8"  # the declaration was readable byte by byte, so it is wrong
+    if not name.startswith(_CODECS):
+        raise DescriptionError(
+            f"the encoding '{declared}' is not read; save the file as UTF-8", Source(file, 1)
+        )
+    return name
+
+
+def _refuse_size(size: int, file: str) -> None:
+    if size > MAX_BYTES:
+        raise DescriptionError(
+            f"the file is larger than {MAX_BYTES // 2**20} MiB, which no robot description is; "
+            "meshes belong in files of their own",
+            Source(file),
+        )
+
+
+def parse(text: str, file: str, *, strict: bool = False) -> Document:
+    """The document of a text; ``file`` is how messages call it."""
+    _refuse_size(len(text), file)
+    text = _without_late_declaration(text.removeprefix("\ufeff"))
+    _refuse_non_xml(text, file)
+    doctype = "<!DOCTYPE" in text
+    if doctype and ("<!ENTITY" in text or "<!ATTLIST" in text):
+        position = text.find("<!ENTITY") if "<!ENTITY" in text else text.find("<!ATTLIST")
+        raise DescriptionError(
+            "the file defines XML entities or attribute defaults in its DOCTYPE, which is not "
+            "read, for safety; write their values out and remove the DOCTYPE",
+            Source(file, text.count("\n", 0, position) + 1),
+        )
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise DescriptionError(
+            "a character is half of a surrogate pair; save the file as UTF-8", Source(file, line)
+        ) from None
+    parser = etree.XMLParser(**_SAFELY)
+    try:
+        root = etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        raise _explained(error, parser, data, file) from None
+    if doctype:
+        _refuse_undefined_entities(parser, file)
+    _drop_default_namespace(root)
+    lines = _exact_lines(root, data) if data.count(b"\n") >= _EXACT_LINES else None
+    return Document(root, file, strict, lines)
+
+
+_SAFELY: Any = {
+    "encoding": "utf-8",
+    "resolve_entities": False,
+    "load_dtd": False,
+    "dtd_validation": False,
+    "attribute_defaults": False,
+    "no_network": True,
+    "huge_tree": False,
+    "collect_ids": False,
+    "remove_blank_text": True,
+    "remove_comments": True,
+    "remove_pis": True,
+}
+
+
+def _without_late_declaration(text: str) -> str:
+    """A text in a program often begins with a line break, and ``<?xml`` may not follow one."""
+    start = len(text) - len(text.lstrip())
+    if start and text.startswith("<?xml", start):
+        return text[:start] + text[start:].partition("?>")[2]
+    return text
+
+
+def _refuse_non_xml(text: str, file: str) -> None:
+    begin = text.lstrip()[:20]
+    if not begin:
+        raise DescriptionError("the file is empty", Source(file))
+    if not begin.startswith("<"):
+        raise DescriptionError(
+            f"this is not XML: it begins with {begin.splitlines()[0]!r}, not with '<'",
+            Source(file, 1),
+        )
+
+
+def _refuse_undefined_entities(parser: etree.XMLParser, file: str) -> None:
+    # With a DOCTYPE that names an external DTD, libxml2 only notes a reference it cannot resolve.
+    for entry in cast(Any, parser).error_log:
+        if "ENTITY" in entry.type_name:
+            raise DescriptionError(
+                "a reference such as &name; is to an XML entity, and entities are not read; "
+                "write its value out",
+                Source(file, entry.line),
+            )
+
+
+def _drop_default_namespace(root: Element) -> None:
+    """Old Drake files put every element into a default namespace; it says nothing."""
+    default = root.nsmap.get(None)
+    if default:
+        prefix = f"{{{default}}}"
+        for element in root.iter(prefix + "*"):
+            element.tag = element.tag[len(prefix) :]
+
+
+def _exact_lines(root: Element, data: bytes) -> dict[Element, int]:
+    """The line of every element by a second pass; only for files too long for libxml2's count."""
+    lines: list[int] = []
+    counter = expat.ParserCreate("utf-8")
+    counter.StartElementHandler = lambda *_: lines.append(counter.CurrentLineNumber)
+    counter.Parse(data, True)
+    return dict(zip(root.iter("*"), lines, strict=True))
+
+
+# --- what a syntax error means ------------------------------------------------------------------
+
+_MISMATCH = re.compile(r"tag mismatch: (\S+) line (\d+) and (\S+?),")
+_PREFIX = re.compile(r"Namespace prefix (\S+)")
+
+
+def _explained(
+    error: etree.XMLSyntaxError, parser: etree.XMLParser, data: bytes, file: str
+) -> DescriptionError:
+    """libxml2's complaint in words for someone who wrote a robot file."""
+    log = list(cast(Any, parser).error_log)  # the error's own log is that of the whole process
+    line, kind = error.lineno, log[0].type_name if log else ""
+    message = log[0].message if log else str(error.msg)
+    if found := _PREFIX.match(message):
+        said = (
+            f"the prefix '{found[1]}:' is not declared; add xmlns:{found[1]}=\"...\" to the root "
+            "element, or remove what carries it"
+        )
+        if "xacro" in found[1]:
+            said = _XACRO
+        return DescriptionError(said, Source(file, line))
+    if "EntityRef" in message and b"&" not in data[-6:]:
+        return DescriptionError("'&' must be written &amp;", Source(file, line))
+    if kind != "ERR_LT_IN_ATTRIBUTE" and (ending := _truncated(data)) is not None:
+        return DescriptionError(ending, Source(file, data.rstrip().count(b"\n") + 1))
+    for entry in log:
+        if found := _MISMATCH.search(entry.message + ","):
+            said = (
+                f"<{found[1]}> opened in line {found[2]} is not closed: the next closing tag is "
+                f"</{found[3]}>"
+            )
+            return DescriptionError(said, Source(file, line))
+    known = {
+        "ERR_DOCUMENT_END": "something follows the end of the root element; a file holds one robot",
+        "ERR_ATTRIBUTE_REDEFINED": f"{message}: an attribute is given twice in one element",
+        "ERR_ATTRIBUTE_NOT_STARTED": 'the value of an attribute must stand in quotes, as in a="1"',
+        "ERR_LT_IN_ATTRIBUTE": "'<' within the value of an attribute: is a closing quote missing? "
+        "A '<' that is meant is written &lt;",
+        "ERR_NAME_REQUIRED": f"{message}: is a '>' missing, or a name misspelt?",
+        "ERR_UNDECLARED_ENTITY": f"{message}; XML entities are not read",
+        "ERR_ATTRIBUTE_WITHOUT_VALUE": f'{message}: an attribute is written a="1"',
+        "ERR_RESOURCE_LIMIT": "the elements are nested too deep, or a value is too long",
+    }
+    return DescriptionError(known.get(kind, f"not well-formed XML: {message}"), Source(file, line))
+
+
+def _truncated(data: bytes) -> str | None:
+    """What a text that merely ends too early says; None if something in it is wrong.
+
+    A parser that is fed the text as a stream has nothing to object to until the stream ends.
+    """
+    parser = etree.XMLPullParser(("start", "end"), **_SAFELY)
+    try:
+        parser.feed(data)
+    except etree.XMLSyntaxError:
+        return None
+    if len(cast(Any, parser).feed_error_log):
+        return None
+    stack: list[Element] = []
+    for event, element in parser.read_events():
+        if event == "start":
+            stack.append(cast(Element, element))
+        else:
+            stack.pop()
+    if not stack:
+        return "the file ends in the middle of a tag or a comment; it is truncated"
+    inner = stack[-1]
+    name = f" name={inner.get('name')!r}" if inner.get("name") else ""
+    return (
+        f"the file ends inside <{shown(inner)}{name}>, opened in line {inner.sourceline}; it is "
+        "truncated, or a closing tag is missing"
+    )
+
+
+_XACRO = (
+    "this is a xacro file, with macros that must be expanded first: run "
+    "'xacro robot.urdf.xacro > robot.urdf' and read what it writes"
+)
+
+
+def refuse_xacro(document: Document) -> None:
+    """Refuse macros: they are a program that writes a robot, and nothing here runs it."""
+    for prefix, uri in document.root.nsmap.items():
+        if "xacro" in (prefix or "") or "xacro" in uri:
+            for element in document.root.iter(f"{{{uri}}}*"):
+                raise DescriptionError(_XACRO, document.source(element, f"<{shown(element)}>"))
+
+
+# --- elements, attributes and numbers -------------------------------------------------------------
+
+
+def shown(element: Element) -> str:
+    """The tag as the file writes it: ``drake:joint``."""
+    local = element.tag.rpartition("}")[2]
+    return f"{element.prefix}:{local}" if element.prefix and "}" in element.tag else local
+
+
+def spelled(text: str) -> str:
+    """A value of the file in quotes, cut where it is endless."""
+    return repr(text if len(text) <= _SPELLED_LIMIT else text[:_SPELLED_LIMIT] + "…")
+
+
+def listed(names: Iterable[str], limit: int = 6) -> str:
+    """Names in quotes with commas; many names are cut."""
+    names = list(names)
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(f"'{name}'" for name in names[:limit]) + more
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed file: its root, how to call it, and whether what is suspicious is refused.
+
+    The methods read one element each and complain with its line and the thing it belongs to.
+    """
+
+    root: Element
+    file: str
+    strict: bool = False
+    lines: Mapping[Element, int] | None = None
+
+    def source(self, element: Element, label: str) -> Source:
+        """Where ``element`` stands, called ``label``."""
+        line = element.sourceline if self.lines is None else self.lines.get(element)
+        return Source(self.file, line, label)
+
+    def place(self, element: Element) -> Source:
+        """Where ``element`` stands, called after the link, joint, ... that it belongs to."""
+        owner = element
+        while (above := owner.getparent()) is not None and above is not self.root:
+            owner = above
+        name = owner.get("name")
+        tag = shown(owner)
+        return self.source(element, f"{tag} '{name}'" if name else f"<{tag}>")
+
+    def error(self, element: Element, message: str) -> DescriptionError:
+        """The error to raise for what is wrong with ``element``."""
+        return DescriptionError(message, self.place(element))
+
+    def suspect(self, element: Element, message: str) -> None:
+        """Warn of what is suspicious about ``element``; refuse it if the document is strict."""
+        suspect(message, self.place(element), strict=self.strict)
+
+    def expect(self, element: Element, known: frozenset[str]) -> None:
+        """Warn of attributes that mean nothing here."""
+        names = element.keys()
+        if not known.issuperset(names):
+            for name in names:
+                if name not in known:
+                    local = name.rpartition("}")[2]
+                    self.suspect(
+                        element,
+                        f"the attribute '{local}' of <{shown(element)}> is not known and is "
+                        f"ignored{did_you_mean(local, known)}",
+                    )
+
+    def parts(
+        self, element: Element, known: frozenset[str], irrelevant: frozenset[str] = frozenset()
+    ) -> dict[str, Element]:
+        """The children of ``element`` by tag; warns of unknown ones and of a second of one kind."""
+        found: dict[str, Element] = {}
+        for child in element:
+            tag = child.tag
+            if tag in known:
+                if tag in found:
+                    self.suspect(
+                        child, f"<{tag}> is given twice; the first is read, this one is ignored"
+                    )
+                else:
+                    found[tag] = child
+            elif tag not in irrelevant:
+                self.unknown(child, known)
+        return found
+
+    def unknown(self, element: Element, known: Iterable[str]) -> None:
+        """Warn of an element that means nothing here."""
+        tag = shown(element)
+        self.suspect(
+            element, f"the element <{tag}> is not known and is ignored{did_you_mean(tag, known)}"
+        )
+
+    def text(self, element: Element, name: str) -> str:
+        """The attribute ``name``, which must be there and not empty."""
+        value = element.get(name)
+        if not value or value.isspace():
+            what = "is missing" if value is None else "is empty"
+            raise self.error(element, f"<{shown(element)}>: the attribute '{name}' {what}")
+        return value
+
+    def number(self, element: Element, name: str, default: float | None = None) -> float:
+        """A finite number; without a default the attribute must be there."""
+        text = element.get(name)
+        if text is None:
+            if default is None:
+                raise self.error(element, f"<{shown(element)}>: the attribute '{name}' is missing")
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            raise self._numeric_error(element, name, text, 1) from None
+        if not math.isfinite(value) or "_" in text or not text.isascii():
+            raise self._numeric_error(element, name, text, 1)
+        return value
+
+    def numbers(
+        self, element: Element, known: frozenset[str], infinite: frozenset[str] = frozenset()
+    ) -> dict[str, float]:
+        """All attributes of an element that has only numbers, by name; some may be infinite.
+
+        The numbers of a file are most of the work of reading it, so the usual case is one pass;
+        whatever is unusual is gone through again, attribute by attribute.
+        """
+        names, texts = element.keys(), element.values()
+        try:
+            found = dict(zip(names, map(float, texts), strict=True))
+        except ValueError:
+            pass
+        else:
+            written = "".join(texts)
+            if (
+                math.isfinite(sum(found.values()))
+                and known.issuperset(names)
+                and "_" not in written
+                and written.isascii()
+            ):
+                return found
+        self.expect(element, known)
+        return {
+            name: float(text)
+            if name in infinite and text.strip() in _INFINITE
+            else self.number(element, name)
+            for name, text in zip(names, texts, strict=True)
+            if name in known
+        }
+
+    def vector(self, element: Element, name: str, default: Vec3 | None = None) -> Vec3:
+        """Three finite numbers; without a default the attribute must be there."""
+        text = element.get(name)
+        if text is None:
+            if default is None:
+                raise self.error(element, f"<{shown(element)}>: the attribute '{name}' is missing")
+            return default
+        if (common := _COMMON.get(text)) is not None:
+            return common
+        try:
+            x, y, z = map(float, text.split())
+        except ValueError:
+            raise self._numeric_error(element, name, text, 3) from None
+        if not math.isfinite(x + y + z) or "_" in text or not text.isascii():
+            raise self._numeric_error(element, name, text, 3)
+        return x, y, z
+
+    def quadruple(self, element: Element, name: str) -> tuple[float, float, float, float]:
+        """Four finite numbers, which must be there."""
+        text = self.text(element, name)
+        try:
+            x, y, z, w = map(float, text.split())
+        except ValueError:
+            raise self._numeric_error(element, name, text, 4) from None
+        if not math.isfinite(x + y + z + w) or "_" in text or not text.isascii():
+            raise self._numeric_error(element, name, text, 4)
+        return x, y, z, w
+
+    def flag(self, element: Element, name: str) -> bool | None:
+        """True or false; None where the attribute is not there."""
+        text = element.get(name)
+        if text is None:
+            return None
+        if text not in ("true", "false", "1", "0"):
+            raise self.error(element, f"{name} must be 'true' or 'false', got {spelled(text)}")
+        return text in ("true", "1")
+
+    def _numeric_error(
+        self, element: Element, name: str, text: str, count: int
+    ) -> DescriptionError:
+        where = f"{name} of <{shown(element)}>"
+        return self.error(element, f"{where} {_numeric_fault(text, count)}")
+
+
+_INFINITE = ("inf", "+inf", "-inf")
+_COMMON: Mapping[str, Vec3] = {  # most vectors of most files
+    "0 0 0": (0.0, 0.0, 0.0),
+    "1 0 0": (1.0, 0.0, 0.0),
+    "0 1 0": (0.0, 1.0, 0.0),
+    "0 0 1": (0.0, 0.0, 1.0),
+}
+_COUNTS = ("no", "one number", "two numbers", "three numbers", "four numbers")
+
+
+def _numeric_fault(text: str, count: int) -> str:
+    """Why ``text`` is not ``count`` finite numbers, and what to write instead."""
+    words = text.split()
+    if "$" in text or "{" in text:
+        return f"is {spelled(text)}: expand the file with xacro first"
+    commas = text.replace(",", " ").split()
+    if (count > 1 and len(words) != count == len(commas)) or text.rstrip().endswith(","):
+        return f'is {spelled(text)}: separate the numbers by spaces, as in "{" ".join(commas)}"'
+    for word in words:
+        if fault := _word_fault(word):
+            return f"is {spelled(text)}: {fault}"
+    if not words:
+        return f"is empty and needs {_COUNTS[count]}"
+    if len(words) != count:
+        return f"needs {_COUNTS[count]}, got {len(words)} ({spelled(text)})"
+    return f"is {spelled(text)}, which is too large"
+
+
+def _word_fault(word: str) -> str:
+    if "," in word and _is_number(word.replace(",", ".")):
+        return f'write a decimal point, as in "{word.replace(",", ".")}"'
+    if "_" in word and _is_number(word.replace("_", "")):
+        return f'write digits without underscores, as in "{word.replace("_", "")}"'
+    if not _is_number(word) or not word.isascii():
+        return f"{spelled(word)} is not a number"
+    return "" if math.isfinite(float(word)) else f"{spelled(word)} is not a finite number"
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,191 @@
+"""Arithmetic over scalars of any kind: floats, NumPy arrays (a batch), CasADi SX, traced handles.
+
+A plain Python ``float`` is a *structural constant*: zeros and ones vanish from the arithmetic, so
+an algorithm written once for the general case costs each robot only what its own numbers require.
+Everything else is an opaque scalar with the operators ``+ - * /`` and the methods ``sin``, ``cos``
+and ``sqrt`` (NumPy's own types aside). No function here branches on the value of a scalar.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Scalar: TypeAlias = Any
+Vector: TypeAlias = Sequence[Scalar]
+
+
+def add(x: Scalar, y: Scalar) -> Scalar:
+    """X + y."""
+    if type(x) is float and x == 0.0:
+        return y
+    if type(y) is float and y == 0.0:
+        return x
+    return x + y
+
+
+def sub(x: Scalar, y: Scalar) -> Scalar:
+    """X - y."""
+    if type(y) is float and y == 0.0:
+        return x
+    if type(x) is float and x == 0.0:
+        return -y
+    return x - y
+
+
+def mul(x: Scalar, y: Scalar) -> Scalar:
+    """X · y; a structural zero makes a structural zero."""
+    if type(x) is float:
+        if x == 0.0:
+            return 0.0
+        if x == 1.0:
+            return y
+        if x == -1.0:
+            return -y
+    if type(y) is float:
+        if y == 0.0:
+            return 0.0
+        if y == 1.0:
+            return x
+        if y == -1.0:
+            return -x
+    return x * y
+
+
+def neg(x: Scalar) -> Scalar:
+    """-x; zero stays zero, without a sign."""
+    return 0.0 if type(x) is float and x == 0.0 else -x
+
+
+def div(x: Scalar, y: Scalar) -> Scalar:
+    """X / y; not a number, rather than an error, where a structural constant divides by zero."""
+    if type(x) is float and x == 0.0 and not (type(y) is float and y == 0.0):
+        return 0.0
+    if type(y) is float:
+        if y == 0.0:
+            return math.nan
+        return x if y == 1.0 else x / y
+    return x / y
+
+
+def sqrt(x: Scalar) -> Scalar:
+    """Square root; not a number for negative arguments."""
+    if type(x) is float:
+        return math.sqrt(x) if x >= 0.0 else math.nan
+    return np.sqrt(x) if isinstance(x, np.ndarray | np.generic) else x.sqrt()
+
+
+def sincos(x: Scalar) -> tuple[Scalar, Scalar]:
+    """(sin x, cos x)."""
+    if type(x) is float:
+        return math.sin(x), math.cos(x)
+    if isinstance(x, np.ndarray | np.generic):
+        return np.sin(x), np.cos(x)
+    return x.sin(), x.cos()
+
+
+def dot(a: Iterable[Scalar], b: Iterable[Scalar]) -> Scalar:
+    """Σ aᵢ bᵢ."""
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = add(total, mul(x, y))
+    return total
+
+
+def is_zero(x: Scalar) -> bool:
+    """Whether x is a structural zero (never asks for the value of any other scalar)."""
+    return type(x) is float and x == 0.0
+
+
+# ---- small dense systems ------------------------------------------------------------------------
+
+
+def solve(matrix: Sequence[Vector], right: Sequence[Vector]) -> list[list[Scalar]]:
+    """X of ``matrix @ X = right`` for a matrix of full column rank, square or taller.
+
+    ``right`` has the rows of the right-hand sides. Safe at every regular matrix although the
+    sequence of operations is fixed: 1x1 and 2x2 in closed form, beyond that modified Gram–Schmidt,
+    whose pivots are norms of whole columns and vanish only where the rank does. A taller matrix
+    must belong to a consistent system (redundant rows); the result is its least-squares solution.
+    """
+    rows, columns = len(matrix), len(matrix[0])
+    if rows == columns == 1:
+        inverse = div(1.0, matrix[0][0])
+        return [[mul(inverse, b) for b in right[0]]]
+    if rows == columns == 2:
+        (a, b), (c, d) = matrix
+        inverse = div(1.0, sub(mul(a, d), mul(b, c)))
+        return [
+            [mul(inverse, sub(mul(d, x), mul(b, y))) for x, y in zip(*right, strict=True)],
+            [mul(inverse, sub(mul(a, y), mul(c, x))) for x, y in zip(*right, strict=True)],
+        ]
+    return _gram_schmidt(matrix, right)
+
+
+def _gram_schmidt(matrix: Sequence[Vector], right: Sequence[Vector]) -> list[list[Scalar]]:
+    """Least squares by modified Gram–Schmidt without square roots (Björck), fixed sequence.
+
+    The right-hand sides are orthogonalised with the columns, which makes the method as accurate as
+    Householder's; divisions are by squared norms of orthogonalised columns.
+    """
+    n = len(matrix[0])
+    columns = [list(column) for column in zip(*matrix, strict=True)]
+    rights = [list(column) for column in zip(*right, strict=True)]
+    upper: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    solution: list[list[Scalar]] = [[0.0] * len(rights) for _ in range(n)]
+    for j in range(n):
+        pivot = columns[j]
+        inverse = div(1.0, dot(pivot, pivot))
+        for k in range(j + 1, n):
+            upper[j][k] = factor = mul(inverse, dot(pivot, columns[k]))
+            columns[k] = [sub(x, mul(factor, p)) for x, p in zip(columns[k], pivot, strict=True)]
+        for r, column in enumerate(rights):
+            solution[j][r] = factor = mul(inverse, dot(pivot, column))
+            rights[r] = [sub(x, mul(factor, p)) for x, p in zip(column, pivot, strict=True)]
+    for j in reversed(range(n)):
+        for k in range(j + 1, n):
+            for r in range(len(rights)):
+                solution[j][r] = sub(solution[j][r], mul(upper[j][k], solution[k][r]))
+    return solution
+
+
+class Factorization:
+    """LᵀΛL of a symmetric positive definite matrix (L unit lower triangular, Λ diagonal).
+
+    The last variable is eliminated first, as for joint-space inertia matrices (Featherstone): a
+    floating base's linear part, whose block is the sparser one, goes before the angular part.
+    """
+
+    __slots__ = ("inverse_pivots", "lower")
+
+    def __init__(self, matrix: Sequence[Vector]) -> None:
+        n = len(matrix)
+        work = [list(row) for row in matrix]
+        self.lower: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+        self.inverse_pivots: list[Scalar] = [0.0] * n
+        for k in reversed(range(n)):
+            self.inverse_pivots[k] = inverse = div(1.0, work[k][k])
+            for i in range(k):
+                self.lower[k][i] = mul(inverse, work[k][i])
+            for i in range(k):
+                for j in range(i + 1):
+                    work[i][j] = sub(work[i][j], mul(self.lower[k][i], work[k][j]))
+
+    def reduce(self, right: Vector) -> list[Scalar]:
+        """L⁻ᵀ right."""
+        x = list(right)
+        for k in reversed(range(len(x))):
+            for i in range(k):
+                x[i] = sub(x[i], mul(self.lower[k][i], x[k]))
+        return x
+
+    def solve(self, right: Vector) -> list[Scalar]:
+        """(LᵀΛL)⁻¹ right."""
+        x = [mul(p, y) for p, y in zip(self.inverse_pivots, self.reduce(right), strict=True)]
+        for k in range(len(x)):
+            for i in range(k):
+                x[k] = sub(x[k], mul(self.lower[k][i], x[i]))
+        return x
