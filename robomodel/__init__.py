@@ -16,6 +16,7 @@ from robomodel.dynamics import (
 from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
 from robomodel.loading import load
 from robomodel.model import Model
+from robomodel.symbolic import to_casadi
 
 __version__ = "0.1.0"
 
@@ -36,4 +37,5 @@ __all__ = [
     "load",
     "rnea",
     "robots",
+    "to_casadi",
 ]

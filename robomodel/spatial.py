@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from robomodel.scalars import Scalar, add, dot, mul, neg, sincos, sub
+from robomodel.scalars import Scalar, add, mul, neg, sincos, sub
 
 Vec: TypeAlias = tuple[Scalar, Scalar, Scalar]
 Mat: TypeAlias = tuple[Vec, Vec, Vec]  # rows; symmetric ones hold both halves
@@ -53,9 +53,14 @@ def cross(a: Vec, b: Vec) -> Vec:
     )
 
 
+def inner(a: Vec, b: Vec) -> Scalar:
+    """a · b."""
+    return add(add(mul(a[0], b[0]), mul(a[1], b[1])), mul(a[2], b[2]))
+
+
 def apply(m: Mat, a: Vec) -> Vec:
     """M a."""
-    return dot(m[0], a), dot(m[1], a), dot(m[2], a)
+    return inner(m[0], a), inner(m[1], a), inner(m[2], a)
 
 
 def transpose(m: Mat) -> Mat:
@@ -232,7 +237,7 @@ class MatrixRotation:
         """R M Rᵀ of a symmetric M."""
         half = matmul(self.rows, m)
         r = self.rows
-        return symmetric(*(dot(half[i], r[j]) for i in range(3) for j in range(i, 3)))
+        return symmetric(*(inner(half[i], r[j]) for i in range(3) for j in range(i, 3)))
 
 
 def _rows(r: Sequence[Sequence[Scalar]]) -> Mat:
@@ -333,7 +338,7 @@ class Wrench:
 
     def dot(self, motion: Motion) -> Scalar:
         """Power: the scalar product with a motion."""
-        return add(dot(self.moment, motion.angular), dot(self.force, motion.linear))
+        return add(inner(self.moment, motion.angular), inner(self.force, motion.linear))
 
 
 NO_MOTION = Motion(ZERO, ZERO)
@@ -438,13 +443,16 @@ class RigidInertia:
         """
         i = self.inertia
         half_trace = mul(0.5, add(add(i[0][0], i[1][1]), i[2][2]))
-        second = tuple(
-            tuple(sub(half_trace, i[r][s]) if r == s else neg(i[r][s]) for s in range(3))
-            for r in range(3)
+        second = symmetric(
+            *(
+                sub(half_trace, i[r][s]) if r == s else neg(i[r][s])
+                for r in range(3)
+                for s in range(r, 3)
+            )
         )
 
         def product(r: int, s: int) -> Scalar:  # (U Σ)_rs; Σ is symmetric
-            return dot(u[r], second[s])
+            return inner(u[r], second[s])
 
         twist = (
             sub(product(2, 1), product(1, 2)),

@@ -270,8 +270,9 @@ def _check_counts(cluster: Cluster, mobility: int, rank: int) -> None:
         )
     if len(columns) - len(excluded) < mobility:
         raise DescriptionError(
-            f"has mobility {mobility} = {count}, but all but {len(columns) - len(excluded)} are "
-            f'marked independent="false" ({_names(excluded)}); mark {mobility} as independent',
+            f"has mobility {mobility} = {count}, but with {_names(excluded)} marked "
+            f'independent="false" only {len(columns) - len(excluded)} may be independent; '
+            f"unmark {mobility - len(columns) + len(excluded)} of them",
             _source(cluster),
         )
 
@@ -370,7 +371,7 @@ def _sample(cluster: Cluster) -> _Samples:
         guesses = np.concatenate([cluster.start[None], near, anywhere])
         if attempt == 0:
             guesses = guesses[: SAMPLES + 1 + SAMPLES // 2]
-        q, gaps = close(geometry, guesses)
+        q, gaps = close(geometry, guesses, iterations=30)
         smallest = min(smallest, float(np.min(gaps / max(1.0, cluster.scale))))
         good = (gaps <= max(CLOSED, 1.001 * smallest) * max(1.0, cluster.scale)) & ~flipped(
             geometry, q
@@ -417,8 +418,9 @@ def _analyse_loops(cluster: Cluster) -> Finding:
     if samples.gap > CLOSED or off > 1e-9:
         suspicions.append(
             (
-                f"the loops {_constraint_names(cluster)} close only nearly: gap {samples.gap:.2g}, "
-                f"axes off by {off:.2g}; taken as exact (write right angles with all digits)",
+                f"closes only nearly (conditions {_constraint_names(cluster)}: gap "
+                f"{samples.gap:.2g}, axes off by {off:.2g}); taken as exact, but check the anchors "
+                "and write angles with all digits",
                 _source(cluster),
             )
         )
@@ -509,7 +511,10 @@ def _independent(cluster: Cluster, null: Array, mobility: int) -> tuple[tuple[in
 def _best(
     null: Array, forced: list[int], open_: list[int], mobility: int, follower: list[bool]
 ) -> tuple[int, ...]:
-    """The choice with the best conditioning over the samples; followers only if they must."""
+    """The choice of joints nearest the base that is conditioned within twice the best.
+
+    Conditioning is judged over the samples; followers are chosen only if they must be.
+    """
     missing = mobility - len(forced)
     pools = [[i for i in open_ if not follower[i]], open_]
     for pool in pools:
@@ -520,8 +525,8 @@ def _best(
             for extra in itertools.combinations(pool, missing):
                 choice = tuple(sorted([*forced, *extra]))
                 measure = _conditioning(null, choice)
-                score = float(np.quantile(measure, 0.25))
-                if score > 1.05 * best[0] + 1e-12:  # near ties: the one nearer the base
+                score = float(np.quantile(measure, 0.1))
+                if score > 2.0 * best[0] + 1e-12:  # of the good ones, the one nearest the base
                     best = (score, choice)
         else:
             best = _greedy(null, forced, pool, mobility)
@@ -613,7 +618,7 @@ def _blocks(pattern: Mask, dependent: list[int]) -> tuple[Block, ...]:
     """Block triangular order of the dependent columns' system, if it is square and sparse."""
     rows = len(pattern)
     whole = (Block(tuple(range(rows)), tuple(dependent)),)
-    if rows != len(dependent) or rows < 2:
+    if rows != len(dependent) or rows <= 2:
         return whole
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
@@ -664,7 +669,7 @@ def _loop_neutral(
         outside = np.sum(np.maximum(0.0, low - at) + np.maximum(0.0, at - high), axis=1)
         return regular, np.linalg.norm(away / _unit(cluster), axis=1), outside
 
-    first, gap = close(geometry, cluster.start[None], rows=closing, nearest=True)
+    first, gap = close(geometry, cluster.start[None], rows=closing)
     candidates = samples
     if float(gap[0]) <= CLOSED * max(1.0, cluster.scale) and not bool(flipped(geometry, first)[0]):
         candidates = np.concatenate([first, samples])

@@ -1,29 +1,24 @@
-"""From a description to a model: axes, inertias, clusters, constraints."""
+"""From a description to a model: numbering, axes, inertias, clusters."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from robomodel import description as said
-from robomodel.description import Description, Inertial, LinkCoupling, Pose, Rows3, Vec3
-from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
-from robomodel.model import analysis, graph
+from robomodel.description import Description, Rows3, Vec3
+from robomodel.errors import DescriptionError, did_you_mean, suspect
+from robomodel.model import analysis, graph, masses
 from robomodel.model.closure import Geometry, Linear
-from robomodel.model.constraints import (
-    ROWS,
-    Anchor,
-    Constraint,
-    Distance,
-    Link,
-    LoopJoint,
-    Unconstrained,
-)
+from robomodel.model.constraints import Constraint, Link, Unconstrained
+from robomodel.model.demands import Demand, find_demands, loop_joint, loop_rows, unit
 from robomodel.model.graph import WORLD, Tree
 from robomodel.model.joints import (
+    Array,
     Floating,
     JointModel,
     Planar,
@@ -38,17 +33,16 @@ from robomodel.spatial import (
     NO_INERTIA,
     UNIT,
     RigidInertia,
+    Rotation,
     Transform,
     apply,
     factor,
     matmul,
-    minus,
-    plus,
     transpose,
 )
 
 GRAVITY = (0.0, 0.0, -9.81)
-FREEDOM_NAMES = {
+FREEDOMS = {  # labels of a joint's velocities, by their number
     6: (".wx", ".wy", ".wz", ".vx", ".vy", ".vz"),
     3: (".0", ".1", ".2"),
     1: ("",),
@@ -65,17 +59,10 @@ def build(
 ) -> Model:
     """The model of a description. Arguments and errors as of :func:`robomodel.load`."""
     tree = graph.spanning_tree(description, floating_base=floating_base)
-    if not tree.joints:
-        raise DescriptionError(
-            "nothing moves: every joint is fixed; give it a moving joint or load it with "
-            "floating_base=True",
-            description.source,
-        )
-    moves = [_joint_model(joint) for joint in tree.joints]
-    demands = _demands(description, tree, moves)
-    groups = graph.clusters(tree, [demand.bodies for demand in demands])
-    order = [body for group in groups for body in group]
-    return _Builder(description, tree, moves, demands, groups, order, independent, strict).model(
+    ties = [demand.bodies for demand in find_demands(description, tree)]
+    groups = graph.clusters(tree, ties)
+    tree = tree.renumbered([body for group in groups for body in group])
+    return _Builder(description, tree, [len(group) for group in groups], independent, strict).model(
         _gravity(gravity)
     )
 
@@ -89,24 +76,13 @@ def _gravity(gravity: Sequence[float] | None) -> Vec3:
     return values[0], values[1], values[2]
 
 
-# ---- joints and inertias -------------------------------------------------------------------------
-
-
-def _unit(axis: Vec3, source: Source) -> Vec3:
-    size = math.hypot(*axis)
-    if size == 0.0 or not math.isfinite(size):
-        raise DescriptionError(f"axis {axis} has no direction; give it a nonzero axis", source)
-    x, y, z = (a / size for a in axis)
-    return x, y, z
-
-
 def _joint_model(joint: said.Joint) -> tuple[JointModel, Rows3]:
     """The joint's model and its body's internal axes (rows: internal to link coordinates)."""
     if joint.type == "floating":
         return Floating(), UNIT
     if joint.type == "spherical":
         return Spherical(), UNIT
-    k, axes = align(_unit(joint.axis, joint.source))
+    k, axes = align(unit(joint.axis, joint.source))
     if joint.type == "prismatic":
         return Prismatic(k), axes
     if joint.type == "planar":
@@ -116,399 +92,206 @@ def _joint_model(joint: said.Joint) -> tuple[JointModel, Rows3]:
     return Revolute(k), axes
 
 
-def _rigid(inertial: Inertial, pose: Pose) -> RigidInertia:
-    """A link's inertia about the origin and in the axes of the body that holds it at ``pose``."""
-    xx, xy, xz, yy, yz, zz = inertial.inertia
-    placed = graph.compose(pose, inertial.origin)
-    about_com = RigidInertia(
-        inertial.mass, (0.0, 0.0, 0.0), ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
-    )
-    return about_com.in_parent(Transform(factor(placed.rotation), placed.xyz))
-
-
-def _turned(inertia: RigidInertia, axes: Rows3) -> RigidInertia:
-    """The same inertia in internal axes."""
-    return inertia.in_parent(Transform(factor(transpose(axes)), (0.0, 0.0, 0.0)))
-
-
-def _centred(inertia: RigidInertia) -> tuple[Vec3, Rows3]:
-    """Centre of mass and inertia about it."""
-    if inertia.mass == 0.0:
-        return (0.0, 0.0, 0.0), inertia.inertia
-    x, y, z = (h / inertia.mass for h in inertia.h)
-    h, c = inertia.h, (x, y, z)
-    rows = [
-        [
-            inertia.inertia[i][j]
-            - ((sum(a * b for a, b in zip(h, c, strict=True)) if i == j else 0.0) - h[i] * c[j])
-            for j in range(3)
-        ]
-        for i in range(3)
-    ]
-    return c, (
-        (rows[0][0], rows[0][1], rows[0][2]),
-        (rows[1][0], rows[1][1], rows[1][2]),
-        (rows[2][0], rows[2][1], rows[2][2]),
-    )
-
-
-def _spins(inertia: RigidInertia, k: int) -> bool:
-    """Whether turning about axis k leaves the inertia as it is."""
-    i, j = (k + 1) % 3, (k + 2) % 3
-    m, h = inertia.inertia, inertia.h
-    size = abs(m[0][0]) + abs(m[1][1]) + abs(m[2][2])
-    off = max(abs(m[i][i] - m[j][j]), abs(m[i][j]), abs(m[i][k]), abs(m[j][k]))
-    return bool(off <= 1e-14 * size and max(abs(h[i]), abs(h[j])) <= 1e-14 * inertia.mass)
-
-
-# ---- what loops and couplings demand -------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Demand:
-    """A constraint on the tree: the bodies whose joints it relates, and what it says of them."""
-
-    name: str
-    source: Source
-    bodies: tuple[int, ...]
-    loop: said.Loop | None = None
-    terms: tuple[tuple[int, float], ...] = ()
-    offset: float = 0.0
-    follower: int | None = None
-    kind: str = "loop"
-
-
-def _demands(
-    description: Description, tree: Tree, moves: Sequence[tuple[JointModel, Rows3]]
-) -> list[_Demand]:
-    """Loops, couplings and mimics, in this order, each in the file's order."""
-    demands = [_loop_demand(loop, tree) for loop in description.loops]
-    moved_by = {joint.name: body for body, joint in enumerate(tree.joints)}
-
-    def one_dof(body: int, name: str, source: Source) -> int:
-        if moves[body][0].nv != 1:
-            raise DescriptionError(
-                f"cannot relate joint '{name}', which has {moves[body][0].nv} degrees of freedom; "
-                "couplings are between revolute, continuous, prismatic and screw joints",
-                source,
-            )
-        return body
-
-    def find(name: str, source: Source) -> int:
-        if name not in moved_by:
-            raise DescriptionError(
-                f"there is no moving joint '{name}'{did_you_mean(name, moved_by)}", source
-            )
-        return one_dof(moved_by[name], name, source)
-
-    for coupling in description.couplings:
-        if isinstance(coupling, LinkCoupling):
-            demands.append(_link_coupling(coupling, tree, one_dof))
-            continue
-        terms = tuple((find(name, coupling.source), k) for name, k in coupling.terms)
-        terms = tuple((body, k) for body, k in terms if k)
-        if not terms:
-            raise DescriptionError("relates no joint; give it joints and ratios", coupling.source)
-        bodies = tuple(body for body, _ in terms)
-        demands.append(
-            _Demand(
-                coupling.name,
-                coupling.source,
-                bodies,
-                None,
-                terms,
-                coupling.offset,
-                None,
-                "coupling",
-            )
-        )
-    for body, joint in enumerate(tree.joints):
-        if joint.mimic is None:
-            continue
-        one_dof(body, joint.name, joint.source)
-        leader = find(joint.mimic.joint, joint.source)
-        terms = ((body, 1.0), (leader, -joint.mimic.multiplier))
-        demands.append(
-            _Demand(
-                joint.name,
-                joint.source,
-                (body, leader),
-                None,
-                terms,
-                joint.mimic.offset,
-                body,
-                "mimic",
-            )
-        )
-    return demands
-
-
-def _loop_demand(loop: said.Loop, tree: Tree) -> _Demand:
-    ends = [tree.places[loop.predecessor.link].body, tree.places[loop.successor.link].body]
-    ancestor = tree.common_ancestor(ends)
-    bodies = (*tree.path(ends[0], ancestor), *tree.path(ends[1], ancestor))
-    if not bodies:
-        raise DescriptionError(
-            f"joins '{loop.predecessor.link}' and '{loop.successor.link}', which no moving joint "
-            "separates; remove it, or free a joint between them",
-            loop.source,
-        )
-    return _Demand(loop.name, loop.source, bodies, loop)
-
-
-def _link_coupling(coupling: LinkCoupling, tree: Tree, one_dof: object) -> _Demand:
-    assert callable(one_dof)
-    ends = [tree.places[coupling.predecessor].body, tree.places[coupling.successor].body]
-    ancestor = tree.common_ancestor(ends)
-    paths = [tree.path(end, ancestor) for end in ends]
-    for path, link in zip(paths, (coupling.predecessor, coupling.successor), strict=True):
-        for body in path:
-            one_dof(body, tree.joints[body].name, coupling.source)
-        if not path:
-            raise DescriptionError(
-                f"no moving joint stands between '{link}' and the common ancestor of "
-                f"'{coupling.predecessor}' and '{coupling.successor}', so there is nothing to "
-                "couple; name links on two branches",
-                coupling.source,
-            )
-    terms = (
-        *((body, 1.0) for body in paths[1]),
-        *((body, -coupling.ratio) for body in paths[0]),
-    )
-    return _Demand(
-        coupling.name,
-        coupling.source,
-        (*paths[0], *paths[1]),
-        None,
-        terms,
-        coupling.offset,
-        paths[1][-1],
-        "coupling",
-    )
-
-
-# ---- the model -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Builder:
-    """Everything found so far, and the steps from there to a model.
+    """A description whose tree is numbered cluster by cluster, and the steps to its model.
 
-    Bodies are numbered by the tree in ``tree`` and by the model (clusters in order) elsewhere;
-    ``order[i]`` is the tree's number of the model's body i.
+    ``sizes`` are the clusters' numbers of bodies, which stand one after the other in the tree.
     """
 
     description: Description
     tree: Tree
-    moves: list[tuple[JointModel, Rows3]]
-    demands: list[_Demand]
-    groups: list[list[int]]
-    order: list[int]
+    sizes: list[int]
     chosen: Sequence[str] | None
     strict: bool
 
     def model(self, gravity: Vec3) -> Model:
         """Assemble."""
-        tree, order = self.tree, self.order
-        number = {body: i for i, body in enumerate(order)}
-        joints = [tree.joints[body] for body in order]
-        parents = [WORLD if (p := tree.parents[b]) == WORLD else number[p] for b in order]
-        models = [self.moves[body][0] for body in order]
-        axes = [self.moves[body][1] for body in order]
-        inertias, held = self._inertias(number)
-        placements = [
-            self._placement(joints[i], axes[i], UNIT if parents[i] == WORLD else axes[parents[i]])
-            for i in range(len(order))
-        ]
-        anchored = {
-            self.tree.places[anchor.link].body
-            for loop in self.description.loops
-            for anchor in (loop.predecessor, loop.successor)
-        }
-        has_children = set(parents)
-        nodes: list[Node] = []
         clusters: list[Cluster] = []
-        infos: list[Joint] = []
-        loops: dict[str, Loop] = {}
-        couplings: dict[tuple[str, str], Coupling] = {}
-        notes: list[str] = []
-        chosen = self._chosen(joints, models)
-        by_group = self._demands_by_group()
-        cluster_of: dict[int, int] = {}
-        q_at = v_at = sq = sv = 0
-        for index, group in enumerate(self.groups):
-            bodies = [number[body] for body in group]
-            first = bodies[0]
-            local = {body: i for i, body in enumerate(bodies)}
-            links, lq, lv = [], 0, 0
-            for body in bodies:
-                inside = local.get(parents[body])
-                rotations, offset = placements[body]
-                links.append(Link(models[body], rotations, offset, inside, lq, lv))
-                lq, lv = lq + models[body].nq, lv + models[body].nv
-            demands = by_group.get(index, [])
-            name = joints[first].child
-            if demands:
-                question = self._question(
-                    name, bodies, links, demands, axes, number, chosen, joints
-                )
-                try:
-                    finding = analysis.analyse(question)
-                except DescriptionError as error:
-                    raise error from None
-                for text, source in finding.suspicions:
-                    suspect(text, source, strict=self.strict)
-                notes.extend(finding.notes)
-                constraint: Constraint = finding.constraint
-                independent = finding.independent
-                neutral = finding.neutral
-                self._report(finding, question, demands, name, loops, couplings)
-                geometry: Geometry | None = question.geometry
-                closing = finding.closing_rows
-            else:
-                constraint = Unconstrained(lv)
-                independent = tuple(range(lv))
-                neutral = np.array(self._start(links, [joints[first]], clamp=True))
-                geometry, closing = None, ()
-            labels = [
-                joints[body].name + suffix
-                for body in bodies
-                for suffix in FREEDOM_NAMES[models[body].nv]
-            ]
-            implicit = bool(geometry and geometry.loops)
-            above = [p for p in (parents[body] for body in bodies) if p not in local]
-            cluster = Cluster(
-                name=name,
-                index=index,
-                parent=WORLD if above[0] == WORLD else cluster_of[above[0]],
-                bodies=tuple(bodies),
-                joints=tuple(joints[body].name for body in bodies),
-                outputs=tuple(dict.fromkeys(above)),
-                independent=tuple(labels[i] for i in independent),
-                kind="loops" if implicit else "couplings" if demands else "joint",
-                q=slice(q_at, q_at + len(neutral)),
-                v=slice(v_at, v_at + len(independent)),
-                spanning_q=slice(sq, sq + lq),
-                spanning_v=slice(sv, sv + lv),
-                constraint=constraint,
-                geometry=geometry,
-                columns=independent,
-                closing_rows=closing,
-                start=tuple(float(x) for x in neutral),
-            )
+        findings: list[analysis.Finding | None] = []
+        first = 0
+        for size in self.sizes:
+            cluster, finding = self._cluster(range(first, first + size), clusters)
             clusters.append(cluster)
-            for body, link in zip(bodies, links, strict=True):
-                cluster_of[body] = index
-                joint = joints[body]
-                columns = range(link.v, link.v + link.joint.nv)
-                free = not (body in has_children or order[body] in anchored)
-                spins = (
-                    isinstance(link.joint, Revolute)
-                    and free
-                    and _spins(inertias[body], link.joint.k)
-                )
-                nodes.append(
-                    Node(
-                        name=joint.child,
-                        parent=parents[body],
-                        cluster=index,
-                        joint=link.joint,
-                        rotations=link.rotations,
-                        offset=link.offset,
-                        axes=axes[body],
-                        inertia=inertias[body],
-                        spins=bool(spins),
-                        q=sq + link.q,
-                        v=sv + link.v,
-                    )
-                )
-                infos.append(
-                    Joint(
-                        name=joint.name,
-                        type=joint.type,
-                        parent=joint.parent or "world",
-                        child=joint.child,
-                        axis=joint.axis,
-                        lower=joint.limits.lower,
-                        upper=joint.limits.upper,
-                        velocity_limit=joint.limits.velocity,
-                        effort_limit=joint.limits.effort,
-                        damping=joint.damping,
-                        friction=joint.friction,
-                        independent=all(c in independent for c in columns),
-                        nq=link.joint.nq,
-                        nv=link.joint.nv,
-                        cluster=name,
-                    )
-                )
-            q_at, v_at, sq, sv = q_at + len(neutral), v_at + len(independent), sq + lq, sv + lv
-        frames = self._frames(number, axes)
-        self._warn_massless(nodes, clusters)
-        bodies_info = []
-        for body, node in enumerate(nodes):
-            in_link = _turned(node.inertia, transpose(node.axes))
-            com, about = _centred(in_link)
-            bodies_info.append(
-                Body(
-                    name=node.name,
-                    parent="world" if node.parent == WORLD else nodes[node.parent].name,
-                    joint=infos[body].name,
-                    cluster=clusters[node.cluster].name,
-                    mass=float(in_link.mass),
-                    com=com,
-                    inertia=about,
-                    links=tuple(held[body]),
-                )
-            )
+            findings.append(finding)
+            first += size
+        self._warn_massless(clusters)
+        independent = {label for cluster in clusters for label in cluster.independent}
+        notes = [note for finding in findings if finding for note in finding.notes]
+        if not clusters:
+            notes.append("nothing moves: every joint is fixed")
         return Model(
             name=self.description.name,
             gravity=gravity,
-            bodies=tuple(bodies_info),
-            joints=tuple(infos),
-            loops=tuple(loops[loop.name] for loop in self.description.loops),
-            couplings=tuple(couplings[d.kind, d.name] for d in self.demands if d.loop is None),
+            bodies=tuple(
+                self._body(body, cluster) for cluster in clusters for body in cluster.bodies
+            ),
+            joints=tuple(
+                self._joint(body, cluster, independent)
+                for cluster in clusters
+                for body in cluster.bodies
+            ),
+            loops=self._loops(clusters, findings),
+            couplings=self._couplings(clusters, findings),
             clusters=tuple(clusters),
-            frames=frames,
-            nodes=tuple(nodes),
+            frames=self._frames(),
+            nodes=tuple(
+                self._node(body, cluster) for cluster in clusters for body in cluster.bodies
+            ),
             notes=tuple(notes),
             description=self.description,
         )
 
-    def _inertias(self, number: dict[int, int]) -> tuple[list[RigidInertia], list[list[str]]]:
-        """Each body's inertia in its internal axes, and the links lumped into it."""
-        inertias = [NO_INERTIA] * len(number)
-        held: list[list[str]] = [[] for _ in number]
+    # ---- bodies
+
+    @cached_property
+    def moves(self) -> list[tuple[JointModel, Rows3]]:
+        """Joint model and internal axes of every body."""
+        return [_joint_model(joint) for joint in self.tree.joints]
+
+    @cached_property
+    def axes(self) -> list[Rows3]:
+        """Internal axes of every body."""
+        return [axes for _, axes in self.moves]
+
+    @cached_property
+    def held(self) -> list[list[str]]:
+        """The links in every body."""
+        held: list[list[str]] = [[] for _ in self.tree.joints]
+        for link in self.description.links:
+            body = self.tree.places[link.name].body
+            if body != WORLD:
+                held[body].append(link.name)
+        return held
+
+    @cached_property
+    def inertias(self) -> list[RigidInertia]:
+        """Every body's inertia about its origin, in its link's axes."""
+        inertias = [NO_INERTIA] * len(self.tree.joints)
         for link in self.description.links:
             place = self.tree.places[link.name]
-            if place.body == WORLD:
-                continue
-            body = number[place.body]
-            held[body].append(link.name)
-            if link.inertial is not None:
-                inertias[body] = inertias[body] + _rigid(link.inertial, place.pose)
-        turned = [
-            inertia if inertia is NO_INERTIA else _turned(inertia, self.moves[self.order[body]][1])
-            for body, inertia in enumerate(inertias)
+            if place.body != WORLD and link.inertial is not None:
+                inertias[place.body] += masses.placed(link.inertial, place.pose)
+        return inertias
+
+    @cached_property
+    def loaded(self) -> set[int]:
+        """Bodies on which other bodies or loops hang."""
+        ends = [
+            end for loop in self.description.loops for end in (loop.predecessor, loop.successor)
         ]
-        return turned, held
+        return set(self.tree.parents) | {self.tree.places[end.link].body for end in ends}
 
-    @staticmethod
-    def _placement(joint: said.Joint, axes: Rows3, parent_axes: Rows3) -> tuple[tuple, Vec3]:  # type: ignore[type-arg]
-        back = transpose(parent_axes)
-        rotation = matmul(matmul(back, joint.origin.rotation), axes)
-        return factor(rotation), apply(back, joint.origin.xyz)
+    def _standing(self, body: int) -> tuple[tuple[Rotation, ...], Vec3]:
+        """Where the body's joint stands on its parent, in internal axes."""
+        origin, parent = self.tree.joints[body].origin, self.tree.parents[body]
+        back = UNIT if parent == WORLD else transpose(self.axes[parent])
+        rotation = matmul(matmul(back, origin.rotation), self.axes[body])
+        return factor(rotation), apply(back, origin.xyz)
 
-    def _chosen(
-        self, joints: Sequence[said.Joint], models: Sequence[JointModel]
-    ) -> frozenset[str] | None:
-        """The caller's independent joints (or single freedoms), checked."""
+    def _node(self, body: int, cluster: Cluster) -> Node:
+        joint, axes = self.moves[body]
+        link = cluster.links[body - cluster.bodies[0]]
+        inertia = self.inertias[body]
+        inertia = inertia if inertia is NO_INERTIA else masses.turned(inertia, axes)
+        spins = (
+            isinstance(joint, Revolute)
+            and body not in self.loaded
+            and masses.spins(inertia, joint.k)
+        )
+        return Node(
+            name=self.tree.joints[body].child,
+            parent=self.tree.parents[body],
+            cluster=cluster.index,
+            joint=joint,
+            rotations=link.rotations,
+            offset=link.offset,
+            axes=axes,
+            inertia=inertia,
+            spins=spins,
+            q=cluster.spanning_q.start + link.q,
+            v=cluster.spanning_v.start + link.v,
+        )
+
+    def _body(self, body: int, cluster: Cluster) -> Body:
+        joint, parent = self.tree.joints[body], self.tree.parents[body]
+        com, inertia = masses.centred(self.inertias[body])
+        return Body(
+            name=joint.child,
+            parent="world" if parent == WORLD else self.tree.joints[parent].child,
+            joint=joint.name,
+            cluster=cluster.name,
+            mass=float(self.inertias[body].mass),
+            com=com,
+            inertia=inertia,
+            links=tuple(self.held[body]),
+        )
+
+    def _joint(self, body: int, cluster: Cluster, independent: set[str]) -> Joint:
+        joint, model = self.tree.joints[body], self.moves[body][0]
+        return Joint(
+            name=joint.name,
+            type=joint.type,
+            parent=joint.parent or "world",
+            child=joint.child,
+            axis=joint.axis,
+            lower=joint.limits.lower,
+            upper=joint.limits.upper,
+            velocity_limit=joint.limits.velocity,
+            effort_limit=joint.limits.effort,
+            damping=joint.damping,
+            friction=joint.friction,
+            independent=all(label in independent for label in self._labels(body)),
+            nq=model.nq,
+            nv=model.nv,
+            cluster=cluster.name,
+        )
+
+    def _labels(self, body: int) -> list[str]:
+        name = self.tree.joints[body].name
+        return [name + suffix for suffix in FREEDOMS[self.moves[body][0].nv]]
+
+    def _frames(self) -> tuple[Frame, ...]:
+        """Every link of the file, where it is on its body (internal axes)."""
+        frames = []
+        for link in self.description.links:
+            place = self.tree.places[link.name]
+            back = UNIT if place.body == WORLD else transpose(self.axes[place.body])
+            rotation = factor(matmul(back, place.pose.rotation))
+            pose = Transform(rotation, apply(back, place.pose.xyz))
+            frames.append(Frame(link.name, place.body, pose))
+        return tuple(frames)
+
+    # ---- clusters
+
+    @cached_property
+    def demands(self) -> list[Demand]:
+        """What the file demands of this tree."""
+        return find_demands(self.description, self.tree)
+
+    @cached_property
+    def demands_on(self) -> dict[int, list[Demand]]:
+        """The demands on each cluster, by the cluster's first body."""
+        first_of: list[int] = []
+        for size in self.sizes:
+            first_of += [len(first_of)] * size
+        result: dict[int, list[Demand]] = {}
+        for demand in self.demands:
+            result.setdefault(first_of[demand.bodies[0]], []).append(demand)
+        return result
+
+    @cached_property
+    def _cluster_of(self) -> list[int]:
+        """Every body's cluster."""
+        return [index for index, size in enumerate(self.sizes) for _ in range(size)]
+
+    @cached_property
+    def marked(self) -> frozenset[str] | None:
+        """The caller's independent joints (or single freedoms of them), checked."""
         if self.chosen is None:
             return None
-        known = {
-            joint.name + suffix
-            for joint, model in zip(joints, models, strict=True)
-            for suffix in FREEDOM_NAMES[model.nv]
-        } | {joint.name for joint in joints}
+        known = {joint.name for joint in self.tree.joints}
+        known |= {label for body in range(len(self.tree.joints)) for label in self._labels(body)}
         for name in self.chosen:
             if name not in known:
                 raise DescriptionError(
@@ -517,179 +300,151 @@ class _Builder:
                 )
         return frozenset(self.chosen)
 
-    def _demands_by_group(self) -> dict[int, list[_Demand]]:
-        group_of = {body: i for i, group in enumerate(self.groups) for body in group}
-        result: dict[int, list[_Demand]] = {}
-        for demand in self.demands:
-            result.setdefault(group_of[demand.bodies[0]], []).append(demand)
-        return result
+    def _cluster(
+        self, bodies: range, before: Sequence[Cluster]
+    ) -> tuple[Cluster, analysis.Finding | None]:
+        """One cluster, placed after those before it; what analysis found if it is constrained."""
+        links: list[Link] = []
+        nq = nv = 0
+        for body in bodies:
+            parent = self.tree.parents[body]
+            rotations, offset = self._standing(body)
+            joint = self.moves[body][0]
+            inside = parent - bodies.start if parent in bodies else None
+            links.append(Link(joint, rotations, offset, inside, nq, nv))
+            nq, nv = nq + joint.nq, nv + joint.nv
+        demands = self.demands_on.get(bodies.start, [])
+        finding: analysis.Finding | None = None
+        geometry: Geometry | None = None
+        constraint: Constraint = Unconstrained(nv)
+        columns, kind = tuple(range(nv)), "joint"
+        if demands:
+            question = self._question(bodies, links, demands)
+            finding, geometry = analysis.analyse(question), question.geometry
+            for text, source in finding.suspicions:
+                suspect(text, source, strict=self.strict)
+            constraint, columns, start = finding.constraint, finding.independent, finding.neutral
+            kind = "loops" if geometry.loops else "couplings"
+        else:
+            start = self._start(bodies, links, clamp=True)
+        labels = [label for body in bodies for label in self._labels(body)]
+        above = [p for p in (self.tree.parents[body] for body in bodies) if p not in bodies]
+        parent = WORLD if above[0] == WORLD else self._cluster_of[above[0]]
+        last = before[-1] if before else None
+        return (
+            Cluster(
+                name=self.tree.joints[bodies.start].child,
+                index=len(before),
+                parent=parent,
+                bodies=tuple(bodies),
+                joints=tuple(self.tree.joints[body].name for body in bodies),
+                outputs=tuple(dict.fromkeys(above)),
+                independent=tuple(labels[column] for column in columns),
+                kind=kind,
+                q=_after(last.q if last else None, len(start)),
+                v=_after(last.v if last else None, len(columns)),
+                spanning_q=_after(last.spanning_q if last else None, nq),
+                spanning_v=_after(last.spanning_v if last else None, nv),
+                constraint=constraint,
+                links=tuple(links),
+                geometry=geometry,
+                columns=columns,
+                closing_rows=finding.closing_rows if finding else (),
+                start=tuple(float(x) for x in start),
+            ),
+            finding,
+        )
+
+    def _start(self, bodies: range, links: Sequence[Link], *, clamp: bool) -> Array:
+        """Spanning positions from which the neutral configuration is sought."""
+        start: list[float] = []
+        for body, link in zip(bodies, links, strict=True):
+            joint, values = self.tree.joints[body], link.joint.neutral()
+            if link.joint.nq == 1:
+                value = values[0] if joint.initial is None else joint.initial
+                if clamp and joint.type != "continuous":
+                    value = min(max(value, joint.limits.lower), joint.limits.upper)
+                values = (value,)
+            start.extend(values)
+        return np.array(start)
 
     def _question(
-        self,
-        name: str,
-        bodies: list[int],
-        links: list[Link],
-        demands: list[_Demand],
-        axes: list[Rows3],
-        number: dict[int, int],
-        chosen: frozenset[str] | None,
-        joints: list[said.Joint],
+        self, bodies: range, links: list[Link], demands: list[Demand]
     ) -> analysis.Cluster:
         """The cluster as analysis wants it."""
         local = {body: i for i, body in enumerate(bodies)}
-        loops, linear, loop_sources, linear_sources = [], [], [], []
-        followers = set()
-        for demand in demands:
-            if demand.loop is not None:
-                loops.append(self._loop_joint(demand.loop, local, number, axes))
-                loop_sources.append(demand.source)
-                continue
+        loops = [
+            loop_joint(demand.loop, self.tree, self.axes, local)
+            for demand in demands
+            if demand.loop
+        ]
+        couplings = [demand for demand in demands if not demand.loop]
+        linear = []
+        for demand in couplings:
             merged: dict[int, float] = {}
             for body, coefficient in demand.terms:
-                at = local[number[body]]
-                merged[at] = merged.get(at, 0.0) + coefficient
+                merged[local[body]] = merged.get(local[body], 0.0) + coefficient
             terms = tuple((at, k) for at, k in merged.items() if k)
             if not terms:
                 raise DescriptionError(
                     "its terms cancel, so it relates nothing; remove it", demand.source
                 )
             linear.append(Linear(demand.name, terms, demand.offset))
-            linear_sources.append(demand.source)
-            if demand.follower is not None:
-                followers.add(local[number[demand.follower]])
-        columns = []
-        named = chosen is not None and any(
-            joints[body].name in chosen
-            or any(joints[body].name + s in chosen for s in FREEDOM_NAMES[link.joint.nv])
-            for body, link in zip(bodies, links, strict=True)
-        )
-        for i, (body, link) in enumerate(zip(bodies, links, strict=True)):
-            joint = joints[body]
-            for c, suffix in enumerate(FREEDOM_NAMES[link.joint.nv]):
-                label = joint.name + suffix
-                mark = joint.independent
-                if named and chosen is not None:
-                    mark = joint.name in chosen or label in chosen
-                limits = (joint.limits.lower, joint.limits.upper)
-                length = any(bool(x) for x in link.joint.subspace[c].linear)
-                if joint.type == "screw":
-                    length = False
-                if joint.type == "continuous" or link.joint.nv > 1:
-                    limits = (-math.inf, math.inf)
-                columns.append(
-                    analysis.Column(label, joint.name, i, mark, i in followers, length, limits)
-                )
-        lengths = [math.hypot(*link.offset) for link in links if link.parent is not None] + [
-            math.hypot(*anchor.point)
-            for loop in loops
-            for anchor in (loop.predecessor, loop.successor)
+        followers = {demand.follower for demand in couplings}
+        lengths = [math.hypot(*link.offset) for link in links if link.parent is not None]
+        lengths += [
+            math.hypot(*end.point) for loop in loops for end in (loop.predecessor, loop.successor)
         ]
-        start = self._start(links, [joints[body] for body in bodies], clamp=bool(loops))
         return analysis.Cluster(
-            name,
+            self.tree.joints[bodies.start].child,
             Geometry(tuple(links), tuple(loops), tuple(linear)),
-            tuple(columns),
-            tuple(loop_sources),
-            tuple(linear_sources),
-            np.array(start),
+            self._columns(bodies, links, followers),
+            tuple(demand.source for demand in demands if demand.loop),
+            tuple(demand.source for demand in couplings),
+            self._start(bodies, links, clamp=bool(loops)),
             max(lengths, default=0.0) or 1.0,
         )
 
-    @staticmethod
-    def _start(links: Sequence[Link], joints: Sequence[said.Joint], *, clamp: bool) -> list[float]:
-        """Spanning positions from which the neutral configuration is sought."""
-        start: list[float] = []
-        for link, joint in zip(links, joints, strict=True):
-            values = list(link.joint.neutral())
-            if link.joint.nq == 1:
-                value = joint.initial if joint.initial is not None else values[0]
-                if clamp and joint.type != "continuous":
-                    value = min(max(value, joint.limits.lower), joint.limits.upper)
-                values = [value]
-            start.extend(values)
-        return start
-
-    def _loop_joint(
-        self, loop: said.Loop, local: dict[int, int], number: dict[int, int], axes: list[Rows3]
-    ) -> LoopJoint:
-        """A loop joint's rows and anchors, in internal axes."""
-        places = [self.tree.places[end.link] for end in (loop.predecessor, loop.successor)]
-        ancestor = self.tree.common_ancestor([place.body for place in places])
-        frames = [_loop_frame(loop.axis, loop.source)] * 2
-        if loop.type == "universal":
-            frames = [
-                _loop_frame(loop.axis, loop.source),
-                _universal_frame(loop),
-            ]
-        anchors, branches = [], []
-        for place, end, frame in zip(
-            places, (loop.predecessor, loop.successor), frames, strict=True
-        ):
-            standing = graph.compose(place.pose, end.origin)
-            back = UNIT if place.body == WORLD else transpose(axes[number[place.body]])
-            turned = matmul(matmul(back, standing.rotation), frame)
-            inside = place.body != ancestor
-            anchors.append(
-                Anchor(
-                    local[number[place.body]] if inside else None,
-                    apply(back, standing.xyz),
-                    transpose(turned),
+    def _columns(
+        self, bodies: range, links: Sequence[Link], followers: set[int | None]
+    ) -> tuple[analysis.Column, ...]:
+        """What is known of each spanning velocity of a cluster."""
+        names = {self.tree.joints[body].name for body in bodies}
+        names |= {label for body in bodies for label in self._labels(body)}
+        marked = self.marked if self.marked and self.marked & names else None
+        columns = []
+        for i, (body, link) in enumerate(zip(bodies, links, strict=True)):
+            joint = self.tree.joints[body]
+            bounded = joint.type != "continuous" and link.joint.nv == 1
+            limits = (joint.limits.lower, joint.limits.upper) if bounded else (-math.inf, math.inf)
+            for motion, label in zip(link.joint.subspace, self._labels(body), strict=True):
+                mark = joint.independent
+                if marked is not None:
+                    mark = joint.name in marked or label in marked
+                length = any(motion.linear) and not any(motion.angular)
+                columns.append(
+                    analysis.Column(label, joint.name, i, mark, body in followers, length, limits)
                 )
-            )
-            branches.append(
-                tuple(local[number[body]] for body in self.tree.path(place.body, ancestor))
-            )
-        if loop.type == "rod":
-            rows: tuple = (Distance(self._rod_length(loop)),)  # type: ignore[type-arg]
-        else:
-            rows = ROWS["revolute" if loop.type == "continuous" else loop.type]
-        return LoopJoint(loop.name, rows, anchors[0], anchors[1], (branches[0], branches[1]))
+        return tuple(columns)
 
-    def _rod_length(self, loop: said.Loop) -> float:
-        """The rod's length: given, or the distance of its ends at the zero configuration."""
-        if loop.length is not None:
-            return loop.length
-        ends = []
-        for end in (loop.predecessor, loop.successor):
-            place = self.tree.places[end.link]
-            point = graph.compose(place.pose, end.origin).xyz
-            body = place.body
-            while body != WORLD:
-                origin = self.tree.joints[body].origin
-                point = plus(apply(origin.rotation, point), origin.xyz)
-                body = self.tree.parents[body]
-            ends.append(point)
-        length = math.hypot(*minus(ends[1], ends[0]))
-        if length <= 1e-12:
-            raise DescriptionError(
-                "its ends coincide at the zero configuration, so its length would be zero; give "
-                'length="…", or make it a spherical loop',
-                loop.source,
-            )
-        return length
+    # ---- what became of loops and couplings
 
-    def _report(
-        self,
-        finding: analysis.Finding,
-        question: analysis.Cluster,
-        demands: list[_Demand],
-        cluster: str,
-        loops: dict[str, Loop],
-        couplings: dict[tuple[str, str], Coupling],
-    ) -> None:
-        """What became of each loop and coupling."""
-        ranks = iter(finding.loop_ranks)
-        duplicates = iter(finding.redundant_linear)
-        explicit = not question.geometry.loops
-        for demand in demands:
-            if demand.loop is not None:
-                loop, rank = demand.loop, next(ranks)
-                count = (
-                    1
-                    if loop.type == "rod"
-                    else len(ROWS["revolute" if loop.type == "continuous" else loop.type])
-                )
-                loops[loop.name] = Loop(
+    def _loops(
+        self, clusters: Sequence[Cluster], findings: Sequence[analysis.Finding | None]
+    ) -> tuple[Loop, ...]:
+        """The file's loops with the conditions that each adds."""
+        ranks = {
+            loop.name: (cluster.name, rank)
+            for cluster, finding in zip(clusters, findings, strict=True)
+            if finding and cluster.geometry
+            for loop, rank in zip(cluster.geometry.loops, finding.loop_ranks, strict=True)
+        }
+        result = []
+        for loop in self.description.loops:
+            cluster, rank = ranks[loop.name]
+            count = len(loop_rows(loop, self.tree))
+            result.append(
+                Loop(
                     name=loop.name,
                     type=loop.type,
                     predecessor=loop.predecessor.link,
@@ -699,77 +454,60 @@ class _Builder:
                     rank=rank,
                     redundant=count - rank,
                 )
-            else:
-                couplings[demand.kind, demand.name] = Coupling(
+            )
+        return tuple(result)
+
+    def _couplings(
+        self, clusters: Sequence[Cluster], findings: Sequence[analysis.Finding | None]
+    ) -> tuple[Coupling, ...]:
+        """The file's couplings, then its mimics."""
+        found: dict[int, tuple[Cluster, bool]] = {}
+        for cluster, finding in zip(clusters, findings, strict=True):
+            if finding:
+                here = [d for d in self.demands_on[cluster.bodies[0]] if not d.loop]
+                for demand, redundant in zip(here, finding.redundant_linear, strict=True):
+                    found[id(demand)] = cluster, redundant
+        result = []
+        for demand in self.demands:
+            if demand.loop:
+                continue
+            cluster, redundant = found[id(demand)]
+            result.append(
+                Coupling(
                     name=demand.name,
                     kind=demand.kind,
                     terms=tuple((self.tree.joints[body].name, k) for body, k in demand.terms),
                     offset=demand.offset,
-                    cluster=cluster,
-                    explicit=explicit,
-                    redundant=next(duplicates),
-                )
-
-    def _frames(self, number: dict[int, int], axes: list[Rows3]) -> tuple[Frame, ...]:
-        """Every link of the file, where it is on its body (internal axes)."""
-        frames = []
-        for link in self.description.links:
-            place = self.tree.places[link.name]
-            body = WORLD if place.body == WORLD else number[place.body]
-            back = UNIT if body == WORLD else transpose(axes[body])
-            frames.append(
-                Frame(
-                    link.name,
-                    body,
-                    Transform(
-                        factor(matmul(back, place.pose.rotation)), apply(back, place.pose.xyz)
-                    ),
+                    cluster=cluster.name,
+                    explicit=not cluster.implicit,
+                    redundant=redundant,
                 )
             )
-        return tuple(frames)
+        return tuple(result)
 
-    def _warn_massless(self, nodes: list[Node], clusters: list[Cluster]) -> None:
-        """A cluster that moves no mass makes the mass matrix singular."""
-        heavy = [False] * len(clusters)
-        for node in nodes:
-            if node.inertia.mass or any(x for row in node.inertia.inertia for x in row):
-                heavy[node.cluster] = True
+    def _warn_massless(self, clusters: Sequence[Cluster]) -> None:
+        """Warn of clusters that move no mass: they make the mass matrix singular."""
+        heavy = [
+            any(
+                self.inertias[body].mass or any(map(any, self.inertias[body].inertia))
+                for body in cluster.bodies
+            )
+            for cluster in clusters
+        ]
         for cluster in reversed(clusters):
             if heavy[cluster.index] and cluster.parent != WORLD:
                 heavy[cluster.parent] = True
-        sources = {joint.name: joint.source for joint in self.description.joints}
         for cluster in clusters:
             if not heavy[cluster.index]:
-                name = cluster.joints[0]
                 suspect(
                     "moves no mass: the mass matrix is singular and forward dynamics is not a "
                     "number; give the links an inertial, or fix the joint",
-                    sources.get(name, self.description.source),
+                    self.tree.joints[cluster.bodies[0]].source,
                     strict=self.strict,
                 )
 
 
-def _loop_frame(axis: Vec3, source: Source) -> Rows3:
-    """Constraint axes as columns: the loop's axis, then two that complete a right-handed frame."""
-    k, aligned = align(_unit(axis, source))
-    columns = transpose(aligned)  # the images of the coordinate axes; the k-th is the axis
-    return transpose((columns[k], columns[(k + 1) % 3], columns[(k + 2) % 3]))
-
-
-def _universal_frame(loop: said.Loop) -> Rows3:
-    """The successor's axes of a universal loop, as columns: axis 1 is the second axis.
-
-    By default that is the coordinate axis after the first's largest component, made perpendicular
-    to the first; a given one is taken as it is, since the two frames may be turned at closure.
-    """
-    if loop.axis2 is not None:
-        second = loop.axis2
-    else:
-        first = _unit(loop.axis, loop.source)
-        k = max(range(3), key=lambda n: (abs(first[n]), -n))
-        x, y, z = (
-            w - first[(k + 1) % 3] * a for w, a in zip(UNIT[(k + 1) % 3], first, strict=True)
-        )
-        second = (x, y, z)
-    columns = transpose(_loop_frame(second, loop.source))
-    return transpose((columns[2], columns[0], columns[1]))
+def _after(before: slice | None, size: int) -> slice:
+    """The slice of this size that follows another one."""
+    start = before.stop if before else 0
+    return slice(start, start + size)

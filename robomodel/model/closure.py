@@ -181,7 +181,7 @@ def close(
         trial_size = np.linalg.norm(trial_values, axis=1)
         better = trial_size < size[active] * (1 - 1e-4 * damping[active])
         if nearest:
-            settled = np.max(np.abs(step), axis=1, initial=0.0) < 1e-14
+            settled = np.max(np.abs(step), axis=1, initial=0.0) < 1e-10
             better |= (trial_size < CLOSED) & ~settled
         damping[active] = np.where(
             better, np.minimum(1.0, 2 * damping[active]), damping[active] / 4
@@ -190,11 +190,9 @@ def close(
         q[took] = trial[better]
         size[took] = trial_size[better]
         values[better], jacobian[better] = trial_values[better], trial_jacobian[better]
-        floor = 1e-12 if not nearest else -1.0
         # near the rounding level a step that does not help ends the search at once
-        going = np.where(better, True, (size[active] > floor) & (damping[active] > 1e-4))
-        if nearest:
-            going = better | ((size[active] > CLOSED) & (damping[active] > 1e-4))
+        goal = CLOSED if nearest else 1e-12
+        going = better | ((size[active] > goal) & (damping[active] > 1e-4))
         active, values, jacobian = active[going], values[going], jacobian[going]
         if not len(active):
             break

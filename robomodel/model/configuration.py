@@ -357,7 +357,7 @@ def _columns(model: Model, cluster: Cluster) -> list[analysis.Column]:
         bounded = joint.type != "continuous" and joint.nv == 1
         limits = (joint.lower, joint.upper) if bounded else (-np.inf, np.inf)
         for motion in node.joint.subspace:
-            length = any(bool(x) for x in motion.linear) and joint.type != "screw"
+            length = any(motion.linear) and not any(motion.angular)
             columns.append(analysis.Column(joint.name, joint.name, i, None, False, length, limits))
     return columns
 

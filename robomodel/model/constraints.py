@@ -28,6 +28,7 @@ from robomodel.spatial import (
     Vec,
     apply,
     cross,
+    inner,
     matmul,
     minus,
     plus,
@@ -180,13 +181,13 @@ class InPlane:
         """φ = u · (x_s - x_p), u fixed to the predecessor."""
         u, d = p.axes[self.k], minus(s.x, p.x)
         bias = add(
-            dot(u, minus(s.acceleration, p.acceleration)),
+            inner(u, minus(s.acceleration, p.acceleration)),
             add(
-                mul(2.0, dot(cross(p.omega, u), minus(s.velocity, p.velocity))),
-                dot(apply(p.turning, u), d),
+                mul(2.0, inner(cross(p.omega, u), minus(s.velocity, p.velocity))),
+                inner(apply(p.turning, u), d),
             ),
         )
-        return Demand(dot(u, d), u, ZERO, cross(u, d), bias)
+        return Demand(inner(u, d), u, ZERO, cross(u, d), bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +201,12 @@ class Perpendicular:
         """φ = a · b, a fixed to the predecessor and b to the successor."""
         a, b = p.axes[self.i], s.axes[self.j]
         bias = add(
-            add(dot(apply(p.turning, a), b), dot(a, apply(s.turning, b))),
-            mul(2.0, dot(cross(p.omega, a), cross(s.omega, b))),
+            add(inner(apply(p.turning, a), b), inner(a, apply(s.turning, b))),
+            mul(2.0, inner(cross(p.omega, a), cross(s.omega, b))),
         )
         moment = cross(b, a)
         return Demand(
-            dot(a, b), ZERO, moment, (neg(moment[0]), neg(moment[1]), neg(moment[2])), bias
+            inner(a, b), ZERO, moment, (neg(moment[0]), neg(moment[1]), neg(moment[2])), bias
         )
 
 
@@ -219,8 +220,8 @@ class Distance:
         """φ with its gradient along the rod."""
         d, rate = minus(s.x, p.x), minus(s.velocity, p.velocity)
         inverse = 1.0 / self.length
-        value = mul(0.5 * inverse, sub(dot(d, d), self.length**2))
-        bias = add(dot(d, minus(s.acceleration, p.acceleration)), dot(rate, rate))
+        value = mul(0.5 * inverse, sub(inner(d, d), self.length**2))
+        bias = add(inner(d, minus(s.acceleration, p.acceleration)), inner(rate, rate))
         return Demand(value, scale(inverse, d), ZERO, ZERO, mul(inverse, bias))
 
 
@@ -306,18 +307,24 @@ def evaluate_loops(
             if qd is not None:
                 rates = motions.get((start, body)) or _rates_after(rates, at, pose, links[body], qd)
                 motions[start, body] = rates
-        arm = apply(pose.rotation, anchor.point)
+        turn = pose.rotation
+        arm = apply(turn, anchor.point)
+        axes = (
+            apply(turn, anchor.axes[0]),
+            apply(turn, anchor.axes[1]),
+            apply(turn, anchor.axes[2]),
+        )
+        x = plus(pose.origin, arm)
+        if rates is AT_REST:
+            return End(x, axes, ZERO, ZERO, ZERO, (ZERO, ZERO, ZERO))
+        turning = rates.turning()
         return End(
-            plus(pose.origin, arm),
-            (
-                apply(pose.rotation, anchor.axes[0]),
-                apply(pose.rotation, anchor.axes[1]),
-                apply(pose.rotation, anchor.axes[2]),
-            ),
+            x,
+            axes,
             plus(rates.velocity, cross(rates.omega, arm)),
             rates.omega,
-            plus(rates.acceleration, apply(rates.turning(), arm)),
-            rates.turning(),
+            plus(rates.acceleration, apply(turning, arm)),
+            turning,
         )
 
     for n, loop in enumerate(loops):
@@ -343,8 +350,8 @@ def evaluate_loops(
                     about = plus(cross(minus(x, pose.origin), force), moment)
                     for i, motion in enumerate(link.joint.subspace):
                         entries[link.v + i] = add(
-                            dot(about, apply(pose.rotation, motion.angular)),
-                            dot(force, apply(pose.rotation, motion.linear)),
+                            inner(about, apply(pose.rotation, motion.angular)),
+                            inner(force, apply(pose.rotation, motion.linear)),
                         )
             result.values.append(demand.value)
             result.jacobian.append(entries)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from robomodel.description import Description, Joint, Pose
+from robomodel.description import AT_ORIGIN, Description, Joint, Pose
 from robomodel.spatial import apply, matmul, plus, transpose
 
 WORLD = -1
@@ -27,7 +27,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The spanning tree: bodies in depth-first order, each moved by one joint.
+    """The spanning tree: bodies, parents before children, each moved by one joint.
 
     ``joints[i]`` moves body i, whose parent body is ``parents[i]``; its frame is that of the link
     ``joints[i].child``. ``places`` says where every link of the file is.
@@ -38,6 +38,18 @@ class Tree:
     parents: tuple[int, ...]
     depths: tuple[int, ...]
     places: dict[str, Place]
+
+    def renumbered(self, order: Sequence[int]) -> Tree:
+        """The same tree with body ``order[i]`` called i; parents must stay before children."""
+        number = {body: i for i, body in enumerate(order)}
+        number[WORLD] = WORLD
+        return Tree(
+            self.root,
+            tuple(self.joints[body] for body in order),
+            tuple(number[self.parents[body]] for body in order),
+            tuple(self.depths[body] for body in order),
+            {link: Place(number[place.body], place.pose) for link, place in self.places.items()},
+        )
 
     def path(self, body: int, ancestor: int) -> tuple[int, ...]:
         """Bodies from below ``ancestor`` down to ``body``."""
@@ -63,6 +75,8 @@ class Tree:
 
 def compose(outer: Pose, inner: Pose) -> Pose:
     """The pose of what stands at ``inner`` in a frame that stands at ``outer``."""
+    if outer is AT_ORIGIN:
+        return inner
     return Pose(
         plus(apply(outer.rotation, inner.xyz), outer.xyz), matmul(outer.rotation, inner.rotation)
     )
@@ -100,9 +114,9 @@ def spanning_tree(description: Description, *, floating_base: bool | None) -> Tr
     while stack:
         link, joint = stack.pop()
         if joint is None:
-            places[link] = Place(WORLD, Pose())
+            places[link] = Place(WORLD, AT_ORIGIN)
         else:
-            parent = places.get(joint.parent, Place(WORLD, Pose()))
+            parent = places.get(joint.parent, Place(WORLD, AT_ORIGIN))
             fixed = joint.type == "fixed"
             if floating_base is False and joint.parent == root and joint.type == "floating":
                 fixed = True
@@ -110,7 +124,7 @@ def spanning_tree(description: Description, *, floating_base: bool | None) -> Tr
             if fixed:
                 places[link] = Place(parent.body, standing)
             else:
-                places[link] = Place(len(joints), Pose())
+                places[link] = Place(len(joints), AT_ORIGIN)
                 joints.append(replace(joint, origin=standing))
                 parents.append(parent.body)
                 depths.append(0 if parent.body == WORLD else depths[parent.body] + 1)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from robomodel.description import Description, Rows3, Vec3
 from robomodel.errors import did_you_mean
 from robomodel.model.closure import Geometry, stack, unstack
-from robomodel.model.constraints import Constraint, placement
+from robomodel.model.constraints import Constraint, Link, placement
 from robomodel.model.joints import Array, JointModel
 from robomodel.scalars import Scalar, Vector, dot
 from robomodel.spatial import RigidInertia, Rotation, Transform, Vec
@@ -155,7 +155,8 @@ class Cluster:
 
     ``outputs`` are the bodies of the parent cluster (or ``WORLD``) on which it hangs. Slices: its
     part of q, of v, and of the spanning positions and velocities. ``kind`` is "joint", "couplings"
-    or "loops"; ``geometry`` holds all its conditions, redundant ones included.
+    or "loops"; ``links`` are the bodies as the constraint sees them; ``geometry`` holds all its
+    conditions, redundant ones included.
     """
 
     name: str
@@ -171,6 +172,7 @@ class Cluster:
     spanning_q: slice
     spanning_v: slice
     constraint: Constraint
+    links: tuple[Link, ...]
     geometry: Geometry | None
     columns: tuple[int, ...]
     closing_rows: tuple[int, ...]
@@ -224,22 +226,22 @@ class Model:
     @cached_property
     def nq(self) -> int:
         """Number of position coordinates."""
-        return int(self.clusters[-1].q.stop)
+        return int(self.clusters[-1].q.stop) if self.clusters else 0
 
     @cached_property
     def nv(self) -> int:
         """Number of independent velocities: the degrees of freedom."""
-        return int(self.clusters[-1].v.stop)
+        return int(self.clusters[-1].v.stop) if self.clusters else 0
 
     @cached_property
     def n_joint_positions(self) -> int:
         """Number of positions of all joints of the spanning tree."""
-        return int(self.clusters[-1].spanning_q.stop)
+        return int(self.clusters[-1].spanning_q.stop) if self.clusters else 0
 
     @cached_property
     def n_joint_velocities(self) -> int:
         """Number of velocities of all joints of the spanning tree."""
-        return int(self.clusters[-1].spanning_v.stop)
+        return int(self.clusters[-1].spanning_v.stop) if self.clusters else 0
 
     @cached_property
     def mass(self) -> float:

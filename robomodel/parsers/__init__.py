@@ -82,7 +82,7 @@ def _fetch(source: object) -> tuple[str, str]:
 
 def _read_path(path: str) -> tuple[str, str]:
     try:
-        stream = open(path, "rb")
+        stream = open(path, "rb")  # noqa: SIM115 - only opening it can fail so
     except (OSError, ValueError) as error:
         # What holds a null character, or is longer than paths may be, is no path either.
         if isinstance(error, OSError) and error.errno not in _NO_FILE:

@@ -229,7 +229,7 @@ def _joint(document: Document, element: Element) -> Joint:
         _origin(document, parts.get("origin")),
         _axis(document, parts.get("axis"), used=kind in _JOINTS_WITH_AXIS) or _X,
         _limits(document, parts.get("limit"), kind),
-        _mimic(document, parts.get("mimic")),
+        _mimic(document, parts.get("mimic"), kind),
         document.flag(element, "independent"),
         damping,
         friction,
@@ -304,8 +304,11 @@ def _limits(document: Document, element: Element | None, kind: str) -> Limits:
     )
 
 
-def _mimic(document: Document, element: Element | None) -> Mimic | None:
+def _mimic(document: Document, element: Element | None, kind: str) -> Mimic | None:
     if element is None:
+        return None
+    if kind == "fixed":  # as in real files whose gripper was fixed by changing types
+        document.suspect(element, "<mimic> means nothing in a fixed joint; it is ignored")
         return None
     document.expect(element, _MIMIC)
     return Mimic(
@@ -432,7 +435,7 @@ def _value(document: Document, element: Element) -> float:
 def _transmission(document: Document, element: Element) -> Transmission:
     """A transmission as ros_control, ros2_control and PR2 write it; nothing in it is refused."""
     name = element.get("name", "")
-    kind = element.findtext("type") or element.findtext("plugin") or element.get("type", "")
+    kind = element.findtext("type") or element.findtext("plugin") or element.get("type") or ""
     joints = tuple(joint.get("name", "") for joint in element.iterfind("joint"))
     return Transmission(
         name, kind.strip(), joints, document.source(element, f"transmission '{name}'")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 from xml.parsers import expat
@@ -308,7 +308,9 @@ class Document:
 
     def source(self, element: Element, label: str) -> Source:
         """Where ``element`` stands, called ``label``."""
-        line = element.sourceline if self.lines is None else self.lines.get(element)
+        line: int | None = (
+            element.sourceline if self.lines is None else self.lines.get(element)  # type: ignore[assignment]
+        )
         return Source(self.file, line, label)
 
     def place(self, element: Element) -> Source:
@@ -330,7 +332,7 @@ class Document:
 
     def expect(self, element: Element, known: frozenset[str]) -> None:
         """Warn of attributes that mean nothing here."""
-        names = element.keys()
+        names: Sequence[str] = element.keys()  # type: ignore[assignment]
         if not known.issuperset(names):
             for name in names:
                 if name not in known:
@@ -397,7 +399,8 @@ class Document:
         The numbers of a file are most of the work of reading it, so the usual case is one pass;
         whatever is unusual is gone through again, attribute by attribute.
         """
-        names, texts = element.keys(), element.values()
+        names: Sequence[str] = element.keys()  # type: ignore[assignment]
+        texts: Sequence[str] = element.values()  # type: ignore[assignment]
         try:
             found = dict(zip(names, map(float, texts), strict=True))
         except ValueError:

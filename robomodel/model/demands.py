@@ -1,0 +1,231 @@
+"""What a description's loops, couplings and mimics demand of the spanning tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from robomodel import description as said
+from robomodel.description import Description, LinkCoupling, Rows3, Vec3
+from robomodel.errors import DescriptionError, Source, did_you_mean
+from robomodel.model import graph
+from robomodel.model.constraints import ROWS, Anchor, Distance, LoopJoint, Row
+from robomodel.model.graph import WORLD, Tree
+from robomodel.model.joints import align
+from robomodel.spatial import UNIT, apply, matmul, minus, plus, transpose
+
+
+def unit(axis: Vec3, source: Source) -> Vec3:
+    """The axis as a unit vector; an error where it has no direction."""
+    size = math.hypot(*axis)
+    if size == 0.0 or not math.isfinite(size):
+        raise DescriptionError(f"axis {axis} has no direction; give it a nonzero axis", source)
+    x, y, z = (a / size for a in axis)
+    return x, y, z
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A constraint on the tree: the bodies whose joints it relates, and what it says of them.
+
+    Couplings and mimics say Σ coefficient · q(body's joint) = offset in ``terms``; ``follower`` is
+    the body whose joint they would rather determine.
+    """
+
+    name: str
+    source: Source
+    bodies: tuple[int, ...]
+    kind: Literal["loop", "coupling", "mimic"]
+    loop: said.Loop | None = None
+    terms: tuple[tuple[int, float], ...] = ()
+    offset: float = 0.0
+    follower: int | None = None
+
+
+def find_demands(description: Description, tree: Tree) -> list[Demand]:
+    """Loops, couplings and mimics, in this order, each in the file's order."""
+    demands = [_loop_demand(loop, tree) for loop in description.loops]
+    moved_by = {joint.name: body for body, joint in enumerate(tree.joints)}
+
+    def find(name: str, source: Source) -> int:
+        if name not in moved_by:
+            raise DescriptionError(
+                f"there is no moving joint '{name}'{did_you_mean(name, moved_by)}", source
+            )
+        return _one_dof(tree, moved_by[name], source)
+
+    for coupling in description.couplings:
+        if isinstance(coupling, LinkCoupling):
+            demands.append(_link_coupling(coupling, tree))
+            continue
+        terms = tuple((find(name, coupling.source), k) for name, k in coupling.terms)
+        terms = tuple((body, k) for body, k in terms if k)
+        if not terms:
+            raise DescriptionError("relates no joint; give it joints and ratios", coupling.source)
+        bodies = tuple(body for body, _ in terms)
+        demands.append(
+            Demand(
+                coupling.name,
+                coupling.source,
+                bodies,
+                kind="coupling",
+                terms=terms,
+                offset=coupling.offset,
+            )
+        )
+    for body, joint in enumerate(tree.joints):
+        if joint.mimic is None:
+            continue
+        _one_dof(tree, body, joint.source)
+        leader = find(joint.mimic.joint, joint.source)
+        terms = ((body, 1.0), (leader, -joint.mimic.multiplier))
+        demands.append(
+            Demand(
+                joint.name,
+                joint.source,
+                (body, leader),
+                kind="mimic",
+                terms=terms,
+                offset=joint.mimic.offset,
+                follower=body,
+            )
+        )
+    return demands
+
+
+def _loop_demand(loop: said.Loop, tree: Tree) -> Demand:
+    ends = [tree.places[loop.predecessor.link].body, tree.places[loop.successor.link].body]
+    ancestor = tree.common_ancestor(ends)
+    bodies = (*tree.path(ends[0], ancestor), *tree.path(ends[1], ancestor))
+    if not bodies:
+        raise DescriptionError(
+            f"joins '{loop.predecessor.link}' and '{loop.successor.link}', which no moving joint "
+            "separates; remove it, or free a joint between them",
+            loop.source,
+        )
+    return Demand(loop.name, loop.source, bodies, kind="loop", loop=loop)
+
+
+def _one_dof(tree: Tree, body: int, source: Source) -> int:
+    """The body, if its joint has one degree of freedom; an error if not."""
+    joint = tree.joints[body]
+    if joint.type not in ("revolute", "continuous", "prismatic", "screw"):
+        raise DescriptionError(
+            f"cannot relate joint '{joint.name}', which is {joint.type}; couplings are between "
+            "revolute, continuous, prismatic and screw joints",
+            source,
+        )
+    return body
+
+
+def _link_coupling(coupling: LinkCoupling, tree: Tree) -> Demand:
+    ends = [tree.places[coupling.predecessor].body, tree.places[coupling.successor].body]
+    ancestor = tree.common_ancestor(ends)
+    paths = [tree.path(end, ancestor) for end in ends]
+    for path, link in zip(paths, (coupling.predecessor, coupling.successor), strict=True):
+        for body in path:
+            _one_dof(tree, body, coupling.source)
+        if not path:
+            raise DescriptionError(
+                f"no moving joint stands between '{link}' and the common ancestor of "
+                f"'{coupling.predecessor}' and '{coupling.successor}', so there is nothing to "
+                "couple; name links on two branches",
+                coupling.source,
+            )
+    terms = (
+        *((body, 1.0) for body in paths[1]),
+        *((body, -coupling.ratio) for body in paths[0]),
+    )
+    return Demand(
+        coupling.name,
+        coupling.source,
+        (*paths[0], *paths[1]),
+        kind="coupling",
+        terms=terms,
+        offset=coupling.offset,
+        follower=paths[1][-1],
+    )
+
+
+# ---- loop joints in internal axes ----------------------------------------------------------------
+
+
+def loop_rows(loop: said.Loop, tree: Tree) -> tuple[Row, ...]:
+    """The conditions of a loop's type."""
+    if loop.type == "rod":
+        return (Distance(_rod_length(loop, tree)),)
+    return ROWS["revolute" if loop.type == "continuous" else loop.type]
+
+
+def loop_joint(
+    loop: said.Loop, tree: Tree, axes: Sequence[Rows3], local: Mapping[int, int]
+) -> LoopJoint:
+    """A loop's rows and anchors; ``axes`` of all bodies, ``local`` body → index in the cluster."""
+    ends = (loop.predecessor, loop.successor)
+    places = [tree.places[end.link] for end in ends]
+    ancestor = tree.common_ancestor([place.body for place in places])
+    frame = _loop_frame(loop.axis, loop.source)
+    frames = (frame, _universal_frame(loop) if loop.type == "universal" else frame)
+    anchors, branches = [], []
+    for place, end, columns in zip(places, ends, frames, strict=True):
+        standing = graph.compose(place.pose, end.origin)
+        back = UNIT if place.body == WORLD else transpose(axes[place.body])
+        turned = matmul(matmul(back, standing.rotation), columns)
+        body = None if place.body == ancestor else local[place.body]
+        anchors.append(Anchor(body, apply(back, standing.xyz), transpose(turned)))
+        branches.append(tuple(local[b] for b in tree.path(place.body, ancestor)))
+    return LoopJoint(
+        loop.name, loop_rows(loop, tree), anchors[0], anchors[1], (branches[0], branches[1])
+    )
+
+
+def _rod_length(loop: said.Loop, tree: Tree) -> float:
+    """The rod's length: given, or the distance of its ends at the zero configuration."""
+    if loop.length is not None:
+        return loop.length
+    ends = []
+    for end in (loop.predecessor, loop.successor):
+        place = tree.places[end.link]
+        point = graph.compose(place.pose, end.origin).xyz
+        body = place.body
+        while body != WORLD:
+            origin = tree.joints[body].origin
+            point = plus(apply(origin.rotation, point), origin.xyz)
+            body = tree.parents[body]
+        ends.append(point)
+    length = math.hypot(*minus(ends[1], ends[0]))
+    if length <= 1e-12:
+        raise DescriptionError(
+            "its ends coincide at the zero configuration, so its length would be zero; give "
+            'length="…", or make it a spherical loop',
+            loop.source,
+        )
+    return length
+
+
+def _loop_frame(axis: Vec3, source: Source) -> Rows3:
+    """Constraint axes as columns: the loop's axis, then two that complete a right-handed frame."""
+    k, aligned = align(unit(axis, source))
+    columns = transpose(aligned)  # the images of the coordinate axes; the k-th is the axis
+    return transpose((columns[k], columns[(k + 1) % 3], columns[(k + 2) % 3]))
+
+
+def _universal_frame(loop: said.Loop) -> Rows3:
+    """The successor's axes of a universal loop, as columns: axis 1 is the second axis.
+
+    By default that is the coordinate axis after the first's largest component, made perpendicular
+    to the first; a given one is taken as it is, since the two frames may be turned at closure.
+    """
+    if loop.axis2 is not None:
+        second = loop.axis2
+    else:
+        first = unit(loop.axis, loop.source)
+        k = max(range(3), key=lambda n: (abs(first[n]), -n))
+        x, y, z = (
+            w - first[(k + 1) % 3] * a for w, a in zip(UNIT[(k + 1) % 3], first, strict=True)
+        )
+        second = (x, y, z)
+    columns = transpose(_loop_frame(second, loop.source))
+    return transpose((columns[2], columns[0], columns[1]))

@@ -1,0 +1,52 @@
+"""Masses: links' inertias about bodies' origins, and what can be read off them. Plain floats."""
+
+from __future__ import annotations
+
+from robomodel.description import Inertial, Pose, Rows3, Vec3
+from robomodel.model import graph
+from robomodel.spatial import RigidInertia, Transform, factor, transpose
+
+
+def placed(inertial: Inertial, pose: Pose) -> RigidInertia:
+    """A link's inertia about the origin and in the axes of the body that holds it at ``pose``."""
+    xx, xy, xz, yy, yz, zz = inertial.inertia
+    where = graph.compose(pose, inertial.origin)
+    about_com = RigidInertia(
+        inertial.mass, (0.0, 0.0, 0.0), ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
+    )
+    return about_com.in_parent(Transform(factor(where.rotation), where.xyz))
+
+
+def turned(inertia: RigidInertia, axes: Rows3) -> RigidInertia:
+    """The same inertia in internal axes."""
+    return inertia.in_parent(Transform(factor(transpose(axes)), (0.0, 0.0, 0.0)))
+
+
+def centred(inertia: RigidInertia) -> tuple[Vec3, Rows3]:
+    """Centre of mass and inertia about it."""
+    if inertia.mass == 0.0:
+        return (0.0, 0.0, 0.0), inertia.inertia
+    x, y, z = (h / inertia.mass for h in inertia.h)
+    h, c = inertia.h, (x, y, z)
+    rows = [
+        [
+            inertia.inertia[i][j]
+            - ((sum(a * b for a, b in zip(h, c, strict=True)) if i == j else 0.0) - h[i] * c[j])
+            for j in range(3)
+        ]
+        for i in range(3)
+    ]
+    return c, (
+        (rows[0][0], rows[0][1], rows[0][2]),
+        (rows[1][0], rows[1][1], rows[1][2]),
+        (rows[2][0], rows[2][1], rows[2][2]),
+    )
+
+
+def spins(inertia: RigidInertia, k: int) -> bool:
+    """Whether turning about axis k leaves the inertia as it is."""
+    i, j = (k + 1) % 3, (k + 2) % 3
+    m, h = inertia.inertia, inertia.h
+    size = abs(m[0][0]) + abs(m[1][1]) + abs(m[2][2])
+    off = max(abs(m[i][i] - m[j][j]), abs(m[i][j]), abs(m[i][k]), abs(m[j][k]))
+    return bool(off <= 1e-14 * size and max(abs(h[i]), abs(h[j])) <= 1e-14 * inertia.mass)

@@ -1,0 +1,447 @@
+"""The command line: what it prints, in which form, and with which exit status."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import robomodel as rm
+from robomodel.cli import main
+
+ROBOTS = rm.robots.names()
+INERTIAL = (
+    '<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    "</inertial>"
+)
+
+
+def link(name):
+    return f'<link name="{name}">{INERTIAL}</link>\n'
+
+
+def joint(name, kind, parent, child, inner=""):
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f"{inner}</joint>\n"
+    )
+
+
+# a bit of everything; the axis on line 6 is not of unit length
+MIXED = (
+    '<robot name="m[ix]">\n'
+    + "".join(link(name) for name in ("base", "a", "b", "c"))
+    + joint("ja", "continuous", "base", "a",
+            '<axis xyz="0 0 2"/><dynamics damping="0.1" friction="0.2"/>')
+    + joint("jb", "continuous", "base", "b",
+            '<axis xyz="0 0 1"/><mimic joint="ja" multiplier="-2" offset="0.1"/>')
+    + joint("jc", "spherical", "a", "c")
+    + '<transmission name="drive"><type>Simple</type><joint name="ja"/></transmission>\n'
+    + "</robot>\n"
+)  # fmt: skip
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command line here; its exit status, standard output and standard error."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return stop.value.code, out, err
+
+    return run
+
+
+@pytest.fixture
+def report(run):
+    """Run with --json; the document, which shall be all of the standard output."""
+
+    def report(*arguments, status=0):
+        code, out, _ = run(*arguments, "--json")
+        assert code == status
+
+        def refuse(constant):
+            raise AssertionError(f"{constant} is not JSON")
+
+        return json.loads(out, parse_constant=refuse)
+
+    return report
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    file = tmp_path / "mixed.urdf"
+    file.write_text(MIXED)
+    return file
+
+
+# ---- info and robots
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_info_shows_every_joint_body_and_constraint(run, name):
+    model = rm.robots.load(name)
+    code, out, err = run("info", name)
+    assert (code, err) == (0, "")
+    assert f"nq = {model.nq}, nv = {model.nv}; mass {model.mass:.6g} kg" in out
+    for each in model.joints:
+        mark = r"\*" if each.independent else " "
+        assert re.search(
+            rf"{mark} {each.name} \({each.type}\): {each.parent} → {each.child}, ", out
+        )
+    for i, dof in enumerate(model.dof_names):
+        assert re.search(rf"^ +{i}  {re.escape(dof)}$", out, re.MULTILINE)
+    for each in (*model.loops, *model.couplings):
+        assert f"  {each.name}" in out
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_info_as_json(report, name):
+    model = rm.robots.load(name)
+    said = report("info", name)
+    assert (said["nq"], said["nv"], said["mass"]) == (model.nq, model.nv, model.mass)
+    assert said["dof_names"] == list(model.dof_names)
+    assert [body["mass"] for body in said["bodies"]] == [body.mass for body in model.bodies]
+    assert [each["name"] for each in said["joints"]] == list(model.joint_names)
+    assert [c["bodies"] for c in said["clusters"]] == [
+        [model.bodies[body].name for body in cluster.bodies] for cluster in model.clusters
+    ]
+    assert [(each["rows"], each["rank"]) for each in said["loops"]] == [
+        (each.rows, each.rank) for each in model.loops
+    ]
+    assert all(each["lower"] is None for each in said["joints"])  # infinite: no limits are given
+    assert said["warnings"] == []
+
+
+def test_info_of_the_mini_cheetah(report, run):
+    said = report("info", "mini_cheetah")
+    assert (said["nv"], len(said["bodies"]), len(said["clusters"])) == (18, 25, 13)
+    assert said["mass"] == pytest.approx(8.912)
+    assert said["floating_base"] == "Floating Base_joint"
+    assert said["couplings"][0]["equation"] == "q(HR_abad_rotor_joint) = 6 q(HR_abad_link_joint)"
+    _, out, _ = run("info", "mini_cheetah")
+    assert "q(FL_knee_rotor_joint) = 9.33 q(FL_knee_link_joint)" in out
+    assert "fixed to the world (" not in out  # nothing assumed: the file says that it floats
+
+
+def test_info_of_the_four_bar(run):
+    _, out, _ = run("info", rm.robots.path("four_bar"))
+    assert (
+        "loop (revolute) between link2 and link3: 5 conditions, rank 2; 3 of 5 are redundant" in out
+    )
+    assert "the root link 'base' is fixed to the world (--floating-base frees it)" in out
+
+
+def test_base_options(report):
+    assert report("info", "four_bar", "--floating-base")["nv"] == 7
+    fixed = report("info", "mini_cheetah", "--fixed-base")
+    assert (fixed["nv"], fixed["floating_base"]) == (12, None)
+    assert fixed["fixed_mass"] == pytest.approx(3.3)
+    added = report("dynamics", "four_bar", "--floating-base")
+    assert len(added["tau"]) == 7
+    assert len(added["base_pose"]) == 7
+
+
+def test_info_tells_what_is_kept_and_what_is_assumed(run, report, mixed):
+    code, out, err = run("info", mixed)
+    assert code == 0
+    assert out.startswith("m[ix]: 3 bodies, 3 joints, 2 clusters; nq = 5, nv = 4; mass 6 kg")
+    for line in (
+        "jb (mimic): q(jb) = -2 q(ja) + 0.1",
+        "drive (Simple): ja",
+        "ja: damping 0.1, friction 0.2",
+        "base: 2 kg",
+        "cluster 'a': 'ja' taken as independent, as the file does not say",
+    ):
+        assert f"  {line}\n" in out
+    assert err == (
+        f"warning: {mixed}:6: joint 'ja': <axis> has the length 2, not 1; "
+        "only its direction is used\n"
+    )
+    said = report("info", mixed)
+    assert said["warnings"] == [err.removeprefix("warning: ").rstrip()]
+    assert said["transmissions"] == [{"name": "drive", "type": "Simple", "joints": ["ja"]}]
+    assert (said["fixed_links"], said["fixed_mass"]) == (["base"], 2.0)
+
+
+def test_strict_refuses_what_is_warned_of(run, mixed):
+    code, out, err = run("info", mixed, "--strict")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"{mixed}:6: joint 'ja': <axis>")
+
+
+def test_a_coupling_with_other_coefficients_is_shown_as_a_sum(report, tmp_path):
+    file = tmp_path / "sum.urdf"
+    axis = '<axis xyz="0 0 1"/>'
+    file.write_text(
+        '<robot name="sum">'
+        + "".join(link(name) for name in ("base", "a", "b"))
+        + joint("ja", "continuous", "base", "a", axis)
+        + joint("jb", "continuous", "base", "b", axis)
+        + '<coupling name="c"><joint name="ja" ratio="2"/><joint name="jb" ratio="-3"/>'
+        '<offset value="0.5"/></coupling></robot>'
+    )
+    (coupling,) = report("info", file)["couplings"]
+    assert coupling["equation"] == "2 q(ja) - 3 q(jb) = 0.5"
+
+
+def test_a_long_chain_is_drawn_in_bounded_width(run, tmp_path):
+    count = 300
+    file = tmp_path / "chain.urdf"
+    file.write_text(
+        '<robot name="chain"><link name="l0"/>'
+        + "".join(
+            link(f"l{i + 1}") + joint(f"j{i}", "continuous", f"l{i}", f"l{i + 1}")
+            for i in range(count)
+        )
+        + "</robot>"
+    )
+    _, out, _ = run("info", file)
+    assert f"* j{count - 1} (continuous): l{count - 1} → l{count}, 2 kg" in out
+    assert max(map(len, out.splitlines())) < 130
+
+
+def test_robots(run, report):
+    said = report("robots")["robots"]
+    assert [each["name"] for each in said] == ROBOTS
+    cheetah = said[ROBOTS.index("mini_cheetah")]
+    assert (cheetah["nv"], cheetah["bodies"], cheetah["clusters"]) == (18, 25, 13)
+    code, out, _ = run("robots")
+    assert code == 0
+    assert re.search(r"mini_cheetah +18 +25 +13 +8.912 +MIT Mini Cheetah: a quadruped", out)
+    assert "…" not in out
+
+
+# ---- dynamics
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_dynamics_at_a_random_state(report, name):
+    model = rm.robots.load(name)
+    said = report("dynamics", name)
+    q, v, a, tau = (np.array(said[key]) for key in ("q", "v", "a", "tau"))
+    assert np.all(v != 0)
+    np.testing.assert_allclose(tau, rm.rnea(model, q, v, a), rtol=1e-12)
+    np.testing.assert_allclose(said["forward"]["a"], a, rtol=1e-8, atol=1e-10)
+    assert said["forward"]["tau"] == said["tau"]
+    assert said["round_trip"] < 1e-8
+    assert said["residual"] < 1e-9
+    kinetic, potential = rm.energy(model, q, v)
+    assert said["kinetic_energy"] == pytest.approx(float(kinetic))
+    assert said["potential_energy"] == pytest.approx(float(potential))
+    assert said["joint_positions"] == pytest.approx(
+        {joint: float(at) for joint, at in model.joint_positions(q).items()}
+    )
+    assert (said["base_pose"] is None) == (name != "mini_cheetah")
+    assert "seed 0" in said["notes"][0]
+    assert said == report("dynamics", name, "--seed", 0)
+    assert said["q"] != report("dynamics", name, "--seed", 1)["q"]
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_dynamics_prints_a_row_for_each_dof(run, report, name):
+    said = report("dynamics", name)
+    code, out, err = run("dynamics", name)
+    assert (code, err) == (0, "")
+    for i, dof in enumerate(said["dof_names"]):
+        (row,) = re.findall(rf"^{re.escape(dof)} +(.*)$", out, re.MULTILINE)
+        shown = [float(word) for word in row.split()]
+        wanted = [*(said[key][i] for key in ("v", "a", "tau")), said["forward"]["a"][i]]
+        if dof in said["joint_positions"]:
+            wanted = [said["joint_positions"][dof], *wanted]
+        assert shown == pytest.approx(wanted, rel=1e-5, abs=1e-9)
+    assert "q, v, a: random, closed, seed 0" in out
+
+
+def test_dynamics_at_positions_is_at_rest_unless_said_otherwise(report):
+    said = report("dynamics", "four_bar", "--position", "joint1=0.6", "--tau", "1")
+    model = rm.robots.load("four_bar")
+    assert said["joint_positions"] == pytest.approx({"joint1": 0.6, "joint2": -0.6, "joint3": 0.6})
+    assert (said["v"], said["a"], said["forward"]["tau"]) == ([0.0], [0.0], [1.0])
+    np.testing.assert_allclose(said["forward"]["a"], rm.aba(model, said["q"], [0.0], [1.0]))
+    assert any("v, a: zero" in note for note in said["notes"])
+    by_other = report("dynamics", "four_bar", "--position", "joint3=0.6", "--v=-1,")
+    assert by_other["joint_positions"] == pytest.approx(said["joint_positions"])
+    assert by_other["v"] == [-1.0]
+    drawn = report("dynamics", "four_bar", "--position", "joint1=0.6", "--seed", 4)
+    assert drawn["v"] != [0.0]
+
+
+def test_dynamics_at_given_vectors(report):
+    model = rm.robots.load("six_bar")
+    q = model.configuration({"joint1": 0.3})
+    text = ", ".join(repr(float(x)) for x in q)
+    said = report("dynamics", "six_bar", "--q", text, "--v", "[1 -2,3e-1]", "--a", "0 0 1")
+    assert said["q"] == q.tolist()
+    assert said["v"] == [1.0, -2.0, 0.3]
+    np.testing.assert_allclose(said["tau"], rm.rnea(model, q, said["v"], said["a"]))
+
+
+def test_a_joint_of_several_positions(report, mixed):
+    said = report("dynamics", mixed, "--position", "jc=0 0 0 2", "--position", "jb=0.3")
+    assert said["joint_positions"]["jc"] == [0.0, 0.0, 0.0, 1.0]
+    assert said["joint_positions"]["ja"] == pytest.approx(-0.1)
+
+
+def test_a_rounded_q_is_closed_and_that_is_said(report):
+    said = report("dynamics", "four_bar", "--q", "0.6 -0.6001 0.6")
+    assert said["residual"] < 1e-9
+    assert said["notes"][0].startswith("q: moved by up to")
+
+
+def test_a_state_file(report, run, tmp_path):
+    first = report("dynamics", "mini_cheetah", "--seed", 2)
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps(first))
+    again = report("dynamics", "mini_cheetah", "--state", file)
+    for key in ("q", "v", "a", "tau"):
+        assert again[key] == first[key]
+    assert again["notes"] == []
+    file.write_text('{"positions": {"joint1": 0.6}, "v": [2]}')
+    said = report("dynamics", "four_bar", "--state", file)
+    assert (said["joint_positions"]["joint1"], said["v"]) == (pytest.approx(0.6), [2.0])
+    over = report("dynamics", "four_bar", "--state", file, "--v", 3, "--position", "joint1=0.5")
+    assert (over["joint_positions"]["joint1"], over["v"]) == (pytest.approx(0.5), [3.0])
+
+
+def test_a_singular_state_is_a_finding(run, report):
+    code, out, err = run("dynamics", "four_bar", "--q", "0 0 0")
+    assert code == 1
+    assert "nan" in out
+    assert err.startswith("four_bar: singular state: ")
+    said = report("dynamics", "four_bar", "--q", "0 0 0", status=1)
+    assert said["tau"] == [None]
+    assert said["round_trip"] is None
+    assert said["finding"].startswith("singular state")
+
+
+def test_a_massless_joint_is_a_finding(run, tmp_path):
+    file = tmp_path / "massless.urdf"
+    file.write_text(
+        '<robot name="r"><link name="base"/><link name="a"/>'
+        + joint("ja", "continuous", "base", "a")
+        + "</robot>"
+    )
+    code, _, err = run("dynamics", file)
+    assert code == 1
+    warning, finding = err.splitlines()
+    assert warning.startswith(f"warning: {file}:1: joint 'ja': moves no mass")
+    assert "the mass matrix is singular" in finding
+
+
+# ---- usage and errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("info mini_chetah", r"mini_chetah: no such file, .*did you mean 'mini_cheetah'\?"),
+        ("info nowhere/x.urdf", r"nowhere/x.urdf: no such file"),
+        ("info .", r"\.: .*irectory|.*ermission"),
+        ("info", r"robomodel info: Missing argument 'FILE'"),
+        ("info four_bar --jsn", r"robomodel info: No such option: --jsn"),
+        ("inof four_bar", r"robomodel: No such command 'inof'"),
+        ("dynamics four_bar --v 1,x", r"--v: 'x' is not a number"),
+        ("dynamics four_bar --v nan", r"--v: 'nan' is not finite"),
+        ("dynamics four_bar --v 1,5", r"--v: needs nv = 1 numbers, got 2"),
+        ("dynamics four_bar --q 1", r"--q: needs nq = 3 numbers, got 1"),
+        ("dynamics four_bar --seed -1", r"robomodel dynamics: .*--seed"),
+        ("dynamics four_bar --seed x", r"robomodel dynamics: .*--seed"),
+        ("dynamics four_bar --position joint1", r"--position: 'joint1' is not of the form"),
+        ("dynamics four_bar --position joint1=a", r"--position joint1: 'a' is not a number"),
+        (
+            "dynamics four_bar --position jiont1=1",
+            r"--position jiont1: no such joint in 'four_bar'; did you mean 'joint1'\?",
+        ),
+        ("dynamics four_bar --position joint1=1,2", r"--position joint1: .*1 finite number"),
+        (
+            "dynamics four_bar --position joint1=0.6 --position joint3=0.2",
+            r"four_bar: loops of cluster 'link1' \('loop'\) do not close .*residual 0.0",
+        ),
+        (
+            "dynamics four_bar --q 0,0,0 --position joint1=0.6",
+            r"--q: q says all positions; leave out --position joint1",
+        ),
+        ("dynamics four_bar --state nowhere.json", r"nowhere.json: No such file"),
+    ],
+)  # fmt: skip
+def test_errors_take_one_line_and_exit_with_2(run, arguments, message):
+    code, out, err = run(*arguments.split(" "))
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert re.match(message, err)
+
+
+def test_an_error_in_a_robot_file_says_where(run, tmp_path):
+    file = tmp_path / "broken.urdf"
+    file.write_text('<robot name="r">\n<link name="a"/>\n<link name="a"/>\n</robot>')
+    code, out, err = run("dynamics", file, "--json")
+    assert (code, out) == (2, "")
+    assert re.fullmatch(rf"{re.escape(str(file))}:3: link 'a': .*\n", err)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"q": [1,\n2', r":2: this is not JSON: "),
+        ("\xff", r": this is not JSON"),
+        ("[1, 2]", r": a state is a JSON object"),
+        ('{"postions": {}}', r": postions: no such key; did you mean 'positions'\?"),
+        ('{"v": 1}', r": v: a list of numbers is needed"),
+        ('{"v": ["1"]}', r': v: "1" is not a number'),
+        ('{"v": [true]}', r": v: true is not a number"),
+        ('{"v": [NaN]}', r": v: nan is not finite"),
+        ('{"v": [1, 2]}', r": v: needs nv = 1 numbers, got 2"),
+        ('{"positions": [1]}', r": positions: an object is needed"),
+        ('{"positions": {"joint9": 1}}', r": positions: joint9: no such joint"),
+    ],
+)
+def test_errors_in_a_state_file(run, tmp_path, text, message):
+    file = tmp_path / "state.json"
+    file.write_text(text, encoding="latin-1")
+    code, out, err = run("dynamics", "four_bar", "--state", file)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(rf"{re.escape(str(file))}{message}.*\n", err)
+
+
+def test_help_and_version(run):
+    assert run("--version") == (0, f"robomodel {rm.__version__}\n", "")
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(command in out for command in ("info", "dynamics", "robots"))
+    code, out, err = run()
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: robomodel")
+
+
+def test_help_documents_every_key(run, report):
+    for arguments in (("info", "four_bar"), ("dynamics", "four_bar")):
+        _, out, _ = run(arguments[0], "--help")
+        keys = out.partition("Keys of the JSON document:")[2]
+        assert not [key for key in report(*arguments) if not re.search(rf"\b{key}\b", keys)]
+
+
+def test_as_a_process_reading_standard_input():
+    text = rm.robots.path("four_bar").read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-m", "robomodel", "info", "-", "--json"],
+        input=text, capture_output=True, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["robot"] == "four_bar"
+    assert done.stderr == b""
+
+
+def test_as_a_process_whose_reader_leaves():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "robomodel", "info", "mini_cheetah"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() != 2
