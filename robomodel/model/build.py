@@ -12,9 +12,10 @@ import numpy as np
 from robomodel import description as said
 from robomodel.description import Description, Rows3, Vec3
 from robomodel.errors import DescriptionError, did_you_mean, suspect
-from robomodel.model import analysis, graph, masses
+from robomodel.model import graph, masses
 from robomodel.model.closure import Geometry, Linear
 from robomodel.model.constraints import Constraint, Link, Unconstrained
+from robomodel.model.couplings import analyse_couplings
 from robomodel.model.demands import Demand, find_demands, loop_joint, loop_rows, unit
 from robomodel.model.graph import WORLD, Tree
 from robomodel.model.joints import (
@@ -28,7 +29,9 @@ from robomodel.model.joints import (
     Spherical,
     align,
 )
+from robomodel.model.loops import analyse_loops
 from robomodel.model.model import Body, Cluster, Coupling, Frame, Joint, Loop, Model, Node
+from robomodel.model.question import Column, Finding, Question
 from robomodel.spatial import (
     NO_INERTIA,
     UNIT,
@@ -108,7 +111,7 @@ class _Builder:
     def model(self, gravity: Vec3) -> Model:
         """Assemble."""
         clusters: list[Cluster] = []
-        findings: list[analysis.Finding | None] = []
+        findings: list[Finding | None] = []
         first = 0
         for size in self.sizes:
             cluster, finding = self._cluster(range(first, first + size), clusters)
@@ -300,9 +303,7 @@ class _Builder:
                 )
         return frozenset(self.chosen)
 
-    def _cluster(
-        self, bodies: range, before: Sequence[Cluster]
-    ) -> tuple[Cluster, analysis.Finding | None]:
+    def _cluster(self, bodies: range, before: Sequence[Cluster]) -> tuple[Cluster, Finding | None]:
         """One cluster, placed after those before it; what analysis found if it is constrained."""
         links: list[Link] = []
         nq = nv = 0
@@ -314,13 +315,14 @@ class _Builder:
             links.append(Link(joint, rotations, offset, inside, nq, nv))
             nq, nv = nq + joint.nq, nv + joint.nv
         demands = self.demands_on.get(bodies.start, [])
-        finding: analysis.Finding | None = None
+        finding: Finding | None = None
         geometry: Geometry | None = None
         constraint: Constraint = Unconstrained(nv)
         columns, kind = tuple(range(nv)), "joint"
         if demands:
             question = self._question(bodies, links, demands)
-            finding, geometry = analysis.analyse(question), question.geometry
+            geometry = question.geometry
+            finding = analyse_loops(question) if geometry.loops else analyse_couplings(question)
             for text, source in finding.suspicions:
                 suspect(text, source, strict=self.strict)
             constraint, columns, start = finding.constraint, finding.independent, finding.neutral
@@ -368,10 +370,8 @@ class _Builder:
             start.extend(values)
         return np.array(start)
 
-    def _question(
-        self, bodies: range, links: list[Link], demands: list[Demand]
-    ) -> analysis.Cluster:
-        """The cluster as analysis wants it."""
+    def _question(self, bodies: range, links: list[Link], demands: list[Demand]) -> Question:
+        """What analysis needs to know of a constrained cluster."""
         local = {body: i for i, body in enumerate(bodies)}
         loops = [
             loop_joint(demand.loop, self.tree, self.axes, local)
@@ -395,7 +395,7 @@ class _Builder:
         lengths += [
             math.hypot(*end.point) for loop in loops for end in (loop.predecessor, loop.successor)
         ]
-        return analysis.Cluster(
+        return Question(
             self.tree.joints[bodies.start].child,
             Geometry(tuple(links), tuple(loops), tuple(linear)),
             self._columns(bodies, links, followers),
@@ -407,7 +407,7 @@ class _Builder:
 
     def _columns(
         self, bodies: range, links: Sequence[Link], followers: set[int | None]
-    ) -> tuple[analysis.Column, ...]:
+    ) -> tuple[Column, ...]:
         """What is known of each spanning velocity of a cluster."""
         names = {self.tree.joints[body].name for body in bodies}
         names |= {label for body in bodies for label in self._labels(body)}
@@ -423,14 +423,14 @@ class _Builder:
                     mark = joint.name in marked or label in marked
                 length = any(motion.linear) and not any(motion.angular)
                 columns.append(
-                    analysis.Column(label, joint.name, i, mark, body in followers, length, limits)
+                    Column(label, joint.name, i, mark, body in followers, length, limits)
                 )
         return tuple(columns)
 
     # ---- what became of loops and couplings
 
     def _loops(
-        self, clusters: Sequence[Cluster], findings: Sequence[analysis.Finding | None]
+        self, clusters: Sequence[Cluster], findings: Sequence[Finding | None]
     ) -> tuple[Loop, ...]:
         """The file's loops with the conditions that each adds."""
         ranks = {
@@ -458,7 +458,7 @@ class _Builder:
         return tuple(result)
 
     def _couplings(
-        self, clusters: Sequence[Cluster], findings: Sequence[analysis.Finding | None]
+        self, clusters: Sequence[Cluster], findings: Sequence[Finding | None]
     ) -> tuple[Coupling, ...]:
         """The file's couplings, then its mimics."""
         found: dict[int, tuple[Cluster, bool]] = {}

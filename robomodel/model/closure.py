@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.model.constraints import Link, LoopJoint, evaluate_loops
-from robomodel.model.joints import Array
+from robomodel.model.constraints import Link, LoopJoint, Perpendicular, evaluate_loops
+from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Scalar
 
 CLOSED = 1e-10  # a gap [m, or sine of an angle] below this counts as closed
@@ -104,6 +104,30 @@ class Geometry:
         values = self.evaluate(q)[0]
         worst: Array = np.max(np.abs(values), axis=-1, initial=0.0)
         return worst
+
+    def zero(self) -> Array:
+        """Spanning positions of all joints at zero."""
+        return np.concatenate([np.array(link.joint.neutral()) for link in self.links])
+
+    def flipped(self, q: Array) -> Mask:
+        """Which configurations hold a loop the wrong way round: axes opposite instead of aligned.
+
+        Perpendicularity of axes cannot tell the two apart; Newton may find either.
+        """
+        wrong = np.zeros(q.shape[:-1], dtype=bool)
+        at = unstack(q)
+        for loop in self.loops:
+            pairs = {(row.i, row.j) for row in loop.rows if isinstance(row, Perpendicular)}
+            checks: list[tuple[int, int]] = []
+            if {(1, 0), (2, 0)} <= pairs:
+                checks.append((0, 0))
+            if (1, 2) in pairs:
+                checks.append((2, 2))
+            if checks:
+                probe = replace(loop, rows=tuple(Perpendicular(i, j) for i, j in checks))
+                for value in evaluate_loops(self.links, [probe], at).values:
+                    wrong |= np.asarray(value) < 0.0
+        return wrong
 
 
 def unstack(values: Array) -> list[Scalar]:

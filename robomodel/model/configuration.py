@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robomodel.errors import ClosureError, did_you_mean
-from robomodel.model import analysis
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED, Geometry, stack, unstack
 from robomodel.model.constraints import Link
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Cluster, Model
+from robomodel.model.question import Column
+from robomodel.model.sampling import conditioning, random_positions
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -39,7 +40,7 @@ def _refuse(cluster: Cluster, gap: float, what: str) -> ClosureError:
 
 def _closed(cluster: Cluster, geometry: Geometry, q: Array, gap: Array) -> Mask:
     """Which configurations are closed, and not with an axis the wrong way round."""
-    result: Mask = (gap <= CLOSED) & ~analysis.flipped(geometry, q)
+    result: Mask = (gap <= CLOSED) & ~geometry.flipped(q)
     return result
 
 
@@ -313,8 +314,11 @@ def _solve_loops(model: Model, cluster: Cluster, given: Mapping[int, Array], sta
             chosen: Array = tries[int(np.argmin(np.where(fine, away, np.inf)))]
             return chosen
         best = min(best, float(np.min(gaps)))
-    named = {model.joints[body].name: value.tolist() for body, value in given.items()}
-    raise _refuse(cluster, best, f"with {named}")
+    named = ", ".join(
+        f"{model.joints[body].name} = {value.item() if value.size == 1 else value.tolist()}"
+        for body, value in given.items()
+    )
+    raise _refuse(cluster, best, f"with {named}" if named else "from the guess")
 
 
 def _only(size: int, columns: Sequence[int], values: Array) -> Array:
@@ -350,7 +354,7 @@ def random(model: Model, rng: Generator, near: Array | None) -> Array:
     return q
 
 
-def _columns(model: Model, cluster: Cluster) -> list[analysis.Column]:
+def _columns(model: Model, cluster: Cluster) -> list[Column]:
     columns = []
     for i, body in enumerate(cluster.bodies):
         joint, node = model.joints[body], model.nodes[body]
@@ -358,7 +362,7 @@ def _columns(model: Model, cluster: Cluster) -> list[analysis.Column]:
         limits = (joint.lower, joint.upper) if bounded else (-np.inf, np.inf)
         for motion in node.joint.subspace:
             length = any(motion.linear) and not any(motion.angular)
-            columns.append(analysis.Column(joint.name, joint.name, i, None, False, length, limits))
+            columns.append(Column(joint.name, joint.name, i, None, False, length, limits))
     return columns
 
 
@@ -380,10 +384,9 @@ def _random_cluster(model: Model, cluster: Cluster, rng: Generator, near: Array 
             if near is None:
                 link = Geometry((_alone(model, body),), (), ())
                 relabelled = [
-                    analysis.Column(c.label, c.joint, 0, None, False, c.length, c.limits)
-                    for c in drawn
+                    Column(c.label, c.joint, 0, None, False, c.length, c.limits) for c in drawn
                 ]
-                q[part] = analysis.random_positions(link, relabelled, rng, 1, 1.0)[0]
+                q[part] = random_positions(link, relabelled, rng, 1, 1.0)[0]
             else:
                 q[part] = joint.integrate(near[part], rng.uniform(-NEAR, NEAR, joint.nv))
             at += joint.nq
@@ -413,7 +416,7 @@ def _alone(model: Model, body: int) -> Link:
 def _random_loops(
     model: Model,
     cluster: Cluster,
-    columns: list[analysis.Column],
+    columns: list[Column],
     rng: Generator,
     near: Array | None,
 ) -> Array:
@@ -430,7 +433,7 @@ def _random_loops(
     # one at a time first (the common case), then in larger batches
     for count in (8, 32, 128):
         if near is None:
-            guesses = analysis.random_positions(geometry, columns, rng, count, scale)
+            guesses = random_positions(geometry, columns, rng, count, scale)
             q, gap = newton.close(geometry, guesses, held=independent, rows=cluster.closing_rows)
             loose = ~_closed(cluster, geometry, q, gap)
             if np.all(loose):
@@ -442,7 +445,7 @@ def _random_loops(
         fine &= _regularity(geometry, q, unit, independent) >= REGULAR * max(typical, 0.05)
         if not np.any(fine):
             continue
-        at = geometry.difference(np.broadcast_to(analysis._zero(geometry), q.shape), q)
+        at = geometry.difference(np.broadcast_to(geometry.zero(), q.shape), q)
         inside = fine & np.all((at >= low - 1e-12) & (at <= high + 1e-12), axis=1)
         fallback = q[int(np.argmax(fine))]
         if np.any(inside):
@@ -466,5 +469,4 @@ def _regularity(geometry: Geometry, q: Array, unit: Array, independent: Sequence
     jacobian = geometry.evaluate(q)[1] * unit
     right = np.linalg.svd(jacobian)[2]
     null = np.swapaxes(right[:, -len(independent) :, :], 1, 2)
-    result: Array = np.linalg.svd(null[:, list(independent), :], compute_uv=False)[:, -1]
-    return result
+    return conditioning(null, independent)

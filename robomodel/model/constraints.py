@@ -486,7 +486,7 @@ class LoopConstraint:
         return [list(row) for row in zip(*by_column, strict=True)]
 
     def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
-        """G = expand · [0; K_d⁻¹ k]."""
+        """g = expand · [0; K_d⁻¹ k]."""
         loops = evaluate_loops(self.links, self.loops, positions, velocities, keep=self.keep)
         solution = self._dependent(loops.jacobian, [[neg(b)] for b in loops.bias])
         return self._spanning(

@@ -58,7 +58,7 @@ class JointModel(Protocol):
         """Rotation and displacement of the child in the joint's frame on the parent."""
 
     def integrate(self, q: Array, dv: Array) -> Array:
-        """Q moved along the constant velocity dv for unit time."""
+        """q moved along the constant velocity dv for unit time."""
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """The dv that leads from q0 to q1."""
@@ -84,7 +84,7 @@ class _VectorSpace:
     nv = 1
 
     def integrate(self, q: Array, dv: Array) -> Array:
-        """Q + dv."""
+        """q + dv."""
         return q + dv
 
     def difference(self, q0: Array, q1: Array) -> Array:
@@ -224,7 +224,7 @@ class Spherical:
         return (from_quaternion(q[0], q[1], q[2], q[3]),), ZERO
 
     def integrate(self, q: Array, dv: Array) -> Array:
-        """Q Exp(dv)."""
+        """q Exp(dv)."""
         return _normalized(_product(q, _exp(dv)))
 
     def difference(self, q0: Array, q1: Array) -> Array:

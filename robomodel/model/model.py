@@ -307,7 +307,7 @@ class Model:
 
     def configuration(
         self,
-        positions: Mapping[str, float] | None = None,
+        positions: Mapping[str, float | Sequence[float]] | None = None,
         *,
         guess: ArrayLike | None = None,
         base_pose: Sequence[float] | None = None,
@@ -349,7 +349,7 @@ class Model:
         return self._conditions(q, None)[1]
 
     def constraint_matrix_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """K = -K̇ q̇ (..., n_constraints), so that K q̈ = k."""
+        """k = -K̇ q̇ (..., n_constraints), so that K q̈ = k."""
         return self._conditions(q, v)[2]
 
     def joint_positions(self, q: ArrayLike) -> dict[str, Array]:
@@ -390,7 +390,7 @@ class Model:
         return result
 
     def constraint_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """G (..., n_joint_velocities): q̈ = G a + g."""
+        """g (..., n_joint_velocities): q̈ = G a + g."""
         at, speed = self._positions(q), self._velocities(v)
         batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1])
         result = np.zeros((*batch, self.n_joint_velocities))

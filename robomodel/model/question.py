@@ -1,0 +1,102 @@
+"""The question that a constrained cluster poses, and the form of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from robomodel.errors import DescriptionError, Source
+from robomodel.model.closure import Geometry
+from robomodel.model.constraints import Constraint
+from robomodel.model.joints import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One spanning velocity of a cluster and what the file says of it.
+
+    ``chosen`` True and False are the file's (or the caller's) ``independent``; None leaves it open.
+    ``follower``: the joint is the dependent one of a mimic or a coupling, by preference.
+    """
+
+    label: str
+    joint: str
+    link: int
+    chosen: bool | None
+    follower: bool
+    length: bool  # metres rather than radians
+    limits: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The question: a cluster's geometry, the names in it and where they stand."""
+
+    name: str
+    geometry: Geometry
+    columns: tuple[Column, ...]
+    loop_sources: tuple[Source, ...]
+    linear_sources: tuple[Source, ...]
+    start: Array  # spanning positions from which closing starts
+    scale: float  # a characteristic length
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The answer: the constraint, the independent columns, a closed regular configuration."""
+
+    constraint: Constraint
+    independent: tuple[int, ...]
+    neutral: Array
+    loop_ranks: tuple[int, ...]
+    redundant_linear: tuple[bool, ...]
+    closing_rows: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+    suspicions: tuple[tuple[str, Source], ...] = ()
+
+
+def names(items: Sequence[str]) -> str:
+    """Names in quotes, the first few of many."""
+    quoted = [f"'{item}'" for item in items]
+    return ", ".join(quoted) if len(quoted) < 9 else ", ".join(quoted[:8]) + f", … ({len(quoted)})"
+
+
+def condition_names(question: Question) -> str:
+    """The names of the cluster's loops and couplings."""
+    of_loops = [loop.name for loop in question.geometry.loops]
+    return names(of_loops + [coupling.name for coupling in question.geometry.linear])
+
+
+def first_source(question: Question) -> Source:
+    """Where the first of the cluster's loops or couplings stands."""
+    return (*question.loop_sources, *question.linear_sources)[0]
+
+
+def check_counts(question: Question, mobility: int, rank: int) -> None:
+    """Compare the marks of independence with the mobility."""
+    columns = question.columns
+    marked = [c.label for c in columns if c.chosen]
+    excluded = [c.label for c in columns if c.chosen is False]
+    joints = list(dict.fromkeys(c.joint for c in columns))
+    count = (
+        f"{len(columns)} joint velocities ({names(joints)}) less {rank} independent conditions "
+        f"({condition_names(question)})"
+    )
+    if mobility == 0:
+        raise DescriptionError(
+            f"leaves no motion: mobility 0 = {count}; free a joint, or remove a loop or coupling",
+            first_source(question),
+        )
+    if len(marked) > mobility:
+        raise DescriptionError(
+            f"has mobility {mobility} = {count}, but {len(marked)} are marked independent: "
+            f'{names(marked)}; mark {len(marked) - mobility} of them independent="false"',
+            first_source(question),
+        )
+    if len(columns) - len(excluded) < mobility:
+        raise DescriptionError(
+            f"has mobility {mobility} = {count}, but with {names(excluded)} marked "
+            f'independent="false" only {len(columns) - len(excluded)} may be independent; '
+            f"unmark {mobility - len(columns) + len(excluded)} of them",
+            first_source(question),
+        )

@@ -1,0 +1,46 @@
+"""Random spanning positions, and how well independent coordinates move a cluster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from robomodel.model.closure import Geometry
+from robomodel.model.joints import Array
+from robomodel.model.question import Column
+
+
+def random_positions(
+    geometry: Geometry,
+    columns: Sequence[Column],
+    rng: np.random.Generator,
+    count: int,
+    scale: float,
+) -> Array:
+    """Spanning positions drawn within the joints' limits, anywhere where there are none."""
+    q = np.empty((count, geometry.nq))
+    for n, link in enumerate(geometry.links):
+        own = [column for column in columns if column.link == n]
+        drawn = np.empty((count, link.joint.nv))
+        for i, column in enumerate(own):
+            reach = scale if column.length else math.pi
+            low, high = column.limits
+            low = max(low, high - 2 * reach if high < math.inf else -reach)
+            high = min(high, low + 2 * reach)
+            drawn[:, i] = rng.uniform(low, max(low, high), count)
+        neutral = np.broadcast_to(np.array(link.joint.neutral()), (count, link.joint.nq))
+        if link.joint.nq == link.joint.nv:
+            q[:, link.q : link.q + link.joint.nq] = drawn
+        else:
+            q[:, link.q : link.q + link.joint.nq] = link.joint.integrate(neutral, drawn)
+            quaternion = rng.standard_normal((count, 4))
+            quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
+            q[:, link.q + link.joint.nq - 4 : link.q + link.joint.nq] = quaternion
+    return q
+
+
+def conditioning(null: Array, columns: Sequence[int]) -> Array:
+    """1/‖G‖-like measure of a choice of independent columns, at each sample: σ_min(N_I)."""
+    return np.asarray(np.linalg.svd(null[:, list(columns), :], compute_uv=False)[:, -1])
