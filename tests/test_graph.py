@@ -349,6 +349,26 @@ def test_common_ancestor(seed: int, n: int, count: int) -> None:
         assert tree.path(body, expected) == tuple(reversed(way[: way.index(expected)]))
 
 
+@given(descriptions())
+@settings(max_examples=50, derandomize=True)
+def test_renumbered(description: Description) -> None:
+    """The same links hang on the same links, under other numbers."""
+    tree = spanning_tree(description, floating_base=None)
+    order = sorted(range(len(tree.joints)), key=lambda body: (tree.depths[body], -body))
+    other = tree.renumbered(order)
+    assert moved_links(other) == [moved_links(tree)[body] for body in order]
+    assert other.root == tree.root
+    for joint, parent, depth in zip(other.joints, other.parents, other.depths, strict=True):
+        body = tree.joints.index(joint)
+        assert depth == tree.depths[body]
+        before = tree.parents[body]
+        assert parent == (WORLD if before == WORLD else order.index(before))
+    assert set(other.places) == set(tree.places)
+    for name, place in tree.places.items():
+        body = WORLD if place.body == WORLD else order.index(place.body)
+        assert (other.places[name].body, other.places[name].pose) == (body, place.pose)
+
+
 # ---- clusters by hand ----------------------------------------------------------------------------
 
 

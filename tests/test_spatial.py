@@ -212,6 +212,7 @@ def test_vectors(kind: str, seed: int) -> None:
     close(vector(spatial.minus(a, b)), A - B, A - B)
     close(vector(spatial.scale(k, a)), np.asarray(k)[..., None] * A, A)
     close(vector(spatial.cross(a, b)), np.cross(A, B), A, B)
+    close(np.asarray(spatial.inner(a, b)), (A * B).sum(-1), A, B)
     close(vector(spatial.apply(m, a)), times(M, A), M, A)
 
 

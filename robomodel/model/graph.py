@@ -8,7 +8,7 @@ Nothing here recurses, so that a chain may be thousands of links long.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from robomodel.description import AT_ORIGIN, Description, Joint, Pose
@@ -144,9 +144,11 @@ def _free_joint(description: Description, root: str) -> Joint:
 def clusters(tree: Tree, ties: Sequence[Sequence[int]]) -> list[list[int]]:
     """The clusters, parents before children, each a sorted list of bodies.
 
-    Every tie is a set of bodies that one constraint relates. They are merged with, where the bodies
-    hang on different clusters, all that lies between them and their common ancestor's cluster:
-    then every cluster hangs on one parent cluster (though maybe on several of its bodies).
+    Every tie is a set of bodies that one constraint relates. They are merged, with what it takes
+    for the clusters to form a tree: those that hang on each other in a circle become one (strongly
+    connected components), and where a cluster hangs on several others, it takes in all that lies
+    between them and the cluster that they hang on in common. A cluster may hang on several bodies
+    of its parent cluster.
     """
     leader = list(range(len(tree.joints)))
 
@@ -163,35 +165,57 @@ def clusters(tree: Tree, ties: Sequence[Sequence[int]]) -> list[list[int]]:
 
     for tie in ties:
         merge(tie)
-    tied = {find(body) for tie in ties for body in tie}
-    pending = bool(tied)
-    while pending:
-        pending = False
-        members: dict[int, list[int]] = defaultdict(list)
-        for body in sorted({body for body in range(len(leader)) if find(body) in tied}):
-            members[find(body)].append(body)
-        # those nearest to the base first: what they absorb is final when deeper ones look up
-        for group in sorted(members.values(), key=lambda g: min(tree.depths[b] for b in g)):
-            own = find(group[0])
-            outside = [
-                parent
-                for parent in (tree.parents[body] for body in group)
-                if parent == WORLD or find(parent) != own
-            ]
-            top = tree.common_ancestor(outside)
-            stop = WORLD if top == WORLD else find(top)
-            absorbed = set()
-            for parent in outside:
-                up = parent
-                while up != WORLD and find(up) not in (own, stop):
-                    absorbed.add(up)
-                    up = tree.parents[up]
-            if absorbed:
-                merge([group[0], *sorted(absorbed)])
-                tied = {find(body) for body in tied}
-                pending = True
-                break
-    return _in_order(tree, [find(body) for body in range(len(leader))])
+    while True:
+        names = [find(body) for body in range(len(leader))]
+        together = _misplaced(tree, names)
+        if not together:
+            return _in_order(tree, names)
+        merge(together)
+
+
+def _misplaced(tree: Tree, names: Sequence[int]) -> list[int]:
+    """Clusters (by name) that must become one for all to form a tree; empty when they do.
+
+    Clusters are visited from the base, each after all that it hangs on.
+    """
+    hangs_on: dict[int, set[int]] = {name: set() for name in names}
+    carries: dict[int, list[int]] = defaultdict(list)
+    for body, parent in enumerate(tree.parents):
+        above = WORLD if parent == WORLD else names[parent]
+        if above != names[body] and above not in hangs_on[names[body]]:
+            hangs_on[names[body]].add(above)
+            carries[above].append(names[body])
+    missing = {name: len(above) for name, above in hangs_on.items()}
+    parent_of: dict[int, int] = {}
+    ready = [WORLD]
+    while ready:
+        done = ready.pop()
+        for name in carries[done]:
+            missing[name] -= 1
+            if missing[name]:
+                continue
+            if len(hangs_on[name]) > 1:
+                chains = [_chain(above, parent_of) for above in sorted(hangs_on[name])]
+                common = next(c for c in chains[0] if all(c in chain for chain in chains))
+                between = {c for chain in chains for c in chain[: chain.index(common)]}
+                return [name, *sorted(between)]
+            (parent_of[name],) = hangs_on[name]
+            ready.append(name)
+    # whoever was not visited hangs on a circle: walk up until it closes
+    at = next((name for name in names if name not in parent_of), None)
+    walk: list[int] = []
+    while at is not None and at not in walk:
+        walk.append(at)
+        at = min(above for above in hangs_on[at] if above != WORLD and above not in parent_of)
+    return [] if at is None else walk[walk.index(at) :]
+
+
+def _chain(name: int, parent_of: Mapping[int, int]) -> list[int]:
+    """A cluster and all that it hangs on, down to the world."""
+    chain = [name]
+    while chain[-1] != WORLD:
+        chain.append(parent_of[chain[-1]])
+    return chain
 
 
 def _in_order(tree: Tree, leader: list[int]) -> list[list[int]]:

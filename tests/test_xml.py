@@ -1,0 +1,220 @@
+"""Safe XML: what is refused before anything is parsed, and what broken files are told."""
+
+import sys
+import time
+
+import pytest
+
+from robomodel.errors import DescriptionError
+from robomodel.parsers import open_document, read, xml
+
+WHOLE = """<?xml version="1.0"?>
+<robot name="é">
+ <!-- a comment -->
+ <link name="base"/>
+ <joint name="knee" type="fixed">
+  <parent link="base"/> &amp; <![CDATA[x]]>
+ </joint>
+</robot>
+"""
+
+
+def refused(source):
+    with pytest.raises(DescriptionError) as caught:
+        open_document(source)
+    return caught.value
+
+
+BOMB = (
+    '<?xml version="1.0"?>\n<!DOCTYPE robot [\n<!ENTITY a0 "ha">\n'
+    + "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">\n' for i in range(1, 12))
+    + ']>\n<robot name="&a11;"/>'
+)
+
+
+class TestSafety:
+    def test_an_entity_bomb_is_refused_at_once(self):
+        start = time.perf_counter()
+        error = refused(BOMB)
+        assert time.perf_counter() - start < 0.1
+        assert error.line == 3
+        assert "entities" in error.message
+        assert "DOCTYPE" in error.message
+
+    @pytest.mark.parametrize(
+        "encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be", "utf-8-sig"]
+    )
+    def test_a_bomb_in_another_encoding_is_refused_likewise(self, encoding):
+        error = refused(BOMB.encode(encoding))
+        assert error.line == 3
+        assert "entities" in error.message
+
+    def test_an_external_entity_is_refused_and_not_read(self, tmp_path):
+        secret = tmp_path / "secret"
+        secret.write_text("the secret")
+        error = refused(
+            f'<!DOCTYPE robot [<!ENTITY x SYSTEM "{secret.as_uri()}">]><robot name="a">&x;</robot>'
+        )
+        assert "entities" in error.message
+        assert "the secret" not in str(error)
+
+    def test_parameter_entities_are_refused(self):
+        error = refused('<!DOCTYPE r [<!ENTITY % x SYSTEM "http://localhost:1/x"> %x;]><robot/>')
+        assert "entities" in error.message
+
+    def test_default_attributes_are_refused(self):
+        # one default of a megabyte, for a million elements, is the same bomb
+        error = refused(
+            '<!DOCTYPE robot [\n<!ATTLIST link name CDATA "x">\n]><robot><link/></robot>'
+        )
+        assert error.line == 2
+        assert "attribute defaults" in error.message
+
+    def test_an_external_dtd_is_not_loaded(self, tmp_path):
+        dtd = tmp_path / "robot.dtd"
+        dtd.write_text('<!ATTLIST robot name CDATA "from the DTD">')
+        document = open_document(f'<!DOCTYPE robot SYSTEM "{dtd.as_uri()}">\n<robot/>')
+        assert document.root.attrib == {}
+
+    @pytest.mark.parametrize(
+        "doctype", ["", "<!DOCTYPE robot>", '<!DOCTYPE robot SYSTEM "http://localhost:1/x.dtd">']
+    )
+    @pytest.mark.parametrize("body", ['<robot name="&foo;"/>', "<robot>\n&foo;</robot>"])
+    def test_references_to_entities_that_nobody_defined(self, doctype, body):
+        error = refused(f"{doctype}{body}")
+        assert error.line == (2 if "\n" in body else 1)
+        assert "entit" in error.message.lower()
+        assert "not read" in error.message
+
+    def test_the_size_is_bounded(self, monkeypatch):
+        monkeypatch.setattr(xml, "MAX_BYTES", 2**20)
+        text = "<robot>" + " " * 2**20 + "</robot>"
+        assert "larger than 1 MiB" in refused(text).message
+        assert "larger than 1 MiB" in refused(text.encode()).message
+
+    def test_an_endless_file_is_not_read_to_its_end(self, monkeypatch):
+        monkeypatch.setattr(xml, "MAX_BYTES", 2**20)
+
+        class Endless:
+            total = 0
+
+            def read(self, size):
+                self.total += size
+                return b"<" * size
+
+        source = Endless()
+        assert "larger than 1 MiB" in refused(source).message
+        assert source.total <= 2**20 + 1
+
+    def test_the_depth_is_bounded(self):
+        assert "nested too deep" in refused("<a>" * 5000 + "</a>" * 5000).message
+
+
+class TestTruncation:
+    def test_the_innermost_open_element_is_named(self):
+        error = refused(
+            '<robot name="r">\n <link name="base"/>\n <joint name="knee"\n type="fixed">\n  <pa'
+        )
+        assert error.line == 5
+        assert "the file ends inside <joint name='knee'>" in error.message
+        assert "truncated" in error.message
+
+    def test_every_prefix_of_a_file_is_called_truncated(self):
+        for length in range(1, len(WHOLE.rstrip())):
+            error = refused(WHOLE[:length])
+            assert "the file ends" in error.message, WHOLE[:length]
+            assert error.line == WHOLE[:length].rstrip().count("\n") + 1
+
+    def test_the_whole_file_is_not(self):
+        assert open_document(WHOLE).root.get("name") == "é"
+
+    def test_an_unclosed_element_within_is_another_matter(self):
+        error = refused("<robot>\n<link>\n<joint></joint>\n</robot>")
+        assert error.line == 4
+        assert error.message == (
+            "<link> opened in line 2 is not closed: the next closing tag is </robot>"
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (b"", None, "the file is empty"),
+        (b" \n ", None, "the file is empty"),
+        (b'{"robot": 1}', 1, "not XML: it begins with '{\"robot\": 1}'"),
+        ("<robot>\n<link name=base/></robot>", 2, "must stand in quotes"),
+        ("<robot>\n<link name='a' name='b'/></robot>", 2, "given twice"),
+        ("<robot>\n<link name='base>\n<link name='b'/></robot>", 3, "closing quote missing"),
+        ("<robot>\n<link name='a' <joint name='b'/></robot>", 2, "is a '>' missing"),
+        ("<robot>\n<link name/></robot>", 2, "attribute"),
+        ("<robot/>\n<robot/>", 2, "one robot"),
+        ("<robot>\nnuts & bolts and more</robot>", 2, "&amp;"),
+        ("<robot>\n\x01</robot>", 2, "not well-formed XML"),
+        ("<robot>\n<drake:joint/></robot>", 2, 'xmlns:drake="..."'),
+        ("<robot>\n<xacro:macro/></robot>", 2, "xacro robot.urdf.xacro > robot.urdf"),
+        (b"<robot name='a'>\n<link name='\xe9'/></robot>", 2, "save the file as UTF-8"),
+        (b"<?xml version='1.0' encoding='utf-7'?><robot/>", 1, "'utf-7' is not read"),
+        (b"<?xml version='1.0' encoding='no-such'?><robot/>", 1, "'no-such' is not read"),
+        ("<robot name='\ud800'/>", 1, "save the file as UTF-8"),
+    ],
+)
+def test_broken_files_are_told_where_and_what(text, line, words):
+    error = refused(text)
+    assert error.line == line
+    assert words in error.message
+    assert error.file == "<text>"
+
+
+class TestEncodings:
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+    def test_unicode_is_recognised(self, encoding):
+        assert open_document("<robot name='é'/>".encode(encoding)).root.get("name") == "é"
+
+    @pytest.mark.parametrize("encoding", ["iso-8859-1", "windows-1252", "gb2312", "utf-16"])
+    def test_the_declaration_is_followed(self, encoding):
+        text = f"<?xml version='1.0' encoding='{encoding}'?><robot name='è'/>"
+        assert open_document(text.encode(encoding)).root.get("name") == "è"
+
+    def test_a_declaration_that_cannot_be_true_is_not(self):
+        # programs that write a string to a file as UTF-8 leave the string's own declaration
+        data = "<?xml version='1.0' encoding='utf-16'?><robot name='é'/>".encode()
+        assert open_document(data).root.get("name") == "é"
+
+    @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+    def test_the_declaration_of_a_text_means_nothing(self, encoding):
+        text = f"<?xml version='1.0' encoding='{encoding}'?><robot name='é'/>"
+        assert open_document(text).root.get("name") == "é"
+
+    def test_a_text_may_begin_with_a_line_break(self):
+        document = open_document("\n\n<?xml version='1.0'?>\n<robot name='a'/>")
+        assert document.source(document.root, "robot").line == 4
+
+
+class TestLines:
+    def test_lines_are_exact_beyond_libxml2s_count(self):
+        text = "<robot name='r'>\n" + "<link name='a'/><axis/>\n" * 70_000 + "</robot>"
+        document = open_document(text)
+        link, axis = document.root[-2:]
+        assert document.source(link, "").line == 70_001
+        assert document.source(axis, "").line == 70_001
+
+    def test_comments_do_not_shift_them(self):
+        text = "<robot name='r'>\n<!-- a\n\nb -->\n<?x y?>\n<link name='a'/></robot>"
+        assert read(text).links[0].source.line == 6
+
+
+def test_a_default_namespace_says_nothing():
+    # as old Drake files have it
+    text = '<robot xmlns="http://drake.mit.edu" name="r"><link name="a"/></robot>'
+    assert [link.name for link in read(text, strict=True).links] == ["a"]
+
+
+def test_the_parsers_need_no_deep_stack():
+    limit = sys.getrecursionlimit()
+    links = "".join(f'<link name="l{i}"/>' for i in range(3000))
+    joints = "".join(
+        f'<joint name="j{i}" type="fixed"><parent link="l{i}"/><child link="l{i + 1}"/></joint>'
+        for i in range(2999)
+    )
+    assert limit < 3000
+    assert len(read(f'<robot name="r">{joints}{links}</robot>').links) == 3000
