@@ -14,14 +14,14 @@ from robomodel.model.constraints import Link
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Cluster, Model
 from robomodel.model.question import Column
-from robomodel.model.sampling import conditioning, random_positions
+from robomodel.model.sampling import random_positions, regularity
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
 REGULAR = 5e-2  # random configurations keep 1/‖G‖ above this share of what is typical
 NEAR = 0.3
-STEP = 0.1  # largest motion of an independent joint between two closings
+STEP = 0.2  # largest motion of an independent joint between two closings
 
 
 def _names(cluster: Cluster) -> tuple[str, ...]:
@@ -94,7 +94,10 @@ def close(model: Model, q: Array) -> Array:
 
 
 def _move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:
-    """Move the independent columns by dv with the loops closed; the result and its gap."""
+    """Move the independent columns by dv with the loops closed; the result and its largest gap.
+
+    In steps small enough to stay on the branch; a gap on the way is a barrier, whatever is beyond.
+    """
     geometry = cluster.geometry
     assert geometry is not None
     largest = float(np.max(np.abs(dv), initial=0.0))
@@ -109,7 +112,7 @@ def _move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:
         rate = rate.reshape(*at.shape[:-1], len(g), cluster.nv)
         guess = np.einsum("...ij,...j->...i", rate, dv / steps)
         guess = np.where(np.abs(guess) < 1.0, guess, 0.0)  # at a singular start: let Newton find it
-        at, gap = newton.close(
+        at, left = newton.close(
             geometry,
             geometry.integrate(at, guess),
             rows=cluster.closing_rows,
@@ -119,6 +122,7 @@ def _move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:
                 (dv * (step / steps)).reshape(-1, cluster.nv),
             ),
         )
+        gap = np.maximum(gap, left)
     return at, gap
 
 
@@ -428,7 +432,7 @@ def _random_loops(
     low = np.array([column.limits[0] for column in columns])
     high = np.array([column.limits[1] for column in columns])
     independent = list(cluster.columns)
-    typical = float(_regularity(geometry, start[None], unit, independent)[0])
+    typical = float(regularity(geometry, start[None], unit, independent)[0])
     fallback = start if near is None else near
     # one at a time first (the common case), then in larger batches
     for count in (8, 32, 128):
@@ -442,7 +446,7 @@ def _random_loops(
             moves = rng.uniform(-NEAR, NEAR, (count, cluster.nv)) * unit[independent]
             q, gap = _move(cluster, np.broadcast_to(near, (count, len(near))).copy(), moves)
         fine = _closed(cluster, geometry, q, gap)
-        fine &= _regularity(geometry, q, unit, independent) >= REGULAR * max(typical, 0.05)
+        fine &= regularity(geometry, q, unit, independent) >= REGULAR * max(typical, 0.05)
         if not np.any(fine):
             continue
         at = geometry.difference(np.broadcast_to(geometry.zero(), q.shape), q)
@@ -462,11 +466,3 @@ def cluster_scale(geometry: Geometry) -> float:
     for loop in geometry.loops:
         lengths += [float(np.linalg.norm(end.point)) for end in (loop.predecessor, loop.successor)]
     return max(lengths, default=0.0) or 1.0
-
-
-def _regularity(geometry: Geometry, q: Array, unit: Array, independent: Sequence[int]) -> Array:
-    """σ_min of the independent rows of the null space: 1 where G is an isometry, 0 if singular."""
-    jacobian = geometry.evaluate(q)[1] * unit
-    right = np.linalg.svd(jacobian)[2]
-    null = np.swapaxes(right[:, -len(independent) :, :], 1, 2)
-    return conditioning(null, independent)

@@ -26,7 +26,7 @@ from robomodel.model.question import (
     first_source,
     names,
 )
-from robomodel.model.sampling import conditioning, random_positions
+from robomodel.model.sampling import conditioning, random_positions, regularity
 
 NOT_EXACT = 1e-4  # a gap or a misalignment up to this is put down to rounding in the file
 RANK = 1e-5  # singular values below this share of the largest one count as zero
@@ -357,20 +357,18 @@ def _loop_neutral(
 ) -> Array:
     """A closed, regular configuration near the start, within the limits where there is one."""
     geometry, columns = question.geometry, question.columns
+    unit = _unit(question)
     good = float(np.quantile(conditioning(null, independent), 0.5))
     low = np.array([column.limits[0] for column in columns])
     high = np.array([column.limits[1] for column in columns])
 
     def measure(q: Array) -> tuple[Mask, Array, Array]:
-        jacobian = geometry.evaluate(q)[1] * _unit(question) * _row_unit(question)[:, None]
-        right = np.linalg.svd(jacobian)[2]
-        basis = np.swapaxes(right[:, -len(independent) :, :], 1, 2)
-        regular = conditioning(basis, independent) >= 0.1 * good
+        regular = regularity(geometry, q, unit, independent) >= 0.1 * good
         zero = np.broadcast_to(question.start, q.shape)
         away = geometry.difference(zero, q)
         at = geometry.difference(np.broadcast_to(geometry.zero(), q.shape), q)
         outside = np.sum(np.maximum(0.0, low - at) + np.maximum(0.0, at - high), axis=1)
-        return regular, np.linalg.norm(away / _unit(question), axis=1), outside
+        return regular, np.linalg.norm(away / unit, axis=1), outside
 
     first, gap = close(geometry, question.start[None], rows=closing)
     candidates = samples

@@ -44,3 +44,15 @@ def random_positions(
 def conditioning(null: Array, columns: Sequence[int]) -> Array:
     """1/‖G‖-like measure of a choice of independent columns, at each sample: σ_min(N_I)."""
     return np.asarray(np.linalg.svd(null[:, list(columns), :], compute_uv=False)[:, -1])
+
+
+def regularity(geometry: Geometry, q: Array, unit: Array, independent: Sequence[int]) -> Array:
+    """How regular closed configurations (n, nq) are for these independent columns.
+
+    1 where G is an isometry (in columns scaled by ``unit``), 0 where it blows up or K loses rank.
+    """
+    _, singular, right = np.linalg.svd(geometry.evaluate(q)[1] * unit)
+    rank = geometry.nv - len(independent)
+    null = np.swapaxes(right[:, rank:, :], 1, 2)
+    full = singular[:, rank - 1] > 1e-4 * singular[:, 0]
+    return np.where(full, conditioning(null, independent), 0.0)

@@ -100,10 +100,10 @@ def _read_stream(stream: _Readable, file: str) -> str:
     pieces: list[str | bytes] = []
     missing = xml.MAX_BYTES + 1
     while missing > 0 and (piece := stream.read(min(missing, _PIECE))):
+        if not isinstance(piece, str | bytes):
+            raise TypeError(f"read() of {file} gave {type(piece).__name__}, neither text nor bytes")
         pieces.append(piece)
         missing -= len(piece)
-    if all(isinstance(piece, bytes | bytearray) for piece in pieces):
-        return xml.decode(b"".join(cast(list[bytes], pieces)), file)
-    if all(isinstance(piece, str) for piece in pieces):
+    if pieces and isinstance(pieces[0], str):
         return "".join(cast(list[str], pieces))
-    raise TypeError(f"read() of {file} gives {type(pieces[0]).__name__}, neither text nor bytes")
+    return xml.decode(b"".join(cast(list[bytes], pieces)), file)

@@ -544,12 +544,11 @@ def _check_cycles(links: Iterable[Link], above: dict[str, Joint]) -> None:
         if name in path:
             circle = list(path.values())[list(path).index(name) :][::-1]
             raise DescriptionError(
-                f"the joints {listed(joint.name for joint in circle)} lead round in a circle, so "
-                "no link is the root; turn one of them into a <loop>",
+                f"the joints {listed(joint.name for joint in circle)} lead round in a circle; "
+                "turn one of them into a <loop>",
                 circle[0].source,
             )
         settled.update(path)
-        settled.add(name)
 
 
 def _check_mimic(joint: Joint, mimic: Mimic, joints: dict[str, Joint]) -> None:

@@ -483,7 +483,8 @@ def _numeric_fault(text: str, count: int) -> str:
     if "$" in text or "{" in text:
         return f"is {spelled(text)}: expand the file with xacro first"
     commas = text.replace(",", " ").split()
-    if (count > 1 and len(words) != count == len(commas)) or text.rstrip().endswith(","):
+    astray = any(word.startswith(",") or word.endswith(",") for word in words)
+    if count == len(commas) and (astray or len(words) != count):
         return f'is {spelled(text)}: separate the numbers by spaces, as in "{" ".join(commas)}"'
     for word in words:
         if fault := _word_fault(word):

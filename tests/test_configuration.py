@@ -1,0 +1,355 @@
+"""Configurations: closing loops, solving for joints, drawing, integrating."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from mechanisms import LOOP_KINDS, Mechanism, mechanisms
+from texts import coupling, fan, four_bar, joint, link, loop, robot
+
+import robomodel as rm
+
+ROBOTS = rm.robots.names()
+
+
+@pytest.fixture(params=ROBOTS)
+def model(request: pytest.FixtureRequest) -> rm.Model:
+    return rm.robots.load(request.param)
+
+
+def closed(model: rm.Model, q: np.ndarray) -> bool:
+    return bool(np.max(np.abs(model.residual(q)), initial=0.0) < 1e-12)
+
+
+def test_neutral_is_closed_and_regular(model: rm.Model) -> None:
+    q = model.neutral()
+    assert closed(model, q)
+    assert np.isfinite(rm.crba(model, q)).all()
+    assert np.isfinite(rm.aba(model, q, np.ones(model.nv), np.ones(model.nv))).all()
+    assert np.linalg.norm(model.constraint_jacobian(q)) < 100
+
+
+def test_random_configurations_are_closed_regular_and_reproducible(model: rm.Model) -> None:
+    rng = np.random.default_rng(0)
+    draws = np.array([model.random_configuration(rng) for _ in range(30)])
+    assert closed(model, draws)
+    assert np.isfinite(rm.aba(model, draws, np.ones(model.nv), np.ones(model.nv))).all()
+    assert np.max(np.std(draws, axis=0)) > 0.2  # they do vary
+    np.testing.assert_array_equal(draws[0], model.random_configuration(np.random.default_rng(0)))
+    near = model.random_configuration(rng, near=draws[0])
+    assert closed(model, near)
+    assert np.max(np.abs(model.difference(draws[0], near))) < 0.31
+
+
+def test_close_finds_the_nearest_closed_configuration(model: rm.Model) -> None:
+    rng = np.random.default_rng(1)
+    at = np.array([model.random_configuration(rng) for _ in range(4)])
+    off = at + 1e-2 * rng.standard_normal(at.shape)
+    back = model.close(off)
+    assert closed(model, back)
+    # the way there is across the closed set: no motion of the mechanism would shorten it
+    for cluster in model.clusters:
+        if cluster.implicit:
+            g = model.constraint_jacobian(back)[:, cluster.spanning_v, cluster.v]
+            way = (back - off)[:, cluster.q]
+            assert np.max(np.abs(np.einsum("nij,ni->nj", g, way))) < 1e-8
+    np.testing.assert_allclose(model.close(at), at, atol=1e-12)
+
+
+def test_close_normalises_quaternions() -> None:
+    model = rm.robots.load("mini_cheetah")
+    q = model.neutral()
+    q[3:7] = [0.0, 3.0, 0.0, 4.0]
+    np.testing.assert_allclose(model.close(q)[3:7], [0, 0.6, 0, 0.8], atol=1e-15)
+    q[3:7] = 0.0
+    with pytest.raises(ValueError, match="quaternion of joint 'Floating Base_joint' is zero"):
+        model.close(q)
+
+
+def test_integrate_and_difference_undo_each_other(model: rm.Model) -> None:
+    rng = np.random.default_rng(2)
+    q = np.array([model.random_configuration(rng) for _ in range(5)])
+    dv = 0.2 * rng.standard_normal((5, model.nv))
+    moved = model.integrate(q, dv)
+    assert closed(model, moved)
+    np.testing.assert_allclose(model.difference(q, moved), dv, atol=1e-12)
+    np.testing.assert_allclose(model.integrate(q, np.zeros((5, model.nv))), q, atol=1e-12)
+
+
+def test_integrate_follows_joint_velocities(model: rm.Model) -> None:
+    """The joints' rates along integrate(q, v t) are G v."""
+    rng = np.random.default_rng(3)
+    q, v, h = model.random_configuration(rng), rng.standard_normal(model.nv), 1e-5
+    ahead = model.joint_positions(model.integrate(q, h * v))
+    behind = model.joint_positions(model.integrate(q, -h * v))
+    rates = model.joint_velocities(q, v)
+    for name, rate in rates.items():
+        assert (ahead[name] - behind[name]) / (2 * h) == pytest.approx(rate, rel=1e-6, abs=1e-7)
+
+
+def test_integrate_turns_a_crank_all_the_way_round() -> None:
+    model = rm.load(four_bar(marks=(True, False, False)))
+    q = model.neutral()
+    round_ = model.integrate(q, [2 * math.pi])
+    assert closed(model, round_)
+    # back at the same place on the same branch, the crank one turn further on
+    turned = model.joint_positions(round_)
+    start = model.joint_positions(q)
+    assert turned["j_crank"] - start["j_crank"] == pytest.approx(2 * math.pi)
+    for name in ("j_coupler", "j_rocker"):
+        assert math.remainder(turned[name] - start[name], 2 * math.pi) == pytest.approx(0, abs=1e-9)
+
+
+def test_integrate_beyond_the_reach_is_refused() -> None:
+    model = rm.load(four_bar(marks=(False, False, True)))  # the rocker cannot turn round
+    with pytest.raises(rm.ClosureError, match=r"'closing'.*do not close.*residual") as caught:
+        model.integrate(model.neutral(), [math.pi])
+    assert caught.value.residual > 1e-6
+    assert caught.value.loops == ("closing",)
+    assert pickle.loads(pickle.dumps(caught.value)).residual == caught.value.residual
+
+
+# ---- solving for given joints --------------------------------------------------------------------
+
+
+def test_given_joints_are_where_they_shall_be() -> None:
+    model = rm.load(four_bar())
+    for name in ("j_crank", "j_coupler", "j_rocker"):
+        wanted = float(model.joint_positions(model.random_configuration(7))[name])
+        q = model.configuration({name: wanted})
+        assert closed(model, q)
+        assert model.joint_positions(q)[name] == pytest.approx(wanted, abs=1e-14)
+
+
+def test_the_guess_keeps_the_branch() -> None:
+    model = rm.load(four_bar(marks=(True, False, False)))
+    branches = []
+    for seed in range(20):
+        q = model.random_configuration(seed)
+        x = model.joint_positions(q)
+        elbow = math.sin(x["j_crank"] + x["j_coupler"] - x["j_rocker"])
+        branches.append((elbow > 0, q))
+    assert {up for up, _ in branches} == {True, False}
+    for up, guess in branches:
+        for crank in (0.3, 1.5, 3.0, -2.0):
+            x = model.joint_positions(model.configuration({"j_crank": crank}, guess=guess))
+            assert x["j_crank"] == crank
+            assert (math.sin(x["j_crank"] + x["j_coupler"] - x["j_rocker"]) > 0) == up
+
+
+def test_what_is_not_given_stays() -> None:
+    model = rm.robots.load("six_bar")
+    guess = model.random_configuration(4)
+    before = model.joint_positions(guess)
+    after = model.joint_positions(
+        model.configuration({"joint1": before["joint1"] + 0.1}, guess=guess)
+    )
+    assert after["joint2"] == pytest.approx(before["joint2"], abs=1e-14)
+    assert after["joint3"] == pytest.approx(before["joint3"], abs=1e-14)
+
+
+def test_closure_errors_tell_the_joints_and_the_gap() -> None:
+    model = rm.load(four_bar())
+    with pytest.raises(rm.ClosureError, match=r"do not close with j_crank = 0.5, j_coupler = 0.1"):
+        model.configuration({"j_crank": 0.5, "j_coupler": 0.1})
+    with pytest.raises(rm.ClosureError) as caught:
+        model.configuration({"j_rocker": math.pi / 2 + 1.5})
+    assert 1e-3 < caught.value.residual < 1.0
+
+
+def test_explicit_clusters_are_solved_from_any_of_their_joints() -> None:
+    model = rm.robots.load("mini_cheetah")
+    q = model.configuration(
+        {"HR_hip_rotor_joint": 3.0, "FL_knee_link_joint": -1.0}, base_pose=[1, 2, 3, 0, 0, 0, 2]
+    )
+    x = model.joint_positions(q)
+    assert x["HR_hip_link_joint"] == pytest.approx(0.5)
+    assert x["FL_knee_rotor_joint"] == pytest.approx(-9.33)
+    np.testing.assert_allclose(q[:7], [1, 2, 3, 0, 0, 0, 1])
+    with pytest.raises(ValueError, match="contradict their couplings"):
+        model.configuration({"HR_hip_rotor_joint": 3.0, "HR_hip_link_joint": 1.0})
+
+
+def test_bad_requests_are_told() -> None:
+    model = rm.load(four_bar())
+    with pytest.raises(KeyError, match="did you mean 'j_crank'"):
+        model.configuration({"j_cranck": 0.1})
+    with pytest.raises(ValueError, match="needs 1 finite number"):
+        model.configuration({"j_crank": math.nan})
+    with pytest.raises(ValueError, match="no floating base"):
+        model.configuration({}, base_pose=[0, 0, 0, 0, 0, 0, 1])
+    with pytest.raises(ValueError, match="seven finite numbers"):
+        rm.robots.load("mini_cheetah").configuration({}, base_pose=[0, 0, 0])
+    with pytest.raises(ValueError, match="q needs nq = 3 numbers"):
+        model.residual([0.0, 0.0])
+
+
+# ---- limits and starts ---------------------------------------------------------------------------
+
+
+def limited(lower: float, upper: float) -> str:
+    return f'<limit lower="{lower}" upper="{upper}" effort="1" velocity="1"/>'
+
+
+def test_limits_are_respected() -> None:
+    text = robot(link("a"), joint("hinge", "base", "a", kind="revolute", more=limited(0.3, 0.9)))
+    model = rm.load(text)
+    assert model.neutral() == pytest.approx([0.3])
+    draws = np.array([model.random_configuration(seed)[0] for seed in range(50)])
+    assert 0.3 <= draws.min() < 0.4
+    assert 0.8 < draws.max() <= 0.9
+
+
+def test_limits_of_followers_are_respected() -> None:
+    geared = (
+        fan(coupling("k", {"b": 1.0, "a": -4.0}, 2.0))
+        .replace('<joint name="b" type="continuous">', '<joint name="b" type="revolute">')
+        .replace('<child link="link_b"/>', '<child link="link_b"/>' + limited(4.0, 6.0))
+    )
+    model = rm.load(geared, independent=["a"])
+    assert model.joint_positions(model.neutral())["b"] == pytest.approx(4.0)
+    for seed in range(20):
+        b = model.joint_positions(model.random_configuration(seed))["b"]
+        assert 4.0 <= b <= 6.0
+
+
+def test_limits_inside_loops_are_respected() -> None:
+    text = (
+        four_bar(marks=(True, False, False))
+        .replace(
+            '<joint name="j_rocker" type="continuous"', '<joint name="j_rocker" type="revolute"'
+        )
+        .replace('<child link="rocker"/>', '<child link="rocker"/>' + limited(1.7, 2.2))
+    )
+    model = rm.load(text)
+    for q in [model.neutral(), *(model.random_configuration(seed) for seed in range(10))]:
+        assert closed(model, q)
+        assert 1.7 <= model.joint_positions(q)["j_rocker"] <= 2.2
+
+
+def test_the_file_says_where_to_start() -> None:
+    up = (
+        four_bar()
+        .replace('<child link="rocker"/>', '<child link="rocker"/><initial position="1.2"/>')
+        .replace('<child link="crank"/>', '<child link="crank"/><initial position="1.0"/>')
+    )
+    model = rm.load(up)
+    start = model.joint_positions(model.neutral())
+    assert abs(start["j_crank"] - 1.0) < 0.5
+    assert abs(start["j_rocker"] - 1.2) < 0.8
+    four = rm.robots.load("four_bar")
+    np.testing.assert_allclose(four.neutral(), [math.pi / 4, -math.pi / 4, math.pi / 4], atol=1e-12)
+
+
+def test_a_singular_zero_is_left_for_a_regular_start() -> None:
+    flat = rm.robots.path("four_bar").read_text().replace("<initial", "<!-- <initial")
+    flat = flat.replace("<!-- <initial", "<!-- initial").replace('483"/>', '483" -->')
+    assert "<initial" not in flat
+    model = rm.load(flat)  # at zero this parallelogram is folded flat
+    q = model.neutral()
+    assert closed(model, q)
+    assert np.linalg.norm(model.constraint_jacobian(q)) < 10
+
+
+# ---- constraint derivatives ----------------------------------------------------------------------
+
+
+def spanning_step(model: rm.Model, q: np.ndarray, qd: np.ndarray, h: float) -> np.ndarray:
+    """Every joint of an implicit cluster moved by h q̇ (off the closed set)."""
+    moved = q.copy()
+    for cluster in model.clusters:
+        if cluster.implicit:
+            assert cluster.geometry is not None
+            moved[cluster.q] = cluster.geometry.integrate(q[cluster.q], h * qd[cluster.spanning_v])
+    return moved
+
+
+@settings(max_examples=40, deadline=None)
+@given(mechanisms((*LOOP_KINDS, "tether"), max_joints=6, max_kinds=2))
+def test_constraint_derivatives_agree_with_differences(mechanism: Mechanism) -> None:
+    """K = ∂φ/∂q and k = -K̇ q̇, off the closed set too; K G = 0 and K g = k on it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        try:
+            model = rm.load(mechanism.text, floating_base=mechanism.floating_base or None)
+        except rm.DescriptionError as error:
+            if "mobility 0" not in str(error):
+                raise
+            return
+    rng = np.random.default_rng(0)
+    q = model.random_configuration(rng)
+    v = rng.standard_normal(model.nv)
+    g_matrix, g = model.constraint_jacobian(q), model.constraint_bias(q, v)
+    k_matrix, k = model.constraint_matrix(q), model.constraint_matrix_bias(q, v)
+    size = max(1.0, float(np.max(np.abs(g_matrix))))
+    assert np.max(np.abs(k_matrix @ g_matrix), initial=0.0) < 1e-11 * size
+    assert np.max(np.abs(k_matrix @ g - k), initial=0.0) < 1e-10 * size * max(
+        1.0, float(np.max(np.abs(g), initial=0.0))
+    )
+    implicit = np.zeros(model.n_joint_velocities, dtype=bool)
+    for cluster in model.clusters:
+        implicit[cluster.spanning_v] = cluster.implicit
+    qd = np.where(implicit, rng.standard_normal(model.n_joint_velocities), 0.0)
+    off = spanning_step(model, q, qd, 0.1)
+    h = 1e-3
+
+    def along(function: object, where: np.ndarray) -> np.ndarray:
+        assert callable(function)
+        near = function(spanning_step(model, where, qd, h)) - function(
+            spanning_step(model, where, qd, -h)
+        )
+        far = function(spanning_step(model, where, qd, 2 * h)) - function(
+            spanning_step(model, where, qd, -2 * h)
+        )
+        return (8 * near - far) / (12 * h)
+
+    np.testing.assert_allclose(
+        along(model.residual, off), model.constraint_matrix(off) @ qd, atol=1e-8
+    )
+    # along the closed motion itself: d/dt (K G v) = 0 = K (G v̇ + g) - k
+    rates = g_matrix @ v
+    masked = np.where(implicit, rates, 0.0)
+
+    def speed(where: np.ndarray) -> np.ndarray:
+        return model.constraint_matrix(where) @ masked
+
+    qd = masked
+    np.testing.assert_allclose(along(speed, q), -k, atol=1e-7 * size**2)
+
+
+def test_near_a_vanishing_pivot_g_stays_accurate() -> None:
+    """Where one entry of K_d vanishes but the mechanism is regular, nothing is lost."""
+    model = rm.load(four_bar(marks=(True, False, False)))
+    for delta in (0.0, 1e-16, 1e-12, 1e-8, -1e-9):
+        # crank and coupler at right angles to ground: rows of K_d swap their large entries
+        q = model.configuration({"j_crank": math.pi / 2 + delta})
+        g = model.constraint_jacobian(q)
+        k = model.constraint_matrix(q)
+        assert np.max(np.abs(k @ g)) < 1e-13
+
+
+def test_a_spherical_cluster_of_many_rows_is_solved_exactly() -> None:
+    """A body on three rods and a ball: 3 dependent columns or more, no lucky pivots."""
+    parts = [link("plate"), joint("free", "base", "plate", kind="floating")]
+    anchors = [
+        ("0.3 0 0", "0.5 0.1 -1"),
+        ("-0.2 0.3 0", "-0.4 0.5 -1.1"),
+        ("0 -0.3 0.1", "0.1 -0.6 -0.9"),
+    ]
+    parts += [
+        loop(f"rod{i}", "rod", "plate", "base", at, to, more="", attributes='length="1.05"')
+        for i, (at, to) in enumerate(anchors)
+    ]
+    model = rm.load(robot(*parts))
+    assert model.nv == 3
+    for seed in range(10):
+        q = model.random_configuration(seed)
+        k, g = model.constraint_matrix(q), model.constraint_jacobian(q)
+        assert np.max(np.abs(k @ g)) < 1e-12 * np.max(np.abs(g))
+        m = rm.crba(model, q)
+        assert np.linalg.eigvalsh(m)[0] > 0

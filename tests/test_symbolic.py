@@ -1,0 +1,55 @@
+"""The same source on CasADi scalars."""
+
+from __future__ import annotations
+
+import casadi
+import numpy as np
+import pytest
+
+import robomodel as rm
+
+
+@pytest.mark.parametrize("name", rm.robots.names())
+def test_casadi_functions_equal_numpy(name: str) -> None:
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(0)
+    q = model.random_configuration(rng)
+    v, x = rng.standard_normal((2, model.nv))
+
+    def run(algorithm: str, *arguments: np.ndarray) -> np.ndarray:
+        return np.array(rm.to_casadi(model, algorithm)(*arguments))
+
+    def same(found: np.ndarray, expected: np.ndarray) -> None:
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+    same(run("rnea", q, v, x).ravel(), rm.rnea(model, q, v, x))
+    same(run("aba", q, v, x).ravel(), rm.aba(model, q, v, x))
+    same(run("crba", q), rm.crba(model, q))
+    same(run("bias_force", q, v).ravel(), rm.bias_force(model, q, v))
+    same(run("center_of_mass", q).ravel(), rm.center_of_mass(model, q))
+    same(run("centroidal_momentum", q, v).ravel(), rm.centroidal_momentum(model, q, v))
+    kinetic, potential = rm.to_casadi(model, "energy")(q, v)
+    same(np.array([float(kinetic), float(potential)]), np.array(rm.energy(model, q, v)))
+
+
+def test_casadi_differentiates_forward_dynamics() -> None:
+    model = rm.robots.load("six_bar")
+    function = rm.to_casadi(model, "aba")
+    assert function.name_in() == ["q", "v", "tau"]
+    assert function.name_out() == ["a"]
+    v = casadi.SX.sym("v", model.nv)
+    q = model.random_configuration(1)
+    tau = np.ones(model.nv)
+    jacobian = casadi.Function("j", [v], [casadi.jacobian(function(q, v, tau), v)])
+    at = np.array([0.3, -0.2, 0.5])
+    h = 1e-6
+    columns = [
+        (rm.aba(model, q, at + h * e, tau) - rm.aba(model, q, at - h * e, tau)) / (2 * h)
+        for e in np.eye(3)
+    ]
+    np.testing.assert_allclose(np.array(jacobian(at)), np.array(columns).T, rtol=1e-6, atol=1e-6)
+
+
+def test_unknown_algorithms_are_told() -> None:
+    with pytest.raises(ValueError, match="'fdyn' is not known; known are 'rnea', 'aba'"):
+        rm.to_casadi(rm.robots.load("four_bar"), "fdyn")
