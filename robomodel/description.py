@@ -23,6 +23,9 @@ LoopType = Literal[
     "revolute", "continuous", "prismatic", "planar", "fixed", "spherical", "universal", "rod"
 ]
 
+ONE_DOF = frozenset(("revolute", "continuous", "prismatic", "screw"))
+"""The joint types with exactly one degree of freedom: what couplings and mimics relate."""
+
 IDENTITY: Rows3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 

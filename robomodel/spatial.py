@@ -283,7 +283,7 @@ def factor(rows: Mat) -> tuple[Rotation, ...]:
         return (SignedPermutation((a, b, c), (rows[0][a], rows[1][b], rows[2][c])),)
     for k in range(3):
         i, j = _following(k)
-        if rows[k][k] == 1.0:
+        if rows[i][k] == rows[j][k] == rows[k][i] == rows[k][j] == 0.0 < rows[k][k]:
             return (AxisRotation(k, rows[i][i], rows[j][i]),)
     pitch = math.atan2(-rows[2][0], math.hypot(rows[0][0], rows[1][0]))
     yaw = math.atan2(rows[1][0], rows[0][0])

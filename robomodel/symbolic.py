@@ -32,9 +32,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         ("q", "v"),
         lambda m, q, v: {
             name: [[value]]
-            for name, value in zip(
-                ("kinetic", "potential"), momentum.energy(m, q, v), strict=True
-            )
+            for name, value in zip(("kinetic", "potential"), momentum.energy(m, q, v), strict=True)
         },
     ),
     "center_of_mass": (("q",), lambda m, q: {"com": _column(momentum.center_of_mass(m, q))}),

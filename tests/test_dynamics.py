@@ -106,6 +106,7 @@ def load(mechanism: Mechanism) -> tuple[rm.Model, Array]:
 def check(mechanism: Mechanism, rng: np.random.Generator) -> None:
     model, q = load(mechanism)
     assert model.nv == mechanism.mobility
+    assume(model.nv)
     oracle = mechanism.oracle(list(model.joint_names))
     compare(model, oracle, q, rng, mechanism.f_ext)
     compare(model, oracle, model.random_configuration(rng), rng, mechanism.f_ext)

@@ -193,6 +193,16 @@ def test_a_loop_given_twice_is_named() -> None:
     assert "adds nothing" in str(refused(four_bar(again), strict=True))
 
 
+def test_a_loop_that_repeats_the_joint_beside_it() -> None:
+    text = robot(link("a"), joint("j", "base", "a"), loop("l", "revolute", "base", "a"))
+    with pytest.warns(rm.DescriptionWarning, match="adds nothing"):
+        model = rm.load(text)
+    plain = rm.load(robot(link("a"), joint("j", "base", "a")))
+    q = model.random_configuration(0)
+    assert rm.aba(model, q, [1.0], [1.0]) == pytest.approx(rm.aba(plain, q, [1.0], [1.0]))
+    assert model.integrate(q, [0.3]) == pytest.approx(q + 0.3)
+
+
 def test_a_coupling_given_twice_is_marked() -> None:
     model = rm.load(fan(coupling("one", {"a": 2, "b": -1}), coupling("two", {"a": -4, "b": 2})))
     assert [c.redundant for c in model.couplings] == [False, True]

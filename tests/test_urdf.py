@@ -152,7 +152,7 @@ class TestSources:
 
     @pytest.mark.parametrize("name", ["no/such.urdf", "", "a\0b", "x" * 100_000, "robot name='r'"])
     def test_neither_text_nor_a_file(self, name):
-        with pytest.raises(FileNotFoundError, match="text begins with '<'") as caught:
+        with pytest.raises(FileNotFoundError, match="no such file, and not XML") as caught:
             read(name)
         assert len(str(caught.value)) < 400
 

@@ -111,7 +111,7 @@ def _loop_demand(loop: said.Loop, tree: Tree) -> Demand:
 def _one_dof(tree: Tree, body: int, source: Source) -> int:
     """The body, if its joint has one degree of freedom; an error if not."""
     joint = tree.joints[body]
-    if joint.type not in ("revolute", "continuous", "prismatic", "screw"):
+    if joint.type not in said.ONE_DOF:
         raise DescriptionError(
             f"cannot relate joint '{joint.name}', which is {joint.type}; couplings are between "
             "revolute, continuous, prismatic and screw joints",

@@ -115,7 +115,7 @@ def analyse_loops(question: Question) -> Finding:
     _, singular, right = np.linalg.svd(jacobian)
     null = np.swapaxes(right[:, rank:, :], 1, 2)  # (samples, n, mobility), orthonormal
     suspicions: list[tuple[str, Source]] = []
-    dropped = singular[:, rank:] / singular[:, :1]
+    dropped = singular[:, rank:] / np.maximum(singular[:, :1], 1e-300)
     off = float(np.max(dropped, initial=0.0))
     if samples.gap > CLOSED or off > 1e-9:
         suspicions.append(
@@ -320,6 +320,8 @@ def _rows_to_keep(question: Question, jacobian: Array, ranks: list[int]) -> list
 def _blocks(pattern: Mask, dependent: list[int]) -> tuple[Block, ...]:
     """Block triangular order of the dependent columns' system, if it is square and sparse."""
     rows = len(pattern)
+    if not dependent:
+        return ()
     whole = (Block(tuple(range(rows)), tuple(dependent)),)
     if rows != len(dependent) or rows <= 2:
         return whole

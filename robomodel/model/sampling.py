@@ -54,5 +54,5 @@ def regularity(geometry: Geometry, q: Array, unit: Array, independent: Sequence[
     _, singular, right = np.linalg.svd(geometry.evaluate(q)[1] * unit)
     rank = geometry.nv - len(independent)
     null = np.swapaxes(right[:, rank:, :], 1, 2)
-    full = singular[:, rank - 1] > 1e-4 * singular[:, 0]
-    return np.where(full, conditioning(null, independent), 0.0)
+    weakest = singular[:, max(rank, 1) - 1]
+    return np.where(weakest >= 1e-4 * singular[:, 0], conditioning(null, independent), 0.0)

@@ -13,6 +13,7 @@ from typing import Protocol, cast
 from robomodel.description import Description
 from robomodel.errors import DescriptionError
 from robomodel.parsers import urdf, xml
+from robomodel.parsers.structure import check_structure
 
 __all__ = ["FORMATS", "open_document", "read"]
 
@@ -32,15 +33,33 @@ _OTHERS = {
 }
 
 
-def read(source: object, *, format: str | None = None, strict: bool = False) -> Description:  # noqa: A002
+def read(
+    source: object,
+    *,
+    extend: object = None,
+    format: str | None = None,  # noqa: A002
+    strict: bool = False,
+) -> Description:
     """The description that ``source`` holds: a path, text, bytes or an open file.
 
+    ``extend``: one or a list of further sources, in the vocabulary of URDF+, whose elements are
+    added; a ``<link>`` or ``<joint>`` whose name is known changes that one.
     A string whose first character other than space is ``<`` is text, any other one a path.
     ``format`` is found by the root element unless given. What is suspicious is warned of
     (:class:`~robomodel.errors.DescriptionWarning`), or refused under ``strict``.
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
+    description = urdf.read_urdf(_open_urdf(source, strict))
+    extensions = extend if isinstance(extend, list | tuple) else [extend]
+    for extension in extensions:
+        if extension is not None:
+            description = urdf.read_urdf(_open_urdf(extension, strict), description)
+    check_structure(description, strict=strict)
+    return description
+
+
+def _open_urdf(source: object, strict: bool) -> xml.Document:
     document = open_document(source, strict=strict)
     tag = xml.shown(document.root)
     if tag != "robot":
@@ -49,7 +68,7 @@ def read(source: object, *, format: str | None = None, strict: bool = False) -> 
             f"this is {what}; what is read today is URDF and URDF+, whose root element is <robot>",
             document.source(document.root, f"<{tag}>"),
         )
-    return urdf.read_urdf(document)
+    return document
 
 
 def open_document(source: object, *, strict: bool = False) -> xml.Document:
@@ -89,7 +108,7 @@ def _read_path(path: str) -> tuple[str, str]:
             raise
         shown = path if len(path) <= 200 else path[:200] + "…"
         raise FileNotFoundError(
-            errno.ENOENT, "no such file (a description given as text begins with '<')", shown
+            errno.ENOENT, "no such file, and not XML text either", shown
         ) from None
     with stream:
         return _read_stream(stream, path), path

@@ -1,8 +1,8 @@
 """URDF and URDF+: robots as ROS writes them, with loops, gears, belts and rods.
 
 One small function reads each element. What is wrong with a single element is refused where it is
-read; :func:`check_structure` then looks at the whole, whatever file it came from: names that mean
-nothing, links without a place in the tree. No mechanics here: whether loops close is for the model.
+read; :mod:`robomodel.parsers.structure` then looks at the whole: names that mean nothing, links
+without a place in the tree. No mechanics here: whether loops close is for the model.
 
 Every word is described in ``docs/format.md``.
 """
@@ -10,10 +10,11 @@ Every word is described in ``docs/format.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any, TypeVar, cast, get_args
+from dataclasses import replace
+from typing import cast, get_args
 
 from robomodel.description import (
+    ONE_DOF,
     Anchor,
     Description,
     Inertial,
@@ -31,13 +32,11 @@ from robomodel.description import (
     Transmission,
     Vec3,
 )
-from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
-from robomodel.parsers.xml import Document, Element, listed, refuse_xacro, shown, spelled
+from robomodel.errors import did_you_mean
+from robomodel.parsers.xml import Document, Element, refuse_xacro, shown, spelled
 
 JOINT_TYPES: tuple[str, ...] = get_args(JointType)
 LOOP_TYPES: tuple[str, ...] = get_args(LoopType)
-ONE_DOF = frozenset(("revolute", "continuous", "prismatic", "screw"))
-"""The joint types with exactly one degree of freedom."""
 
 _JOINTS_WITH_AXIS = ONE_DOF | {"planar"}
 _LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))
@@ -77,18 +76,18 @@ _NO_LIMITS = Limits()
 _UNIT_TOLERANCE = 1e-3  # files round 0.57735; more than this is a slip
 
 
-def read_urdf(document: Document) -> Description:
-    """The description of a URDF or URDF+ document, checked."""
-    description = parse_robot(document)
-    check_structure(description, strict=document.strict)
-    return description
+def read_urdf(document: Document, base: Description | None = None) -> Description:
+    """What ``<robot>`` says, element by element; names are not looked up yet.
 
-
-def parse_robot(document: Document) -> Description:
-    """What ``<robot>`` says, element by element; names are not looked up yet."""
+    With ``base``, the document extends it: elements are added, and a ``<link>`` or ``<joint>`` of a
+    name that the base has changes that one (an inertial; limits, mimic, dynamics, initial position
+    and independence; not what the tree is made of).
+    """
     root = document.root
     refuse_xacro(document)
     document.expect(root, frozenset(("name", "version")))
+    known_links = {link.name: link for link in base.links} if base else {}
+    known_joints = {joint.name: joint for joint in base.joints} if base else {}
     links: list[Link] = []
     joints: list[Joint] = []
     loops: list[Loop] = []
@@ -97,9 +96,17 @@ def parse_robot(document: Document) -> Description:
     for element in root:
         tag = element.tag
         if tag == "link":
-            links.append(_link(document, element))
+            link = _link(document, element)
+            if link.name in known_links:
+                known_links[link.name] = _changed_link(known_links[link.name], link)
+            else:
+                links.append(link)
         elif tag == "joint":
-            joints.append(_joint(document, element))
+            joint = known_joints.get(element.get("name", ""))
+            if joint is None:
+                joints.append(_joint(document, element))
+            else:
+                known_joints[joint.name] = _changed_joint(document, element, joint)
         elif tag == "loop":
             loops.append(_loop(document, element))
         elif tag == "coupling":
@@ -112,6 +119,15 @@ def parse_robot(document: Document) -> Description:
             )
         elif tag not in _ROBOT_IRRELEVANT:
             document.unknown(element, _ROBOT_PARTS)
+    if base is not None:
+        return replace(
+            base,
+            links=(*known_links.values(), *links),
+            joints=(*known_joints.values(), *joints),
+            loops=(*base.loops, *loops),
+            couplings=(*base.couplings, *couplings),
+            transmissions=(*base.transmissions, *transmissions),
+        )
     name = root.get("name")
     if not name:
         document.suspect(root, "the robot has no name; it is called 'robot'")
@@ -144,6 +160,11 @@ def _link(document: Document, element: Element) -> Link:
         elif tag not in _LINK_IRRELEVANT:
             document.unknown(child, _LINK_IRRELEVANT | {"inertial"})
     return Link(name, inertial, source)
+
+
+def _changed_link(link: Link, change: Link) -> Link:
+    """A link with the inertial that an extension gives it, if it gives one."""
+    return replace(link, inertial=change.inertial) if change.inertial else link
 
 
 def _inertial(document: Document, element: Element, label: str) -> Inertial:
@@ -237,6 +258,31 @@ def _joint(document: Document, element: Element) -> Joint:
         _initial(document, parts.get("initial"), kind),
         document.source(element, f"joint '{name}'"),
     )
+
+
+def _changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
+    """A joint with what an extension says of it; its place in the tree stays."""
+    document.expect(element, _JOINT)
+    parts = document.parts(element, _JOINT_PARTS, _JOINT_IRRELEVANT)
+    place = [tag for tag in ("parent", "child", "origin", "axis", "pitch") if tag in parts]
+    if element.get("type") is not None or place:
+        raise document.error(
+            element,
+            f"the robot has a joint '{joint.name}' already, whose type, links, origin and axis an "
+            "extension cannot change; leave them out, or give the new joint a name of its own",
+        )
+    if "limit" in parts:
+        joint = replace(joint, limits=_limits(document, parts["limit"], joint.type))
+    if "mimic" in parts:
+        joint = replace(joint, mimic=_mimic(document, parts["mimic"], joint.type))
+    if "dynamics" in parts:
+        damping, friction = _dynamics(document, parts["dynamics"])
+        joint = replace(joint, damping=damping, friction=friction)
+    if "initial" in parts:
+        joint = replace(joint, initial=_initial(document, parts["initial"], joint.type))
+    if (independent := document.flag(element, "independent")) is not None:
+        joint = replace(joint, independent=independent)
+    return joint
 
 
 def _type(document: Document, element: Element, known: tuple[str, ...]) -> str:
@@ -440,181 +486,3 @@ def _transmission(document: Document, element: Element) -> Transmission:
     return Transmission(
         name, kind.strip(), joints, document.source(element, f"transmission '{name}'")
     )
-
-
-# --- the whole ------------------------------------------------------------------------------------
-
-_Named = TypeVar("_Named", Link, Joint, Loop, LinkCoupling | JointCoupling)
-
-
-def check_structure(description: Description, *, strict: bool = False) -> None:
-    """Refuse a description whose names or tree make no sense, whatever format it came from."""
-    links = _by_name(description.links, "link")
-    if not links:
-        raise DescriptionError(
-            'the robot has no links; it needs at least one <link name="..."/>', description.source
-        )
-    joints = _by_name(description.joints, "joint")
-    _by_name(description.loops, "loop")
-    _by_name(description.couplings, "coupling")
-    _check_tree(description, links)
-    for joint in description.joints:
-        if joint.mimic is not None:
-            _check_mimic(joint, joint.mimic, joints)
-        if joint.initial is not None:
-            _check_initial(joint, joint.initial, strict)
-    for loop in description.loops:
-        _check_loop(loop, links)
-    for coupling in description.couplings:
-        if isinstance(coupling, LinkCoupling):
-            _check_link_coupling(coupling, links)
-        else:
-            _check_joint_coupling(coupling, joints)
-    for transmission in description.transmissions:
-        for name in transmission.joints:
-            if name not in joints:
-                suspect(
-                    f"the joint '{name}' is not in the robot{did_you_mean(name, joints)}",
-                    transmission.source,
-                    strict=strict,
-                )
-
-
-def _by_name(things: Iterable[_Named], kind: str) -> dict[str, _Named]:
-    found: dict[str, _Named] = {}
-    for thing in things:
-        first = found.setdefault(thing.name, thing)
-        if first is not thing:
-            raise DescriptionError(
-                f"another {kind} has this name already{_at(first.source)}; rename one of them",
-                thing.source,
-            )
-    return found
-
-
-def _at(source: Source) -> str:
-    """Where another element stands, within a message."""
-    return "" if source.line is None else f" ({source.file}:{source.line})"
-
-
-def _look_up(name: str, known: dict[str, Any], what: str, source: Source) -> None:
-    if name not in known:
-        raise DescriptionError(
-            f"{what} '{name}' is not in the robot{did_you_mean(name, known)}", source
-        )
-
-
-def _check_tree(description: Description, links: dict[str, Link]) -> None:
-    """Every link but one hangs on exactly one joint, and all hang together."""
-    above: dict[str, Joint] = {}
-    for joint in description.joints:
-        _look_up(joint.parent, links, "the parent link", joint.source)
-        _look_up(joint.child, links, "the child link", joint.source)
-        if joint.parent == joint.child:
-            raise DescriptionError(
-                f"its parent and its child are the same link '{joint.child}'", joint.source
-            )
-        other = above.setdefault(joint.child, joint)
-        if other is not joint:
-            raise DescriptionError(
-                f"the link '{joint.child}' is already the child of joint '{other.name}'"
-                f"{_at(other.source)}; a link hangs on one joint, so write this one as a <loop>",
-                joint.source,
-            )
-    _check_cycles(description.links, above)
-    roots = [link for link in description.links if link.name not in above]
-    if len(roots) > 1:
-        raise DescriptionError(
-            f"the robot has {len(roots)} roots, links that are no joint's child: "
-            f"{listed(link.name for link in roots)}; a robot has one, so connect the others by "
-            "joints (of type fixed or floating, say)",
-            roots[1].source,
-        )
-
-
-def _check_cycles(links: Iterable[Link], above: dict[str, Joint]) -> None:
-    """Refuse joints that lead round in a circle; walks up from each link, over nothing twice."""
-    settled: set[str] = set()
-    for link in links:
-        path: dict[str, Joint] = {}
-        name = link.name
-        while name not in settled and name not in path and name in above:
-            path[name] = above[name]
-            name = above[name].parent
-        if name in path:
-            circle = list(path.values())[list(path).index(name) :][::-1]
-            raise DescriptionError(
-                f"the joints {listed(joint.name for joint in circle)} lead round in a circle; "
-                "turn one of them into a <loop>",
-                circle[0].source,
-            )
-        settled.update(path)
-
-
-def _check_mimic(joint: Joint, mimic: Mimic, joints: dict[str, Joint]) -> None:
-    _look_up(mimic.joint, joints, "the mimicked joint", joint.source)
-    leader = joints[mimic.joint]
-    if leader is joint:
-        raise DescriptionError("the joint mimics itself", joint.source)
-    if joint.type not in ONE_DOF:
-        raise DescriptionError(
-            f"a {joint.type} joint cannot mimic another; only joints of one degree of freedom can",
-            joint.source,
-        )
-    if leader.type not in ONE_DOF:
-        raise DescriptionError(
-            f"the mimicked joint '{leader.name}' is {leader.type}; only joints of one degree of "
-            "freedom can be mimicked",
-            joint.source,
-        )
-
-
-def _check_initial(joint: Joint, initial: float, strict: bool) -> None:
-    if not joint.limits.lower <= initial <= joint.limits.upper:
-        suspect(
-            f"the initial position {initial:g} lies outside the limits "
-            f"[{joint.limits.lower:g}, {joint.limits.upper:g}]",
-            joint.source,
-            strict=strict,
-        )
-
-
-def _check_loop(loop: Loop, links: dict[str, Link]) -> None:
-    _look_up(loop.predecessor.link, links, "the predecessor link", loop.source)
-    _look_up(loop.successor.link, links, "the successor link", loop.source)
-    if loop.predecessor.link == loop.successor.link:
-        raise DescriptionError(
-            f"the predecessor and the successor are the same link '{loop.successor.link}'; a loop "
-            "joins two links",
-            loop.source,
-        )
-
-
-def _check_link_coupling(coupling: LinkCoupling, links: dict[str, Link]) -> None:
-    _look_up(coupling.predecessor, links, "the predecessor link", coupling.source)
-    _look_up(coupling.successor, links, "the successor link", coupling.source)
-    if coupling.predecessor == coupling.successor:
-        raise DescriptionError(
-            f"the predecessor and the successor are the same link '{coupling.successor}'; a "
-            "coupling is between two links",
-            coupling.source,
-        )
-
-
-def _check_joint_coupling(coupling: JointCoupling, joints: dict[str, Joint]) -> None:
-    named: set[str] = set()
-    for name, _ in coupling.terms:
-        _look_up(name, joints, "the joint", coupling.source)
-        if joints[name].type not in ONE_DOF:
-            raise DescriptionError(
-                f"the joint '{name}' is {joints[name].type}; only joints of one degree of freedom "
-                "can be coupled",
-                coupling.source,
-            )
-        if name in named:
-            raise DescriptionError(
-                f"the joint '{name}' is named twice; add its ratios up", coupling.source
-            )
-        named.add(name)
-    if not any(ratio for _, ratio in coupling.terms):
-        raise DescriptionError("every ratio is zero, so nothing is coupled", coupling.source)

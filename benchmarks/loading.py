@@ -1,0 +1,76 @@
+"""Import and loading times: ``python benchmarks/loading.py``. Prints the machine and medians."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy
+
+import robomodel as rm
+
+RUNS = 15
+
+
+def fresh(code: str) -> float:
+    """Median of what a fresh interpreter says ``code`` took (it prints seconds)."""
+    runs = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+        for _ in range(RUNS)
+    ]
+    return statistics.median(runs)
+
+
+def repeated(action: object) -> float:
+    """Median seconds of an action in this process."""
+    assert callable(action)
+    times = []
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def chain(count: int) -> str:
+    """A serial chain of ``count`` links as a text."""
+    inertial = (
+        '<inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" '
+        'ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    links = (
+        f'<link name="l{i}">{inertial}</link><joint name="j{i}" type="continuous">'
+        f'<parent link="l{i - 1}"/><child link="l{i}"/><origin xyz="0.1 0 0"/>'
+        '<axis xyz="0 0 1"/></joint>'
+        for i in range(1, count + 1)
+    )
+    return f'<robot name="chain"><link name="l0"/>{"".join(links)}</robot>'
+
+
+def row(what: str, seconds: float) -> None:
+    """One line of the table."""
+    print(f"{what:36s} {1e3 * seconds:8.1f} ms")
+
+
+def main() -> None:
+    """Measure and print."""
+    print(
+        f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, "
+        f"NumPy {numpy.__version__}, medians of {RUNS}"
+    )
+    clock = "import time; t = time.perf_counter(); "
+    end = "; print(time.perf_counter() - t)"
+    row("import robomodel, fresh process", fresh(f"{clock}import robomodel{end}"))
+    first = f"import robomodel as rm; {clock}rm.robots.load('mini_cheetah'){end}"
+    row("first mini_cheetah after import", fresh(first))
+    for name in rm.robots.names():
+        row(name, repeated(lambda name=name: rm.robots.load(name)))
+    text = chain(5000)
+    row("serial chain of 5000 links", repeated(lambda: rm.load(text)))
+
+
+if __name__ == "__main__":
+    main()

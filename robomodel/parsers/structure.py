@@ -1,0 +1,194 @@
+"""Checks of a description's names and tree, whatever format it came from. No mechanics here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from robomodel.description import (
+    ONE_DOF,
+    Description,
+    Joint,
+    JointCoupling,
+    Link,
+    LinkCoupling,
+    Loop,
+    Mimic,
+)
+from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
+from robomodel.parsers.xml import listed
+
+_Named = TypeVar("_Named", Link, Joint, Loop, LinkCoupling | JointCoupling)
+
+
+def check_structure(description: Description, *, strict: bool = False) -> None:
+    """Refuse a description whose names or tree make no sense, whatever format it came from."""
+    links = _by_name(description.links, "link")
+    if not links:
+        raise DescriptionError(
+            'the robot has no links; it needs at least one <link name="..."/>', description.source
+        )
+    joints = _by_name(description.joints, "joint")
+    _by_name(description.loops, "loop")
+    _by_name(description.couplings, "coupling")
+    _check_tree(description, links)
+    for joint in description.joints:
+        if joint.mimic is not None:
+            _check_mimic(joint, joint.mimic, joints)
+        if joint.initial is not None:
+            _check_initial(joint, joint.initial, strict)
+    for loop in description.loops:
+        _check_loop(loop, links)
+    for coupling in description.couplings:
+        if isinstance(coupling, LinkCoupling):
+            _check_link_coupling(coupling, links)
+        else:
+            _check_joint_coupling(coupling, joints)
+    for transmission in description.transmissions:
+        for name in transmission.joints:
+            if name not in joints:
+                suspect(
+                    f"the joint '{name}' is not in the robot{did_you_mean(name, joints)}",
+                    transmission.source,
+                    strict=strict,
+                )
+
+
+def _by_name(things: Iterable[_Named], kind: str) -> dict[str, _Named]:
+    found: dict[str, _Named] = {}
+    for thing in things:
+        first = found.setdefault(thing.name, thing)
+        if first is not thing:
+            raise DescriptionError(
+                f"another {kind} has this name already{_at(first.source)}; rename one of them",
+                thing.source,
+            )
+    return found
+
+
+def _at(source: Source) -> str:
+    """Where another element stands, within a message."""
+    return "" if source.line is None else f" ({source.file}:{source.line})"
+
+
+def _look_up(name: str, known: dict[str, Any], what: str, source: Source) -> None:
+    if name not in known:
+        raise DescriptionError(
+            f"{what} '{name}' is not in the robot{did_you_mean(name, known)}", source
+        )
+
+
+def _check_tree(description: Description, links: dict[str, Link]) -> None:
+    """Every link but one hangs on exactly one joint, and all hang together."""
+    above: dict[str, Joint] = {}
+    for joint in description.joints:
+        _look_up(joint.parent, links, "the parent link", joint.source)
+        _look_up(joint.child, links, "the child link", joint.source)
+        if joint.parent == joint.child:
+            raise DescriptionError(
+                f"its parent and its child are the same link '{joint.child}'", joint.source
+            )
+        other = above.setdefault(joint.child, joint)
+        if other is not joint:
+            raise DescriptionError(
+                f"the link '{joint.child}' is already the child of joint '{other.name}'"
+                f"{_at(other.source)}; a link hangs on one joint, so write this one as a <loop>",
+                joint.source,
+            )
+    _check_cycles(description.links, above)
+    roots = [link for link in description.links if link.name not in above]
+    if len(roots) > 1:
+        raise DescriptionError(
+            f"the robot has {len(roots)} roots, links that are no joint's child: "
+            f"{listed(link.name for link in roots)}; a robot has one, so connect the others by "
+            "joints (of type fixed or floating, say)",
+            roots[1].source,
+        )
+
+
+def _check_cycles(links: Iterable[Link], above: dict[str, Joint]) -> None:
+    """Refuse joints that lead round in a circle; walks up from each link, over nothing twice."""
+    settled: set[str] = set()
+    for link in links:
+        path: dict[str, Joint] = {}
+        name = link.name
+        while name not in settled and name not in path and name in above:
+            path[name] = above[name]
+            name = above[name].parent
+        if name in path:
+            circle = list(path.values())[list(path).index(name) :][::-1]
+            raise DescriptionError(
+                f"the joints {listed(joint.name for joint in circle)} lead round in a circle; "
+                "turn one of them into a <loop>",
+                circle[0].source,
+            )
+        settled.update(path)
+
+
+def _check_mimic(joint: Joint, mimic: Mimic, joints: dict[str, Joint]) -> None:
+    _look_up(mimic.joint, joints, "the mimicked joint", joint.source)
+    leader = joints[mimic.joint]
+    if leader is joint:
+        raise DescriptionError("the joint mimics itself", joint.source)
+    if joint.type not in ONE_DOF:
+        raise DescriptionError(
+            f"a {joint.type} joint cannot mimic another; only joints of one degree of freedom can",
+            joint.source,
+        )
+    if leader.type not in ONE_DOF:
+        raise DescriptionError(
+            f"the mimicked joint '{leader.name}' is {leader.type}; only joints of one degree of "
+            "freedom can be mimicked",
+            joint.source,
+        )
+
+
+def _check_initial(joint: Joint, initial: float, strict: bool) -> None:
+    if not joint.limits.lower <= initial <= joint.limits.upper:
+        suspect(
+            f"the initial position {initial:g} lies outside the limits "
+            f"[{joint.limits.lower:g}, {joint.limits.upper:g}]",
+            joint.source,
+            strict=strict,
+        )
+
+
+def _check_loop(loop: Loop, links: dict[str, Link]) -> None:
+    _look_up(loop.predecessor.link, links, "the predecessor link", loop.source)
+    _look_up(loop.successor.link, links, "the successor link", loop.source)
+    if loop.predecessor.link == loop.successor.link:
+        raise DescriptionError(
+            f"the predecessor and the successor are the same link '{loop.successor.link}'; a loop "
+            "joins two links",
+            loop.source,
+        )
+
+
+def _check_link_coupling(coupling: LinkCoupling, links: dict[str, Link]) -> None:
+    _look_up(coupling.predecessor, links, "the predecessor link", coupling.source)
+    _look_up(coupling.successor, links, "the successor link", coupling.source)
+    if coupling.predecessor == coupling.successor:
+        raise DescriptionError(
+            f"the predecessor and the successor are the same link '{coupling.successor}'; a "
+            "coupling is between two links",
+            coupling.source,
+        )
+
+
+def _check_joint_coupling(coupling: JointCoupling, joints: dict[str, Joint]) -> None:
+    named: set[str] = set()
+    for name, _ in coupling.terms:
+        _look_up(name, joints, "the joint", coupling.source)
+        if joints[name].type not in ONE_DOF:
+            raise DescriptionError(
+                f"the joint '{name}' is {joints[name].type}; only joints of one degree of freedom "
+                "can be coupled",
+                coupling.source,
+            )
+        if name in named:
+            raise DescriptionError(
+                f"the joint '{name}' is named twice; add its ratios up", coupling.source
+            )
+        named.add(name)
+    if not any(ratio for _, ratio in coupling.terms):
+        raise DescriptionError("every ratio is zero, so nothing is coupled", coupling.source)

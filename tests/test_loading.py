@@ -1,0 +1,122 @@
+"""Loading: sources, extensions, and the errors a newcomer meets."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from texts import four_bar, joint, link, robot
+
+import robomodel as rm
+
+ARM = robot(
+    link("upper"),
+    link("lower"),
+    joint("shoulder", "base", "upper", axis="0 1 0"),
+    joint("elbow", "upper", "lower", "0.3 0 0", axis="0 1 0"),
+)
+ROTORS = """<robot name="rotors">
+  <link name="elbow_rotor">
+    <inertial><mass value="0.2"/>
+      <inertia ixx="1e-4" iyy="2e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial>
+  </link>
+  <joint name="elbow_motor" type="continuous">
+    <parent link="upper"/><child link="elbow_rotor"/><axis xyz="0 1 0"/>
+  </joint>
+  <coupling name="elbow_gear">
+    <predecessor link="lower"/><successor link="elbow_rotor"/><ratio value="9"/>
+  </coupling>
+</robot>"""
+
+
+def test_every_kind_of_source_gives_the_same_model(tmp_path: Path) -> None:
+    path = tmp_path / "bar.urdf"
+    path.write_text(four_bar())
+    q = rm.load(path).random_configuration(0)
+    expected = rm.crba(rm.load(path), q)
+    with path.open("rb") as binary, path.open() as text:
+        for source in (
+            str(path),
+            four_bar(),
+            four_bar().encode(),
+            io.StringIO(four_bar()),
+            binary,
+            text,
+        ):
+            np.testing.assert_array_equal(rm.crba(rm.load(source), q), expected)
+
+
+def test_rotors_from_beside_the_file(tmp_path: Path) -> None:
+    beside = tmp_path / "rotors.xml"
+    beside.write_text(ROTORS)
+    model = rm.load(ARM, extend=beside)
+    assert model.dof_names == ("shoulder", "elbow")
+    plain = rm.load(ARM)
+    q = np.array([0.4, -0.7])
+    added = rm.crba(model, q) - rm.crba(plain, q)
+    # the rotor turns 9 times the elbow, and with the upper arm: its inertia about the axis, J
+    spin = 2e-4
+    assert added[1, 1] == pytest.approx(81 * spin, rel=1e-12)
+    assert added[0, 1] == pytest.approx(9 * spin, rel=1e-12)
+    assert rm.load(ARM, extend=[ROTORS]).mass == pytest.approx(plain.mass + 0.2)
+
+
+def test_extensions_change_joints_and_links_by_name() -> None:
+    change = """<robot name="change">
+      <joint name="elbow"><limit lower="0.2" upper="1" effort="3" velocity="4"/>
+        <dynamics damping="0.5"/><initial position="0.7"/></joint>
+      <link name="lower"><inertial><mass value="5"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    </robot>"""
+    model = rm.load(
+        ARM, extend=[change, '<robot><joint name="shoulder"><mimic joint="elbow"/></joint></robot>']
+    )
+    elbow = model.joints[model.joint_names.index("elbow")]
+    assert (elbow.damping, elbow.effort_limit, elbow.velocity_limit) == (0.5, 3.0, 4.0)
+    assert model.dof_names == ("elbow",)
+    assert model.joint_positions(model.neutral())["elbow"] == pytest.approx(0.7)
+    assert model.mass == pytest.approx(6.0)
+
+
+def test_extensions_choose_independent_joints() -> None:
+    marks = "".join(
+        f'<joint name="{name}" independent="{mark}"/>'
+        for name, mark in (("j_crank", "false"), ("j_coupler", "false"), ("j_rocker", "true"))
+    )
+    model = rm.load(four_bar(), extend=f'<robot name="marks">{marks}</robot>')
+    assert model.dof_names == ("j_rocker",)
+
+
+def test_extensions_cannot_move_joints(tmp_path: Path) -> None:
+    beside = tmp_path / "beside.xml"
+    beside.write_text('<robot name="x">\n<joint name="elbow"><axis xyz="1 0 0"/></joint></robot>')
+    with pytest.raises(rm.DescriptionError, match="an extension cannot change") as caught:
+        rm.load(ARM, extend=beside)
+    assert (caught.value.file, caught.value.line) == (str(beside), 2)
+
+
+def test_misspelt_extensions_are_told() -> None:
+    with pytest.raises(rm.DescriptionError, match="did you mean 'lower'"):
+        rm.load(ARM, extend=ROTORS.replace('link="lower"', 'link="lowr"'))
+    with pytest.raises(rm.DescriptionError, match="the attribute 'type' is missing"):
+        rm.load(ARM, extend='<robot name="x"><joint name="elbwo" independent="true"/></robot>')
+
+
+def test_what_is_no_robot_is_told() -> None:
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        rm.load("nowhere.urdf")
+    with pytest.raises(TypeError, match="a robot is read from a path, text, bytes or an open file"):
+        rm.load(42)
+    with pytest.raises(rm.DescriptionError, match="SDF"):
+        rm.load("<sdf version='1.9'/>")
+    with pytest.raises(ValueError, match="unknown format 'obj'"):
+        rm.load(ARM, format="obj")
+
+
+def test_shipped_robots_are_named() -> None:
+    assert rm.robots.names() == ["four_bar", "mini_cheetah", "planar_leg_linkage", "six_bar"]
+    with pytest.raises(ValueError, match="did you mean 'mini_cheetah'"):
+        rm.robots.load("mini_chetah")
+    assert rm.robots.load("four_bar", gravity=(0, -9.81, 0)).gravity == (0.0, -9.81, 0.0)
