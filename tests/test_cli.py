@@ -445,3 +445,17 @@ def test_as_a_process_whose_reader_leaves():
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() != 2
+
+
+def test_extend_merges_further_files(run, tmp_path):
+    beside = tmp_path / "beside.xml"
+    beside.write_text(
+        '<robot name="b">' + link("flywheel") + joint("spin", "continuous", "link1", "flywheel")
+        + "</robot>"
+    )  # fmt: skip
+    _, out, _ = run("info", "four_bar", "--extend", beside, "--json")
+    found = json.loads(out)
+    assert (found["nv"], found["mass"]) == (2, pytest.approx(11.9))
+    status, _, err = run("info", "four_bar", "--extend", tmp_path / "none.xml")
+    assert status == 2
+    assert "none.xml: no such file" in err

@@ -438,6 +438,22 @@ def test_several_output_bodies() -> None:
     assert clusters(tree, [(2, 5), (1, 4), (0, 3)]) == [[0, 3], [1, 4], [2, 5]]
 
 
+def test_below_several_output_bodies() -> None:
+    """What lies between ends at the cluster that all hang on, not at a body that they share."""
+    tree = tree_of([WORLD, 0, 1, 2, 0, 4, 5])
+    assert clusters(tree, [(1, 4), (3, 6)]) == [[0], [1, 4], [2, 3, 5, 6]]
+    tree = tree_of([WORLD, 0, 1, WORLD, 3, 4])
+    assert clusters(tree, [(2, 5), (0, 3)]) == [[0, 3], [1, 2, 4, 5]]
+
+
+def test_circles_become_one() -> None:
+    """Two clusters, each of which hangs on the other."""
+    tree = tree_of([WORLD, 0, WORLD, 2])
+    assert clusters(tree, [(0, 3), (1, 2)]) == [[0, 1, 2, 3]]
+    tree = tree_of([WORLD, 0, 1, 0, 3, 0])
+    assert clusters(tree, [(1, 4), (2, 3)]) == [[0], [1, 2, 3, 4], [5]]
+
+
 def test_absorbing_part_of_a_cluster_absorbs_all_of_it() -> None:
     #     0 - 1 - 2 - 3     1 and 4 are tied; 3 and 6 take 2 with them
     #     |   4

@@ -1,0 +1,83 @@
+"""The command line: ``robomodel info``, ``robomodel dynamics``, ``robomodel robots``.
+
+Results go to standard output, as text or (``--json``) as one JSON document; warnings and errors go
+to standard error, an error in one line. Exit status: 0, 1 for a finding, 2 for a usage or file
+error. Each command is a module, which gathers what is to be said, then shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from robomodel import __version__
+from robomodel.cli import dynamics, info, robots
+from robomodel.cli.output import complain
+from robomodel.cli.robot import UserError
+
+__all__ = ["app", "main"]
+
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
+
+app = typer.Typer(
+    help="Exact dynamics of robots as they are built: gears, belts, four-bars, rods.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("info")(info.command)
+app.command("dynamics")(dynamics.command)
+app.command("robots")(robots.command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line (``arguments``: default those of the process) and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="replace")  # names may hold what the terminal's encoding lacks
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        status = app(args=arguments, prog_name="robomodel", standalone_mode=False)
+        sys.stdout.flush()
+    except UserError as error:
+        complain(str(error))
+        return error.status
+    except _UsageError as error:
+        context = getattr(error, "ctx", None)
+        complain(
+            f"{context.command_path if context else 'robomodel'}: "
+            f"{getattr(error, 'format_message', error.__str__)()}"
+        )
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (typer.Abort, KeyboardInterrupt):
+        return 130
+    return status if isinstance(status, int) else 0
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"robomodel {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _robomodel(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)

@@ -1,0 +1,212 @@
+"""``robomodel info``: what a robot is made of, and what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from robomodel.cli.output import AsJson, console, count, print_json, print_list, short
+from robomodel.cli.robot import Extend, File, FloatingBase, Strict, load, reporting
+from robomodel.description import Link
+from robomodel.model import Model
+from robomodel.model.model import Cluster, Coupling, Loop
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+DEEPEST = 16  # deeper levels of the tree are drawn at this one
+
+
+def command(
+    file: File,
+    extend: Extend = None,
+    floating_base: FloatingBase = None,
+    strict: Strict = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a robot is made of, and what was assumed.
+
+    Keys of the JSON document: robot, file, nq, nv, dof_names, mass, gravity, floating_base,
+    bodies, joints, clusters, loops, couplings, transmissions, fixed_links, fixed_mass, notes,
+    warnings. SI units; null is infinite or undefined.
+    """
+    with reporting(file) as caught:
+        model = load(file, extend, floating_base, strict)
+        notes = [*model.notes, *_assumptions(model, floating_base)]
+        if as_json:
+            warnings = [str(warning.message) for warning in caught]
+            print_json({**_report(model, file), "notes": notes, "warnings": warnings})
+        else:
+            _show(model, notes)
+
+
+# ---- what is said of a model ---------------------------------------------------------------------
+
+
+def _report(model: Model, file: str) -> dict[str, Any]:
+    fixed = _fixed_links(model)
+    return {
+        "robot": model.name,
+        "file": file,
+        "nq": model.nq,
+        "nv": model.nv,
+        "dof_names": model.dof_names,
+        "mass": model.mass,
+        "gravity": model.gravity,
+        "floating_base": model.floating_base,
+        "bodies": model.bodies,
+        "joints": model.joints,
+        "clusters": [_cluster(model, each) for each in model.clusters],
+        "loops": model.loops,
+        "couplings": [
+            {**asdict(each), "equation": _equation(model, each)} for each in model.couplings
+        ],
+        "transmissions": [
+            {"name": each.name, "type": each.type, "joints": each.joints}
+            for each in model.description.transmissions
+        ],
+        "fixed_links": [link.name for link in fixed],
+        "fixed_mass": sum(_mass(link) for link in fixed),
+    }
+
+
+def _cluster(model: Model, cluster: Cluster) -> dict[str, Any]:
+    return {
+        "name": cluster.name,
+        "kind": cluster.kind,
+        "parent": "world" if cluster.parent < 0 else model.clusters[cluster.parent].name,
+        "bodies": [model.bodies[body].name for body in cluster.bodies],
+        "joints": cluster.joints,
+        "independent": cluster.independent,
+        "nq": cluster.q.stop - cluster.q.start,
+        "nv": cluster.nv,
+    }
+
+
+def _fixed_links(model: Model) -> list[Link]:
+    """Links that fixed joints hold to the world."""
+    held = {frame.name for frame in model.frames if frame.body < 0}
+    return [link for link in model.description.links if link.name in held]
+
+
+def _mass(link: Link) -> float:
+    return link.inertial.mass if link.inertial else 0.0
+
+
+def _assumptions(model: Model, floating_base: bool | None) -> list[str]:
+    """What neither the file nor the model's own notes say."""
+    x, y, z = model.gravity
+    notes = [f"gravity is {x:g} {y:g} {z:g} m/s²"]
+    links, joints = model.description.links, model.description.joints
+    children = {joint.child for joint in joints}
+    root = next(link.name for link in links if link.name not in children)
+    if model.floating_base is None:
+        hint = "" if floating_base is False else " (--floating-base frees it)"
+        notes.append(f"the root link '{root}' is fixed to the world{hint}")
+    elif model.floating_base not in {joint.name for joint in joints}:
+        notes.append(f"the joint '{model.floating_base}' was added to free the root link '{root}'")
+    return notes
+
+
+def _equation(model: Model, coupling: Coupling) -> str:
+    """The coupling in readable form, solved for a dependent joint where its coefficient is ±1."""
+    terms = dict(coupling.terms)
+    units = [joint for joint, k in terms.items() if abs(k) == 1.0]
+    if not units:
+        return f"{_sum(terms.items())} = {short(coupling.offset)}"
+    independent = {joint.name for joint in model.joints if joint.independent}
+    left = next((joint for joint in units if joint not in independent), units[0])
+    k = terms.pop(left)
+    right = _sum((joint, -other / k) for joint, other in terms.items())
+    offset = coupling.offset / k
+    if offset:
+        right += f" {'-' if offset < 0 else '+'} {short(abs(offset))}"
+    return f"q({left}) = {right}"
+
+
+def _sum(terms: Iterable[tuple[str, float]]) -> str:
+    text = ""
+    for joint, k in terms:
+        sign = ("-" if k < 0 else "") if not text else (" - " if k < 0 else " + ")
+        text += f"{sign}{'' if abs(k) == 1.0 else short(abs(k)) + ' '}q({joint})"
+    return text or "0"
+
+
+# ---- as text -------------------------------------------------------------------------------------
+
+
+def _show(model: Model, notes: list[str]) -> None:
+    to = console()
+    to.print(
+        f"{model.name}: {count(len(model.bodies), 'body', 'bodies')}, "
+        f"{count(len(model.joints), 'joint')}, {count(len(model.clusters), 'cluster')}; "
+        f"nq = {model.nq}, nv = {model.nv}; mass {short(model.mass)} kg\n"
+    )
+    to.print(_tree(model))
+    if any(not joint.independent for joint in model.joints):
+        to.print("* independent joint")
+    width = len(str(model.nv - 1))
+    lists = {
+        f"Degrees of freedom ({model.nv})": [
+            f"{i:>{width}}  {name}" for i, name in enumerate(model.dof_names)
+        ],
+        "Loops": [_loop_line(loop) for loop in model.loops],
+        "Couplings": [_coupling_line(model, coupling) for coupling in model.couplings],
+        "Transmissions, kept but not modelled": [
+            f"{each.name}{each.type and f' ({each.type})'}: {', '.join(each.joints)}"
+            for each in model.description.transmissions
+        ],
+        "Damping and friction, kept but not applied": [
+            f"{joint.name}: damping {short(joint.damping)}, friction {short(joint.friction)}"
+            for joint in model.joints
+            if joint.damping or joint.friction
+        ],
+        "Fixed to the world, not counted in the mass": [
+            f"{link.name}: {short(_mass(link)) + ' kg' if _mass(link) else 'no mass'}"
+            for link in _fixed_links(model)
+        ],
+        "Assumed": notes,
+    }
+    for title, lines in lists.items():
+        print_list(to, title, lines)
+
+
+def _tree(model: Model) -> Tree:
+    """The clusters, each below the one on which it hangs."""
+    from rich.tree import Tree
+
+    root = Tree("world")
+    hooks: list[tuple[Tree, int]] = []  # where what hangs on a cluster is added, and how deep
+    for cluster in model.clusters:
+        above, depth = (root, 0) if cluster.parent < 0 else hooks[cluster.parent]
+        branch = above.add(_cluster_label(model, cluster))
+        hooks.append((branch, depth + 1) if depth < DEEPEST else (above, depth))
+    return root
+
+
+def _cluster_label(model: Model, cluster: Cluster) -> str:
+    lines = [] if cluster.kind == "joint" else [f"{cluster.name} ({cluster.kind}, nv {cluster.nv})"]
+    for at in cluster.bodies:
+        joint, body = model.joints[at], model.bodies[at]
+        mark = "*" if joint.independent else " "
+        others = len(body.links) - 1
+        lines.append(
+            f"{mark} {joint.name} ({joint.type}): {joint.parent} → {joint.child}, "
+            f"{short(body.mass)} kg" + (f" with {count(others, 'fixed link')}" if others else "")
+        )
+    return "\n".join(lines)
+
+
+def _loop_line(loop: Loop) -> str:
+    redundant = f"; {loop.redundant} of {loop.rows} are redundant" if loop.redundant else ""
+    return (
+        f"{loop.name} ({loop.type}) between {loop.predecessor} and {loop.successor}: "
+        f"{count(loop.rows, 'condition')}, rank {loop.rank}{redundant}"
+    )
+
+
+def _coupling_line(model: Model, coupling: Coupling) -> str:
+    kind = " (mimic)" if coupling.kind == "mimic" else ""
+    redundant = "; redundant" if coupling.redundant else ""
+    return f"{coupling.name}{kind}: {_equation(model, coupling)}{redundant}"

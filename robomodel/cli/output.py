@@ -1,0 +1,91 @@
+"""What commands print: tables and lists, one JSON document, one-line complaints."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, SupportsFloat
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+WIDE = 100_000  # columns, where no terminal sets them
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def complain(text: str) -> None:
+    """One line on standard error."""
+    typer.echo(" ".join(text.split()), err=True)
+
+
+def print_json(report: object) -> None:
+    """The report as one JSON document."""
+    typer.echo(json.dumps(_plain(report), indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """Arrays, dataclasses and tuples as JSON has them; what is not finite becomes None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return _plain(value.tolist()) if hasattr(value, "tolist") else value
+
+
+def console() -> Console:
+    """Plain text; as wide as it takes where standard output is no terminal."""
+    from rich.console import Console
+
+    terminal = sys.stdout.isatty()
+    return Console(
+        width=None if terminal else WIDE,
+        force_terminal=terminal,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+def table(*columns: str) -> Table:
+    """An empty table; ``>`` before a header marks a column of numbers."""
+    from rich.table import Table
+
+    result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        number = column.startswith(">")
+        result.add_column(
+            column.removeprefix(">"),
+            justify="right" if number else "left",
+            no_wrap=number,
+            overflow="fold",
+        )
+    return result
+
+
+def print_list(to: Console, title: str, lines: Sequence[str]) -> None:
+    """A titled list, if it holds anything."""
+    if lines:
+        to.print(f"\n{title}")
+        for line in lines:
+            to.print(f"  {line}")
+
+
+def short(value: SupportsFloat) -> str:
+    """A number, to six digits."""
+    return f"{float(value):.6g}"
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """A number of things."""
+    return f"{number} {one if number == 1 else many or one + 's'}"

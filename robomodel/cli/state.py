@@ -1,0 +1,214 @@
+"""The state at which to compute dynamics: read from options and a state file, and completed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robomodel.cli.robot import UserError
+from robomodel.errors import ClosureError, did_you_mean
+from robomodel.model import Model
+from robomodel.model.joints import Array
+
+AS_TYPED = 1e-9  # a q that closing moves by less than this is taken as it was typed
+
+_VECTORS = ("q", "v", "a", "tau")
+_KEYS = (*_VECTORS, "positions")
+
+
+@dataclass(frozen=True)
+class Given:
+    """Numbers that the user gave, and where, for messages."""
+
+    where: str
+    numbers: list[float]
+
+    @classmethod
+    def typed(cls, where: str, text: str) -> Given:
+        """Numbers separated by commas or spaces, in brackets or not."""
+        words = text.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()
+        return cls(where, [_finite(word, f"'{word}'", where) for word in words])
+
+    @classmethod
+    def listed(cls, where: str, value: object) -> Given:
+        """Numbers in a list, as JSON has them."""
+        if not isinstance(value, list):
+            raise UserError(f"{where}: a list of numbers is needed")
+        for item in value:
+            if isinstance(item, bool) or not isinstance(item, int | float):
+                raise UserError(f"{where}: {json.dumps(item)} is not a number")
+        return cls(where, [_finite(item, str(item), where) for item in value])
+
+    def sized(self, size: int, name: str) -> Array:
+        """An array, if there are as many numbers as there shall be."""
+        if len(self.numbers) != size:
+            raise UserError(f"{self.where}: needs {name} = {size} numbers, got {len(self.numbers)}")
+        return np.array(self.numbers, dtype=float)
+
+
+def _finite(value: str | float, shown: str, where: str) -> float:
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise UserError(f"{where}: {shown} is not a number") from None
+    if not math.isfinite(number):
+        raise UserError(f"{where}: {shown} is not finite")
+    return number
+
+
+# ---- what the user says --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user says of the state: any of q, v, a, tau, or joint positions in place of q."""
+
+    vectors: Mapping[str, Given]
+    positions: Mapping[str, Given]
+
+
+def asked(
+    file: Path | None,
+    options: Mapping[str, str | None],
+    positions: Sequence[str],
+    ignored: Collection[str],
+) -> Asked:
+    """The state file's words (but for keys ``ignored``), overruled by those of the options."""
+    vectors, places = ({}, {}) if file is None else _read(file, ignored)
+    if options["q"] is not None:
+        places = {}
+    if positions:
+        vectors.pop("q", None)
+    for name, text in options.items():
+        if text is not None:
+            vectors[name] = Given.typed(f"--{name}", text)
+    for text in positions:
+        joint, equals, value = text.rpartition("=")
+        if not equals:
+            raise UserError(f"--position: '{text}' is not of the form JOINT=VALUE")
+        places[joint] = Given.typed(f"--position {joint}", value)
+    if "q" in vectors and places:
+        raise UserError(
+            f"{vectors['q'].where}: q says all positions; leave out {_places(places.values())}"
+        )
+    return Asked(vectors, places)
+
+
+def _places(all_given: Collection[Given]) -> str:
+    return ", ".join(given.where for given in all_given)
+
+
+def _read(file: Path, ignored: Collection[str]) -> tuple[dict[str, Given], dict[str, Given]]:
+    """Vectors and positions of a state file."""
+    try:
+        said = json.loads(file.read_text(encoding="utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise UserError(f"{file}:{error.lineno}: this is not JSON: {error.msg}") from None
+    except (ValueError, RecursionError):
+        raise UserError(f"{file}: this is not JSON") from None
+    if not isinstance(said, dict):
+        raise UserError(f"{file}: a state is a JSON object with any of {', '.join(_KEYS)}")
+    for key in said:
+        if key not in _KEYS and key not in ignored:
+            raise UserError(
+                f"{file}: {key}: no such key{did_you_mean(key, _KEYS)}; known are "
+                f"{', '.join(_KEYS)}"
+            )
+    vectors = {
+        key: Given.listed(f"{file}: {key}", said[key])
+        for key in _VECTORS
+        if said.get(key) is not None
+    }
+    positions = said.get("positions") or {}
+    if not isinstance(positions, dict):
+        raise UserError(f"{file}: positions: an object is needed, joint: position")
+    places = {
+        joint: Given.listed(
+            f"{file}: positions: {joint}", value if isinstance(value, list) else [value]
+        )
+        for joint, value in positions.items()
+    }
+    return vectors, places
+
+
+# ---- the state -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class State:
+    """A state, the forces to apply where some were given, and how it came about."""
+
+    q: Array
+    v: Array
+    a: Array
+    tau: Array | None
+    notes: list[str]
+
+
+def complete(model: Model, asked: Asked, seed: int | None) -> State:
+    """The state that was asked for, with the rest drawn at random or zero."""
+    rng = np.random.default_rng(seed or 0)
+    chosen = bool("q" in asked.vectors or asked.positions)
+    drawn = seed is not None or not chosen
+    if chosen:
+        q, notes = _configuration(model, asked)
+    else:
+        q, notes = model.random_configuration(rng), []
+    vectors = {
+        name: rng.standard_normal(model.nv) if drawn else np.zeros(model.nv) for name in ("v", "a")
+    }
+    for name, given in asked.vectors.items():
+        if name != "q":
+            vectors[name] = given.sized(model.nv, "nv")
+    rest = [name for name in ("v", "a") if name not in asked.vectors]
+    if not chosen:
+        notes.append(f"{', '.join(['q', *rest])}: random, closed, seed {seed or 0}")
+    elif rest and drawn:
+        notes.append(f"{', '.join(rest)}: random, seed {seed}")
+    elif rest:
+        notes.append(f"{', '.join(rest)}: zero, as not given (--seed draws at random)")
+    return State(q, vectors["v"], vectors["a"], vectors.get("tau"), notes)
+
+
+def _configuration(model: Model, asked: Asked) -> tuple[Array, list[str]]:
+    """The configuration that was asked for, closed, and what had to be done for that."""
+    if "q" not in asked.vectors:
+        return _from_positions(model, asked.positions), []
+    given = asked.vectors["q"]
+    typed = given.sized(model.nq, "nq")
+    with _blaming(given.where):
+        q = model.close(typed)
+    way = float(np.max(np.abs(q - typed)))
+    if way <= AS_TYPED:
+        return typed, []
+    return q, [f"q: moved by up to {way:.2g} to close the loops and to normalise quaternions"]
+
+
+def _from_positions(model: Model, positions: Mapping[str, Given]) -> Array:
+    for joint, given in positions.items():
+        if joint not in model.joint_names:
+            raise UserError(
+                f"{given.where}: no such joint in '{model.name}'"
+                f"{did_you_mean(joint, model.joint_names)}"
+            )
+    numbers: dict[str, Any] = {joint: given.numbers for joint, given in positions.items()}
+    with _blaming(_places(positions.values())):
+        return model.configuration(numbers)
+
+
+@contextmanager
+def _blaming(where: str) -> Iterator[None]:
+    """Say where the numbers were given that the model refuses (loops that do not close apart)."""
+    try:
+        yield
+    except ClosureError:
+        raise
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from None
