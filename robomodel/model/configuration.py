@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from robomodel.errors import ClosureError, did_you_mean
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED, Geometry, stack, unstack
-from robomodel.model.constraints import Link
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Cluster, Model
 from robomodel.model.question import Column
@@ -44,30 +43,33 @@ def _closed(cluster: Cluster, geometry: Geometry, q: Array, gap: Array) -> Mask:
     return result
 
 
+def _held(model: Model, cluster: Cluster) -> Iterator[tuple[int, slice, slice]]:
+    """The bodies whose joint positions the cluster's q holds: body, where in it, and where in v.
+
+    All bodies of a cluster with loops (whose part of v is then of no use), else the independent.
+    """
+    q, v = 0, cluster.v.start
+    for body in cluster.bodies:
+        joint = model.nodes[body].joint
+        if cluster.implicit or model.joints[body].independent:
+            yield body, slice(q, q + joint.nq), slice(v, v + joint.nv)
+            q, v = q + joint.nq, v + joint.nv
+
+
 def _normalize(model: Model, q: Array) -> Array:
     """Unit quaternions, wherever q holds some."""
     q = q.copy()
     for cluster in model.clusters:
-        at = cluster.q.start
-        for body in cluster.bodies:
+        for body, part, _ in _held(model, cluster):
             joint = model.nodes[body].joint
             if joint.nq == joint.nv:
-                at += joint.nq if cluster.implicit or _is_direct(model, cluster, body) else 0
                 continue
-            if not (cluster.implicit or _is_direct(model, cluster, body)):
-                continue
-            part = slice(at + joint.nq - 4, at + joint.nq)
-            norm = np.linalg.norm(q[..., part], axis=-1, keepdims=True)
+            last = cluster.q.start + part.stop
+            norm = np.linalg.norm(q[..., last - 4 : last], axis=-1, keepdims=True)
             if np.any(norm == 0.0):
                 raise ValueError(f"the quaternion of joint '{model.joints[body].name}' is zero")
-            q[..., part] /= norm
-            at += joint.nq
+            q[..., last - 4 : last] /= norm
     return q
-
-
-def _is_direct(model: Model, cluster: Cluster, body: int) -> bool:
-    """Whether the cluster's q holds this body's joint position itself."""
-    return cluster.implicit or model.joints[body].independent
 
 
 def close(model: Model, q: Array) -> Array:
@@ -140,13 +142,8 @@ def integrate(model: Model, q: Array, dv: Array) -> Array:
                 raise _refuse(cluster, float(np.max(gap)), "after this motion")
             q[..., cluster.q] = moved
             continue
-        q_at, v_at = 0, cluster.v.start
-        for body in cluster.bodies:
-            joint = model.nodes[body].joint
-            if model.joints[body].independent:
-                part = slice(q_at, q_at + joint.nq)
-                own[..., part] = joint.integrate(own[..., part], dv[..., v_at : v_at + joint.nv])
-                q_at, v_at = q_at + joint.nq, v_at + joint.nv
+        for body, at, along in _held(model, cluster):
+            own[..., at] = model.nodes[body].joint.integrate(own[..., at], dv[..., along])
         q[..., cluster.q] = own
     return q
 
@@ -162,13 +159,8 @@ def difference(model: Model, q0: Array, q1: Array) -> Array:
             assert cluster.geometry is not None
             result[..., cluster.v] = cluster.geometry.difference(a, b)[..., list(cluster.columns)]
             continue
-        q_at, v_at = 0, cluster.v.start
-        for body in cluster.bodies:
-            joint = model.nodes[body].joint
-            if model.joints[body].independent:
-                part = slice(q_at, q_at + joint.nq)
-                result[..., v_at : v_at + joint.nv] = joint.difference(a[..., part], b[..., part])
-                q_at, v_at = q_at + joint.nq, v_at + joint.nv
+        for body, at, along in _held(model, cluster):
+            result[..., along] = model.nodes[body].joint.difference(a[..., at], b[..., at])
     return result
 
 
@@ -371,50 +363,26 @@ def _columns(model: Model, cluster: Cluster) -> list[Column]:
 
 
 def _random_cluster(model: Model, cluster: Cluster, rng: Generator, near: Array | None) -> Array:
+    """A cluster's part of q, drawn; within the limits of all its joints where that can be."""
     columns = _columns(model, cluster)
     if cluster.implicit:
         return _random_loops(model, cluster, columns, rng, near)
-    own = [body for body in cluster.bodies if model.joints[body].independent]
-    low = np.array([column.limits[0] for column in columns])
-    high = np.array([column.limits[1] for column in columns])
+    geometry = cluster.geometry or Geometry(cluster.links, (), ())
+    low, high = np.array([column.limits for column in columns]).T
     q = np.empty(cluster.q.stop - cluster.q.start)
     for _ in range(100):
-        at = 0
-        for body in own:
-            joint = model.nodes[body].joint
-            part = slice(at, at + joint.nq)
-            i = cluster.bodies.index(body)
-            drawn = [c for c in columns if c.link == i]
+        drawn = random_positions(geometry, columns, rng, 1, 1.0)[0]
+        for body, at, _along in _held(model, cluster):
+            link = cluster.links[body - cluster.bodies[0]]
             if near is None:
-                link = Geometry((_alone(model, body),), (), ())
-                relabelled = [
-                    Column(c.label, c.joint, 0, None, False, c.length, c.limits) for c in drawn
-                ]
-                q[part] = random_positions(link, relabelled, rng, 1, 1.0)[0]
+                q[at] = drawn[link.q : link.q + link.joint.nq]
             else:
-                q[part] = joint.integrate(near[part], rng.uniform(-NEAR, NEAR, joint.nv))
-            at += joint.nq
-        if cluster.kind == "joint" and near is None:
-            break
+                q[at] = link.joint.integrate(near[at], rng.uniform(-NEAR, NEAR, link.joint.nv))
         spanning = np.array(cluster.constraint.positions(list(q)))
-        scalar = [
-            model.nodes[body].q - model.nodes[cluster.bodies[0]].q
-            for body in cluster.bodies
-            if model.nodes[body].joint.nq == 1
-        ]
-        bounds = [
-            c
-            for c, column in enumerate(columns)
-            if model.nodes[cluster.bodies[column.link]].joint.nq == 1
-        ]
-        if np.all((spanning[scalar] >= low[bounds]) & (spanning[scalar] <= high[bounds])):
+        reached = geometry.difference(geometry.zero(), spanning)
+        if np.all((reached >= low) & (reached <= high)):
             break
     return q
-
-
-def _alone(model: Model, body: int) -> Link:
-    node = model.nodes[body]
-    return Link(node.joint, node.rotations, node.offset, None, 0, 0)
 
 
 def _random_loops(
