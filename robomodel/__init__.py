@@ -13,6 +13,7 @@ from robomodel.dynamics import (
     jacobian,
     rnea,
 )
+from robomodel.dynamics.compiled import Kernel, compile
 from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
 from robomodel.loading import load
 from robomodel.model import Model
@@ -24,11 +25,13 @@ __all__ = [
     "ClosureError",
     "DescriptionError",
     "DescriptionWarning",
+    "Kernel",
     "Model",
     "aba",
     "bias_force",
     "center_of_mass",
     "centroidal_momentum",
+    "compile",
     "crba",
     "energy",
     "frame_pose",

@@ -53,17 +53,21 @@ def compare(
     forces = np.append(forces, np.max(inertia))
     mass = g_matrix.T @ inertia @ g_matrix
     expected = g_matrix.T @ (inertia @ (g_matrix @ a + g) + bias)
-    found = rm.rnea(model, q, v, a, f_ext=f_ext)
+    found = rm.rnea(model, q, v, a, f_ext=f_ext, backend="numpy")
     assert relative(found, expected, forces) < TIGHT
-    assert relative(rm.crba(model, q), mass) < TIGHT
+    assert relative(rm.crba(model, q, backend="numpy"), mass) < TIGHT
     assert (
-        relative(rm.bias_force(model, q, v, f_ext=f_ext), g_matrix.T @ (inertia @ g + bias), forces)
+        relative(
+            rm.bias_force(model, q, v, f_ext=f_ext, backend="numpy"),
+            g_matrix.T @ (inertia @ g + bias),
+            forces,
+        )
         < TIGHT
     )
 
     # forward dynamics: the accelerations, up to what the mass matrix does to rounding, and the
     # forces that they leave unbalanced, which no conditioning excuses
-    moved = rm.aba(model, q, v, tau, f_ext=f_ext)
+    moved = rm.aba(model, q, v, tau, f_ext=f_ext, backend="numpy")
     projected = np.linalg.solve(mass, tau - g_matrix.T @ (inertia @ g + bias))
     condition = float(np.linalg.cond(mass))
     assert relative(moved, projected) < max(TIGHT, 1e-15 * condition)
@@ -71,7 +75,7 @@ def compare(
     assert relative(left, 0 * left, mass * np.abs(moved), forces) < TIGHT
     with_multipliers = oracle.forward(at, qd, np.linalg.pinv(g_matrix.T) @ tau, f_ext)
     assert relative(g_matrix @ moved + g, with_multipliers) < max(TIGHT, 1e-14 * condition)
-    assert relative(rm.aba(model, q, v, found, f_ext=f_ext), a, projected) < max(
+    assert relative(rm.aba(model, q, v, found, f_ext=f_ext, backend="numpy"), a, projected) < max(
         TIGHT, 1e-15 * condition
     )
 

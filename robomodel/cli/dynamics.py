@@ -123,14 +123,15 @@ class Report:
 
 def _report(model: Model, file: str, state: State, warnings: list[str]) -> Report:
     q, v, a = state.q, state.v, state.a
-    tau = compute.rnea(model, q, v, a)
-    back = compute.aba(model, q, v, tau)
+    # one state is not worth compiling for
+    tau = compute.rnea(model, q, v, a, backend="numpy")
+    back = compute.aba(model, q, v, tau, backend="numpy")
     forward = {"tau": tau, "a": back}
     if state.tau is not None:
-        forward = {"tau": state.tau, "a": compute.aba(model, q, v, state.tau)}
+        forward = {"tau": state.tau, "a": compute.aba(model, q, v, state.tau, backend="numpy")}
     with np.errstate(all="ignore"):
         round_trip = float(np.max(np.abs(back - a)))
-    kinetic, potential = compute.energy(model, q, v)
+    kinetic, potential = compute.energy(model, q, v, backend="numpy")
     return Report(
         robot=model.name,
         file=file,

@@ -1,5 +1,9 @@
-"""Straight-line programs from algorithms over scalars. Knows no robotics."""
+"""Straight-line programs from algorithms over scalars, and machine code from them.
 
+Knows no robotics. LLVM (llvmlite) is imported when the first program is compiled.
+"""
+
+from robomodel.kernels.compile import Compiled, compile_program, lanes, obstacle
 from robomodel.kernels.trace import Program, Trace, Traced
 
-__all__ = ["Program", "Trace", "Traced"]
+__all__ = ["Compiled", "Program", "Trace", "Traced", "compile_program", "lanes", "obstacle"]

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-INPUT, ADD, SUB, MUL, DIV, NEG, SQRT, SIN, COS, FMA, FMS, FNMA = (
-    "input", "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "fma", "fms", "fnma",
+INPUT, HOLD, ADD, SUB, MUL, DIV, NEG, SQRT, SIN, COS, FMA, FMS, FNMA = (
+    "input", "hold", "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "fma", "fms", "fnma",
 )  # fmt: skip
-"""Operations. FMA a b c is a·b + c, FMS a·b - c, FNMA c - a·b."""
+"""Operations. FMA a b c is a·b + c, FMS a·b - c, FNMA c - a·b; programs hold no INPUT, no HOLD."""
 
 Operand: TypeAlias = "Traced | float"
 Reference: TypeAlias = int | float  # a value's number in a program, or a constant
@@ -41,30 +41,44 @@ class Trace:
         first = sum(value.operation is INPUT for value in self.values)
         return [self._value(INPUT, (float(first + i),)) for i in range(count)]
 
-    def program(self, outputs: Sequence[Operand]) -> Program:
-        """The program that computes these outputs, in the order in which values were born."""
-        needed: set[int] = set()
+    def hold(self, x: Operand) -> Operand:
+        """The same value, opaque: no arithmetic looks into it, and to derivatives it is constant.
+
+        A program computes the value itself; only in the trace does it stand for itself.
+        """
+        return self._value(HOLD, (x,)) if isinstance(x, Traced) else x
+
+    def needed(self, outputs: Sequence[Operand], *, into_held: bool = True) -> list[Traced]:
+        """The values that these outputs are made of, in the order in which they were born."""
+        found: dict[int, Traced] = {}
         stack = [output for output in outputs if isinstance(output, Traced)]
         while stack:
             value = stack.pop()
-            if value.index not in needed:
-                needed.add(value.index)
-                stack.extend(x for x in value.operands if isinstance(x, Traced))
+            if value.index not in found:
+                found[value.index] = value
+                if into_held or value.operation is not HOLD:
+                    stack.extend(x for x in value.operands if isinstance(x, Traced))
+        return [found[index] for index in sorted(found)]
+
+    def program(self, outputs: Sequence[Operand]) -> Program:
+        """The program that computes these outputs, in the order in which values were born."""
         inputs = sum(value.operation is INPUT for value in self.values)
-        number: dict[int, int] = {}
+        number: dict[int, Reference] = {}
         steps: list[Step] = []
 
         def reference(x: Operand) -> Reference:
             return number[x.index] if isinstance(x, Traced) else x
 
-        for index in sorted(needed):
-            value = self.values[index]
+        for value in self.needed(outputs):
             if value.operation is INPUT:
                 (position,) = value.operands
                 assert isinstance(position, float)
-                number[index] = int(position)
+                number[value.index] = int(position)
                 continue
-            number[index] = inputs + len(steps)
+            if value.operation is HOLD:
+                number[value.index] = reference(value.operands[0])
+                continue
+            number[value.index] = inputs + len(steps)
             steps.append(Step(value.operation, tuple(reference(x) for x in value.operands)))
         return Program(inputs, tuple(steps), tuple(reference(x) for x in outputs))
 

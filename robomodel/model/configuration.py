@@ -43,7 +43,7 @@ def _closed(cluster: Cluster, geometry: Geometry, q: Array, gap: Array) -> Mask:
     return result
 
 
-def _held(model: Model, cluster: Cluster) -> Iterator[tuple[int, slice, slice]]:
+def held(model: Model, cluster: Cluster) -> Iterator[tuple[int, slice, slice]]:
     """The bodies whose joint positions the cluster's q holds: body, where in it, and where in v.
 
     All bodies of a cluster with loops (whose part of v is then of no use), else the independent.
@@ -60,7 +60,7 @@ def _normalize(model: Model, q: Array) -> Array:
     """Unit quaternions, wherever q holds some."""
     q = q.copy()
     for cluster in model.clusters:
-        for body, part, _ in _held(model, cluster):
+        for body, part, _ in held(model, cluster):
             joint = model.nodes[body].joint
             if joint.nq == joint.nv:
                 continue
@@ -142,7 +142,7 @@ def integrate(model: Model, q: Array, dv: Array) -> Array:
                 raise _refuse(cluster, float(np.max(gap)), "after this motion")
             q[..., cluster.q] = moved
             continue
-        for body, at, along in _held(model, cluster):
+        for body, at, along in held(model, cluster):
             own[..., at] = model.nodes[body].joint.integrate(own[..., at], dv[..., along])
         q[..., cluster.q] = own
     return q
@@ -159,7 +159,7 @@ def difference(model: Model, q0: Array, q1: Array) -> Array:
             assert cluster.geometry is not None
             result[..., cluster.v] = cluster.geometry.difference(a, b)[..., list(cluster.columns)]
             continue
-        for body, at, along in _held(model, cluster):
+        for body, at, along in held(model, cluster):
             result[..., along] = model.nodes[body].joint.difference(a[..., at], b[..., at])
     return result
 
@@ -372,7 +372,7 @@ def _random_cluster(model: Model, cluster: Cluster, rng: Generator, near: Array 
     q = np.empty(cluster.q.stop - cluster.q.start)
     for _ in range(100):
         drawn = random_positions(geometry, columns, rng, 1, 1.0)[0]
-        for body, at, _along in _held(model, cluster):
+        for body, at, _along in held(model, cluster):
             link = cluster.links[body - cluster.bodies[0]]
             if near is None:
                 q[at] = drawn[link.q : link.q + link.joint.nq]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -277,6 +277,11 @@ class Model:
                 f"no link '{name}' in '{self.name}'{did_you_mean(name, self.frame_index)}"
             )
         return self.frames[index]
+
+    @cached_property
+    def derived(self) -> dict[object, Any]:
+        """What others make of this model and want to keep with it, by key; not pickled."""
+        return {}
 
     # ---- generic over scalars: what the recursions start from
 

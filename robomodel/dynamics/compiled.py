@@ -1,0 +1,118 @@
+"""Kernels: an algorithm traced on one robot and compiled for this machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.algorithms import Task
+from robomodel.kernels.compile import Compiled, compile_program
+from robomodel.kernels.trace import Program, Trace
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+
+
+def trace(model: Model, task: Task) -> Program:
+    """The algorithm as a straight-line program on this robot; inputs and outputs in order."""
+    traced = Trace()
+    arguments = {name: traced.inputs(size) for name, size in task.sizes(model).items()}
+    return traced.program(task.run(model, arguments)).fused()
+
+
+class Kernel:
+    """A compiled algorithm of one robot: call it on arrays with the algorithm's arguments.
+
+    Arguments broadcast over leading batch axes like any NumPy ufunc's; nothing but their last axis
+    is checked. It releases the GIL, may be called from several threads, survives a fork, and
+    pickles (the other process compiles it again). ``program`` is what was compiled.
+    """
+
+    def __init__(self, model: Model, task: Task) -> None:
+        self.model = model
+        self.task = task
+        self.program = trace(model, task)
+        self.sizes = task.sizes(model)
+        shapes = task.results(model)
+        self.shape = next(iter(shapes.values())) if len(shapes) == 1 else (len(shapes),)
+        self._compiled: Compiled = compile_program(
+            self.program, [*self.sizes.values(), math.prod(self.shape)]
+        )
+        self._ufunc: Callable[..., Array] = self._compiled.ufunc
+
+    def __reduce__(self) -> tuple[type[Kernel], tuple[Model, Task]]:
+        return type(self), (self.model, self.task)
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.task.name} of '{self.model.name}': {self.program.flops} flops>"
+
+    def __call__(self, *arguments: ArrayLike, out: Array | None = None, threads: int = 1) -> Array:
+        """The result (..., *shape). ``threads``: spread a batch's first axis over so many."""
+        if threads > 1:
+            return self._spread(arguments, out, threads)
+        if len(self.shape) == 1:
+            return self._ufunc(*arguments) if out is None else self._ufunc(*arguments, out=out)
+        flat = None if out is None else _flattened(out, self.shape)
+        result = self._ufunc(*arguments) if flat is None else self._ufunc(*arguments, out=flat)
+        return out if out is not None else result.reshape(*result.shape[:-1], *self.shape)
+
+    def _spread(self, arguments: Sequence[ArrayLike], out: Array | None, threads: int) -> Array:
+        arrays = [np.asarray(x) for x in arguments]
+        batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+        if out is None:
+            out = np.empty((*batch, *self.shape))
+        if not batch:
+            return self(*arrays, out=out)
+        spread = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
+        edges = np.linspace(0, batch[0], min(threads, max(1, batch[0])) + 1).astype(int)
+        result = out
+
+        def part(ends: tuple[int, int]) -> None:
+            piece = slice(*ends)
+            self(*(x[piece] for x in spread), out=result[piece])
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(part, zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)))
+        return result
+
+
+def _flattened(out: Array, shape: tuple[int, ...]) -> Array:
+    """A view of ``out`` with the result's axes made one."""
+    view = out.view()
+    try:
+        view.shape = (*out.shape[: out.ndim - len(shape)], math.prod(shape))
+    except AttributeError:
+        raise ValueError("out must be contiguous in the axes of the result") from None
+    return view
+
+
+def kernel(model: Model, task: Task) -> Kernel:
+    """The kernel of a task, compiled once a model."""
+    known = model.derived.get(task)
+    if not isinstance(known, Kernel):
+        known = Kernel(model, task)
+        model.derived[task] = known
+    return known
+
+
+def compile(  # noqa: A001 - the interface's name
+    model: Model,
+    algorithm: str,
+    *,
+    frame: str | tuple[str, Sequence[float]] | None = None,
+    f_ext: Iterable[str] = (),
+) -> Kernel:
+    """A kernel of an algorithm: "rnea", "aba", "crba", "bias_force", "jacobian" and so on.
+
+    The same as the function of that name, without the checks of arguments: ``kernel(q, v, tau)``.
+    ``frame`` is the link, or (link, offset), of those that are about one; ``f_ext`` are the links
+    on which wrenches act, which are then further arguments (..., 6) in this order.
+    """
+    if frame is not None and not isinstance(frame, str):
+        name, offset = frame
+        x, y, z = (float(t) for t in offset)
+        frame = (name, (x, y, z))
+    return kernel(model, Task(algorithm, frame, tuple(f_ext)))

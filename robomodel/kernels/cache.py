@@ -1,0 +1,114 @@
+"""Machine code kept on disk: private to the user, never trusted blindly, rebuilt when in doubt.
+
+Entries are named by a digest of all that made them (the program, the compiler, the processor) and
+hold a digest of their own bytes. They are written beside their place and moved there, so that
+processes may write at once. Nothing is read from, or written to, a directory that others than its
+owner may write to. ``ROBOMODEL_CACHE`` names another directory, or is ``off``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+MAGIC = b"robomodel kernel 1\n"
+MOST = 1000  # entries kept; the longest unused go first
+
+
+def digest(parts: Iterable[str]) -> str:
+    """A name for what these texts describe."""
+    result = hashlib.sha256()
+    for part in parts:
+        result.update(part.encode())
+        result.update(b"\0")
+    return result.hexdigest()
+
+
+def directory() -> Path | None:
+    """Where entries are kept, made if need be; None where they cannot be kept safely."""
+    wish = os.environ.get("ROBOMODEL_CACHE")
+    if wish is not None and wish.strip().lower() in ("", "0", "off", "no"):
+        return None
+    if wish is None:
+        import platformdirs
+
+        wish = platformdirs.user_cache_dir("robomodel", appauthor=False)
+    place = Path(wish).expanduser()
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return place if _is_private(place) else None
+
+
+def _is_private(place: Path) -> bool:
+    """Whether only its owner, who we are, may write here; and nobody may exchange its parents."""
+    if os.name != "posix":
+        return True  # per-user application data; permissions are inherited from there
+    try:
+        own = place.stat()
+        if own.st_uid != os.getuid() or own.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return False
+        for parent in place.resolve().parents:
+            mode = parent.stat().st_mode
+            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+                return False
+    except OSError:
+        return False
+    return True
+
+
+def load(key: str) -> bytes | None:
+    """The entry's bytes; None if there is none, or none that is whole and ours."""
+    place = directory()
+    if place is None:
+        return None
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        with os.fdopen(os.open(place / key, flags), "rb") as file:
+            found = os.fstat(file.fileno())
+            ours = os.name != "posix" or (
+                found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            )
+            content = file.read() if ours and stat.S_ISREG(found.st_mode) else b""
+    except OSError:
+        return None
+    head, payload = content[: len(MAGIC) + 32], content[len(MAGIC) + 32 :]
+    if head != MAGIC + hashlib.sha256(payload).digest():
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(place / key)
+    return payload
+
+
+def store(key: str, payload: bytes) -> None:
+    """Keep an entry, if there is a place for it."""
+    place = directory()
+    if place is None:
+        return
+    try:
+        descriptor, name = tempfile.mkstemp(dir=place, prefix=".new-")  # readable by us alone
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
+            os.replace(name, place / key)
+        except BaseException:
+            os.unlink(name)
+            raise
+        _prune(place)
+    except OSError:
+        return  # a full or read-only disk costs time, not results
+
+
+def _prune(place: Path) -> None:
+    entries = [entry for entry in os.scandir(place) if entry.is_file(follow_symlinks=False)]
+    if len(entries) > MOST:
+        entries.sort(key=lambda entry: entry.stat().st_mtime)
+        for entry in entries[: len(entries) - MOST]:
+            with contextlib.suppress(OSError):
+                os.unlink(entry.path)

@@ -1,0 +1,155 @@
+"""The cache of machine code: kept, trusted only where it may be, rebuilt when broken."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import robomodel as rm
+from robomodel.kernels import cache
+from robomodel.kernels import compile as compiling
+from robomodel.kernels.emit import emit
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ROBOMODEL_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows with every program that is really compiled."""
+    count: list[int] = []
+
+    def counting(*arguments: object) -> str:
+        count.append(1)
+        return emit(*arguments)
+
+    monkeypatch.setattr(compiling, "emit", counting)
+    return count
+
+
+def run(name: str = "four_bar") -> np.ndarray:
+    model = rm.robots.load(name)
+    one = np.ones(model.nv)
+    return rm.aba(model, model.neutral(), one, one)
+
+
+def test_a_second_model_finds_the_kernel(place: Path, built: list[int]) -> None:
+    first = run()
+    assert len(built) == 1
+    assert len(list(place.iterdir())) == 1
+    np.testing.assert_array_equal(run(), first)
+    assert len(built) == 1
+    run("six_bar")
+    assert len(built) == 2
+
+
+def test_broken_entries_are_rebuilt(place: Path, built: list[int]) -> None:
+    first = run()
+    (entry,) = place.iterdir()
+    whole = entry.read_bytes()
+    middle = len(whole) // 2
+    broken = [b"", whole[:100], whole[:-1], whole + b"x", b"x" + whole[1:],
+              whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]]  # fmt: skip
+    for n, content in enumerate(broken):
+        entry.write_bytes(content)
+        np.testing.assert_array_equal(run(), first)
+        assert len(built) == n + 2
+        assert entry.read_bytes() == whole
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_what_others_may_write_is_never_loaded(place: Path, built: list[int]) -> None:
+    run()
+    (entry,) = place.iterdir()
+    for target, mode in ((place, 0o777), (place, 0o770), (place.parent, 0o777)):
+        before = target.stat().st_mode & 0o7777
+        target.chmod(mode)
+        assert cache.directory() is None
+        count = len(built)
+        run()
+        assert len(built) == count + 1
+        target.chmod(before)
+    entry.chmod(0o666)
+    assert cache.load(entry.name) is None
+    run()  # rebuilt, and private again
+    assert cache.load(entry.name) is not None
+    assert entry.stat().st_mode & 0o077 == 0
+    entry.rename(place / "elsewhere")
+    entry.symlink_to(place / "elsewhere")
+    assert cache.load(entry.name) is None
+
+
+@pytest.mark.parametrize("value", ["off", "0", "", " OFF "])
+def test_the_cache_can_be_off(
+    value: str, built: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROBOMODEL_CACHE", value)
+    assert cache.directory() is None
+    run()
+    run()
+    assert len(built) == 2
+
+
+def test_a_place_that_cannot_be_made_costs_only_time(
+    tmp_path: Path, built: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("ROBOMODEL_CACHE", str(tmp_path / "file" / "cache"))
+    run()
+    run()
+    assert len(built) == 2
+
+
+def test_old_entries_make_room(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "MOST", 3)
+    for n in range(6):
+        cache.store(f"{n}", b"x")
+        os.utime(place / f"{n}", (n, n))
+    assert sorted(entry.name for entry in place.iterdir()) == ["3", "4", "5"]
+    assert cache.load("5") == b"x"
+    assert cache.load("0") is None
+
+
+def _race(seed: int) -> float:
+    return float(run("planar_leg_linkage")[0] * (seed >= 0))
+
+
+def test_processes_may_write_at_once(place: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        results = pool.map(_race, range(6))
+    assert len(set(results)) == 1
+    assert not [entry for entry in place.iterdir() if entry.name.startswith(".new")]
+    assert results[0] == run("planar_leg_linkage")[0]
+
+
+def test_without_llvm_numpy_serves_and_says_so_once(tmp_path: Path) -> None:
+    (tmp_path / "llvmlite.py").write_text("raise ImportError('no LLVM for this machine')")
+    code = (
+        "import numpy as np, robomodel as rm\n"
+        "model = rm.robots.load('six_bar')\n"
+        "for _ in range(3): print(rm.aba(model, model.neutral(), np.ones(3), np.ones(3)))\n"
+    )
+    path = os.pathsep.join([str(tmp_path), str(Path(rm.__file__).parent.parent)])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.count("RuntimeWarning: kernels cannot be compiled here") == 1
+    assert "no LLVM for this machine" in done.stderr
+    assert len(set(done.stdout.splitlines())) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run("six_bar")

@@ -1,0 +1,279 @@
+"""Compiled kernels: the same numbers as NumPy's, NumPy's ufunc semantics, processes and threads."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from mechanisms import KINDS, random_mechanism
+from texts import INERTIAL, joint, link, robot
+
+import robomodel as rm
+from robomodel.kernels import Trace, compile_program, lanes
+from robomodel.scalars import sincos
+
+ROBOTS = rm.robots.names()
+
+
+def close(found: np.ndarray, expected: np.ndarray, tolerance: float = 1e-12) -> None:
+    assert found.shape == expected.shape
+    assert np.max(np.abs(found - expected), initial=0.0) <= tolerance * max(
+        1e-3, float(np.max(np.abs(expected), initial=0.0))
+    )
+
+
+def states(model: rm.Model, count: int, seed: int = 0) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    return q, *rng.standard_normal((2, count, model.nv))
+
+
+# ---- the same numbers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_every_function_compiled_equals_numpy(name: str) -> None:
+    model = rm.robots.load(name)
+    q, v, x = states(model, 11)
+    link_name = model.bodies[-1].name
+    frame = (link_name, (0.1, -0.2, 0.3))
+    f_ext = {model.frames[-1].name: np.arange(6.0), link_name: np.ones((11, 6))}
+    calls = [
+        (rm.rnea, (q, v, x), {}),
+        (rm.rnea, (q, v, x), {"f_ext": f_ext}),
+        (rm.aba, (q, v, x), {}),
+        (rm.aba, (q, v, x), {"f_ext": f_ext}),
+        (rm.crba, (q,), {}),
+        (rm.bias_force, (q, v), {"f_ext": f_ext}),
+        (rm.jacobian, (q, frame), {}),
+        (rm.frame_pose, (q, link_name), {}),
+        (rm.frame_velocity, (q, v, frame), {}),
+        (rm.center_of_mass, (q,), {}),
+        (rm.centroidal_momentum, (q, v), {}),
+    ]
+    for function, arguments, options in calls:
+        expected = function(model, *arguments, **options)
+        close(function(model, *arguments, **options, backend="compiled"), expected)
+    both = rm.energy(model, q, v, backend="compiled")
+    for found, expected in zip(both, rm.energy(model, q, v), strict=True):
+        close(found, expected)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "tether"])
+def test_random_mechanisms_compiled_equal_numpy(kind: str) -> None:
+    rng = np.random.default_rng([5, len(kind)])
+    mechanism = random_mechanism(rng, [kind], n_joints=6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        model = rm.load(mechanism.text, floating_base=mechanism.floating_base or None)
+    q, v, x = states(model, 9)
+    tau = rm.rnea(model, q, v, x)
+    close(rm.rnea(model, q, v, x, backend="compiled"), tau)
+    unbalanced = rm.rnea(model, q, v, rm.aba(model, q, v, x, backend="compiled")) - x
+    assert np.max(np.abs(unbalanced)) < 1e-10 * np.max(np.abs(tau) + 1)
+
+
+def test_sine_and_cosine_are_accurate_at_any_angle() -> None:
+    trace = Trace()
+    (x,) = trace.inputs(1)
+    compiled = compile_program(trace.program(list(sincos(x))), [1, 2])
+    rng = np.random.default_rng(0)
+    angles = np.concatenate(
+        [
+            np.arange(-64, 65) * (np.pi / 4),
+            *(rng.uniform(-size, size, 20000) for size in (1.0, 10.0, 1e3, 1e6, 1e8)),
+            [0.0, -0.0, 5e-324, 1e-300, -1e-8],
+        ]
+    )
+    found = compiled.ufunc(angles[:, None])
+    exact = np.longdouble(angles)
+    expected = np.stack([np.sin(exact), np.cos(exact)], axis=1)
+    assert np.max(np.abs(found - expected)) < 2.5e-16
+    near = compiled.ufunc(np.array([[1e-8], [-3e-300]]))[:, 0]
+    np.testing.assert_array_equal(near, np.sin([1e-8, -3e-300]))
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(compiled.ufunc(np.array([[np.nan], [np.inf]]))).all()
+
+
+def test_right_angles_large_angles_and_odd_numbers() -> None:
+    model = rm.robots.load("mini_cheetah")
+    q, v, x = states(model, 5)
+    q[0, 7:] = np.pi / 2
+    q[1, 7:] += 1e6
+    v[2] *= 1e-310
+    x[3] *= 1e150
+    for function in (rm.rnea, rm.aba):
+        expected = function(model, q, v, x)
+        found = function(model, q, v, x, backend="compiled")
+        for i in range(5):
+            close(found[i], expected[i], 1e-11 if i == 1 else 1e-12)
+
+
+def test_a_singular_state_is_not_a_number_for_itself_alone() -> None:
+    model = rm.robots.load("four_bar")
+    q = np.stack([model.random_configuration(0)] * 3)
+    q[1] = 0.0
+    with pytest.warns(RuntimeWarning, match="encountered in kernel"):
+        a = rm.aba(model, q, np.ones((3, 1)), np.ones((3, 1)), backend="compiled")
+    assert np.isfinite(a[[0, 2]]).all()
+    assert not np.isfinite(a[1]).any()
+
+
+def test_long_programs_are_cut_and_keep_their_meaning() -> None:
+    parts = [link("l0", INERTIAL)]
+    for i in range(60):
+        axis = ("1 0 0", "0 1 0", "0 0 1")[i % 3]
+        parts += [link(f"l{i + 1}"), joint(f"j{i}", f"l{i}", f"l{i + 1}", "0.1 0 0.05", axis=axis)]
+    model = rm.load(robot(*parts, joint("bolt", "base", "l0", kind="fixed")))
+    q, v, x = states(model, 10)
+    kernel = rm.compile(model, "aba")
+    assert len(kernel.program.steps) > 4000
+    close(kernel(q, v, x), rm.aba(model, q, v, x), 1e-9)
+    close(rm.compile(model, "rnea")(q, v, x), rm.rnea(model, q, v, x))
+
+
+# ---- ufunc semantics -----------------------------------------------------------------------------
+
+
+def test_any_number_of_states_and_any_strides() -> None:
+    model = rm.robots.load("six_bar")
+    kernel = rm.compile(model, "aba")
+    q, v, tau = states(model, 3 * lanes() + 1)
+    expected = rm.aba(model, q, v, tau)
+    for count in range(len(q) + 1):
+        found = kernel(q[:count], v[:count], tau[:count])
+        assert found.shape == (count, 3)
+        close(found, expected[:count])
+    close(kernel(q[0], v[0], tau[0]), expected[0])
+    close(kernel(q[::-2], v[::-2], tau[::-2]), expected[::-2])
+    close(kernel(np.asfortranarray(q), np.repeat(v, 2, axis=1)[:, ::2], tau), expected)
+    close(kernel(q[:24].reshape(2, 3, 4, 5), v[0], tau[0]),
+          rm.aba(model, q[:24].reshape(2, 3, 4, 5), v[0], tau[0]))  # fmt: skip
+    close(kernel(q.astype(np.float32), v, tau), rm.aba(model, q.astype(np.float32), v, tau))
+
+
+def test_results_go_where_they_shall() -> None:
+    model = rm.robots.load("six_bar")
+    q, v, tau = states(model, 20)
+    kernel = rm.compile(model, "aba")
+    expected = kernel(q, v, tau)
+    out = np.full((20, 3), np.nan)
+    assert kernel(q, v, tau, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    wide = np.full((20, 6), -1.0)
+    kernel(q, v, tau, out=wide[:, ::2])
+    np.testing.assert_array_equal(wide[:, ::2], expected)
+    assert (wide[:, 1::2] == -1.0).all()
+    over = tau.copy()  # the result may take the place of an argument
+    np.testing.assert_array_equal(kernel(q, v, over, out=over), expected)
+    matrix = np.empty((20, 3, 3))
+    assert rm.compile(model, "crba")(q, out=matrix) is matrix
+    np.testing.assert_array_equal(matrix, rm.crba(model, q, backend="compiled"))
+    with pytest.raises(ValueError, match="contiguous in the axes of the result"):
+        rm.compile(model, "crba")(q, out=matrix.transpose(0, 2, 1))
+
+
+def test_threads_share_a_batch() -> None:
+    model = rm.robots.load("mini_cheetah")
+    q, v, tau = states(model, 37)
+    for name, arguments in (("aba", (q, v, tau)), ("crba", (q,)), ("aba", (q, v[0], tau[0]))):
+        kernel = rm.compile(model, name)
+        for threads in (2, 3, 50):
+            np.testing.assert_array_equal(kernel(*arguments, threads=threads), kernel(*arguments))
+    single = rm.compile(model, "aba")
+    np.testing.assert_array_equal(single(q[0], v[0], tau[0], threads=2), single(q[0], v[0], tau[0]))
+
+
+def test_wrong_shapes_never_reach_the_kernel() -> None:
+    model = rm.robots.load("six_bar")
+    q, v, tau = states(model, 2)
+    with pytest.raises(ValueError, match="q needs nq = 5"):
+        rm.aba(model, v, v, tau, backend="compiled")
+    with pytest.raises(ValueError, match="core dimension"):
+        rm.compile(model, "aba")(v, v, tau)
+    with pytest.raises(ValueError, match="backend 'fast' is not known"):
+        rm.aba(model, q, v, tau, backend="fast")
+    with pytest.raises(ValueError, match="algorithm 'fdyn' is not known"):
+        rm.compile(model, "fdyn")
+    with pytest.raises(ValueError, match="'jacobian' needs a frame"):
+        rm.compile(model, "jacobian")
+    with pytest.raises(ValueError, match="'crba' takes no external forces"):
+        rm.compile(model, "crba", f_ext=["link1"])
+
+
+def test_external_forces_are_further_arguments() -> None:
+    model = rm.robots.load("planar_leg_linkage")
+    q, v, tau = states(model, 4)
+    force = np.arange(24.0).reshape(4, 6)
+    kernel = rm.compile(model, "aba", f_ext=["foot"])
+    close(kernel(q, v, tau, force), rm.aba(model, q, v, tau, f_ext={"foot": force}))
+
+
+# ---- processes and threads -----------------------------------------------------------------------
+
+
+def test_kernels_are_made_once_a_model() -> None:
+    model = rm.robots.load("four_bar")
+    assert rm.compile(model, "aba") is rm.compile(model, "aba")
+    assert rm.compile(model, "aba") is not rm.compile(rm.robots.load("four_bar"), "aba")
+    assert "four_bar" in repr(rm.compile(model, "aba"))
+
+
+def test_kernels_pickle() -> None:
+    model = rm.robots.load("six_bar")
+    q, v, tau = states(model, 5)
+    kernel = rm.compile(model, "aba")
+    copy = pickle.loads(pickle.dumps(kernel))
+    np.testing.assert_array_equal(copy(q, v, tau), kernel(q, v, tau))
+    assert pickle.loads(pickle.dumps(model)).derived == {}
+
+
+def test_kernels_run_in_many_threads_at_once() -> None:
+    model = rm.robots.load("mini_cheetah")
+    kernel = rm.compile(model, "aba")
+    q, v, tau = states(model, 50)
+    expected = kernel(q, v, tau)
+    wrong: list[int] = []
+
+    def work() -> None:
+        wrong.extend(1 for _ in range(50) if not np.array_equal(kernel(q, v, tau), expected))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def _in_worker(arguments: tuple) -> np.ndarray:
+    kernel, *arrays = arguments
+    return kernel(*arrays)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"] if sys.platform == "linux" else ["spawn"])
+def test_kernels_work_in_other_processes(method: str) -> None:
+    model = rm.robots.load("six_bar")
+    q, v, tau = states(model, 5)
+    kernel = rm.compile(model, "aba")
+    with (
+        warnings.catch_warnings(),
+        multiprocessing.get_context(method).Pool(1) as pool,
+    ):
+        warnings.simplefilter("ignore", DeprecationWarning)  # fork beside threads
+        found = pool.map(_in_worker, [(kernel, q, v, tau)])[0]
+    np.testing.assert_array_equal(found, kernel(q, v, tau))
+
+
+def test_programs_and_sizes_must_fit() -> None:
+    trace = Trace()
+    x, y = trace.inputs(2)
+    with pytest.raises(ValueError, match="do not fit the program"):
+        compile_program(trace.program([x * y]), [1, 1])
+    constant = compile_program(trace.program([2.5, y, x - y]), [2, 3])
+    np.testing.assert_array_equal(constant.ufunc([[1.0, 4.0]]), [[2.5, 4.0, -3.0]])
