@@ -15,7 +15,6 @@ import argparse
 import ctypes
 import importlib.metadata
 import json
-import math
 import os
 import platform
 import shlex
@@ -40,7 +39,7 @@ from robomodel.dynamics.compiled import trace
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.rnea import bias_force
 from robomodel.kernels import Program, Trace, lanes
-from robomodel.scalars import Factorization, Scalar, dot, sub
+from robomodel.scalars import Factorization, Scalar, add, dot, sub
 
 try:
     import pinocchio as pin
@@ -241,10 +240,14 @@ class Library:
 
     def batch(self, robot: int, what: int, states: States, out: Array) -> Callable[[], object]:
         """One pass over a batch."""
-        run, count = self._library.run, ctypes.c_int64(len(states.q))
-        pointers = [ctypes.c_void_p(x.ctypes.data) for x in (states.q, states.v, states.x, out)]
-        at = ctypes.c_void_p(robot)
-        return lambda: run(at, what, count, *pointers)
+        run, count, at = self._library.run, ctypes.c_int64(len(states.q)), ctypes.c_void_p(robot)
+        arrays = (states.q, states.v, states.x, out)
+        pointers = [ctypes.c_void_p(x.ctypes.data) for x in arrays]
+
+        def action(_alive: object = arrays) -> None:
+            run(at, what, count, *pointers)
+
+        return action
 
 
 def headers() -> list[Path] | None:
@@ -263,8 +266,8 @@ def headers() -> list[Path] | None:
         answer = subprocess.run(
             [tool, "--cflags-only-I", "eigen3"], capture_output=True, text=True, check=False
         )
-        folders = [x.removeprefix("-I") for x in shlex.split(answer.stdout)]
-        found |= {"Eigen/Core": Path(x) for x in folders[:1]}
+        if folders := shlex.split(answer.stdout):
+            found["Eigen/Core"] = Path(folders[0].removeprefix("-I"))
     return list(dict.fromkeys(found.values())) if len(found) == len(wanted) else None
 
 
@@ -582,8 +585,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, object]:
         entries = []
         for robot in (GEARED, HUMANOID, *LINKAGES):
             text = text_of(robot)
-            for algorithm in ("aba", "rnea"):
-                entries.append(entry(robot, text, algorithm, arguments.states))
+            entries += [entry(robot, text, x, arguments.states) for x in ("aba", "rnea")]
             if robot in (GEARED, HUMANOID):
                 bare = without_rotors(text)
                 entries.append(entry(f"{robot}, no rotors", bare, "aba", arguments.states))
@@ -688,7 +690,7 @@ def programs(model: rm.Model) -> Iterator[tuple[str, Program, Program]]:
 def projection(text: str, model: rm.Model) -> Program:
     """Forward dynamics by projection: (GᵀMG) a = tau - Gᵀ(M g + h), M and h of the spanning tree.
 
-    G and g come for free here: their entries are constants or inputs. So this is a lower bound.
+    On the same scalars, so that zeros vanish and equal terms are shared here too.
     """
     root = ET.fromstring(text)
     for tag in ("coupling", "loop"):
@@ -696,45 +698,41 @@ def projection(text: str, model: rm.Model) -> Program:
             root.remove(element)
     for joint in root.iter("joint"):
         joint.attrib.pop("independent", None)
-        for mimic in joint.findall("mimic"):
-            joint.remove(mimic)
     tree = rm.load(ET.tostring(root, encoding="unicode"))
-    rows = {name: i for i, name in enumerate(spanning_names(model))}
-    order = [rows[name] for name in spanning_names(tree)]
-    rng = np.random.default_rng(3)
-    some = np.array([
-        model.constraint_jacobian(model.random_configuration(rng))[order] for _ in range(8)
-    ])  # fmt: skip
-    constant = np.ptp(some, axis=0) < 1e-12
     traced = Trace()
-    q, v = traced.inputs(tree.nq), traced.inputs(tree.nv)
-    tau = traced.inputs(model.nv)
-    G: list[list[Scalar]] = [
-        [float(np.round(some[0, i, j], 12)) if constant[i, j] else traced.inputs(1)[0]
-         for j in range(model.nv)]
-        for i in range(tree.nv)
-    ]  # fmt: skip
-    g: list[Scalar] = [0.0 if all(row) else traced.inputs(1)[0] for row in constant]
+    q, v, tau = (traced.inputs(n) for n in (model.nq, model.nv, model.nv))
+    positions = model.spanning_positions(q)
+    G: list[list[Scalar]] = []
+    g: list[Scalar] = []
+    for cluster in model.clusters:
+        own = positions[cluster.spanning_q]
+        rows = cluster.constraint.jacobian(own)
+        rates = [dot(row, v[cluster.v]) for row in rows]
+        g += cluster.constraint.bias(own, rates) if cluster.implicit else [0.0] * len(rows)
+        before, after = [0.0] * cluster.v.start, [0.0] * (model.nv - cluster.v.stop)
+        G += [[*before, *row, *after] for row in rows]
+    order_q, order_v = (
+        [spanning_names(model, n).index(x) for x in spanning_names(tree, n)] for n in (7, 6)
+    )
+    G, g = [G[i] for i in order_v], [g[i] for i in order_v]
+    q_tree, v_tree = [positions[i] for i in order_q], [dot(row, v) for row in G]
+    M, h = crba(tree, q_tree), bias_force(tree, q_tree, v_tree)
     columns = [list(column) for column in zip(*G, strict=True)]
-    M, h = crba(tree, q), bias_force(tree, q, v)
     half = [[dot(row, column) for column in columns] for row in M]  # M G
     small: list[list[Scalar]] = [[0.0] * model.nv for _ in columns]
     for j in range(model.nv):
         for i in range(j + 1):
             small[i][j] = small[j][i] = dot(columns[i], [row[j] for row in half])
-    force = [
-        b + x if type(x := dot(row, g)) is not float else b for row, b in zip(M, h, strict=True)
-    ]
+    force = [add(b, dot(row, g)) for row, b in zip(M, h, strict=True)]
     right = [sub(t, dot(column, force)) for t, column in zip(tau, columns, strict=True)]
-    return traced.program(Factorization(small).solve(right)).fused()
+    return traced.program(Factorization(small).solve(right))
 
 
-def spanning_names(model: rm.Model) -> list[str]:
-    """A name for each row of G: joints in their order, several rows for those of several freedoms."""
-    base = model.floating_base
-    names = []
+def spanning_names(model: rm.Model, base: int) -> list[str]:
+    """A name for each number of the spanning tree, ``base`` of them for a floating base."""
+    names: list[str] = []
     for name in model.joint_names:
-        width = 6 if base is not None and not names else 1
+        width = base if model.floating_base is not None and not names else 1
         names += [f"{name}.{i}" for i in range(width)]
     return names
 
@@ -748,11 +746,9 @@ def print_counts() -> list[dict[str, object]]:
         model = rm.load(text)
         lines = list(programs(model))
         project = projection(text, model)
-        for algorithm, before, after in [*lines, ("aba by projection ≥", project, project)]:
+        for algorithm, before, after in [*lines, ("projection", project, project.fused())]:
             a, b = counts(before), counts(after)
             left = f"{a['mul']:5d} {a['add']:6d} {a['div']:5d} {a['trig']:5d}"
-            if before is after:
-                left = " " * len(left)
             print(
                 f"{robot + ' ' + algorithm:34s} {left} |"
                 f" {b['mul']:5d} {b['add']:6d} {b['fma']:6d} {b['div']:5d}  | {after.flops:5d}"

@@ -3,6 +3,7 @@
 from robomodel import robots
 from robomodel.dynamics import (
     aba,
+    aba_derivatives,
     bias_force,
     center_of_mass,
     centroidal_momentum,
@@ -12,6 +13,7 @@ from robomodel.dynamics import (
     frame_velocity,
     jacobian,
     rnea,
+    rnea_derivatives,
 )
 from robomodel.dynamics.compiled import Kernel, compile
 from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
@@ -28,6 +30,7 @@ __all__ = [
     "Kernel",
     "Model",
     "aba",
+    "aba_derivatives",
     "bias_force",
     "center_of_mass",
     "centroidal_momentum",
@@ -39,6 +42,7 @@ __all__ = [
     "jacobian",
     "load",
     "rnea",
+    "rnea_derivatives",
     "robots",
     "to_casadi",
 ]

@@ -29,6 +29,8 @@ def to_casadi(
     except ImportError as error:
         raise ImportError("to_casadi needs CasADi: pip install 'robomodel[casadi]'") from error
     task = Task(algorithm, frame, tuple(f_ext))
+    if task.by_trace:
+        raise ValueError(f"'{algorithm}' has no symbolic form; CasADi differentiates the others")
     symbols = {name: casadi.SX.sym(name, size) for name, size in task.sizes(model).items()}
     scalars = {name: [x[i] for i in range(x.numel())] for name, x in symbols.items()}
     found = iter(task.run(model, scalars))

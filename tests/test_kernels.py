@@ -277,3 +277,44 @@ def test_programs_and_sizes_must_fit() -> None:
         compile_program(trace.program([x * y]), [1, 1])
     constant = compile_program(trace.program([2.5, y, x - y]), [2, 3])
     np.testing.assert_array_equal(constant.ufunc([[1.0, 4.0]]), [[2.5, 4.0, -3.0]])
+
+
+# ---- several results -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_derivatives_are_functions_too(name: str) -> None:
+    model = rm.robots.load(name)
+    q, v, x = states(model, 3)
+    link_name = model.bodies[-1].name
+    for function, options in (
+        (rm.rnea_derivatives, {}),
+        (rm.aba_derivatives, {}),
+        (rm.rnea_derivatives, {"f_ext": {link_name: np.arange(6.0)}}),
+    ):
+        found = function(model, q, v, x, **options)
+        expected = function(model, q, v, x, **options, backend="numpy")
+        assert len(found) == 3
+        for a, b in zip(found, expected, strict=True):
+            assert a.shape == (3, model.nv, model.nv)
+            close(a, b, 1e-11)
+    mass = rm.crba(model, q)
+    close(rm.rnea_derivatives(model, q, v, x)[2], mass)
+    inverse = rm.aba_derivatives(model, q, v, x)[2]
+    close(inverse @ mass, np.broadcast_to(np.eye(model.nv), mass.shape), 1e-10)
+
+
+def test_several_results_share_one_out() -> None:
+    model = rm.robots.load("six_bar")
+    q, v, tau = states(model, 20)
+    kernel = rm.compile(model, "aba_derivatives")
+    out = np.empty((20, 27))
+    parts = kernel(q, v, tau, out=out)
+    for part, expected in zip(parts, kernel(q, v, tau), strict=True):
+        np.testing.assert_array_equal(part, expected)
+        assert np.shares_memory(part, out)
+    for part, expected in zip(kernel(q, v, tau, threads=3), kernel(q, v, tau), strict=True):
+        np.testing.assert_array_equal(part, expected)
+    kinetic, potential = rm.compile(model, "energy")(q, v)
+    close(kinetic, rm.energy(model, q, v)[0])
+    assert potential.shape == (20,)

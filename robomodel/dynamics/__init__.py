@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.compiled import Kernel, kernel
+from robomodel.dynamics.compiled import Kernel, kernel, trace
 from robomodel.kernels import obstacle
 from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
@@ -48,7 +48,8 @@ def rnea(
     axes. C-RNEA (Chignoli et al., section V-A).
     """
     _known_method(method)
-    return _run(model, "rnea", {"q": q, "v": v, "a": a}, backend, f_ext=f_ext)
+    result: Array = _run(model, "rnea", {"q": q, "v": v, "a": a}, backend, f_ext=f_ext)
+    return result
 
 
 def aba(
@@ -67,12 +68,14 @@ def aba(
     themselves alone. C-ABA (Chignoli et al., section V-B).
     """
     _known_method(method)
-    return _run(model, "aba", {"q": q, "v": v, "tau": tau}, backend, f_ext=f_ext)
+    result: Array = _run(model, "aba", {"q": q, "v": v, "tau": tau}, backend, f_ext=f_ext)
+    return result
 
 
 def crba(model: Model, q: ArrayLike, *, backend: Backend = "compiled") -> Array:
     """Joint-space inertia matrix M (..., nv, nv), gears' and loops' reflected inertias included."""
-    return _run(model, "crba", {"q": q}, backend)
+    result: Array = _run(model, "crba", {"q": q}, backend)
+    return result
 
 
 def bias_force(
@@ -84,7 +87,8 @@ def bias_force(
     backend: Backend = "compiled",
 ) -> Array:
     """The tau (..., nv) of zero acceleration: Coriolis, centrifugal, gravity, external forces."""
-    return _run(model, "bias_force", {"q": q, "v": v}, backend, f_ext=f_ext)
+    result: Array = _run(model, "bias_force", {"q": q, "v": v}, backend, f_ext=f_ext)
+    return result
 
 
 def jacobian(
@@ -94,41 +98,82 @@ def jacobian(
 
     ``frame``: a link's name, or (link, offset) for a point of it with the link's axes.
     """
-    return _run(model, "jacobian", {"q": q}, backend, frame=frame)
+    result: Array = _run(model, "jacobian", {"q": q}, backend, frame=frame)
+    return result
 
 
 def frame_pose(
     model: Model, q: ArrayLike, frame: FrameLike, *, backend: Backend = "compiled"
 ) -> Array:
     """The frame's pose in the world (..., 4, 4), homogeneous."""
-    return _run(model, "frame_pose", {"q": q}, backend, frame=frame)
+    result: Array = _run(model, "frame_pose", {"q": q}, backend, frame=frame)
+    return result
 
 
 def frame_velocity(
     model: Model, q: ArrayLike, v: ArrayLike, frame: FrameLike, *, backend: Backend = "compiled"
 ) -> Array:
     """The frame's velocity (..., 6), angular first, at its origin and in its own axes."""
-    return _run(model, "frame_velocity", {"q": q, "v": v}, backend, frame=frame)
+    result: Array = _run(model, "frame_velocity", {"q": q, "v": v}, backend, frame=frame)
+    return result
 
 
 def energy(
     model: Model, q: ArrayLike, v: ArrayLike, *, backend: Backend = "compiled"
 ) -> tuple[Array, Array]:
     """(kinetic, potential) energy [J], each (...); zero potential at the world's origin."""
-    both = _run(model, "energy", {"q": q, "v": v}, backend)
-    return both[..., 0], both[..., 1]
+    kinetic, potential = _run(model, "energy", {"q": q, "v": v}, backend)
+    return kinetic, potential
 
 
 def center_of_mass(model: Model, q: ArrayLike, *, backend: Backend = "compiled") -> Array:
     """Centre of mass (..., 3) of all that moves, in the world."""
-    return _run(model, "center_of_mass", {"q": q}, backend)
+    result: Array = _run(model, "center_of_mass", {"q": q}, backend)
+    return result
 
 
 def centroidal_momentum(
     model: Model, q: ArrayLike, v: ArrayLike, *, backend: Backend = "compiled"
 ) -> Array:
     """Momentum (..., 6): angular about the centre of mass, then linear, in world axes."""
-    return _run(model, "centroidal_momentum", {"q": q, "v": v}, backend)
+    result: Array = _run(model, "centroidal_momentum", {"q": q, "v": v}, backend)
+    return result
+
+
+def rnea_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    *,
+    f_ext: Wrenches | None = None,
+    backend: Backend = "compiled",
+) -> tuple[Array, Array, Array]:
+    """(∂tau/∂q, ∂tau/∂v, M) of inverse dynamics, each (..., nv, nv).
+
+    Positions vary in the tangent space: column j is the change along ``integrate(q, ε e_j)``, with
+    loops closed. Wrenches stay as they are in their links' axes.
+    """
+    dq, dv, mass = _run(model, "rnea_derivatives", {"q": q, "v": v, "a": a}, backend, f_ext=f_ext)
+    return dq, dv, mass
+
+
+def aba_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    f_ext: Wrenches | None = None,
+    backend: Backend = "compiled",
+) -> tuple[Array, Array, Array]:
+    """(∂a/∂q, ∂a/∂v, M⁻¹) of forward dynamics, each (..., nv, nv); q as in rnea_derivatives.
+
+    M⁻¹ is also ∂a/∂tau (Carpentier and Mansard, RSS 2018: ∂FD = -M⁻¹ ∂ID).
+    """
+    arguments = {"q": q, "v": v, "tau": tau}
+    dq, dv, inverse = _run(model, "aba_derivatives", arguments, backend, f_ext=f_ext)
+    return dq, dv, inverse
 
 
 # ---- checks, and the two paths -------------------------------------------------------------------
@@ -159,7 +204,7 @@ def _run(
     *,
     frame: FrameLike | None = None,
     f_ext: Wrenches | None = None,
-) -> Array:
+) -> Any:
     """Check the arguments, run the algorithm once over the whole batch.
 
     A kernel that is there already goes first: what it refuses is looked at closely afterwards.
@@ -198,15 +243,19 @@ def _run(
         if not forces:
             model.derived[algorithm, frame] = made
         return made(*arrays.values())
-    shapes_ = task.results(model)
-    shape = next(iter(shapes_.values())) if len(shapes_) == 1 else (len(shapes_),)
     with np.errstate(all="ignore"):
-        result = task.run(model, {name: unstack(x) for name, x in arrays.items()})
-        return stack(result, batch).reshape(*batch, *shape)
+        scalars = {name: unstack(x) for name, x in arrays.items()}
+        if task.by_trace:
+            program = trace(model, task)
+            return task.split(
+                model, stack(program([x for xs in scalars.values() for x in xs]), batch)
+            )
+        return task.split(model, stack(task.run(model, scalars), batch))
 
 
 __all__ = [
     "aba",
+    "aba_derivatives",
     "bias_force",
     "center_of_mass",
     "centroidal_momentum",
@@ -216,4 +265,5 @@ __all__ = [
     "frame_velocity",
     "jacobian",
     "rnea",
+    "rnea_derivatives",
 ]

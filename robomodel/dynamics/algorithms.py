@@ -5,13 +5,16 @@ One table serves every way of running them: NumPy batches, compiled kernels, Cas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from robomodel.dynamics import frames, momentum
 from robomodel.dynamics.aba import aba
 from robomodel.dynamics.crba import crba
+from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
 from robomodel.dynamics.rnea import bias_force, rnea
+from robomodel.model.joints import Array
 from robomodel.model.model import WORLD, Model
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import Wrench
@@ -29,6 +32,7 @@ class _Algorithm:
     run: Callable[[Model, Arguments, Forces, frames.Place | None], Sequence[Scalar]]
     takes_forces: bool = False
     takes_frame: bool = False
+    by_trace: bool = False  # differentiates its own trace, so it runs on traced scalars only
 
 
 def _flat(rows: Sequence[Sequence[Scalar]]) -> list[Scalar]:
@@ -103,6 +107,24 @@ TABLE: Mapping[str, _Algorithm] = {
         lambda m: {"h": (6,)},
         lambda m, x, _f, _: momentum.centroidal_momentum(m, x["q"], x["v"]),
     ),
+    "rnea_derivatives": _Algorithm(
+        ("q", "v", "a"),
+        lambda m: dict.fromkeys(("dtau_dq", "dtau_dv", "M"), (m.nv, m.nv)),
+        lambda m, x, f, _: _flat(
+            [_flat(rows) for rows in rnea_derivatives(m, x["q"], x["v"], x["a"], f)]
+        ),
+        takes_forces=True,
+        by_trace=True,
+    ),
+    "aba_derivatives": _Algorithm(
+        ("q", "v", "tau"),
+        lambda m: dict.fromkeys(("da_dq", "da_dv", "Minv"), (m.nv, m.nv)),
+        lambda m, x, f, _: _flat(
+            [_flat(rows) for rows in aba_derivatives(m, x["q"], x["v"], x["tau"], f)]
+        ),
+        takes_forces=True,
+        by_trace=True,
+    ),
 }
 
 
@@ -135,6 +157,20 @@ class Task:
     def results(self, model: Model) -> Mapping[str, tuple[int, ...]]:
         """The results' names and shapes."""
         return TABLE[self.name].results(model)
+
+    @property
+    def by_trace(self) -> bool:
+        """Whether it runs on traced scalars only."""
+        return TABLE[self.name].by_trace
+
+    def split(self, model: Model, flat: Array) -> Array | tuple[Array, ...]:
+        """The results from an array (..., all numbers): one array, or a tuple of several."""
+        parts, at = [], 0
+        for shape in self.results(model).values():
+            size = math.prod(shape)
+            parts.append(flat[..., at : at + size].reshape((*flat.shape[:-1], *shape)))
+            at += size
+        return parts[0] if len(parts) == 1 else tuple(parts)
 
     def run(self, model: Model, arguments: Arguments) -> Sequence[Scalar]:
         """Run on scalars; the results one after the other, matrices by rows."""

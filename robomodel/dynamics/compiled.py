@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,12 +37,11 @@ class Kernel:
         self.task = task
         self.program = trace(model, task)
         self.sizes = task.sizes(model)
-        shapes = task.results(model)
-        self.shape = next(iter(shapes.values())) if len(shapes) == 1 else (len(shapes),)
-        self._compiled: Compiled = compile_program(
-            self.program, [*self.sizes.values(), math.prod(self.shape)]
-        )
+        self.shapes = tuple(task.results(model).values())
+        self.size = sum(math.prod(shape) for shape in self.shapes)
+        self._compiled: Compiled = compile_program(self.program, [*self.sizes.values(), self.size])
         self._ufunc: Callable[..., Array] = self._compiled.ufunc
+        self._plain = len(self.shapes) == 1 and len(self.shapes[0]) == 1
 
     def __reduce__(self) -> tuple[type[Kernel], tuple[Model, Task]]:
         return type(self), (self.model, self.task)
@@ -49,39 +49,48 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<Kernel {self.task.name} of '{self.model.name}': {self.program.flops} flops>"
 
-    def __call__(self, *arguments: ArrayLike, out: Array | None = None, threads: int = 1) -> Array:
-        """The result (..., *shape). ``threads``: spread a batch's first axis over so many."""
+    def __call__(self, *arguments: ArrayLike, out: Array | None = None, threads: int = 1) -> Any:
+        """The result (..., *shape), or a tuple of them where the algorithm has several.
+
+        ``out``: where to put it (several results: one array (..., all their numbers)).
+        ``threads``: spread a batch's first axis over so many.
+        """
+        if out is None and threads == 1:
+            numbers = self._ufunc(*arguments)
+            return numbers if self._plain else self.task.split(self.model, numbers)
+        flat = None if out is None else _flattened(out, self.shapes)
         if threads > 1:
-            return self._spread(arguments, out, threads)
-        if len(self.shape) == 1:
-            return self._ufunc(*arguments) if out is None else self._ufunc(*arguments, out=out)
-        flat = None if out is None else _flattened(out, self.shape)
-        result = self._ufunc(*arguments) if flat is None else self._ufunc(*arguments, out=flat)
-        return out if out is not None else result.reshape(*result.shape[:-1], *self.shape)
+            numbers = self._spread(arguments, flat, threads)
+        else:
+            numbers = self._ufunc(*arguments, out=flat)
+        if out is not None and len(self.shapes) == 1:
+            return out
+        return self.task.split(self.model, numbers)
 
     def _spread(self, arguments: Sequence[ArrayLike], out: Array | None, threads: int) -> Array:
         arrays = [np.asarray(x) for x in arguments]
         batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-        if out is None:
-            out = np.empty((*batch, *self.shape))
+        result = np.empty((*batch, self.size)) if out is None else out
         if not batch:
-            return self(*arrays, out=out)
+            return self._ufunc(*arrays, out=result)
         spread = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
         edges = np.linspace(0, batch[0], min(threads, max(1, batch[0])) + 1).astype(int)
-        result = out
 
         def part(ends: tuple[int, int]) -> None:
             piece = slice(*ends)
-            self(*(x[piece] for x in spread), out=result[piece])
+            self._ufunc(*(x[piece] for x in spread), out=result[piece])
 
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(part, zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)))
         return result
 
 
-def _flattened(out: Array, shape: tuple[int, ...]) -> Array:
+def _flattened(out: Array, shapes: Sequence[tuple[int, ...]]) -> Array:
     """A view of ``out`` with the result's axes made one."""
     view = out.view()
+    if len(shapes) > 1:
+        return view
+    (shape,) = shapes
     try:
         view.shape = (*out.shape[: out.ndim - len(shape)], math.prod(shape))
     except AttributeError:
