@@ -66,12 +66,13 @@ def measure(count: int, repeats: int) -> dict[str, float]:
         clock.append(time.perf_counter())
         program = trace(model, task)
         clock.append(time.perf_counter())
-        kernel = compile_program(program, [model.nq, model.nv, model.nv, model.nv]).ufunc
+        compiled = compile_program(program, [model.nq, model.nv, model.nv, model.nv])
         clock.append(time.perf_counter())
         for name, start, end in zip(times, clock, clock[1:], strict=False):
             times[name].append(end - start)
     q = rng.uniform(-np.pi, np.pi, (STATES, model.nq))
     v, tau = rng.normal(size=(2, STATES, model.nv))
+    kernel = compiled.ufunc
     out = kernel(q, v, tau)
     if count <= CHECKED:
         expected = rm.aba(model, q, v, tau, backend="numpy")

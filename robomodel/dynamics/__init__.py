@@ -4,7 +4,7 @@ Each algorithm stands once, on scalars of any kind, in a module of its own; here
 checked and handed to a compiled kernel, or to the NumPy path, which runs the same source on arrays.
 Conventions: q (..., nq), v, a and tau (..., nv); SI units; spatial vectors angular first; leading
 axes broadcast. ``backend``: "compiled" (kernels are made at the first call on a model and kept on
-disk; robots of more than a thousand bodies, and machines without LLVM, are served by NumPy), or
+disk; robots of more than 200 bodies, and machines without LLVM, are served by NumPy), or
 "numpy".
 """
 
@@ -29,7 +29,7 @@ Wrenches: TypeAlias = Mapping[str, ArrayLike]
 Method: TypeAlias = Literal["cluster"]
 Backend: TypeAlias = Literal["numpy", "compiled"]
 
-LARGE = 1000  # bodies; beyond, a kernel would take longer to compile than most users would use it
+LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
 
 
 def rnea(
