@@ -131,7 +131,7 @@ def main() -> None:
     for count in LINKS:
         if arguments.quick and count > 200:
             break
-        row = measure(count, 5 if count <= 100 else 3 if count <= 200 else 1)
+        row = measure(count, 3 if count <= 20 else 1)
         rows.append(row)
         print(
             f"{count:7d} {row['steps']:7.0f} {row['flops']:8.0f} {row['load']:8.4f}"

@@ -503,7 +503,7 @@ class Entry:
 
     @property
     def ceiling(self) -> float:
-        """The share of the FMA peak, did every operation take a fused one's slot and nothing else."""
+        """The share of the FMA peak if every operation took a slot, and nothing else did."""
         return self.kernel.program.flops / (2 * self.operations)
 
 
