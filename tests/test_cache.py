@@ -153,3 +153,9 @@ def test_without_llvm_numpy_serves_and_says_so_once(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run("six_bar")
+
+
+def test_a_kernel_that_cannot_be_had_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "obstacle", lambda: "no reason")
+    with pytest.raises(RuntimeError, match=r"cannot be compiled here \(no reason\)"):
+        rm.compile(rm.robots.load("four_bar"), "aba")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ def _features() -> tuple[str, int]:
 @functools.cache
 def obstacle() -> str | None:
     """Why nothing can be compiled here; None where all is well."""
+    if os.name != "posix":
+        return "kernels allocate with aligned_alloc, which this system does not have"
     try:
         _features()
     except (ImportError, OSError, RuntimeError) as error:
@@ -64,6 +67,8 @@ def compile_program(program: Program, sizes: Sequence[int]) -> Compiled:
     """
     if sum(sizes[:-1]) != program.inputs or sizes[-1] != len(program.outputs):
         raise ValueError(f"sizes {tuple(sizes)} do not fit the program")
+    if (why := obstacle()) is not None:
+        raise RuntimeError(f"kernels cannot be compiled here ({why})")
     with _LOCK:
         engine, address = _load(_machine_code(program, sizes))
     *inputs, output = sizes
