@@ -213,6 +213,7 @@ class Oracle:
     under test (at construction or later). Fixed joints may be in it. With ``floating_base`` one
     name, any that is not a joint of the text, stands for the base. It defaults to the file's order,
     the base first.
+    ``armature`` may be set: joints' inertias by name, on each of their velocities.
     """
 
     def __init__(
@@ -220,7 +221,7 @@ class Oracle:
         urdf_text: str | bytes,
         floating_base: bool = False,
         *,
-        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        gravity: ArrayLike | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
         robot = ET.fromstring(urdf_text)
@@ -238,7 +239,8 @@ class Oracle:
         text = _tree_text(robot)
         base = (pin.JointModelFreeFlyer(), BASE) if floating_base else ()
         self.model = pin.buildModelFromXML(text, *base)
-        self.model.gravity.linear = np.asarray(gravity, dtype=float)
+        said = _numbers(robot.find("gravity"), "xyz", (0.0, 0.0, -9.81))
+        self.model.gravity.linear = said if gravity is None else np.asarray(gravity, dtype=float)
         self._masses = self._read_masses(robot)
         self._loops = [self._read_loop(e) for e in robot.findall("loop")]
         self._linear = [self._read_coupling(e) for e in robot.findall("coupling")]
@@ -248,6 +250,7 @@ class Oracle:
             if (m := j.find("mimic")) is not None
         ]
         self._data = self.model.createData()
+        self.armature: Mapping[str, float] = {}
         self._lengths = self._rod_lengths()
         self.names = [BASE, *self.joints] if floating_base else list(self.joints)
         if names is not None:
@@ -444,7 +447,13 @@ class Oracle:
         """Spanning-tree mass matrix H."""
         H = pin.crba(self.model, self._data, q)
         H = np.triu(H) + np.triu(H, 1).T
-        return H[np.ix_(self._order, self._order)]
+        return H[np.ix_(self._order, self._order)] + np.diag(self._armatures())
+
+    def _armatures(self) -> Array:
+        weights = np.zeros(self.nv)
+        for name, inertia in self.armature.items():
+            weights[self._columns[name]] = inertia
+        return weights
 
     def bias(self, q: Array, v: ArrayLike, f_ext: Mapping[str, ArrayLike] | None = None) -> Array:
         """C + g − Jᵀ f_ext; ``f_ext`` holds wrenches on links, angular first, in link axes."""
@@ -464,7 +473,7 @@ class Oracle:
             w = np.asarray(wrench, dtype=float)
             forces[frame.parentJoint] += frame.placement.act(pin.Force(w[3:], w[:3]))
         tau = pin.rnea(self.model, self._data, q, self._theirs(v), self._theirs(a), forces)
-        return tau[self._order]
+        return tau[self._order] + self._armatures() * np.asarray(a, dtype=float)
 
     # --- constraints ---
 
@@ -571,7 +580,9 @@ class Oracle:
         H = self.mass_matrix(q)
         right = np.asarray(tau, dtype=float) - self.bias(q, v, f_ext)
         _, K, k = self.constraint(q, v)
-        scale = 1.0 / np.sqrt(np.diag(H))  # accelerations in units in which H has diagonal one
+        # accelerations in units in which H has diagonal one, where what moves has mass
+        heavy = np.diag(H) > 0.0
+        scale = 1.0 / np.sqrt(np.where(heavy, np.diag(H), np.max(np.diag(H), initial=1.0)))
         rows, k = independent_rows(K * scale, k)
         r = len(rows)
         A = np.block([[H * np.outer(scale, scale), rows.T], [rows, np.zeros((r, r))]])

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from robomodel import robots as shipped
-from robomodel.cli.output import AsJson, console, print_json, short, table
+from robomodel.cli.output import AsJson, console, print_json, print_list, short, table
 
 
 def command(as_json: AsJson = False) -> None:
     """List the robots shipped with the package.
 
     Keys of the JSON document: robots, a list of objects with name, nv, bodies, clusters, mass,
-    about, path.
+    about, source, path.
     """
     rows = [_row(name) for name in shipped.names()]
     if as_json:
@@ -23,24 +23,34 @@ def command(as_json: AsJson = False) -> None:
     for row in rows:
         numbers = (str(row[key]) for key in ("nv", "bodies", "clusters"))
         listing.add_row(row["name"], *numbers, short(row["mass"]), row["about"])
-    console().print(listing)
+    sources: dict[str, list[str]] = {}
+    for row in rows:
+        if row["source"]:
+            sources.setdefault(row["source"], []).append(row["name"])
+    to = console()
+    to.print(listing)
+    print_list(to, "sources", [f"{', '.join(names)}: {text}" for text, names in sources.items()])
 
 
 def _row(name: str) -> dict[str, Any]:
     model, path = shipped.load(name), shipped.path(name)
+    about, source = _said(path)
     return {
         "name": name,
         "nv": model.nv,
         "bodies": len(model.bodies),
         "clusters": len(model.clusters),
         "mass": model.mass,
-        "about": _about(path),
+        "about": about,
+        "source": source,
         "path": str(path),
     }
 
 
-def _about(path: Path) -> str:
-    """The first sentence of a robot file's top comment."""
+def _said(path: Path) -> tuple[str, str]:
+    """Of a robot file's top comment: the first sentence, and the one after "Source:", if any."""
     _, _, comment = path.read_text(encoding="utf-8").partition("<!--")
     words = " ".join(comment.partition("-->")[0].split())
-    return words.partition(". ")[0].removesuffix(".")
+    sentences = words, words.partition("Source: ")[2]
+    about, source = (text.partition(". ")[0].removesuffix(".") for text in sentences)
+    return about, source

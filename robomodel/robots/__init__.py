@@ -1,12 +1,15 @@
-"""The robots shipped with the package, as URDF+ files beside this one.
+"""The robots shipped with the package, as URDF+ files beside this one; no robot has code.
 
-- ``mini_cheetah``: MIT Mini Cheetah, floating base, twelve joints each with its geared rotor, 18
-  degrees of freedom. Parameters as published with generalized_rbda 2.1.0.
-- ``planar_leg_linkage``: thigh and a parallelogram that carries the foot, 2 degrees of freedom.
-  Parameters as published with generalized_rbda 2.1.0.
-- ``four_bar``: a planar parallelogram four-bar, 1 degree of freedom.
-- ``six_bar``: two planar chains of three and of two links, joined at their ends, 3 degrees of
-  freedom.
+A file's first comment says what the robot is, where its parameters come from, and what is peculiar;
+``robomodel robots`` lists them.
+
+- Every joint geared: ``mini_cheetah``, ``jvrc1``; with parallel belts besides: ``mit_humanoid``,
+  ``mit_humanoid_leg``, ``belt_leg``, ``teleop_arm``.
+- Differentials: ``tello``, ``tello_with_arms``.
+- Linkages: ``four_bar``, ``crank_rocker``, ``five_bar``, ``six_bar``, ``planar_leg_linkage``.
+- Open chain: ``puma560``.
+
+:func:`chain` makes serial chains of any length.
 """
 
 from __future__ import annotations
@@ -18,9 +21,12 @@ from typing import TYPE_CHECKING, Any
 from robomodel.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from robomodel.model import Model
+    import numpy as np
 
-__all__ = ["load", "names", "path"]
+    from robomodel.model import Model
+    from robomodel.robots.chains import Kind
+
+__all__ = ["chain", "load", "names", "path"]
 
 
 def names() -> list[str]:
@@ -44,6 +50,33 @@ def load(name: str, **options: Any) -> Model:
     from robomodel.loading import load as load_file
 
     return load_file(path(name), **options)
+
+
+def chain(kind: Kind, n: int, *, rng: np.random.Generator | None = None, **options: Any) -> Model:
+    """A serial chain with n degrees of freedom.
+
+    - "plain": n links, n revolute joints.
+    - "geared": the same, every joint with its rotor, which stands on the link before (GT).
+    - "belt": links in pairs, both rotors of a pair on the link before, with belts to both joints:
+      rotor 1 = g b q1, rotor 2 = g' b1 (q1 + b2 q2) (PBT). The last link of an odd number has a
+      rotor and a belt of its own.
+    - "four_bar": n planar four-bars, the next one on the coupler of the one before.
+
+    Without ``rng`` the chain is planar, with axes z: links of 1 m and 1 kg, centre of mass in the
+    middle, izz = 1, rotors without mass, izz = 1e-4; gears 6, belts 3 and 1; gravity is 9.81 along
+    x, where the chain hangs at position zero. With it, links, rotors (lighter by 1e4), placements,
+    axes (x, y or z) and ratios (1 to 5) are random; four-bars keep their geometry; gravity is along
+    -z. The first joints turn on the link ``base``; ``tip`` is the end of the last link. The links
+    are link1, link2, … (crank1, coupler1, rocker1, …) on joint1, … (crank_joint1, …), rotors rotor1
+    … on motor1 ….
+
+    ``options``: floating_base, independent, gravity and strict, as of :func:`robomodel.load`.
+    Raises a ValueError for an unknown kind, and for n < 1.
+    """
+    from robomodel.model import build
+    from robomodel.robots.chains import describe
+
+    return build(describe(kind, n, rng=rng), **options)
 
 
 def _directory() -> Path:
