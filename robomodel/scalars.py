@@ -184,7 +184,11 @@ class Factorization:
 
     def solve(self, right: Vector) -> list[Scalar]:
         """(LᵀΛL)⁻¹ right."""
-        x = [mul(p, y) for p, y in zip(self.inverse_pivots, self.reduce(right), strict=True)]
+        return self.restore(self.reduce(right))
+
+    def restore(self, reduced: Vector) -> list[Scalar]:
+        """(ΛL)⁻¹ reduced: what remains of :meth:`solve` after :meth:`reduce`."""
+        x = [mul(p, y) for p, y in zip(self.inverse_pivots, reduced, strict=True)]
         for k in range(len(x)):
             for i in range(k):
                 x[k] = sub(x[k], mul(self.lower[k][i], x[i]))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.frames import FrameLike, frame_keys
 from robomodel.model import Model
 
 if TYPE_CHECKING:
@@ -14,21 +15,27 @@ if TYPE_CHECKING:
 
 
 def to_casadi(
-    model: Model, algorithm: str, *, frame: str | None = None, f_ext: Iterable[str] = ()
+    model: Model,
+    algorithm: str,
+    *,
+    frame: FrameLike | None = None,
+    frames: FrameLike | Sequence[FrameLike] = (),
+    f_ext: Iterable[str] = (),
 ) -> casadi.Function:
     """A ``casadi.Function`` of an algorithm, for differentiation, optimisation or C code.
 
     ``algorithm``: "rnea", "aba", "crba", "bias_force", "jacobian", "frame_pose", "frame_velocity",
-    "energy", "center_of_mass" or "centroidal_momentum"; ``frame``: the link that it is about, where
-    it is about one; ``f_ext``: links on which wrenches act, further inputs in this order. Inputs
-    and outputs are columns (or matrices) with the names of the function's own arguments and
-    results. Needs the extra ``robomodel[casadi]``.
+    "efpa", "energy", "center_of_mass" or "centroidal_momentum"; ``frame``: the link, or (link,
+    offset), that it is about, where it is about one, ``frames`` those of "efpa"; ``f_ext``: links
+    on which wrenches act, further inputs in this order. Inputs and outputs are columns (or
+    matrices) with the names of the function's own arguments and results. Needs the extra
+    ``robomodel[casadi]``.
     """
     try:
         import casadi
     except ImportError as error:
         raise ImportError("to_casadi needs CasADi: pip install 'robomodel[casadi]'") from error
-    task = Task(algorithm, frame, tuple(f_ext))
+    task = Task(algorithm, frame_keys(frames if frame is None else frame), tuple(f_ext))
     if task.by_trace:
         raise ValueError(f"'{algorithm}' has no symbolic form; CasADi differentiates the others")
     symbols = {name: casadi.SX.sym(name, size) for name, size in task.sizes(model).items()}

@@ -13,17 +13,14 @@ from hypothesis import strategies as st
 from mechanisms import KINDS, Mechanism, random_mechanism
 from numpy.typing import NDArray
 from oracle import BASE
+from shipped import ROBOTS
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.aba import aba
-from robomodel.dynamics.derivatives import (
-    aba_derivatives,
-    aba_derivatives_program,
-    position_directions,
-    rnea_derivatives,
-    rnea_derivatives_program,
-)
+from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.compiled import trace
+from robomodel.dynamics.derivatives import aba_derivatives, position_directions, rnea_derivatives
 from robomodel.dynamics.rnea import rnea
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Program, Trace
@@ -209,6 +206,10 @@ def differences(model: rm.Model, algorithm: Callable, q: Array, v: Array, x: Arr
     return [np.stack(c, axis=-1) for c in columns]
 
 
+def program_of(algorithm: str, model: rm.Model) -> Program:
+    return trace(model, Task(algorithm))
+
+
 def evaluate(program: Program, model: rm.Model, q: Array, v: Array, x: Array) -> Array:
     """The program's three matrices at every state: (states, 3, nv, nv)."""
     found = program([*q.T, *v.T, *x.T])
@@ -221,7 +222,7 @@ def check(model: rm.Model, q: Array) -> None:
     rng = np.random.default_rng(5)
     v, a, tau = rng.standard_normal((3, len(q), model.nv))
     mass = rm.crba(model, q, backend="numpy")
-    inverse_dynamics = evaluate(rnea_derivatives_program(model), model, q, v, a)
+    inverse_dynamics = evaluate(program_of("rnea_derivatives", model), model, q, v, a)
     for found, expected in zip(
         np.moveaxis(inverse_dynamics[:, :2], 1, 0),
         differences(model, rm.rnea, q, v, a),
@@ -232,7 +233,7 @@ def check(model: rm.Model, q: Array) -> None:
     np.testing.assert_array_equal(inverse_dynamics[:, 2], inverse_dynamics[:, 2].swapaxes(1, 2))
     assert relative(inverse_dynamics[:, 2], mass) < EXACT
 
-    forward = evaluate(aba_derivatives_program(model), model, q, v, tau)
+    forward = evaluate(program_of("aba_derivatives", model), model, q, v, tau)
     accelerations = rm.aba(model, q, v, tau, backend="numpy")
     for found, expected in zip(
         np.moveaxis(forward[:, :2], 1, 0), differences(model, rm.aba, q, v, tau), strict=True
@@ -244,7 +245,7 @@ def check(model: rm.Model, q: Array) -> None:
     assert relative(inverse @ mass, identity, mass, inverse) < EXACT
 
     # ∂a = -M⁻¹ ∂tau at the a that tau makes
-    at_a = evaluate(rnea_derivatives_program(model), model, q, v, accelerations)
+    at_a = evaluate(program_of("rnea_derivatives", model), model, q, v, accelerations)
     for k in range(2):
         terms = np.abs(inverse) @ np.abs(at_a[:, k])
         assert relative(forward[:, k], -inverse @ at_a[:, k], terms) < EXACT
@@ -255,7 +256,7 @@ def random_states(model: rm.Model, count: int = 3) -> Array:
     return np.array([model.random_configuration(rng) for _ in range(count)])
 
 
-@pytest.mark.parametrize("name", rm.robots.names())
+@pytest.mark.parametrize("name", ROBOTS)
 def test_shipped_robots(name: str) -> None:
     model = rm.robots.load(name)
     check(model, random_states(model))
@@ -330,7 +331,8 @@ def test_both_branches_of_a_four_bar() -> None:
 
 def test_nothing_moves() -> None:
     model = rm.load(robot())
-    assert rnea_derivatives_program(model) == aba_derivatives_program(model) == Program(0, (), ())
+    for algorithm in ("rnea_derivatives", "aba_derivatives"):
+        assert program_of(algorithm, model) == Program(0, (), ())
 
 
 @pytest.mark.parametrize("name", ["floating", "rod over a ball", "rod to a free body", "planar"])
@@ -382,8 +384,8 @@ def test_external_forces_stay_in_their_bodies_axes() -> None:
 def test_structure_keeps_the_derivatives_small() -> None:
     """Counts that sparsity must not lose (flops of whole programs)."""
     model = rm.robots.load("mini_cheetah")
-    assert rnea_derivatives_program(model).flops <= 10323
-    assert aba_derivatives_program(model).flops <= 22527
+    assert program_of("rnea_derivatives", model).flops <= 10323
+    assert program_of("aba_derivatives", model).flops <= 22527
 
 
 def load(mechanism: Mechanism) -> tuple[rm.Model, Array] | None:

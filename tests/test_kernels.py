@@ -66,16 +66,19 @@ def test_every_function_compiled_equals_numpy(name: str) -> None:
 def compare_with_numpy(mechanism: Mechanism) -> None:
     """Forces and inertias to 1e-13; accelerations by the forces they leave over.
 
-    (An acceleration itself may differ by 1e-16 times the condition of the mass matrix.)
+    Where dependent joints move faster than independent ones, by |G|, rounding grows as much; an
+    acceleration itself may differ by 1e-16 times the condition of the mass matrix.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DescriptionWarning)
         model = rm.load(mechanism.text, floating_base=mechanism.floating_base or None)
     q, v, x = states(model, 9)
     tau = rm.rnea(model, q, v, x, backend="numpy")
+    together = rm.rnea(model, q, v, x)
     for i, state in enumerate(zip(q, v, x, strict=True)):
-        close(rm.rnea(model, *state), tau[i])
-    close(rm.rnea(model, q, v, x), tau)
+        gain = max(1.0, float(np.abs(model.constraint_jacobian(q[i])).max()))
+        close(rm.rnea(model, *state), tau[i], 1e-13 * gain)
+        close(together[i], tau[i], 1e-13 * gain)
     mass = rm.crba(model, q, backend="numpy")
     close(rm.crba(model, q), mass)
     a = rm.aba(model, q, v, x)
@@ -90,7 +93,7 @@ def test_random_mechanisms_compiled_equal_numpy(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_more_random_mechanisms_compiled_equal_numpy(seed: int) -> None:
     rng = np.random.default_rng([7, seed])
     kinds = rng.choice([*KINDS, "tether"], size=2, replace=False).tolist()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import casadi
 import numpy as np
 import pytest
+from shipped import ROBOTS
 
 import robomodel as rm
 
 
-@pytest.mark.parametrize("name", rm.robots.names())
+@pytest.mark.parametrize("name", ROBOTS)
 def test_casadi_functions_equal_numpy(name: str) -> None:
     model = rm.robots.load(name)
     rng = np.random.default_rng(0)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shipped import ROBOTS
 
 import robomodel as rm
 from robomodel.dynamics.aba import aba
@@ -151,7 +152,7 @@ def test_random_programs_keep_their_meaning(
     assert program.fused().flops == program.flops
 
 
-@pytest.mark.parametrize("name", rm.robots.names())
+@pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("algorithm", ["rnea", "aba", "crba"])
 def test_the_algorithms_trace(name: str, algorithm: str) -> None:
     """The very source of the dynamics, run on traced scalars, gives the same numbers."""

@@ -19,17 +19,19 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.compiled import Kernel, kernel, trace
+from robomodel.dynamics.frames import FrameKey, FrameLike, frame_key, frame_keys
+from robomodel.dynamics.impulse import collide
 from robomodel.kernels import obstacle
 from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 
-FrameLike: TypeAlias = str | tuple[str, Sequence[float]]
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
-Method: TypeAlias = Literal["cluster"]
+Method: TypeAlias = Literal["cluster", "projection", "lagrange", "approximate", "unconstrained"]
 Backend: TypeAlias = Literal["numpy", "compiled"]
 
 LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
+OPERANDS = 64  # of a NumPy ufunc, its result included
 
 
 def rnea(
@@ -46,9 +48,13 @@ def rnea(
 
     ``f_ext``: link name → wrench (..., 6) on that link, moment about its origin first, in its own
     axes. C-RNEA (Chignoli et al., section V-A).
+
+    ``method``: "cluster"; "projection", the same by Gᵀ on the spanning tree; "approximate", on an
+    open tree with lumped rotors and armature; "unconstrained", on an open tree without rotors,
+    couplers and other dependent bodies. Wrenches cannot act on bodies that an open tree leaves out.
     """
-    _known_method(method)
-    result: Array = _run(model, "rnea", {"q": q, "v": v, "a": a}, backend, f_ext=f_ext)
+    arguments = {"q": q, "v": v, "a": a}
+    result: Array = _run(model, "rnea", arguments, backend, f_ext=f_ext, method=method)
     return result
 
 
@@ -66,9 +72,12 @@ def aba(
 
     ``f_ext`` as in :func:`rnea`. States at which a loop is singular give not-a-number for
     themselves alone. C-ABA (Chignoli et al., section V-B).
+
+    ``method``: those of :func:`rnea`, and "lagrange": the same as "cluster" by multipliers of the
+    loops and couplings on the spanning tree.
     """
-    _known_method(method)
-    result: Array = _run(model, "aba", {"q": q, "v": v, "tau": tau}, backend, f_ext=f_ext)
+    arguments = {"q": q, "v": v, "tau": tau}
+    result: Array = _run(model, "aba", arguments, backend, f_ext=f_ext, method=method)
     return result
 
 
@@ -98,15 +107,97 @@ def jacobian(
 
     ``frame``: a link's name, or (link, offset) for a point of it with the link's axes.
     """
-    result: Array = _run(model, "jacobian", {"q": q}, backend, frame=frame)
+    result: Array = _run(model, "jacobian", {"q": q}, backend, frames=(frame_key(frame),))
     return result
+
+
+def efpa(
+    model: Model,
+    q: ArrayLike,
+    frames: FrameLike | Sequence[FrameLike],
+    *,
+    method: Method = "cluster",
+    backend: Backend = "compiled",
+) -> Array:
+    """Inverse operational-space inertia Λ⁻¹ = J M⁻¹ Jᵀ (..., 6k, 6k) of k frames.
+
+    Unit wrenches at the frames, and the accelerations that they make there: frame after frame,
+    angular first, each in its own axes, as in :func:`jacobian`. ``frames``: links' names, or (link,
+    offset); a single one is k = 1. They may be on any bodies, rotors and linkages included, and
+    several on one; on links fixed to the world they give zeros. C-EFPA (Chignoli et al., section
+    VIII): no mass matrix is formed, and the cost is linear in the depth of the tree.
+    """
+    keys = frame_keys(frames)
+    if not keys:
+        return np.zeros((*as_array(q, model.nq, "q", "nq").shape[:-1], 0, 0))
+    result: Array = _run(model, "efpa", {"q": q}, backend, frames=keys, method=method)
+    return result
+
+
+def armature(
+    model: Model,
+    q: ArrayLike | None = None,
+    *,
+    kind: Literal["diagonal", "dense"] = "diagonal",
+    backend: Backend = "compiled",
+) -> Array:
+    """Reflected inertia at the independent joints: (..., nv), or "dense" (..., nv, nv).
+
+    Gᵀ (H' + diag(armature)) G, with H' the inertia that rotors, couplers and all other bodies that
+    an approximating open tree locks have by their motion relative to what carries them, and the
+    armature that the file gives joints. A rotor geared by N adds N² times its inertia. ``q``: one
+    configuration, or a batch (default :meth:`Model.neutral`); gears and belts do not depend on it.
+    """
+    if kind not in ("diagonal", "dense"):
+        raise ValueError(f"kind '{kind}' is not known; 'diagonal' and 'dense' are")
+    at = model.neutral() if q is None else q
+    dense: Array = _run(model, "armature", {"q": at}, backend)
+    return np.diagonal(dense, axis1=-2, axis2=-1).copy() if kind == "diagonal" else dense
+
+
+def impulse(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    frames: FrameLike | Sequence[FrameLike],
+    *,
+    restitution: ArrayLike = 0.0,
+    normals: ArrayLike = (0.0, 0.0, 1.0),
+    sticking: bool = True,
+    tolerance: float = 1e-10,
+    method: Method = "cluster",
+    backend: Backend = "compiled",
+) -> tuple[Array, Array]:
+    """Velocities after an impact, v⁺ (..., nv), and the impulses (..., k, 3) [N s] on the robot.
+
+    ``frames`` are the points that touch something rigid at this instant: links, or (link, offset).
+    Each leaves with -restitution times its velocity along its normal. Across the normal it stops
+    (``sticking``), or, without friction, is free. ``normals`` (3,) or (..., k, 3) and the impulses
+    are in world axes; ``restitution`` () or (..., k) is from 0 to 1. Positions do not change.
+
+    v⁺ = v + M⁻¹ Jᵀ λ, with λ from the points' J M⁻¹ Jᵀ (C-EFPA). Contacts that repeat each other (a
+    rigid foot's fourth corner) share the impulse of least norm; contacts that contradict each
+    other are met in the least-squares sense. Eigenvalues of J M⁻¹ Jᵀ up to ``tolerance`` of the
+    largest count as zero. Impulses may come out pulling: a contact does not hold there, so leave
+    it out. Energy is not gained with restitution 0, nor without friction with one restitution for
+    all; sticking points that rebound can gain some (Kane's paradox of Newton's law). ``method``:
+    "cluster", or one of the open trees of :func:`rnea`, "approximate" and "unconstrained".
+    """
+    keys = frame_keys(frames)
+    before = as_array(v, model.nv, "v", "nv")
+    if not keys:
+        batch = as_array(q, model.nq, "q", "nq").shape[:-1]
+        batch = np.broadcast_shapes(batch, before.shape[:-1])
+        return np.broadcast_to(before, (*batch, model.nv)).copy(), np.zeros((*batch, 0, 3))
+    inverse, j, mass = _run(model, "contact", {"q": q}, backend, frames=keys, method=method)
+    return collide(inverse, j, mass, before, restitution, normals, sticking, tolerance)
 
 
 def frame_pose(
     model: Model, q: ArrayLike, frame: FrameLike, *, backend: Backend = "compiled"
 ) -> Array:
     """The frame's pose in the world (..., 4, 4), homogeneous."""
-    result: Array = _run(model, "frame_pose", {"q": q}, backend, frame=frame)
+    result: Array = _run(model, "frame_pose", {"q": q}, backend, frames=(frame_key(frame),))
     return result
 
 
@@ -114,7 +205,8 @@ def frame_velocity(
     model: Model, q: ArrayLike, v: ArrayLike, frame: FrameLike, *, backend: Backend = "compiled"
 ) -> Array:
     """The frame's velocity (..., 6), angular first, at its origin and in its own axes."""
-    result: Array = _run(model, "frame_velocity", {"q": q, "v": v}, backend, frame=frame)
+    arguments, frames = {"q": q, "v": v}, (frame_key(frame),)
+    result: Array = _run(model, "frame_velocity", arguments, backend, frames=frames)
     return result
 
 
@@ -191,38 +283,30 @@ def _can_compile() -> bool:
     return why is None
 
 
-def _known_method(method: str) -> None:
-    if method != "cluster":
-        raise ValueError(f"method '{method}' is not known; 'cluster' is")
-
-
 def _run(
     model: Model,
     algorithm: str,
     arguments: Mapping[str, ArrayLike],
     backend: str,
     *,
-    frame: FrameLike | None = None,
+    frames: tuple[FrameKey, ...] = (),
     f_ext: Wrenches | None = None,
+    method: str = "cluster",
 ) -> Any:
     """Check the arguments, run the algorithm once over the whole batch.
 
     A kernel that is there already goes first: what it refuses is looked at closely afterwards.
     """
-    if frame is not None and not isinstance(frame, str):
-        link, offset = frame
-        x, y, z = (float(t) for t in offset)
-        frame = (link, (x, y, z))
     ready: Kernel | None = None
     if backend == "compiled" and not f_ext:
-        ready = model.derived.get((algorithm, frame))
+        ready = model.derived.get((algorithm, frames, method))
     if ready is not None:
         try:
             return ready(*arguments.values())
         except (TypeError, ValueError):
             pass
     forces = f_ext or {}
-    task = Task(algorithm, frame, tuple(forces))
+    task = Task(algorithm, frames, tuple(forces), method)
     for link in task.f_ext:
         model.frame(link)  # a KeyError with a hint for unknown ones
     arrays = {
@@ -238,10 +322,11 @@ def _run(
         raise ValueError(f"batch axes do not broadcast: {shapes}") from None
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
-    if backend == "compiled" and 0 < len(model.nodes) <= LARGE and _can_compile():
+    fits = 0 < len(model.nodes) <= LARGE and len(arrays) < OPERANDS
+    if backend == "compiled" and fits and _can_compile():
         made = kernel(model, task)
         if not forces:
-            model.derived[algorithm, frame] = made
+            model.derived[algorithm, frames, method] = made
         return made(*arrays.values())
     with np.errstate(all="ignore"):
         scalars = {name: unstack(x) for name, x in arrays.items()}
@@ -256,13 +341,16 @@ def _run(
 __all__ = [
     "aba",
     "aba_derivatives",
+    "armature",
     "bias_force",
     "center_of_mass",
     "centroidal_momentum",
     "crba",
+    "efpa",
     "energy",
     "frame_pose",
     "frame_velocity",
+    "impulse",
     "jacobian",
     "rnea",
     "rnea_derivatives",

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
-from robomodel.dynamics import frames, momentum
+from robomodel.dynamics import frames, independent, lagrange, momentum, projection
 from robomodel.dynamics.aba import aba
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
+from robomodel.dynamics.efpa import efpa
+from robomodel.dynamics.impulse import contact
 from robomodel.dynamics.rnea import bias_force, rnea
+from robomodel.model.approximate import reflected
 from robomodel.model.joints import Array
 from robomodel.model.model import WORLD, Model
 from robomodel.scalars import Scalar, Vector
@@ -23,15 +27,21 @@ Arguments = Mapping[str, Vector]
 Forces = dict[int, Wrench]
 
 
+_Run = Callable[[Model, Arguments, Forces, Sequence[frames.Place]], Sequence[Scalar]]
+OPEN_TREES = ("approximate", "unconstrained")
+
+
 @dataclass(frozen=True, slots=True)
 class _Algorithm:
-    """Arguments, the shape of each result, and the algorithm itself, its result flat."""
+    """Arguments, the shapes of results by the number of frames, the algorithm, its result flat."""
 
     arguments: tuple[str, ...]
-    results: Callable[[Model], Mapping[str, tuple[int, ...]]]
-    run: Callable[[Model, Arguments, Forces, frames.Place | None], Sequence[Scalar]]
+    results: Callable[[Model, int], Mapping[str, tuple[int, ...]]]
+    run: _Run
     takes_forces: bool = False
     takes_frame: bool = False
+    takes_frames: bool = False  # one or more
+    methods: Mapping[str, _Run] = field(default_factory=dict)  # other ways than by clusters
     by_trace: bool = False  # differentiates its own trace, so it runs on traced scalars only
 
 
@@ -45,71 +55,117 @@ def _pose(model: Model, q: Vector, at: frames.Place) -> list[Scalar]:
     return [*top, 0.0, 0.0, 0.0, 1.0]
 
 
-def _placed(at: frames.Place | None) -> frames.Place:
-    assert at is not None
-    return at
+def _open_rnea(method: str, m: Model, x: Arguments, f: Forces, _: object) -> Sequence[Scalar]:
+    return independent.rnea(m, method, x["q"], x["v"], x["a"], f)
+
+
+def _open_aba(method: str, m: Model, x: Arguments, f: Forces, _: object) -> Sequence[Scalar]:
+    return independent.aba(m, method, x["q"], x["v"], x["tau"], f)
+
+
+def _open_efpa(
+    method: str, m: Model, x: Arguments, _: Forces, at: Sequence[frames.Place]
+) -> Sequence[Scalar]:
+    return _flat(independent.efpa(m, method, x["q"], at))
+
+
+def _open_contact(
+    method: str, m: Model, x: Arguments, _: Forces, at: Sequence[frames.Place]
+) -> Sequence[Scalar]:
+    return _flat([_flat(rows) for rows in independent.contact(m, method, x["q"], at)])
 
 
 TABLE: Mapping[str, _Algorithm] = {
     "rnea": _Algorithm(
         ("q", "v", "a"),
-        lambda m: {"tau": (m.nv,)},
+        lambda m, _: {"tau": (m.nv,)},
         lambda m, x, f, _: rnea(m, x["q"], x["v"], x["a"], f),
         takes_forces=True,
+        methods={
+            "projection": lambda m, x, f, _: projection.rnea(m, x["q"], x["v"], x["a"], f),
+            **{method: partial(_open_rnea, method) for method in OPEN_TREES},
+        },
     ),
     "aba": _Algorithm(
         ("q", "v", "tau"),
-        lambda m: {"a": (m.nv,)},
+        lambda m, _: {"a": (m.nv,)},
         lambda m, x, f, _: aba(m, x["q"], x["v"], x["tau"], f),
         takes_forces=True,
+        methods={
+            "projection": lambda m, x, f, _: projection.aba(m, x["q"], x["v"], x["tau"], f),
+            "lagrange": lambda m, x, f, _: lagrange.aba(m, x["q"], x["v"], x["tau"], f),
+            **{method: partial(_open_aba, method) for method in OPEN_TREES},
+        },
     ),
     "crba": _Algorithm(
         ("q",),
-        lambda m: {"M": (m.nv, m.nv)},
+        lambda m, _: {"M": (m.nv, m.nv)},
         lambda m, x, _f, _: _flat(crba(m, x["q"])),
     ),
     "bias_force": _Algorithm(
         ("q", "v"),
-        lambda m: {"tau": (m.nv,)},
+        lambda m, _: {"tau": (m.nv,)},
         lambda m, x, f, _: bias_force(m, x["q"], x["v"], f),
         takes_forces=True,
     ),
     "jacobian": _Algorithm(
         ("q",),
-        lambda m: {"J": (6, m.nv)},
-        lambda m, x, _f, at: _flat(frames.jacobian(m, x["q"], _placed(at))),
+        lambda m, _: {"J": (6, m.nv)},
+        lambda m, x, _f, at: _flat(frames.jacobian(m, x["q"], *at)),
         takes_frame=True,
     ),
     "frame_pose": _Algorithm(
         ("q",),
-        lambda m: {"pose": (4, 4)},
-        lambda m, x, _f, at: _pose(m, x["q"], _placed(at)),
+        lambda m, _: {"pose": (4, 4)},
+        lambda m, x, _f, at: _pose(m, x["q"], *at),
         takes_frame=True,
     ),
     "frame_velocity": _Algorithm(
         ("q", "v"),
-        lambda m: {"velocity": (6,)},
-        lambda m, x, _f, at: frames.velocity(m, x["q"], x["v"], _placed(at)),
+        lambda m, _: {"velocity": (6,)},
+        lambda m, x, _f, at: frames.velocity(m, x["q"], x["v"], *at),
         takes_frame=True,
+    ),
+    "efpa": _Algorithm(
+        ("q",),
+        lambda _, k: {"inverse_inertia": (6 * k, 6 * k)},
+        lambda m, x, _f, at: _flat(efpa(m, x["q"], at)),
+        takes_frames=True,
+        methods={
+            "projection": lambda m, x, _f, at: _flat(projection.efpa(m, x["q"], at)),
+            **{method: partial(_open_efpa, method) for method in OPEN_TREES},
+        },
+    ),
+    "contact": _Algorithm(
+        ("q",),
+        lambda m, k: {"inverse_inertia": (3 * k, 3 * k), "J": (3 * k, m.nv), "M": (m.nv, m.nv)},
+        lambda m, x, _f, at: _flat([_flat(rows) for rows in contact(m, x["q"], at)]),
+        takes_frames=True,
+        methods={method: partial(_open_contact, method) for method in OPEN_TREES},
+    ),
+    "armature": _Algorithm(
+        ("q",),
+        lambda m, _: {"A": (m.nv, m.nv)},
+        lambda m, x, _f, _: _flat(reflected(m, x["q"])),
     ),
     "energy": _Algorithm(
         ("q", "v"),
-        lambda m: {"kinetic": (), "potential": ()},
+        lambda m, _: {"kinetic": (), "potential": ()},
         lambda m, x, _f, _: momentum.energy(m, x["q"], x["v"]),
     ),
     "center_of_mass": _Algorithm(
         ("q",),
-        lambda m: {"com": (3,)},
+        lambda m, _: {"com": (3,)},
         lambda m, x, _f, _: momentum.center_of_mass(m, x["q"]),
     ),
     "centroidal_momentum": _Algorithm(
         ("q", "v"),
-        lambda m: {"h": (6,)},
+        lambda m, _: {"h": (6,)},
         lambda m, x, _f, _: momentum.centroidal_momentum(m, x["q"], x["v"]),
     ),
     "rnea_derivatives": _Algorithm(
         ("q", "v", "a"),
-        lambda m: dict.fromkeys(("dtau_dq", "dtau_dv", "M"), (m.nv, m.nv)),
+        lambda m, _: dict.fromkeys(("dtau_dq", "dtau_dv", "M"), (m.nv, m.nv)),
         lambda m, x, f, _: _flat(
             [_flat(rows) for rows in rnea_derivatives(m, x["q"], x["v"], x["a"], f)]
         ),
@@ -118,7 +174,7 @@ TABLE: Mapping[str, _Algorithm] = {
     ),
     "aba_derivatives": _Algorithm(
         ("q", "v", "tau"),
-        lambda m: dict.fromkeys(("da_dq", "da_dv", "Minv"), (m.nv, m.nv)),
+        lambda m, _: dict.fromkeys(("da_dq", "da_dv", "Minv"), (m.nv, m.nv)),
         lambda m, x, f, _: _flat(
             [_flat(rows) for rows in aba_derivatives(m, x["q"], x["v"], x["tau"], f)]
         ),
@@ -130,24 +186,35 @@ TABLE: Mapping[str, _Algorithm] = {
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An algorithm with its options: the frame it is about, the links that external forces act on.
+    """An algorithm with its options: the frames it is about, the links that external forces act on.
 
-    Its arguments are the algorithm's, then six numbers for each of ``f_ext``.
+    ``method`` is "cluster", or another that its entry in the table has. Its arguments are the
+    algorithm's, then six numbers for each of ``f_ext``.
     """
 
     name: str
-    frame: str | tuple[str, tuple[float, float, float]] | None = None
+    frames: tuple[frames.FrameKey, ...] = ()
     f_ext: tuple[str, ...] = ()
+    method: str = "cluster"
 
     def __post_init__(self) -> None:
         if self.name not in TABLE:
             known = ", ".join(f"'{name}'" for name in TABLE)
             raise ValueError(f"algorithm '{self.name}' is not known; known are {known}")
         entry = TABLE[self.name]
+        methods = ("cluster", *entry.methods)
+        if self.method not in methods:
+            known = ", ".join(f"'{method}'" for method in methods)
+            raise ValueError(
+                f"method '{self.method}' is not known of '{self.name}'; known are {known}"
+            )
         if self.f_ext and not entry.takes_forces:
             raise ValueError(f"'{self.name}' takes no external forces")
-        if entry.takes_frame != (self.frame is not None):
-            raise ValueError(f"'{self.name}' needs {'a' if entry.takes_frame else 'no'} frame")
+        if entry.takes_frames:
+            if not self.frames:
+                raise ValueError(f"'{self.name}' needs one or more frames")
+        elif len(self.frames) != entry.takes_frame:
+            raise ValueError(f"'{self.name}' needs {'one' if entry.takes_frame else 'no'} frame")
 
     def sizes(self, model: Model) -> dict[str, int]:
         """The arguments' names and lengths."""
@@ -156,7 +223,7 @@ class Task:
 
     def results(self, model: Model) -> Mapping[str, tuple[int, ...]]:
         """The results' names and shapes."""
-        return TABLE[self.name].results(model)
+        return TABLE[self.name].results(model, len(self.frames))
 
     @property
     def by_trace(self) -> bool:
@@ -174,7 +241,7 @@ class Task:
 
     def run(self, model: Model, arguments: Arguments) -> Sequence[Scalar]:
         """Run on scalars; the results one after the other, matrices by rows."""
-        at = None if self.frame is None else frames.place(model, self.frame)
+        at = [frames.place(model, frame) for frame in self.frames]
         forces: Forces = {}
         for link in self.f_ext:
             frame = model.frame(link)
@@ -184,4 +251,6 @@ class Task:
             wrench = frame.pose.to_parent(Wrench((x[0], x[1], x[2]), (x[3], x[4], x[5])))
             known = forces.get(frame.body)
             forces[frame.body] = wrench if known is None else known + wrench
-        return TABLE[self.name].run(model, arguments, forces, at)
+        entry = TABLE[self.name]
+        run = entry.run if self.method == "cluster" else entry.methods[self.method]
+        return run(model, arguments, forces, at)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.frames import FrameLike, frame_keys
 from robomodel.kernels.compile import Compiled, compile_program
 from robomodel.kernels.trace import Program, Trace
 from robomodel.model.joints import Array
@@ -47,7 +48,9 @@ class Kernel:
         return type(self), (self.model, self.task)
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.task.name} of '{self.model.name}': {self.program.flops} flops>"
+        name, method = self.task.name, self.task.method
+        name = name if method == "cluster" else f"{name}:{method}"
+        return f"<Kernel {name} of '{self.model.name}': {self.program.flops} flops>"
 
     def __call__(self, *arguments: ArrayLike, out: Array | None = None, threads: int = 1) -> Any:
         """The result (..., *shape), or a tuple of them where the algorithm has several.
@@ -111,17 +114,17 @@ def compile(  # noqa: A001 - the interface's name
     model: Model,
     algorithm: str,
     *,
-    frame: str | tuple[str, Sequence[float]] | None = None,
+    frame: FrameLike | None = None,
+    frames: FrameLike | Sequence[FrameLike] = (),
     f_ext: Iterable[str] = (),
+    method: str = "cluster",
 ) -> Kernel:
     """A kernel of an algorithm: "rnea", "aba", "crba", "bias_force", "jacobian" and so on.
 
     The same as the function of that name, without the checks of arguments: ``kernel(q, v, tau)``.
-    ``frame`` is the link, or (link, offset), of those that are about one; ``f_ext`` are the links
-    on which wrenches act, which are then further arguments (..., 6) in this order.
+    ``frame`` is the link, or (link, offset), of those that are about one, ``frames`` those of
+    "efpa"; ``f_ext`` are the links on which wrenches act, which are then further arguments
+    (..., 6) in this order. ``method`` as of :func:`robomodel.rnea` and :func:`robomodel.aba`.
     """
-    if frame is not None and not isinstance(frame, str):
-        name, offset = frame
-        x, y, z = (float(t) for t in offset)
-        frame = (name, (x, y, z))
-    return kernel(model, Task(algorithm, frame, tuple(f_ext)))
+    keys = frame_keys(frames if frame is None else frame)
+    return kernel(model, Task(algorithm, keys, tuple(f_ext), method))

@@ -11,10 +11,10 @@ from robomodel.spatial import NO_WRENCH, Wrench
 def crba(model: Model, q: Vector) -> list[list[Scalar]]:
     """M (nv by nv), symmetric; scalars of any kind.
 
-    A cluster's unit acceleration j needs, in the subtree that its body i carries, the wrench
-    F_ij = I_i S_ij + Σ Xᵀ F (bodies of the cluster on i), with I_i the composite inertia. Its own
-    block of M is Σ_i Sᵀ F + (Σ Xᵀ F)ᵀ S; the wrenches, carried on to the base, give the blocks with
-    the clusters they pass.
+    A cluster's unit acceleration j needs, in the subtree that its body i carries, the wrench F_ij =
+    I_i S_ij + Σ Xᵀ F (bodies of the cluster on i), with I_i the composite inertia. Its own block of
+    M is Σ_i Sᵀ F + (Σ Xᵀ F)ᵀ S, and Gᵀ diag(armature) G; the wrenches, carried on to the base, give
+    the blocks with the clusters they pass.
     """
     at = Configuration(model, q)
     inertia = [node.inertia for node in model.nodes]
@@ -22,6 +22,7 @@ def crba(model: Model, q: Vector) -> list[list[Scalar]]:
     mass: list[list[Scalar]] = [[0.0] * model.nv for _ in range(model.nv)]
     for cluster in reversed(model.clusters):
         first, count = cluster.v.start, cluster.nv
+        own_block = at.armature(cluster)
         carried: dict[int, list[Wrench]] = {}
         for body in reversed(cluster.bodies):
             s = subspace[body]
@@ -33,11 +34,13 @@ def crba(model: Model, q: Vector) -> list[list[Scalar]]:
                     entry = total[j].dot(s[i])
                     if below is not None:
                         entry = add(entry, below[i].dot(s[j]))
-                    mass[first + i][first + j] = add(mass[first + i][first + j], entry)
+                    own_block[i][j] = add(own_block[i][j], entry)
             parent, x = model.nodes[body].parent, at.transforms[body]
             if parent != WORLD:
                 inertia[parent] += inertia[body].in_parent(x)
             _carry(carried, parent, [x.to_parent(f) for f in total])
+        for i in range(count):
+            mass[first + i][first + i : first + count] = own_block[i][i:]
         above = cluster.parent
         while above != WORLD:
             other = model.clusters[above]

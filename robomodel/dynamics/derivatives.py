@@ -18,7 +18,7 @@ from typing import TypeAlias
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.rnea import bias_force, rnea
 from robomodel.kernels.differentiate import differentiate
-from robomodel.kernels.trace import Operand, Program, Trace, Traced
+from robomodel.kernels.trace import Operand, Trace, Traced
 from robomodel.model.configuration import held
 from robomodel.model.joints import Floating, JointModel, Planar, Spherical
 from robomodel.model.model import WORLD, Model
@@ -27,24 +27,6 @@ from robomodel.spatial import UNIT, ZERO, Vec, Wrench, cross, from_quaternion, i
 
 Matrix: TypeAlias = list[list[Scalar]]
 Direction: TypeAlias = dict[Traced, Operand]
-
-
-def rnea_derivatives_program(model: Model) -> Program:
-    """(q, v, a) → ∂tau/∂q, ∂tau/∂v and M, each row by row; not fused."""
-    trace = Trace()
-    q, v, a = trace.inputs(model.nq), trace.inputs(model.nv), trace.inputs(model.nv)
-    return _program(trace, rnea_derivatives(model, q, v, a))
-
-
-def aba_derivatives_program(model: Model) -> Program:
-    """(q, v, tau) → ∂a/∂q, ∂a/∂v and M⁻¹ = ∂a/∂tau, each row by row; not fused."""
-    trace = Trace()
-    q, v, tau = trace.inputs(model.nq), trace.inputs(model.nv), trace.inputs(model.nv)
-    return _program(trace, aba_derivatives(model, q, v, tau))
-
-
-def _program(trace: Trace, matrices: Sequence[Matrix]) -> Program:
-    return trace.program([x for matrix in matrices for row in matrix for x in row])
 
 
 def rnea_derivatives(

@@ -2,12 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from robomodel.dynamics.kinematics import Configuration, State
 from robomodel.model.model import WORLD, Model
 from robomodel.scalars import Scalar, Vector, add
 from robomodel.spatial import NO_MOTION, UNIT, ZERO, Mat, Transform, Vec, Wrench, matmul
+
+FrameLike: TypeAlias = str | tuple[str, Sequence[float]]
+FrameKey: TypeAlias = str | tuple[str, tuple[float, float, float]]
+
+
+def frame_key(frame: FrameLike) -> FrameKey:
+    """A frame as a key: a link's name, or (link, offset) with the offset's three numbers."""
+    if isinstance(frame, str):
+        return frame
+    link, offset = frame
+    if len(offset) != 3:
+        raise ValueError(f"the offset of a frame on '{link}' is three numbers, not {offset}")
+    x, y, z = (float(t) for t in offset)
+    return link, (x, y, z)
+
+
+def frame_keys(frames: FrameLike | Sequence[FrameLike]) -> tuple[FrameKey, ...]:
+    """Frames as keys; a link's name, or one (link, offset), is one frame."""
+    if isinstance(frames, str) or _is_point(frames):
+        return (frame_key(frames),)  # type: ignore[arg-type]
+    return tuple(frame_key(frame) for frame in frames)  # type: ignore[arg-type]
+
+
+def _is_point(frame: Any) -> bool:
+    """Whether it is (link, offset), rather than two frames."""
+    return (
+        len(frame) == 2
+        and isinstance(frame[0], str)
+        and not isinstance(frame[1], str)
+        and not any(isinstance(x, str) for x in frame[1])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +51,11 @@ class Place:
     pose: Transform
 
 
-def place(model: Model, frame: str | tuple[str, Vec]) -> Place:
+def place(model: Model, frame: FrameKey) -> Place:
     """The place of a frame: a link's name, or (link, offset) with the link's own axes."""
     name, offset = (frame, ZERO) if isinstance(frame, str) else frame
     found = model.frame(name)
-    x, y, z = (float(t) for t in offset)
-    pose = Transform(found.pose.rotations, found.pose.point((x, y, z)))
+    pose = Transform(found.pose.rotations, found.pose.point(offset))
     return Place(found.body, pose)
 
 
@@ -52,21 +84,21 @@ def jacobian(model: Model, q: Vector, at: Place) -> list[list[Scalar]]:
     Row r is the unit wrench r at the frame, carried to the base: what it does to each joint passed.
     """
     state = Configuration(model, q, (at.body,))
-    result = []
-    for r in range(6):
-        row: list[Scalar] = [0.0] * model.nv
-        wrench = Wrench(UNIT[r], ZERO) if r < 3 else Wrench(ZERO, UNIT[r - 3])
-        wrench = at.pose.to_parent(wrench)
-        body = at.body
-        while body != WORLD:
-            node = model.nodes[body]
-            first = model.clusters[node.cluster].v.start
-            for i, motion in enumerate(state.subspace(body)):
-                row[first + i] = add(row[first + i], wrench.dot(motion))
-            wrench = state.transforms[body].to_parent(wrench)
-            body = node.parent
-        result.append(row)
-    return result
+    units = (*(Wrench(e, ZERO) for e in UNIT), *(Wrench(ZERO, e) for e in UNIT))
+    return [joint_forces(model, state, at.body, at.pose.to_parent(unit)) for unit in units]
+
+
+def joint_forces(model: Model, state: Configuration, body: int, wrench: Wrench) -> list[Scalar]:
+    """What a wrench on a body, in its internal axes, does to the independent velocities (nv)."""
+    row: list[Scalar] = [0.0] * model.nv
+    while body != WORLD:
+        node = model.nodes[body]
+        first = model.clusters[node.cluster].v.start
+        for i, motion in enumerate(state.subspace(body)):
+            row[first + i] = add(row[first + i], wrench.dot(motion))
+        wrench = state.transforms[body].to_parent(wrench)
+        body = node.parent
+    return row
 
 
 def velocity(model: Model, q: Vector, v: Vector, at: Place) -> tuple[Scalar, ...]:

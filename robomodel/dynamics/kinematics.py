@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from robomodel.model.constraints import placement
 from robomodel.model.joints import relative_motion
 from robomodel.model.model import WORLD, Cluster, Model
-from robomodel.scalars import Scalar, Vector, dot
+from robomodel.scalars import Scalar, Vector, add, dot, mul
 from robomodel.spatial import (
     NO_MOTION,
     ZERO,
@@ -25,6 +26,7 @@ from robomodel.spatial import (
 )
 
 STILL: Mat = (ZERO, ZERO, ZERO)
+Matrix: TypeAlias = list[list[Scalar]]
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,18 @@ class Configuration:
         """G times independent velocities (or accelerations) of a cluster."""
         return [dot(self.rows[r], independent) for r in _range(cluster.spanning_v)]
 
+    def armature(self, cluster: Cluster, columns: Sequence[Vector] | None = None) -> Matrix:
+        """Gᵀ diag(armature) X of a cluster: X its spanning ``columns``, G's own where not given."""
+        rows = self.rows[cluster.spanning_v]
+        own = list(zip(*rows, strict=True))
+        weights = [
+            node.armature
+            for node in (self.model.nodes[body] for body in cluster.bodies)
+            for _ in node.freedoms
+        ]
+        weighted = [[mul(w, x) for w, x in zip(weights, column, strict=True)] for column in own]
+        return [[dot(row, column) for column in columns or own] for row in weighted]
+
 
 @dataclass(frozen=True)
 class State(Configuration):
@@ -99,6 +113,11 @@ class State(Configuration):
             for c in self.model.clusters
             for x in c.constraint.bias(self.positions[c.spanning_q], self.velocities[c.spanning_v])
         ]
+
+    def accelerations(self, a: Vector) -> list[Scalar]:
+        """Spanning accelerations G a + g."""
+        linear = [x for c in self.model.clusters for x in self.spanning(c, a[c.v])]
+        return [add(x, g) for x, g in zip(linear, self.bias, strict=True)]
 
     @cached_property
     def _motions(self) -> tuple[list[Vec], list[Motion]]:

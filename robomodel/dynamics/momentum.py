@@ -39,6 +39,8 @@ def energy(model: Model, q: Vector, v: Vector) -> tuple[Scalar, Scalar]:
     kinetic: Scalar = 0.0
     for node, twist in zip(model.nodes, state.twists, strict=True):
         kinetic = add(kinetic, (node.inertia * twist).dot(twist))
+        rates = [state.velocities[r] for r in node.freedoms]
+        kinetic = add(kinetic, mul(node.armature, dot(rates, rates)))
     return mul(0.5, kinetic), neg(dot(model.gravity, _first_moment(model, state)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from robomodel.dynamics.kinematics import STILL, State
 from robomodel.model.model import WORLD, Model
-from robomodel.scalars import Scalar, Vector, add, dot
+from robomodel.scalars import Scalar, Vector, add, dot, mul
 from robomodel.spatial import (
     NO_WRENCH,
     ZERO,
@@ -29,11 +29,12 @@ def rnea(
 
     Outwards: spanning accelerations q̈ = G a + g cluster by cluster, then each body's points move
     with a + U r (:mod:`robomodel.spatial`). Inwards: the joint forces Sᵀ f of a cluster's bodies
-    project on its independent coordinates, tau = Gᵀ (Sᵀ f). ``f_ext``: body → wrench on it, in its
-    internal axes. The base accelerates against gravity.
+    project on its independent coordinates, tau = Gᵀ (Sᵀ f + armature · q̈). ``f_ext``: body →
+    wrench on it, in its internal axes. The base accelerates against gravity.
     """
     f_ext = f_ext or {}
     state = State(model, q, f_ext, v)
+    rates: list[list[Scalar]] = []  # spanning accelerations, body by body
     turn: list[Vec] = []
     pull: list[Vec] = []
     points: list[Mat] = []
@@ -52,9 +53,8 @@ def rnea(
             else:
                 alpha, linear, around = turn[node.parent], pull[node.parent], points[node.parent]
             first = node.v - cluster.spanning_v.start
-            relative = state.products[body] + combine(
-                qdd[first : first + node.joint.nv], node.joint.subspace
-            )
+            rates.append(qdd[first : first + node.joint.nv])
+            relative = state.products[body] + combine(rates[body], node.joint.subspace)
             alpha = plus(x.unrotate(alpha), relative.angular)
             linear = plus(x.unrotate(plus(linear, apply(around, x.offset))), relative.linear)
             around = sum_matrices(state.centripetal[body], skew(alpha))
@@ -67,7 +67,10 @@ def rnea(
         joint_forces: list[Scalar] = []
         for body in reversed(cluster.bodies):
             node = model.nodes[body]
-            joint_forces[:0] = [wrench[body].dot(s) for s in node.joint.subspace]
+            joint_forces[:0] = [
+                add(wrench[body].dot(s), mul(node.armature, x))
+                for s, x in zip(node.joint.subspace, rates[body], strict=True)
+            ]
             if node.parent != WORLD:
                 wrench[node.parent] += state.transforms[body].to_parent(wrench[body])
         rows = state.rows[cluster.spanning_v]

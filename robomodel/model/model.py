@@ -52,7 +52,8 @@ class Joint:
     """A joint of the spanning tree; ``independent``: its velocities are coordinates of v.
 
     Limits are in radians or metres, seconds, newtons or newton metres, infinite where not given.
-    Damping and friction are kept from the file; no function applies them.
+    Damping and friction are kept from the file; no function applies them. ``armature`` [kg m² or
+    kg] is an inertia that resists each of the joint's own velocities, and nothing else.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Joint:
     effort_limit: float
     damping: float
     friction: float
+    armature: float
     independent: bool
     nq: int
     nv: int
@@ -122,8 +124,9 @@ class Node:
 
     ``rotations``, ``offset`` place the joint on the parent; ``axes`` are the rows of the matrix
     from internal to link coordinates. ``spins``: turning about the joint's axis changes neither its
-    inertia nor anything that hangs on it, so its own rotation need not be computed. ``q`` and ``v``
-    are its first spanning position and velocity.
+    inertia nor anything that hangs on it, so its own rotation need not be computed. ``armature``
+    is its joint's, on each spanning velocity. ``q`` and ``v`` are the first of its spanning
+    positions and velocities.
     """
 
     name: str
@@ -134,6 +137,7 @@ class Node:
     offset: Vec
     axes: Rows3
     inertia: RigidInertia
+    armature: float
     spins: bool
     q: int
     v: int

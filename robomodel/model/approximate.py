@@ -1,0 +1,262 @@
+"""Open trees that stand for robots with loops and couplings, as simulators without them need.
+
+Of every constrained cluster as many joints keep moving as it has freedoms; the others are locked as
+they are at the neutral configuration. What their bodies' own motion would cost comes back as the
+armature of the joints that move (:func:`approximate`), or is left out with the bodies
+(:func:`unconstrained`). docs/approximate.md gives the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from robomodel.description import Description, Joint, Limits, Pose, Rows3
+from robomodel.model import graph
+from robomodel.model.joints import Array
+from robomodel.model.model import Cluster, Model
+from robomodel.scalars import Scalar, Vector, add, mul
+from robomodel.spatial import Motion, Transform, apply, matmul, transpose
+
+REGULAR = 1e-6  # joints whose velocities are this near to depending on each other do not both move
+
+
+def approximate(model: Model, *, lump: bool = True) -> Description:
+    """The robot as an open tree with armature: what ``method="approximate"`` computes.
+
+    Locked bodies are fixed to the bodies that carry them, so that those move their mass and their
+    locked inertia; ``lump=False`` removes them instead, except those that carry other bodies.
+    Every joint that moves has as armature the diagonal of :func:`reflected` at the neutral
+    configuration, in the velocities of the joints that move, where it is positive. A ball joint,
+    whose armature is one number, has the mean of its three; planar and floating joints have none.
+
+    Raises ValueError where a cluster has freedoms that no joints of it have as a whole.
+    """
+    return _open_tree(model, _armatures(model), lump=lump)
+
+
+def unconstrained(model: Model) -> Description:
+    """The independent tree: without the locked bodies, except those that carry others.
+
+    Joints keep the armature that the file gives them. What ``method="unconstrained"`` computes.
+    Raises ValueError as :func:`approximate`.
+    """
+    own = {joint.name: joint.armature for joint in model.joints}
+    return _open_tree(model, own, lump=False)
+
+
+# ---- which joints move ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Bodies whose joints move in the open tree, and of the others those that carry none of them.
+
+    What is in neither is locked, but carries a body that moves.
+    """
+
+    moving: frozenset[int]
+    dropped: frozenset[int]
+
+
+def select(model: Model) -> Selection:
+    """Of each cluster, joints whose velocities determine it, the most telling ones first.
+
+    First come joints that move other clusters, then joints of bodies other than symmetric rotors,
+    of these the independent ones, and then by the mass that they move.
+    """
+    known = model.derived.get("open tree")
+    if isinstance(known, Selection):
+        return known
+    g = model.constraint_jacobian(model.neutral())
+    moving = frozenset(
+        body for c in model.clusters for body in _select(model, c, g[c.spanning_v, c.v])
+    )
+    needed = set(moving)
+    for body in sorted(moving, reverse=True):
+        parent = model.nodes[body].parent
+        while parent not in needed and parent >= 0:
+            needed.add(parent)
+            parent = model.nodes[parent].parent
+    selection = Selection(moving, frozenset(range(len(model.nodes))) - needed)
+    model.derived["open tree"] = selection
+    return selection
+
+
+def _select(model: Model, cluster: Cluster, g: Array) -> list[int]:
+    if cluster.kind == "joint":
+        return list(cluster.bodies)
+    leads: dict[int, bool] = dict.fromkeys(cluster.bodies, False)
+    mass = {body: float(model.nodes[body].inertia.mass) for body in cluster.bodies}
+    for body in reversed(range(cluster.bodies[0], len(model.nodes))):
+        parent = model.nodes[body].parent
+        if parent in leads:
+            leads[parent] |= leads.get(body, True)
+            mass[parent] += mass.get(body, 0.0)
+    order = sorted(
+        cluster.bodies,
+        key=lambda body: (
+            not leads[body],
+            model.nodes[body].spins,
+            not model.joints[body].independent,
+            -mass[body],
+            body,
+        ),
+    )
+    chosen: list[int] = []
+    rows = np.zeros((0, cluster.nv))
+    for body in order:
+        own = [v - cluster.spanning_v.start for v in model.nodes[body].freedoms]
+        size = np.linalg.norm(g[own], axis=1, keepdims=True)
+        more = np.vstack([rows, g[own] / np.maximum(size, 1e-300)])
+        if len(more) <= cluster.nv and np.linalg.svd(more, compute_uv=False)[-1] > REGULAR:
+            chosen.append(body)
+            rows = more
+    if len(rows) < cluster.nv:
+        freedoms = ", ".join(f"'{label}'" for label in cluster.independent)
+        raise ValueError(
+            f"cluster '{cluster.name}' of '{model.name}' moves in {cluster.nv} freedoms "
+            f"({freedoms}) that no whole joints of it have, so no open tree stands for it; "
+            "use an exact method"
+        )
+    return chosen
+
+
+# ---- reflected inertia ---------------------------------------------------------------------------
+
+
+def reflected(model: Model, q: Vector) -> list[list[Scalar]]:
+    """Reflected inertia (nv by nv), block diagonal by clusters, at q; scalars of any kind.
+
+    What a cluster's inertia Gᵀ H G, with the bodies that carry it at rest, is more than that of the
+    same bodies with the joints locked that the open tree locks; and Gᵀ diag(armature) G. A rotor
+    with ratio N on a body of another cluster adds N² times its inertia. Where couplers are locked
+    to moving links it need not be positive: a parallelogram's coupler does not turn, locked it does.
+    """
+    moving = select(model).moving
+    positions = model.spanning_positions(q)
+    result: list[list[Scalar]] = [[0.0] * model.nv for _ in range(model.nv)]
+    for cluster in model.clusters:
+        g = cluster.constraint.jacobian(positions[cluster.spanning_q])
+        first, start = cluster.v.start, cluster.spanning_v.start
+        for (r, s), inertia in _inertias(model, cluster, positions, moving).items():
+            for i in range(cluster.nv):
+                for j in range(cluster.nv):
+                    # the product of ratios first: 6² · I is exact to the last digit
+                    term = mul(mul(g[r - start][i], g[s - start][j]), inertia)
+                    result[first + i][first + j] = add(result[first + i][first + j], term)
+    return result
+
+
+def _inertias(
+    model: Model, cluster: Cluster, positions: Vector, moving: frozenset[int]
+) -> dict[tuple[int, int], Scalar]:
+    """H + diag(armature) of a cluster by pairs of spanning velocities, of which one is locked."""
+    entries: dict[tuple[int, int], Scalar] = {}
+    motions: dict[int, dict[int, Motion]] = {}  # of each body, by spanning velocity
+    free: set[int] = set()
+    for body in cluster.bodies:
+        node = model.nodes[body]
+        for r in node.freedoms:
+            entries[r, r] = node.armature
+        if body in moving:
+            free.update(node.freedoms)
+        above = motions.get(node.parent, {})
+        x = node.transform(positions)
+        motions[body] = {r: x.to_child(motion) for r, motion in above.items()}
+        motions[body] |= zip(node.freedoms, node.joint.subspace, strict=True)
+        for r, one in motions[body].items():
+            wrench = node.inertia * one
+            for s, other in motions[body].items():
+                if r not in free or s not in free:
+                    entries[r, s] = add(entries.get((r, s), 0.0), wrench.dot(other))
+    return entries
+
+
+def _armatures(model: Model) -> dict[str, float]:
+    """The armature of every joint that moves, by name."""
+    q = model.neutral()
+    matrix = np.array(reflected(model, [float(x) for x in q]), dtype=float)
+    g = model.constraint_jacobian(q)
+    result: dict[str, float] = {}
+    for cluster in model.clusters:
+        moving = [body for body in cluster.bodies if body in select(model).moving]
+        rows = [v for body in moving for v in model.nodes[body].freedoms]
+        kept = g[rows, cluster.v]
+        own = matrix[cluster.v, cluster.v]
+        if not np.array_equal(kept, np.eye(len(rows))):
+            inverse = np.linalg.inv(kept)
+            own = inverse.T @ own @ inverse
+        at = 0
+        for body in moving:
+            joint = model.joints[body]
+            diagonal = np.diag(own)[at : at + joint.nv]
+            at += joint.nv
+            plain = joint.nv == 1 or joint.type == "spherical"
+            result[joint.name] = max(0.0, float(np.mean(diagonal))) if plain else 0.0
+    return result
+
+
+# ---- the description -----------------------------------------------------------------------------
+
+
+def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> Description:
+    said, selection = model.description, select(model)
+    body_of = {joint.name: body for body, joint in enumerate(model.joints)}
+    gone: set[str] = set()
+    if not lump:
+        gone = {link for body in selection.dropped for link in model.bodies[body].links}
+    positions = model.spanning_positions([float(x) for x in model.neutral()])
+    joints = []
+    for joint in said.joints:
+        body = body_of.get(joint.name)
+        if joint.child in gone:
+            continue
+        if body is None:
+            joints.append(joint)
+        elif body in selection.moving:
+            node = model.nodes[body]
+            tied = model.clusters[node.cluster].kind != "joint" and node.joint.nq == 1
+            joints.append(
+                replace(
+                    joint,
+                    mimic=None,
+                    independent=None,
+                    armature=armature[joint.name],
+                    initial=float(positions[node.q]) if tied else joint.initial,
+                )
+            )
+        else:
+            joints.append(_locked(model, body, joint, positions))
+    moving = {model.joints[body].name for body in selection.moving}
+    return replace(
+        said,
+        links=tuple(link for link in said.links if link.name not in gone),
+        joints=tuple(joints),
+        loops=(),
+        couplings=(),
+        transmissions=tuple(
+            each for each in said.transmissions if all(j.name in moving for j in each.joints)
+        ),
+        gravity=model.gravity,
+    )
+
+
+def _locked(model: Model, body: int, joint: Joint, positions: Vector) -> Joint:
+    """The joint fixed at its position."""
+    node = model.nodes[body]
+    turn, shift = node.joint.placement(positions[node.q : node.q + node.joint.nq])
+    axes = node.axes
+    rotation: Rows3 = matmul(matmul(axes, Transform(turn, shift).matrix()), transpose(axes))
+    return Joint(
+        joint.name,
+        "fixed",
+        joint.parent,
+        joint.child,
+        graph.compose(joint.origin, Pose(apply(axes, shift), rotation)),
+        joint.axis,
+        Limits(),
+        source=joint.source,
+    )

@@ -1,0 +1,560 @@
+"""The other methods: exact ones agree with the clusters, approximate ones with their open tree."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pickle
+import re
+import warnings
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from mechanisms import KINDS, Mechanism, mechanisms, random_mechanism
+from numpy.typing import NDArray
+from shipped import ROBOTS
+from simulator import Simulator
+from test_dynamics import load, relative
+from texts import coupling, four_bar, joint, link, loop, robot
+
+import robomodel as rm
+from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.compiled import trace
+from robomodel.dynamics.independent import open_tree
+from robomodel.dynamics.lagrange import weights
+from robomodel.dynamics.projection import spanning_tree
+from robomodel.model import build
+from robomodel.model.approximate import approximate, select, unconstrained
+
+Array = NDArray[np.float64]
+EXACT = ("projection", "lagrange")
+OPEN = ("approximate", "unconstrained")
+TIGHT = 1e-10
+
+
+def states(model: rm.Model, count: int, seed: int = 0) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(seed)
+    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    v, x = rng.standard_normal((2, count, model.nv))
+    return q, v, x
+
+
+def quietly(description: rm.model.Description) -> rm.Model:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        return build(description)
+
+
+# ---- projection and multipliers ------------------------------------------------------------------
+
+
+def agree(
+    model: rm.Model, q: Array, v: Array, x: Array, f_ext: dict | None = None, backend="numpy"
+) -> None:
+    """All exact methods at these states: accelerations, and the forces they leave unbalanced."""
+    options = {"f_ext": f_ext, "backend": backend}
+    tau = rm.rnea(model, q, v, x, **options)
+    projected = rm.rnea(model, q, v, x, method="projection", **options)
+    mass = rm.crba(model, q, backend=backend)
+    assert relative(projected, tau, np.max(mass)) < 1e-12
+    a = rm.aba(model, q, v, x, **options)
+    for method in EXACT:
+        found = rm.aba(model, q, v, x, method=method, **options)
+        # up to what the mass matrix does to rounding; nothing excuses unbalanced forces
+        condition = float(np.max(np.linalg.cond(mass)))
+        assert relative(found, a) < max(1e-11, 1e-15 * condition)
+        left = np.einsum("...ij,...j->...i", mass, found - a)
+        assert relative(left, 0 * left, mass * np.abs(a)[..., None, :]) < TIGHT
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_exact_methods_agree_on_shipped_robots(name: str) -> None:
+    model = rm.robots.load(name)
+    agree(model, *states(model, 50))
+    rng = np.random.default_rng(1)
+    f_ext = {frame.name: rng.standard_normal((3, 6)) for frame in model.frames}
+    agree(model, *states(model, 3, 1), f_ext)
+
+
+@pytest.mark.parametrize("name", ["mini_cheetah", "planar_leg_linkage", "belt_leg"])
+def test_kernels_of_every_method(name: str) -> None:
+    model = rm.robots.load(name)
+    q, v, x = states(model, 20, 2)
+    agree(model, q, v, x, backend="compiled")
+    for method in (*EXACT, *OPEN):
+        kernel = rm.compile(model, "aba", method=method)
+        assert f"<Kernel aba:{method} of '{name}'" in repr(kernel)
+        expected = rm.aba(model, q, v, x, method=method, backend="numpy")
+        assert relative(kernel(q, v, x), expected) < TIGHT
+        assert relative(rm.aba(model, q, v, x, method=method), expected) < TIGHT
+    again = pickle.loads(pickle.dumps(kernel))
+    np.testing.assert_array_equal(again(q, v, x), kernel(q, v, x))
+    for method in ("projection", *OPEN):
+        expected = rm.rnea(model, q, v, x, method=method, backend="numpy")
+        assert relative(rm.rnea(model, q, v, x, method=method), expected) < TIGHT
+
+
+@settings(max_examples=40, deadline=None)
+@given(mechanisms())
+def test_exact_methods_agree_on_random_mechanisms(mechanism: Mechanism) -> None:
+    loaded = load(mechanism)
+    assume(loaded is not None)
+    model, q = loaded
+    rng = np.random.default_rng(3)
+    v, x = rng.standard_normal((2, model.nv))
+    agree(model, q, v, x, mechanism.f_ext)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "tether"])
+def test_exact_methods_agree_on_every_kind(kind: str) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng([seed, 7])
+        loaded = load(random_mechanism(rng, [kind], n_joints=3))
+        if loaded is not None:
+            model, q = loaded
+            v, x = rng.standard_normal((2, model.nv))
+            agree(model, q, v, x)
+            return
+    pytest.fail("no mechanism of this kind moves")
+
+
+DOCUMENT = (Path(__file__).parent.parent / "docs/format.md").read_text()
+EXAMPLES = {
+    name: text
+    for text in re.findall(r"```xml\n(.*?)```", DOCUMENT, re.DOTALL)
+    for name in re.findall(r'<robot name="(\w+)">', text)
+}
+
+
+@pytest.mark.parametrize("name", ["linkage_on_the_base", "tello"])
+def test_multipliers_with_massless_links(name: str) -> None:
+    """There the spanning tree's own mass matrix is singular; the robot's is not."""
+    model = rm.load(EXAMPLES[name]) if name in EXAMPLES else rm.robots.load(name)
+    tree = spanning_tree(model)
+    q, v, x = states(model, 5, 4)
+    positions = [float(y) for y in model.spanning_positions([float(y) for y in q[0]])]
+    singular = np.linalg.svd(rm.crba(tree, positions, backend="numpy"), compute_uv=False)
+    assert singular[-1] < 1e-12 * singular[0]
+    assert any(weights(model))
+    agree(model, q, v, x)
+
+
+def test_multipliers_leave_a_regular_mass_matrix_as_it_is() -> None:
+    for name in ("mini_cheetah", "four_bar", "six_bar", "belt_leg"):
+        assert not any(weights(rm.robots.load(name)))
+
+
+def spherical_linkage() -> str:
+    """Four axes through one point: three of the loop's five rows are redundant, not always alike."""
+
+    def end(angle: float) -> str:
+        xyz = f"0 {-0.5 * math.sin(angle)!r} {0.5 * math.cos(angle)!r}"
+        return f'<origin xyz="{xyz}" rpy="{angle!r} 0 0"/>'
+
+    return robot(
+        *(link(n) for n in "abc"),
+        joint("ja", "base", "a"),
+        joint("jb", "a", "b", rpy="0.7 0 0"),
+        joint("jc", "base", "c", rpy="1.1 0.4 0"),
+        f'<loop name="l" type="revolute"><predecessor link="b">{end(0.9)}</predecessor>'
+        f'<successor link="c">{end(0.8)}</successor><axis xyz="0 0 1"/></loop>',
+    )
+
+
+def test_multipliers_with_rows_that_are_redundant_otherwise_elsewhere() -> None:
+    model = rm.load(spherical_linkage())
+    constraint = model.clusters[0].constraint
+    assert len(constraint.keep) == 5  # for two velocities
+    agree(model, *states(model, 20, 5))
+
+
+def test_the_spanning_tree_is_an_open_tree() -> None:
+    model = rm.robots.load("planar_leg_linkage")
+    tree = spanning_tree(model)
+    assert tree is spanning_tree(model)
+    assert (tree.nq, tree.nv) == (model.n_joint_positions, model.n_joint_velocities)
+    assert tree.dof_names == model.joint_names
+    assert not tree.loops
+    assert {c.kind for c in tree.clusters} == {"joint"}
+    q = model.random_configuration(0)
+    g = model.constraint_jacobian(q)
+    spanning = np.array(model.spanning_positions(list(q)))
+    assert relative(g.T @ rm.crba(tree, spanning) @ g, rm.crba(model, q)) < 1e-13
+
+
+def test_efpa_of_every_method() -> None:
+    model = rm.robots.load("planar_leg_linkage")
+    q, _, _ = states(model, 4, 5)
+    frames = [("shank_driver", (0.1, 0.0, 0.02)), "thigh"]
+    exact = rm.efpa(model, q, frames)
+    assert relative(rm.efpa(model, q, frames, method="projection"), exact) < 1e-12
+    for method in OPEN:
+        tree = open_tree(model, method).model
+        at = q[:, [0, 1]]
+        j = np.concatenate([rm.jacobian(tree, at, frame) for frame in frames], axis=1)
+        expected = j @ np.linalg.solve(rm.crba(tree, at), np.swapaxes(j, 1, 2))
+        assert relative(rm.efpa(model, q, frames, method=method), expected) < 1e-12
+    with pytest.raises(ValueError, match="'approximate' leaves out the body 'foot'"):
+        rm.efpa(model, q, "foot", method="approximate")
+
+
+# ---- open trees ----------------------------------------------------------------------------------
+
+
+def kept(model: rm.Model, tree: rm.Model) -> tuple[list[int], list[int]]:
+    """The robot's spanning positions and velocities that are the tree's."""
+    bodies = [model.joint_names.index(name) for name in tree.joint_names]
+    nodes = [model.nodes[body] for body in bodies]
+    return (
+        [n.q + i for n in nodes for i in range(n.joint.nq)],
+        [n.v + i for n in nodes for i in range(n.joint.nv)],
+    )
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("method", OPEN)
+def test_open_trees_are_mapped_by_g(name: str, method: str) -> None:
+    """tau = G_kᵀ ID(q_k, G_k v, G_k a + g_k), and the same backwards."""
+    model = rm.robots.load(name)
+    tree = open_tree(model, method).model
+    positions, velocities = kept(model, tree)
+    assert tree.nv == model.nv
+    for q, v, a in zip(*states(model, 3, 6), strict=True):
+        at = np.array(model.spanning_positions(list(q)))[positions]
+        g, bias = model.constraint_jacobian(q)[velocities], model.constraint_bias(q, v)[velocities]
+        expected = g.T @ rm.rnea(tree, at, g @ v, g @ a + bias, backend="numpy")
+        tau = rm.rnea(model, q, v, a, method=method, backend="numpy")
+        assert relative(tau, expected) < 1e-12
+        back = rm.aba(model, q, v, tau, method=method, backend="numpy")
+        mass = g.T @ rm.crba(tree, at, backend="numpy") @ g
+        assert relative(back, a, np.linalg.solve(mass, tau)) < max(
+            TIGHT, 1e-15 * np.linalg.cond(mass)
+        )
+
+
+@pytest.mark.parametrize(
+    "name", ["mini_cheetah", "mit_humanoid_leg", "tello", "four_bar", "five_bar", "belt_leg"]
+)
+def test_the_approximate_tree_is_the_simulators(name: str) -> None:
+    """MuJoCo's smooth dynamics of the exported tree are what the method computes."""
+    model = rm.robots.load(name)
+    tree = quietly(approximate(model))
+    assert not tree.loops
+    assert not tree.couplings
+    simulator = Simulator(tree)
+    positions, velocities = kept(model, tree)
+    for q, v, a in zip(*states(model, 5, 7), strict=True):
+        at = np.array(model.spanning_positions(list(q)))[positions]
+        g, bias = model.constraint_jacobian(q)[velocities], model.constraint_bias(q, v)[velocities]
+        assert relative(rm.crba(tree, at, backend="numpy"), simulator.mass_matrix(at)) < 1e-12
+        tau = g.T @ simulator.inverse(at, g @ v, g @ a + bias)
+        assert relative(rm.rnea(model, q, v, a, method="approximate", backend="numpy"), tau) < TIGHT
+        found = rm.aba(model, q, v, tau, method="approximate", backend="numpy")
+        assert relative(found, a) < 1e-9
+
+
+def test_geared_robots_lose_only_the_coupling_of_rotors_and_carriers() -> None:
+    """With lumped rotors and armature the diagonal of M is exact."""
+    for name in ("mini_cheetah", "mit_humanoid_leg"):
+        model = rm.robots.load(name)
+        tree = open_tree(model, "approximate").model
+        assert tree.dof_names == model.dof_names
+        for q in states(model, 3, 8)[0]:
+            exact, found = rm.crba(model, q), rm.crba(tree, q)
+            assert relative(np.diag(found), np.diag(exact)) < 1e-13
+            assert relative(found, exact) > 1e-6
+        assert tree.mass == pytest.approx(
+            sum(body.mass for body in model.bodies if not on_base(model, body.name)), rel=1e-14
+        )
+
+
+def on_base(model: rm.Model, name: str) -> bool:
+    """Whether this is a dropped body on the fixed base."""
+    body = [each.name for each in model.bodies].index(name)
+    return body in select(model).dropped and model.nodes[body].parent < 0
+
+
+GEAR = (
+    '<coupling name="gear"><predecessor link="arm"/><successor link="rotor"/>'
+    '<ratio value="-7"/></coupling>'
+)
+ROTOR = (
+    '<inertial><origin xyz="0 0 0.03"/><mass value="0.2"/>'
+    '<inertia ixx="1e-4" iyy="1e-4" izz="1.5e-4" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+
+
+def geared_arm(rotor: str = ROTOR) -> str:
+    return robot(
+        link("arm"),
+        link("rotor", rotor),
+        joint("hinge", "base", "arm", axis="0 1 0"),
+        joint("motor", "base", "rotor", "0.1 0 0", rpy="1.5707963267948966 0 0"),
+        GEAR,
+    )
+
+
+def test_a_symmetric_rotor_on_the_base_is_exactly_an_armature() -> None:
+    model = rm.load(geared_arm())
+    q, v, x = states(model, 20, 9)
+    exact, found = rm.rnea(model, q, v, x), rm.rnea(model, q, v, x, method="approximate")
+    assert relative(found, exact) < 1e-14
+    exact, found = rm.aba(model, q, v, x), rm.aba(model, q, v, x, method="approximate")
+    assert relative(found, exact) < 1e-14
+    assert rm.armature(model).tolist() == [49 * 1.5e-4]
+    description = approximate(model)
+    assert [(each.name, each.type, each.armature) for each in description.joints] == [
+        ("hinge", "continuous", 49 * 1.5e-4),
+        ("motor", "fixed", 0.0),
+    ]
+
+
+def without_rotors(text: str) -> str:
+    """A text without the links, joints and couplings of its rotors."""
+    root = ET.fromstring(text)
+    for element in list(root):
+        if "rotor" in element.get("name", "") or element.tag == "coupling":
+            root.remove(element)
+    return ET.tostring(root, encoding="unicode")
+
+
+@pytest.mark.parametrize("name", ["mini_cheetah", "mit_humanoid_leg", "teleop_arm"])
+def test_unconstrained_is_the_robot_without_rotors(name: str) -> None:
+    model = rm.robots.load(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        bare = rm.load(without_rotors(rm.robots.path(name).read_text()))
+    assert bare.dof_names == model.dof_names
+    q, v, x = states(model, 10, 10)
+    expected = rm.rnea(bare, q, v, x)
+    assert relative(rm.rnea(model, q, v, x, method="unconstrained"), expected) < 1e-13
+    assert relative(rm.rnea(model, q, v, x), expected) > 1e-3
+    assert relative(
+        rm.aba(model, q, v, x, method="unconstrained"), rm.aba(bare, q, v, x)
+    ) < 1e-11  # fmt: skip
+    tree = build_names(unconstrained(model))
+    assert tree == {link_.name for link_ in bare.description.links}
+
+
+def build_names(description: rm.model.Description) -> set[str]:
+    return {each.name for each in description.links}
+
+
+def test_unconstrained_of_a_linkage_by_hand() -> None:
+    """Of a four-bar the crank alone is left, a pendulum."""
+    model = rm.load(four_bar(marks=(True, False, False)), gravity=(0.0, -9.81, 0.0))
+    q, v, x = states(model, 5, 11)
+    inertia = 0.025 + 0.1**2 + 0.02**2
+    weight = 9.81 * (0.1 * np.cos(q[:, 0]) - 0.02 * np.sin(q[:, 0]))
+    expected = (inertia * x[:, 0] + weight)[:, None]
+    assert relative(rm.rnea(model, q, v, x, method="unconstrained"), expected) < 1e-14
+    assert [each.name for each in unconstrained(model).links] == ["base", "crank"]
+
+
+def test_the_papers_approximation_drops_the_rotors_and_keeps_their_inertia() -> None:
+    """H + diag(N² I) on the tree without rotors."""
+    model = rm.robots.load("mini_cheetah")
+    tree = quietly(approximate(model, lump=False))
+    bare = open_tree(model, "unconstrained").model
+    q = model.random_configuration(3)
+    expected = rm.crba(bare, q) + np.diag(rm.armature(model))
+    assert relative(rm.crba(tree, q), expected) < 1e-14
+    assert tree.mass == bare.mass
+
+
+def test_the_armature_of_mini_cheetah_is_exact() -> None:
+    """36 I of each rotor (the knee's belt makes 9.33² of it), to the last digit."""
+    model = rm.robots.load("mini_cheetah")
+    root = ET.fromstring(rm.robots.path("mini_cheetah").read_text())
+    expected = dict.fromkeys(model.dof_names, 0.0)
+    for each in root.findall("coupling"):
+        driven, rotor = (each.find(e).get("link") for e in ("predecessor", "successor"))
+        ratio = float(each.find("ratio").get("value"))
+        inertial = root.find(f"link[@name='{rotor}']/inertial/inertia")
+        (joint_,) = (j for j in root.findall("joint") if j.find("child").get("link") == driven)
+        (motor,) = (j for j in root.findall("joint") if j.find("child").get("link") == rotor)
+        axis = [abs(float(x)) for x in motor.find("axis").get("xyz").split()].index(1.0)
+        inertia = float(inertial.get(("ixx", "iyy", "izz")[axis]))
+        expected[joint_.get("name")] = ratio * ratio * inertia
+    assert sum(x > 0 for x in expected.values()) == 12
+    np.testing.assert_array_equal(rm.armature(model), list(expected.values()))
+    assert 36 * 6.3e-5 in expected.values()
+    tree = open_tree(model, "approximate").model
+    assert {j.name: j.armature for j in tree.joints if j.nv == 1} == {
+        name: x for name, x in expected.items() if x
+    }
+    dense = rm.armature(model, kind="dense")
+    np.testing.assert_array_equal(dense, np.diag(rm.armature(model)))
+
+
+def test_belts_reflect_on_both_joints() -> None:
+    text = robot(
+        *(link(n) for n in "ab"),
+        link("rotor", ROTOR),
+        joint("hip", "base", "a", mark=True),
+        joint("knee", "a", "b", "0.3 0 0", mark=True),
+        joint("motor", "base", "rotor", mark=False),
+        coupling("belt", {"hip": 2.0, "knee": 3.0, "motor": -1.0}),
+    )
+    model = rm.load(text)
+    expected = 1.5e-4 * np.array([[4.0, 6.0], [6.0, 9.0]])
+    assert relative(rm.armature(model, kind="dense"), expected) < 1e-15
+    assert relative(rm.armature(model), np.diag(expected)) < 1e-15
+
+
+def test_reflected_inertia_follows_the_configuration() -> None:
+    """A rocker turns at a rate that depends on where the crank is; its pivot is on the base."""
+    model = rm.load(four_bar(marks=(True, False, False)))
+    q, _, _ = states(model, 6, 12)
+    about_pivot = 0.025 + 0.1**2 + 0.02**2
+    g = model.constraint_jacobian(q)
+    expected = about_pivot * (g[:, 1, 0] ** 2 + g[:, 2, 0] ** 2)
+    assert relative(rm.armature(model, q)[:, 0], expected) < 1e-13
+    assert relative(rm.armature(model, q, backend="numpy")[:, 0], expected) < 1e-13
+    assert rm.armature(model).shape == (1,)
+    neutral = rm.armature(model, model.neutral())
+    np.testing.assert_array_equal(rm.armature(model), neutral)
+    (crank, *rest) = approximate(model).joints
+    assert crank.armature == pytest.approx(neutral[0], rel=1e-14)
+    assert {each.type for each in rest} == {"fixed"}
+
+
+def test_the_files_own_armature_counts() -> None:
+    description = rm.load(geared_arm()).description
+    joints = tuple(dataclasses.replace(each, armature=0.01) for each in description.joints)
+    model = build(dataclasses.replace(description, joints=joints))
+    assert rm.armature(model) == pytest.approx([0.01 + 49 * (0.01 + 1.5e-4)], rel=1e-15)
+    assert approximate(model).joints[0].armature == rm.armature(model)[0]
+    assert unconstrained(model).joints[0].armature == 0.01
+
+
+def test_differentials_keep_the_links_that_carry_the_rest() -> None:
+    """Tello's independent joints are rotors; the tree keeps its limbs."""
+    model = rm.robots.load("tello")
+    names = set(open_tree(model, "approximate").model.joint_names)
+    for side in ("left", "right"):
+        limbs = ("hip-clamp-to-gimbal", "gimbal-to-thigh", "thigh-to-shin", "shin-to-foot")
+        assert {f"{side}-{limb}" for limb in limbs} <= names
+    assert not any("rotor" in name or "crank" in name for name in names)
+    assert rm.armature(model)[-1] == 5.1512e-05  # a rotor, not geared to its own joint
+
+
+def carried_by_a_rocker() -> str:
+    return robot(
+        *(link(n) for n in ("crank", "coupler", "rocker", "foot", "tail")),
+        joint("j_crank", "base", "crank", mark=True),
+        joint("j_coupler", "crank", "coupler", "0.5 0 0", mark=False),
+        joint("j_rocker", "base", "rocker", "1.1 0 0", mark=False),
+        joint("j_foot", "rocker", "foot", "0.7 0 0", axis="0 1 0"),
+        loop("closing", "revolute", "coupler", "rocker", "1 0 0", "0.7 0 0"),
+    ).replace(link("tail"), "")
+
+
+def test_what_a_linkage_carries_moves_with_its_carrier() -> None:
+    model = rm.load(carried_by_a_rocker())
+    tree = quietly(approximate(model))
+    assert set(tree.joint_names) == {"j_rocker", "j_foot"}
+    assert {each.name for each in unconstrained(model).links} == {"base", "rocker", "foot"}
+    q, v, x = states(model, 5, 13)
+    f_ext = {"foot": np.random.default_rng(0).standard_normal(6)}
+    for method in OPEN:
+        tau = rm.rnea(model, q, v, x, f_ext=f_ext, method=method)
+        work = np.einsum("nij,i->nj", rm.jacobian(model, q, "foot"), f_ext["foot"])
+        assert relative(tau, rm.rnea(model, q, v, x, method=method) - work) < 1e-12
+        assert relative(rm.aba(model, q, v, tau, f_ext=f_ext, method=method), x) < TIGHT
+
+
+def test_a_locked_body_that_carries_others_stays() -> None:
+    """Two joints in a row tied to one another: the first moves, the second is welded."""
+    text = robot(
+        *(link(n) for n in "abc"),
+        joint("first", "base", "a", mark=True),
+        joint("second", "a", "b", "0.3 0 0", axis="0 0.6 0.8", mark=False),
+        joint("third", "b", "c", "0.2 0.1 0", axis="0.8 0 0.6"),
+        coupling("tie", {"first": 1.0, "second": 1.0}, 0.4),
+    )
+    model = rm.load(text)
+    for make in (approximate, unconstrained):
+        description = make(model)
+        assert [each.name for each in description.links] == ["base", "a", "b", "c"]
+        assert [each.type for each in description.joints] == ["continuous", "fixed", "continuous"]
+    tree = build(unconstrained(model))
+    at = model.neutral()  # there the tree and the robot stand alike
+    pose = rm.frame_pose(model, at, "c")
+    assert relative(rm.frame_pose(tree, [at[0], at[1]], "c"), pose) < 1e-14
+    f_ext = {"b": np.arange(6.0)}
+    v = np.zeros(2)
+    tau = rm.rnea(model, at, v, v, f_ext=f_ext, method="unconstrained")
+    without = rm.rnea(tree, at, v, v)
+    assert relative(tau, without - rm.jacobian(tree, at, "b").T @ f_ext["b"], without) < 1e-13
+
+
+def test_descriptions_of_open_trees() -> None:
+    model = rm.load(geared_arm(), floating_base=None, gravity=(1.0, 2.0, 3.0))
+    for make in (approximate, unconstrained):
+        description = make(model)
+        assert description.gravity == (1.0, 2.0, 3.0)
+        assert not description.loops
+        assert not description.couplings
+    assert [each.name for each in approximate(model).links] == ["base", "arm", "rotor"]
+    assert [each.name for each in unconstrained(model).links] == ["base", "arm"]
+    free = rm.load(four_bar().replace('<link name="base"/>', link("base")), floating_base=True)
+    tree = quietly(approximate(free))
+    assert tree.floating_base == free.floating_base
+    assert tree.dof_names == free.dof_names
+    assert tree.mass == free.mass
+
+
+def test_wrenches_cannot_act_on_what_is_left_out() -> None:
+    model = rm.load(geared_arm())
+    for method in OPEN:
+        for backend in ("numpy", "compiled"):
+            with pytest.raises(ValueError, match=f"'{method}' leaves out the body 'rotor'"):
+                rm.aba(
+                    model,
+                    *([0.0],) * 3,
+                    f_ext={"rotor": np.ones(6)},
+                    method=method,
+                    backend=backend,
+                )
+
+
+def test_freedoms_that_no_whole_joints_have() -> None:
+    """A rod with a ball at either end spins about itself: a freedom of the ball, not of a joint."""
+    model = rm.load(EXAMPLES["steering"])
+    q, v = model.neutral(), np.zeros(model.nv)
+    with pytest.raises(ValueError, match="that no whole joints of it have"):
+        rm.rnea(model, q, v, v, method="approximate")
+    with pytest.raises(ValueError, match="that no whole joints of it have"):
+        approximate(model)
+    tau = rm.rnea(model, q, v, v)
+    np.testing.assert_allclose(rm.rnea(model, q, v, v, method="projection"), tau, atol=1e-14)
+
+
+def test_unknown_methods_are_told() -> None:
+    model = rm.robots.load("four_bar")
+    q, v = model.neutral(), np.zeros(1)
+    known = "'cluster', 'projection', 'approximate', 'unconstrained'"
+    with pytest.raises(ValueError, match=f"'lagrange' is not known of 'rnea'; known are {known}"):
+        rm.rnea(model, q, v, v, method="lagrange")
+    with pytest.raises(ValueError, match="method 'fast' is not known of 'aba'"):
+        rm.compile(model, "aba", method="fast")
+    with pytest.raises(ValueError, match="method 'projection' is not known of 'crba'"):
+        rm.compile(model, "crba", method="projection")
+    with pytest.raises(ValueError, match="kind 'sparse' is not known"):
+        rm.armature(model, kind="sparse")
+
+
+def test_methods_cost_what_they_should() -> None:
+    """Flops on Mini Cheetah: clusters need less than projection, that less than multipliers."""
+    model = rm.robots.load("mini_cheetah")
+    cost = {
+        method: trace(model, Task("aba", method=method)).flops
+        for method in ("unconstrained", "approximate", "cluster", "projection", "lagrange")
+    }
+    assert sorted(cost, key=cost.__getitem__) == list(cost)
+    assert cost["projection"] <= 3641
+    assert cost["lagrange"] <= 6641
