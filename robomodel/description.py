@@ -23,8 +23,13 @@ LoopType = Literal[
     "revolute", "continuous", "prismatic", "planar", "fixed", "spherical", "universal", "rod"
 ]
 
+ShapeKind = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "plane", "mesh"]
+
 ONE_DOF = frozenset(("revolute", "continuous", "prismatic", "screw"))
 """The joint types with exactly one degree of freedom: what couplings and mimics relate."""
+
+FREEDOMS = {"fixed": 0, "floating": 6, "planar": 3, "spherical": 3} | dict.fromkeys(ONE_DOF, 1)
+"""The number of degrees of freedom of each joint type."""
 
 IDENTITY: Rows3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
@@ -35,7 +40,9 @@ def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Rows3:
     Files write right angles as 1.5708 or 1.5707963; only a double nearest to the right angle is
     snapped, so nothing a file says is altered.
     """
-    (sr, cr), (sp, cp), (sy, cy) = (_sincos(a) for a in (roll, pitch, yaw))
+    sr, cr = _sincos(roll)
+    sp, cp = _sincos(pitch)
+    sy, cy = _sincos(yaw)
     return (
         (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
         (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
@@ -45,6 +52,8 @@ def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Rows3:
 
 def _sincos(angle: float) -> tuple[float, float]:
     # math.cos(pi/2) is 6e-17: a rounding of the angle, not of the cosine. Structure is worth more.
+    if angle == 0.0:
+        return 0.0, 1.0
     quarter = round(angle / (math.pi / 2))
     if abs(angle - quarter * (math.pi / 2)) <= 4e-16 * max(1.0, abs(angle)):
         return ((0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0))[quarter % 4]
@@ -81,12 +90,32 @@ class Inertial:
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """A shape on a link: what is seen of it (``visual``), or what touches (``collision``).
+
+    ``size`` [m]: box: whole lengths along x, y, z; sphere: radius; cylinder and capsule: radius and
+    length along z (a capsule's without its caps); ellipsoid: three radii; plane: nothing, its
+    normal is z; mesh: the scale along x, y, z of what ``file`` holds. ``file`` is as written.
+    """
+
+    role: Literal["visual", "collision"]
+    kind: ShapeKind
+    size: tuple[float, ...] = ()
+    origin: Pose = AT_ORIGIN
+    file: str | None = None
+    name: str = ""
+    rgba: tuple[float, float, float, float] | None = None
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
-    """A rigid link; without ``inertial`` it has no mass."""
+    """A rigid link; without ``inertial`` it has no mass. Shapes take no part in dynamics."""
 
     name: str
     inertial: Inertial | None = None
     source: Source = NOWHERE
+    shapes: tuple[Shape, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +138,31 @@ class Mimic:
 
 
 @dataclass(frozen=True, slots=True)
+class Rotor:
+    """What turns in the motor that drives a joint, by the moment of inertia [kg m²] about its axis.
+
+    It turns ``ratio`` times as far as its joint; None leaves that to the transmission. ``mass``
+    [kg] is at the joint's origin, ``transverse`` [kg m²] its moment about either other axis.
+    """
+
+    inertia: float
+    ratio: float | None = None
+    mass: float = 0.0
+    transverse: float = 0.0
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class Joint:
     """A joint of the tree. ``origin`` places the child's frame in the parent's at position zero.
 
     ``axis`` is in the child's frame and need not be a unit vector here. ``independent`` is None
-    where the file does not say. ``pitch`` (screw only) is metres per radian. ``initial`` is where
-    loop closing starts from. Damping and friction are kept; no dynamics function applies them.
+    where the file does not say, one value for the joint or one for each of its freedoms. ``pitch``
+    (screw only) is metres per radian. ``initial`` is where loop closing starts from. Damping and
+    friction are kept; no dynamics function applies them.
+    ``armature`` [kg m² or kg] is an inertia about (along) each of its freedoms that resists the
+    joint's own motion only, as simulators' armature does: a geared rotor's first approximation.
+    ``rotor`` is for readers: :func:`robomodel.parsers.read` gives a link and a coupling instead.
     """
 
     name: str
@@ -125,12 +173,14 @@ class Joint:
     axis: Vec3 = (1.0, 0.0, 0.0)
     limits: Limits = Limits()
     mimic: Mimic | None = None
-    independent: bool | None = None
+    independent: bool | tuple[bool, ...] | None = None
     damping: float = 0.0
     friction: float = 0.0
     pitch: float = 0.0
     initial: float | None = None
     source: Source = NOWHERE
+    armature: float = 0.0
+    rotor: Rotor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,18 +233,43 @@ class JointCoupling:
 
 
 @dataclass(frozen=True, slots=True)
+class TransmittedJoint:
+    """A joint of a transmission; its reduction (None where the file gives none) and its offset."""
+
+    name: str
+    role: str = ""
+    reduction: float | None = None
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Actuator:
+    """An actuator of a transmission; its reduction (None where the file gives none), its rotor."""
+
+    name: str
+    role: str = ""
+    reduction: float | None = None
+    rotor: Rotor | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Transmission:
-    """An actuator transmission as the file writes it; it is kept, and takes no part in dynamics."""
+    """What stands between actuators and joints; by itself it takes no part in dynamics.
+
+    ``type`` is as written, with or without its namespace;
+    :mod:`robomodel.parsers.transmissions` knows what the types mean.
+    """
 
     name: str
     type: str
-    joints: tuple[str, ...]
+    joints: tuple[TransmittedJoint, ...] = ()
+    actuators: tuple[Actuator, ...] = ()
     source: Source = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A whole robot as its file says it, in the file's order."""
+    """A whole robot as its file says it, in the file's order; gravity where the file states it."""
 
     name: str
     links: tuple[Link, ...]
@@ -203,3 +278,4 @@ class Description:
     couplings: tuple[LinkCoupling | JointCoupling, ...] = ()
     transmissions: tuple[Transmission, ...] = ()
     source: Source = NOWHERE
+    gravity: Vec3 | None = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from robomodel import parsers
 from robomodel.model import Model, build
+from robomodel.shapes import Role, with_inertias
 
 
 def load(
@@ -16,24 +17,36 @@ def load(
     independent: Sequence[str] | None = None,
     format: str | None = None,  # noqa: A002 - the interface's name
     gravity: Sequence[float] | None = None,
+    inertia_from: Role | None = None,
+    density: float = 1000.0,
+    name: str | None = None,
     strict: bool = False,
 ) -> Model:
-    """Load a robot: a URDF or URDF+ file, its text or bytes, or an open file.
+    """Load a robot: a URDF, URDF+, SDF or MJCF file, its text, an open file, or a ``URDF`` object.
+
+    An object of urchin, urdfpy or yourdfpy is read as its file would be, as far as it kept that
+    (loops, couplings and transmissions: urchin and urdfpy; ``independent``: none of them).
 
     ``extend``: one further source, or a list of them, whose rotors, loops, couplings and joint
     attributes are merged into the robot, so that a stock file stays untouched: new links, joints,
-    loops and couplings are added; a ``<joint>`` of a known name takes the limits, mimic, dynamics,
-    initial position and independence given, a ``<link>`` of a known name the inertial.
+    loops, couplings and transmissions are added; a ``<joint>`` of a known name takes the limits,
+    mimic, dynamics, initial position, armature, rotor and independence given, a ``<link>`` of a
+    known name the inertial.
     ``floating_base``: True adds a free joint above the root link, False fixes a root that floats,
     None follows the file. ``independent``: names of the joints that shall be the independent
     coordinates of their clusters, overriding the file. ``format``: the file's format where its
     root element shall not decide. ``gravity``: acceleration of free fall (default 0 0 -9.81).
+    ``inertia_from``: "collision" or "visual" gives the links without an inertial one from these
+    shapes, solid and of this ``density`` [kg/m³]; meshes need trimesh, and lie beside the file.
+    ``name``: which model of an SDF file that holds several; its world's name stands for all.
 
     Raises :class:`robomodel.DescriptionError` with file, line, element and remedy; suspicions are
     :class:`robomodel.DescriptionWarning`, refused under ``strict``. Nothing but the named files
-    is read.
+    is read, and meshes if they shall say inertias.
     """
-    description = parsers.read(source, extend=extend, format=format, strict=strict)
+    description = parsers.read(source, extend=extend, format=format, name=name, strict=strict)
+    if inertia_from is not None:
+        description = with_inertias(description, inertia_from, density=density, strict=strict)
     return build(
         description,
         floating_base=floating_base,

@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robomodel.description import Description, Inertial, Joint, Link, Pose, rotation_from_rpy
-from robomodel.model.graph import WORLD, Tree, clusters, compose, inverse, spanning_tree
+from robomodel.model.graph import (
+    WORLD,
+    Tree,
+    clusters,
+    compose,
+    inverse,
+    root_link,
+    spanning_tree,
+)
+from robomodel.model.options import with_options
 
 HEAVY = Inertial(1.0, (1.0, 0.0, 0.0, 1.0, 0.0, 1.0))
 SEEDS = st.integers(0, 2**32 - 1)
@@ -26,6 +35,10 @@ def described(*joints: tuple[str, str, str], massless: tuple[str, ...] = ()) -> 
         tuple(Link(name, None if name in massless else HEAVY) for name in links),
         tuple(Joint(f"to_{child}", kind, parent, child) for parent, child, kind in joints),
     )
+
+
+def freed_tree(description: Description) -> Tree:
+    return spanning_tree(with_options(description, floating_base=True))
 
 
 def moved_links(tree: Tree) -> list[str]:
@@ -116,7 +129,6 @@ def test_depth_first_in_the_files_order() -> None:
             ("a", "b", "screw"),
             ("c", "f", "planar"),
         ),
-        floating_base=None,
     )
     assert tree.root == "base"
     assert moved_links(tree) == ["c", "e", "f", "a", "d", "b"]
@@ -155,7 +167,7 @@ def recursive_order(description: Description, link: str) -> list[str]:
 @given(descriptions())
 @settings(max_examples=100, derandomize=True)
 def test_random_spanning_trees(description: Description) -> None:
-    tree = spanning_tree(description, floating_base=None)
+    tree = spanning_tree(description)
     by_child = {joint.child: joint for joint in description.joints}
     order = recursive_order(description, "l0")
     moving = [name for name in order if by_child[name].type != "fixed"]
@@ -201,7 +213,7 @@ def test_lumped_poses_by_hand() -> None:
             Joint("grip", "fixed", "arm", "tool", Pose((0.0, 0.0, 3.0), quarter)),
         ),
     )
-    tree = spanning_tree(description, floating_base=None)
+    tree = spanning_tree(description)
     assert tree.places["bracket"].body == WORLD
     assert tree.places["bracket"].pose == Pose((1.0, 0.0, 0.0), quarter)
     (hinge,) = tree.joints
@@ -216,10 +228,10 @@ UNIT_Z = (0.0, 0.0, 1.0)
 
 def test_a_single_link() -> None:
     description = Description("robot", (Link("base", HEAVY),))
-    tree = spanning_tree(description, floating_base=None)
+    tree = spanning_tree(description)
     assert (tree.joints, tree.parents, tree.depths) == ((), (), ())
     assert tree.places["base"].body == WORLD
-    free = spanning_tree(description, floating_base=True)
+    free = freed_tree(description)
     assert moved_links(free) == ["base"]
     assert free.joints[0].type == "floating"
 
@@ -229,14 +241,14 @@ def test_a_single_link() -> None:
 
 def test_floating_base_none_follows_the_file() -> None:
     arm = described(("base", "arm", "revolute"))
-    assert [j.name for j in spanning_tree(arm, floating_base=None).joints] == ["to_arm"]
+    assert [j.name for j in spanning_tree(arm).joints] == ["to_arm"]
     flying = described(("world", "body", "floating"), massless=("world",))
-    assert [j.name for j in spanning_tree(flying, floating_base=None).joints] == ["to_body"]
+    assert [j.name for j in spanning_tree(flying).joints] == ["to_body"]
 
 
 def test_floating_base_true_frees_the_root() -> None:
     arm = described(("base", "plate", "fixed"), ("plate", "arm", "revolute"))
-    tree = spanning_tree(arm, floating_base=True)
+    tree = freed_tree(arm)
     free = tree.joints[0]
     assert (free.name, free.type, free.child, free.origin) == (
         "floating_base",
@@ -248,6 +260,7 @@ def test_floating_base_true_frees_the_root() -> None:
     assert tree.parents == (WORLD, 0)
     assert tree.depths == (0, 1)
     assert {name: place.body for name, place in tree.places.items()} == {
+        "world": WORLD,
         "base": 0,
         "plate": 0,
         "arm": 1,
@@ -258,7 +271,7 @@ def test_floating_base_true_adds_nothing_where_the_file_floats() -> None:
     flying = described(
         ("world", "body", "floating"), ("body", "arm", "revolute"), massless=("world",)
     )
-    assert spanning_tree(flying, floating_base=True) == spanning_tree(flying, floating_base=None)
+    assert freed_tree(flying) == spanning_tree(flying)
 
 
 @pytest.mark.parametrize(
@@ -276,9 +289,9 @@ def test_floating_base_true_adds_nothing_where_the_file_floats() -> None:
     ],
 )
 def test_floating_base_true_above_other_roots(description: Description) -> None:
-    tree = spanning_tree(description, floating_base=True)
-    file_order = moved_links(spanning_tree(description, floating_base=None))
-    assert moved_links(tree) == [tree.root, *file_order]
+    tree = freed_tree(description)
+    file_order = moved_links(spanning_tree(description))
+    assert moved_links(tree) == [root_link(description).name, *file_order]
     assert tree.joints[0].name == "floating_base"
 
 
@@ -287,7 +300,7 @@ def test_the_free_joint_takes_a_name_of_its_own() -> None:
     for taken in range(4):
         joints = [Joint(name, "revolute", "base", f"x{name}") for name in names[:taken]]
         links = [Link("base", HEAVY), *(Link(joint.child, HEAVY) for joint in joints)]
-        tree = spanning_tree(Description("r", tuple(links), tuple(joints)), floating_base=True)
+        tree = freed_tree(Description("r", tuple(links), tuple(joints)))
         found = [joint.name for joint in tree.joints]
         assert found[1:] == names[:taken]
         assert len(set(found)) == taken + 1
@@ -305,7 +318,7 @@ def test_floating_base_false_fixes_a_root_that_floats() -> None:
             Joint("tether", "floating", "arm", "ball", pose),
         ),
     )
-    tree = spanning_tree(description, floating_base=False)
+    tree = spanning_tree(with_options(description, floating_base=False))
     assert tree.places["body"].body == WORLD
     assert tree.places["body"].pose == compose(Pose(), pose)
     # what floats elsewhere goes on floating
@@ -318,7 +331,7 @@ def test_floating_base_false_fixes_a_root_that_floats() -> None:
 
 def test_floating_base_false_leaves_a_fixed_root() -> None:
     arm = described(("base", "arm", "revolute"), ("arm", "hand", "planar"))
-    assert spanning_tree(arm, floating_base=False) == spanning_tree(arm, floating_base=None)
+    assert spanning_tree(with_options(arm, floating_base=False)) == spanning_tree(arm)
 
 
 # ---- paths and common ancestors ------------------------------------------------------------------
@@ -353,7 +366,7 @@ def test_common_ancestor(seed: int, n: int, count: int) -> None:
 @settings(max_examples=50, derandomize=True)
 def test_renumbered(description: Description) -> None:
     """The same links hang on the same links, under other numbers."""
-    tree = spanning_tree(description, floating_base=None)
+    tree = spanning_tree(description)
     order = sorted(range(len(tree.joints)), key=lambda body: (tree.depths[body], -body))
     other = tree.renumbered(order)
     assert moved_links(other) == [moved_links(tree)[body] for body in order]
@@ -613,7 +626,7 @@ LONG = 5000
 def test_a_long_chain_needs_no_recursion() -> None:
     names = ["base", *(f"l{i}" for i in range(LONG))]
     chain = described(*((a, b, "revolute") for a, b in itertools.pairwise(names)))
-    tree = spanning_tree(chain, floating_base=True)
+    tree = freed_tree(chain)
     assert len(tree.joints) == LONG + 1
     assert tree.depths == tuple(range(LONG + 1))
     assert tree.common_ancestor([LONG, LONG // 2]) == LONG // 2
@@ -635,14 +648,14 @@ def test_a_long_chain_of_fixed_joints() -> None:
         tuple(Link(name, HEAVY) for name in names),
         tuple(Joint(f"to_{b}", "fixed", a, b, step) for a, b in itertools.pairwise(names)),
     )
-    tree = spanning_tree(description, floating_base=None)
+    tree = spanning_tree(description)
     assert tree.joints == ()
     assert tree.places[names[-1]].pose.xyz == (0.0, 0.0, float(LONG))
 
 
 def test_a_wide_tree() -> None:
     star = described(*(("base", f"l{i}", "revolute") for i in range(LONG)))
-    tree = spanning_tree(star, floating_base=None)
+    tree = spanning_tree(star)
     assert tree.parents == (WORLD,) * LONG
     assert clusters(tree, [(0, LONG - 1)])[0] == [0, LONG - 1]
 

@@ -13,7 +13,19 @@ import typer
 
 from robomodel import dynamics as compute
 from robomodel.cli.output import AsJson, console, print_json, short, table
-from robomodel.cli.robot import Extend, File, FloatingBase, Strict, UserError, load, reporting
+from robomodel.cli.robot import (
+    DENSITY,
+    Density,
+    Extend,
+    File,
+    FloatingBase,
+    InertiaFrom,
+    Name,
+    Strict,
+    UserError,
+    load,
+    reporting,
+)
 from robomodel.cli.state import State, asked, complete
 from robomodel.model import Model
 from robomodel.model.joints import Array
@@ -63,6 +75,9 @@ def command(
     extend: Extend = None,
     floating_base: FloatingBase = None,
     strict: Strict = False,
+    inertia_from: InertiaFrom = None,
+    density: Density = DENSITY,
+    name: Name = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute inverse and forward dynamics at a state.
@@ -82,7 +97,7 @@ def command(
     with reporting(file) as caught:
         options = {"q": q, "v": v, "a": a, "tau": tau}
         words = asked(state, options, position or [], {field.name for field in fields(Report)})
-        model = load(file, extend, floating_base, strict)
+        model = load(file, extend, floating_base, strict, inertia_from, density, name)
         at = complete(model, words, seed)
         report = _report(model, file, at, [str(warning.message) for warning in caught])
         if as_json:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -47,6 +47,29 @@ FloatingBase = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse what is warned of otherwise.")]
 
 
+DENSITY = 1000.0  # kg/m³, of water
+InertiaFrom = Annotated[
+    Literal["collision", "visual"] | None,
+    typer.Option(
+        "--inertia-from",
+        help="Compute the inertials that links lack from these shapes of theirs.",
+        show_default=False,
+    ),
+]
+Density = Annotated[
+    float,
+    typer.Option("--density", metavar="KG/M3", help="The density of those shapes.", min=1e-9),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        help="Which model of an SDF file that holds several; its world's name stands for all.",
+        show_default=False,
+    ),
+]
+
+
 class UserError(Exception):
     """What the user should know: the line to print, and the exit status."""
 
@@ -75,12 +98,28 @@ def reporting(file: str) -> Iterator[list[warnings.WarningMessage]]:
                 complain(f"warning: {warning.message}")
 
 
-def load(file: str, extend: list[Path] | None, floating_base: bool | None, strict: bool) -> Model:
+def load(
+    file: str,
+    extend: list[Path] | None,
+    floating_base: bool | None,
+    strict: bool,
+    inertia_from: Literal["collision", "visual"] | None = None,
+    density: float = DENSITY,
+    name: str | None = None,
+) -> Model:
     """The robot in the file of this path, else the shipped one of this name."""
     names = shipped.names()
     source = _source(file, names)
     try:
-        return loading.load(source, extend=extend, floating_base=floating_base, strict=strict)
+        return loading.load(
+            source,
+            extend=extend,
+            floating_base=floating_base,
+            inertia_from=inertia_from,
+            density=density,
+            name=name,
+            strict=strict,
+        )
     except FileNotFoundError as error:
         if extend and error.filename in [str(path) for path in extend]:
             raise

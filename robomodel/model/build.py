@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from robomodel import description as said
 from robomodel.description import Description, Rows3, Vec3
-from robomodel.errors import DescriptionError, did_you_mean, suspect
+from robomodel.errors import DescriptionError, Doubt, suspect, suspect_all
 from robomodel.model import graph, masses
 from robomodel.model.closure import Geometry, Linear
 from robomodel.model.constraints import Constraint, Link, Unconstrained
@@ -31,6 +31,7 @@ from robomodel.model.joints import (
 )
 from robomodel.model.loops import analyse_loops
 from robomodel.model.model import Body, Cluster, Coupling, Frame, Joint, Loop, Model, Node
+from robomodel.model.options import labels, with_options
 from robomodel.model.question import Column, Finding, Question
 from robomodel.spatial import (
     NO_INERTIA,
@@ -45,11 +46,6 @@ from robomodel.spatial import (
 )
 
 GRAVITY = (0.0, 0.0, -9.81)
-FREEDOMS = {  # labels of a joint's velocities, by their number
-    6: (".wx", ".wy", ".wz", ".vx", ".vy", ".vz"),
-    3: (".0", ".1", ".2"),
-    1: ("",),
-}
 
 
 def build(
@@ -61,22 +57,20 @@ def build(
     strict: bool = False,
 ) -> Model:
     """The model of a description. Arguments and errors as of :func:`robomodel.load`."""
-    tree = graph.spanning_tree(description, floating_base=floating_base)
+    given = len(description.links)
+    description = with_options(
+        description, floating_base=floating_base, independent=independent, gravity=gravity
+    )
+    tree = graph.spanning_tree(description)
     ties = [demand.bodies for demand in find_demands(description, tree)]
     groups = graph.clusters(tree, ties)
     tree = tree.renumbered([body for group in groups for body in group])
-    return _Builder(description, tree, [len(group) for group in groups], independent, strict).model(
-        _gravity(gravity)
-    )
-
-
-def _gravity(gravity: Sequence[float] | None) -> Vec3:
-    if gravity is None:
-        return GRAVITY
-    values = tuple(float(x) for x in gravity)
-    if len(values) != 3 or not all(math.isfinite(x) for x in values):
-        raise ValueError(f"gravity needs three finite numbers, got {gravity!r}")
-    return values[0], values[1], values[2]
+    model = _Builder(description, tree, [len(group) for group in groups], strict).model()
+    if len(description.links) > given:
+        free = tree.joints[0]
+        note = f"the joint '{free.name}' was added to free the root link '{free.child}'"
+        model = replace(model, notes=(note, *model.notes))
+    return model
 
 
 def _joint_model(joint: said.Joint) -> tuple[JointModel, Rows3]:
@@ -105,11 +99,11 @@ class _Builder:
     description: Description
     tree: Tree
     sizes: list[int]
-    chosen: Sequence[str] | None
     strict: bool
 
-    def model(self, gravity: Vec3) -> Model:
+    def model(self) -> Model:
         """Assemble."""
+        self._check_armatures()
         clusters: list[Cluster] = []
         findings: list[Finding | None] = []
         first = 0
@@ -125,7 +119,7 @@ class _Builder:
             notes.append("nothing moves: every joint is fixed")
         return Model(
             name=self.description.name,
-            gravity=gravity,
+            gravity=self.description.gravity or GRAVITY,
             bodies=tuple(
                 self._body(body, cluster) for cluster in clusters for body in cluster.bodies
             ),
@@ -211,6 +205,7 @@ class _Builder:
             offset=link.offset,
             axes=axes,
             inertia=inertia,
+            armature=float(self.tree.joints[body].armature),
             spins=spins,
             q=cluster.spanning_q.start + link.q,
             v=cluster.spanning_v.start + link.v,
@@ -244,15 +239,12 @@ class _Builder:
             effort_limit=joint.limits.effort,
             damping=joint.damping,
             friction=joint.friction,
-            independent=all(label in independent for label in self._labels(body)),
+            armature=float(joint.armature),
+            independent=all(label in independent for label in labels(joint)),
             nq=model.nq,
             nv=model.nv,
             cluster=cluster.name,
         )
-
-    def _labels(self, body: int) -> list[str]:
-        name = self.tree.joints[body].name
-        return [name + suffix for suffix in FREEDOMS[self.moves[body][0].nv]]
 
     def _frames(self) -> tuple[Frame, ...]:
         """Every link of the file, where it is on its body (internal axes)."""
@@ -288,21 +280,6 @@ class _Builder:
         """Every body's cluster."""
         return [index for index, size in enumerate(self.sizes) for _ in range(size)]
 
-    @cached_property
-    def marked(self) -> frozenset[str] | None:
-        """The caller's independent joints (or single freedoms of them), checked."""
-        if self.chosen is None:
-            return None
-        known = {joint.name for joint in self.tree.joints}
-        known |= {label for body in range(len(self.tree.joints)) for label in self._labels(body)}
-        for name in self.chosen:
-            if name not in known:
-                raise DescriptionError(
-                    f"independent: there is no moving joint '{name}'{did_you_mean(name, known)}",
-                    self.description.source,
-                )
-        return frozenset(self.chosen)
-
     def _cluster(self, bodies: range, before: Sequence[Cluster]) -> tuple[Cluster, Finding | None]:
         """One cluster, placed after those before it; what analysis found if it is constrained."""
         links: list[Link] = []
@@ -329,7 +306,7 @@ class _Builder:
             kind = "loops" if geometry.loops else "couplings"
         else:
             start = self._start(bodies, links, clamp=True)
-        labels = [label for body in bodies for label in self._labels(body)]
+        freedoms = [label for body in bodies for label in labels(self.tree.joints[body])]
         above = [p for p in (self.tree.parents[body] for body in bodies) if p not in bodies]
         parent = WORLD if above[0] == WORLD else self._cluster_of[above[0]]
         last = before[-1] if before else None
@@ -341,7 +318,7 @@ class _Builder:
                 bodies=tuple(bodies),
                 joints=tuple(self.tree.joints[body].name for body in bodies),
                 outputs=tuple(dict.fromkeys(above)),
-                independent=tuple(labels[column] for column in columns),
+                independent=tuple(freedoms[column] for column in columns),
                 kind=kind,
                 q=_after(last.q if last else None, len(start)),
                 v=_after(last.v if last else None, len(columns)),
@@ -409,18 +386,14 @@ class _Builder:
         self, bodies: range, links: Sequence[Link], followers: set[int | None]
     ) -> tuple[Column, ...]:
         """What is known of each spanning velocity of a cluster."""
-        names = {self.tree.joints[body].name for body in bodies}
-        names |= {label for body in bodies for label in self._labels(body)}
-        marked = self.marked if self.marked and self.marked & names else None
         columns = []
         for i, (body, link) in enumerate(zip(bodies, links, strict=True)):
             joint = self.tree.joints[body]
             bounded = joint.type != "continuous" and link.joint.nv == 1
             limits = (joint.limits.lower, joint.limits.upper) if bounded else (-math.inf, math.inf)
-            for motion, label in zip(link.joint.subspace, self._labels(body), strict=True):
-                mark = joint.independent
-                if marked is not None:
-                    mark = joint.name in marked or label in marked
+            mark = joint.independent
+            marks = mark if isinstance(mark, tuple) else (mark,) * link.joint.nv
+            for motion, label, mark in zip(link.joint.subspace, labels(joint), marks, strict=True):
                 length = any(motion.linear) and not any(motion.angular)
                 columns.append(
                     Column(label, joint.name, i, mark, body in followers, length, limits)
@@ -485,26 +458,61 @@ class _Builder:
             )
         return tuple(result)
 
+    def _check_armatures(self) -> None:
+        """Refuse an armature that is no inertia, or on a joint that mixes lengths and angles."""
+        for joint in self.description.joints:
+            if not (math.isfinite(joint.armature) and joint.armature >= 0.0):
+                raise DescriptionError(
+                    f"its armature is {joint.armature:g}; give it a finite inertia, not negative",
+                    joint.source,
+                )
+            if joint.armature == 0.0:
+                continue
+            if joint.type == "fixed":
+                suspect(
+                    "its armature has no effect, as a fixed joint does not move; remove it",
+                    joint.source,
+                    strict=self.strict,
+                )
+            elif joint.type not in said.ONE_DOF and joint.type != "spherical":
+                raise DescriptionError(
+                    f"cannot have an armature, being {joint.type}: one number is no inertia for "
+                    "lengths and angles alike; give the link more inertia instead",
+                    joint.source,
+                )
+
     def _warn_massless(self, clusters: Sequence[Cluster]) -> None:
-        """Warn of clusters that move no mass: they make the mass matrix singular."""
-        heavy = [
-            any(
-                self.inertias[body].mass or any(map(any, self.inertias[body].inertia))
-                for body in cluster.bodies
-            )
-            for cluster in clusters
-        ]
+        """Warn of clusters that move no mass, which make the mass matrix singular, and of bodies
+        that are seen but have no mass.
+        """
+
+        def resists(body: int) -> bool:
+            return bool(self.inertias[body].mass) or any(map(any, self.inertias[body].inertia))
+
+        heavy = [any(map(resists, cluster.bodies)) for cluster in clusters]
         for cluster in reversed(clusters):
             if heavy[cluster.index] and cluster.parent != WORLD:
                 heavy[cluster.parent] = True
+        shaped = {link.name: link for link in self.description.links if link.shapes}
+        remedy = "give the links an inertial (inertia_from='collision' finds one from shapes)"
+        doubts = []
         for cluster in clusters:
-            if not heavy[cluster.index]:
-                suspect(
-                    "moves no mass: the mass matrix is singular and forward dynamics is not a "
-                    "number; give the links an inertial, or fix the joint",
-                    self.tree.joints[cluster.bodies[0]].source,
-                    strict=self.strict,
+            armed = any(self.tree.joints[body].armature for body in cluster.bodies)
+            if not heavy[cluster.index] and not armed:
+                doubts.append(
+                    Doubt(
+                        "moves no mass: the mass matrix is singular and forward dynamics is not a "
+                        f"number; {remedy}, or fix the joint",
+                        self.tree.joints[cluster.bodies[0]].source,
+                    )
                 )
+                continue
+            for body in cluster.bodies:
+                seen = [shaped[link] for link in self.held[body] if link in shaped]
+                if seen and not resists(body):
+                    message = f"has shapes and moves, but weighs nothing; {remedy}"
+                    doubts.append(Doubt(message, seen[0].source))
+        suspect_all(doubts, strict=self.strict)
 
 
 def _after(before: slice | None, size: int) -> slice:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from robomodel.description import AT_ORIGIN, Description, Joint, Pose
+from robomodel.description import AT_ORIGIN, Description, Joint, Link, Pose
 from robomodel.spatial import apply, matmul, plus, transpose
 
 WORLD = -1
@@ -89,39 +89,31 @@ def inverse(pose: Pose) -> Pose:
     return Pose((-x, -y, -z), back)
 
 
-def spanning_tree(description: Description, *, floating_base: bool | None) -> Tree:
-    """Lump fixed joints, number the moving bodies depth first in the file's order.
+def root_link(description: Description) -> Link:
+    """The link that is no joint's child."""
+    moved = {joint.child for joint in description.joints}
+    return next(link for link in description.links if link.name not in moved)
 
-    ``floating_base`` True puts a floating joint above the root link (unless that is a massless
-    "world" link whose one joint floats already), False fixes a root that floats, None follows the
-    file.
-    """
+
+def spanning_tree(description: Description) -> Tree:
+    """Lump fixed joints, number the moving bodies depth first in the file's order."""
     children: dict[str, list[Joint]] = defaultdict(list)
     for each in description.joints:
         children[each.parent].append(each)
-    moved = {joint.child for joint in description.joints}
-    root = next(link.name for link in description.links if link.name not in moved)
+    root = root_link(description).name
     joints: list[Joint] = []
     parents: list[int] = []
     depths: list[int] = []
     places: dict[str, Place] = {}
     stack: list[tuple[str, Joint | None]] = [(root, None)]
-    massless = next(link for link in description.links if link.name == root).inertial is None
-    floats = massless and [joint.type for joint in children[root]] == ["floating"]
-    if floating_base and not floats:
-        free = _free_joint(description, root)
-        stack = [(root, free)]
     while stack:
         link, joint = stack.pop()
         if joint is None:
             places[link] = Place(WORLD, AT_ORIGIN)
         else:
-            parent = places.get(joint.parent, Place(WORLD, AT_ORIGIN))
-            fixed = joint.type == "fixed"
-            if floating_base is False and joint.parent == root and joint.type == "floating":
-                fixed = True
+            parent = places[joint.parent]
             standing = compose(parent.pose, joint.origin)
-            if fixed:
+            if joint.type == "fixed":
                 places[link] = Place(parent.body, standing)
             else:
                 places[link] = Place(len(joints), AT_ORIGIN)
@@ -130,15 +122,6 @@ def spanning_tree(description: Description, *, floating_base: bool | None) -> Tr
                 depths.append(0 if parent.body == WORLD else depths[parent.body] + 1)
         stack.extend((child.child, child) for child in reversed(children[link]))
     return Tree(root, tuple(joints), tuple(parents), tuple(depths), places)
-
-
-def _free_joint(description: Description, root: str) -> Joint:
-    taken = {joint.name for joint in description.joints}
-    name = next(
-        n for n in ("floating_base", *(f"floating_base_{i}" for i in range(1000))) if n not in taken
-    )
-    source = next(link.source for link in description.links if link.name == root)
-    return Joint(name, "floating", "", root, source=source)
 
 
 def clusters(tree: Tree, ties: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -1,0 +1,127 @@
+"""What the caller of :func:`robomodel.load` chooses, said in the description itself.
+
+So a model's description says what the model is: it can be written, and read back as the same robot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from robomodel.description import FREEDOMS, Description, Joint, Link, Vec3
+from robomodel.errors import DescriptionError, did_you_mean
+from robomodel.model import graph
+from robomodel.model.demands import find_demands
+
+_SUFFIXES = {  # what tells a joint's velocities apart, by their number
+    6: (".wx", ".wy", ".wz", ".vx", ".vy", ".vz"),
+    3: (".0", ".1", ".2"),
+    1: ("",),
+}
+
+
+def labels(joint: Joint) -> tuple[str, ...]:
+    """Labels of the velocities of a joint that moves."""
+    return tuple(joint.name + suffix for suffix in _SUFFIXES[FREEDOMS[joint.type]])
+
+
+def with_options(
+    description: Description,
+    *,
+    floating_base: bool | None = None,
+    independent: Sequence[str] | None = None,
+    gravity: Sequence[float] | None = None,
+) -> Description:
+    """The description of the robot with these options; all None leaves it as it is."""
+    if floating_base is not None:
+        description = _freed(description) if floating_base else _held(description)
+    if independent is not None:
+        description = _marked(description, independent)
+    if gravity is not None:
+        description = replace(description, gravity=_vector(gravity))
+    return description
+
+
+def _vector(gravity: Sequence[float]) -> Vec3:
+    values = tuple(float(x) for x in gravity)
+    if len(values) != 3 or not all(math.isfinite(x) for x in values):
+        raise ValueError(f"gravity needs three finite numbers, got {gravity!r}")
+    return values[0], values[1], values[2]
+
+
+def _freed(description: Description) -> Description:
+    """With a floating joint above the root link, below a new massless link.
+
+    As it is if its root is such a massless link already, whose one joint floats.
+    """
+    root = graph.root_link(description)
+    on_root = [joint.type for joint in description.joints if joint.parent == root.name]
+    if root.inertial is None and on_root == ["floating"]:
+        return description
+    world = _unused("world", (link.name for link in description.links))
+    name = _unused("floating_base", (joint.name for joint in description.joints))
+    return replace(
+        description,
+        links=(Link(world, source=root.source), *description.links),
+        joints=(
+            Joint(name, "floating", world, root.name, source=root.source),
+            *description.joints,
+        ),
+    )
+
+
+def _unused(name: str, names: Iterable[str]) -> str:
+    taken = set(names)
+    if name not in taken:
+        return name
+    return next(n for n in (f"{name}_{i}" for i in range(len(taken) + 1)) if n not in taken)
+
+
+def _held(description: Description) -> Description:
+    """With the joints fixed that float on the root link."""
+    root = graph.root_link(description).name
+    return replace(
+        description,
+        joints=tuple(
+            replace(joint, type="fixed", armature=0.0)
+            if joint.parent == root and joint.type == "floating"
+            else joint
+            for joint in description.joints
+        ),
+    )
+
+
+def _marked(description: Description, chosen: Sequence[str]) -> Description:
+    """With these joints (or single freedoms of them) marked independent.
+
+    In each cluster that loops or couplings make and that has one of them, they replace the file's
+    marks; the other clusters keep theirs.
+    """
+    tree = graph.spanning_tree(description)
+    known = {joint.name for joint in tree.joints}
+    known |= {label for joint in tree.joints for label in labels(joint)}
+    for name in chosen:
+        if name not in known:
+            raise DescriptionError(
+                f"independent: there is no moving joint '{name}'{did_you_mean(name, known)}",
+                description.source,
+            )
+    ties = [demand.bodies for demand in find_demands(description, tree)]
+    tied = {body for tie in ties for body in tie}
+    marks: dict[str, bool | tuple[bool, ...]] = {}
+    for group in graph.clusters(tree, ties):
+        joints = [tree.joints[body] for body in group]
+        names = {name for joint in joints for name in (joint.name, *labels(joint))}
+        if tied.isdisjoint(group) or names.isdisjoint(chosen):
+            continue
+        for joint in joints:
+            each = tuple(joint.name in chosen or label in chosen for label in labels(joint))
+            marks[joint.name] = each if len(set(each)) > 1 else each[0]
+    return replace(
+        description,
+        joints=tuple(
+            replace(joint, independent=marks[joint.name]) if joint.name in marks else joint
+            for joint in description.joints
+        ),
+    )

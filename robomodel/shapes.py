@@ -1,0 +1,230 @@
+"""Inertials that a file leaves out, computed from the links' shapes. Description in, out.
+
+Shapes are solid and of one density; where two of a link overlap, both count. Meshes are read from
+beside the robot's file and from nowhere else.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from robomodel.description import Description, Inertial, Link, Pose, Shape, Vec3
+from robomodel.errors import DescriptionError, Doubt, suspect_all
+from robomodel.model import masses
+
+if TYPE_CHECKING:
+    import trimesh
+
+Role = Literal["collision", "visual"]
+
+MESHES = (".stl", ".obj", ".dae", ".ply", ".off", ".glb", ".gltf", ".3mf")
+"""The files that are read as meshes."""
+
+_PACKAGES = ("package://", "model://")
+
+
+def with_inertias(
+    description: Description, role: Role, *, density: float = 1000.0, strict: bool = False
+) -> Description:
+    """The description with an inertial on each link that has shapes of this role and none itself.
+
+    ``density`` [kg/m³] is that of all shapes. A mesh that is not watertight counts as its convex
+    hull, which is warned of, as is a link whose shapes enclose nothing. Meshes are looked for at
+    their path beside the file that names them, and those of ``package://NAME/...`` in a folder NAME
+    that holds that file.
+
+    Raises :class:`robomodel.DescriptionError` for meshes that are not there or cannot be read,
+    ValueError for another role and a density that is not positive.
+    """
+    if role not in get_args(Role):
+        raise ValueError(f"inertia_from is 'collision' or 'visual', got {role!r}")
+    if not 0.0 < density < math.inf:
+        raise ValueError(f"density needs a positive number [kg/m³], got {density!r}")
+    doubts: list[Doubt] = []
+    links = []
+    for link in description.links:
+        shapes = [shape for shape in link.shapes if shape.role == role]
+        if link.inertial is None and shapes:
+            link = replace(link, inertial=_inertial(link, shapes, density, doubts))  # noqa: PLW2901
+        links.append(link)
+    suspect_all(doubts, strict=strict)
+    return replace(description, links=tuple(links))
+
+
+def _inertial(
+    link: Link, shapes: list[Shape], density: float, doubts: list[Doubt]
+) -> Inertial | None:
+    """The inertial of a link that consists of these shapes."""
+    parts = [solid(shape, doubts) for shape in shapes]
+    whole = reduce(
+        add, (masses.placed(part, shape.origin) for part, shape in zip(parts, shapes, strict=True))
+    )
+    if not whole.mass:
+        doubts.append(
+            Doubt("its shapes enclose nothing, so it stays without mass", link.source, "hollow")
+        )
+        return None
+    com, ((xx, xy, xz), (_, yy, yz), (_, _, zz)) = masses.centred(whole)
+    inertia = (xx, xy, xz, yy, yz, zz)
+    return Inertial(
+        density * float(whole.mass),
+        tuple(density * float(x) for x in inertia),  # type: ignore[arg-type]
+        Pose(com),
+        link.source,
+    )
+
+
+# ---- solids of density 1 -------------------------------------------------------------------------
+
+
+def solid(shape: Shape, doubts: list[Doubt]) -> Inertial:
+    """A shape's mass and its inertia about its centre of mass, at a density of 1 kg/m³."""
+    match shape.kind:
+        case "box":
+            x, y, z = shape.size
+            m = x * y * z
+            return _about_centre(
+                m, (y * y + z * z) / 12, (x * x + z * z) / 12, (x * x + y * y) / 12
+            )
+        case "sphere":
+            (r,) = shape.size
+            return _ellipsoid(r, r, r)
+        case "ellipsoid":
+            a, b, c = shape.size
+            return _ellipsoid(a, b, c)
+        case "cylinder":
+            r, length = shape.size
+            return _cylinder(r, length)
+        case "capsule":
+            r, length = shape.size
+            tube, ball = _cylinder(r, length), _ellipsoid(r, r, r)
+            # each half of the ball is a hemisphere, whose centre of mass is at 3/8 r from its face
+            away = ball.mass * (length * length / 4 + 3 * length * r / 8)
+            across = tube.inertia[0] + ball.inertia[0] + away
+            along = tube.inertia[5] + ball.inertia[5]
+            return Inertial(tube.mass + ball.mass, (across, 0.0, 0.0, across, 0.0, along))
+        case "mesh":
+            return _mesh(shape, doubts)
+        case _:
+            return Inertial(0.0, (0.0,) * 6)  # a plane encloses nothing
+
+
+def _about_centre(mass: float, xx: float, yy: float, zz: float) -> Inertial:
+    """From the squared radii of gyration."""
+    return Inertial(mass, (mass * xx, 0.0, 0.0, mass * yy, 0.0, mass * zz))
+
+
+def _ellipsoid(a: float, b: float, c: float) -> Inertial:
+    mass = 4 / 3 * math.pi * a * b * c
+    return _about_centre(mass, (b * b + c * c) / 5, (a * a + c * c) / 5, (a * a + b * b) / 5)
+
+
+def _cylinder(r: float, length: float) -> Inertial:
+    across = (3 * r * r + length * length) / 12
+    return _about_centre(math.pi * r * r * length, across, across, r * r / 2)
+
+
+def _mesh(shape: Shape, doubts: list[Doubt]) -> Inertial:
+    """The solid that a mesh encloses; its convex hull if the mesh has holes."""
+    mesh = _load(shape)
+    if not (mesh.is_watertight and mesh.is_winding_consistent):
+        doubts.append(
+            Doubt(
+                f"the mesh '{shape.file}' is not watertight; its convex hull stands for it",
+                shape.source,
+                "not watertight",
+            )
+        )
+        try:
+            mesh = mesh.convex_hull
+        except Exception as error:  # whatever Qhull says of flat and empty meshes
+            raise DescriptionError(
+                f"the mesh '{shape.file}' encloses no volume", shape.source
+            ) from error
+    if mesh.volume < 0.0:
+        mesh.invert()
+    found = mesh.mass_properties
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = found.inertia.tolist()
+    x, y, z = found.center_mass.tolist()
+    return Inertial(float(found.mass), (xx, xy, xz, yy, yz, zz), Pose((x, y, z)))
+
+
+# ---- mesh files ----------------------------------------------------------------------------------
+
+
+def _load(shape: Shape) -> trimesh.Trimesh:
+    """The mesh, scaled to metres."""
+    path = mesh_path(shape)
+    kind = path.suffix.lower()
+    if kind not in MESHES:
+        raise DescriptionError(
+            f"the mesh '{shape.file}' is of no kind that is read; these are {' '.join(MESHES)}",
+            shape.source,
+        )
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DescriptionError(
+            f"the mesh '{shape.file}' cannot be read: {path}: {error.strerror}", shape.source
+        ) from error
+    try:
+        import trimesh
+    except ImportError as error:
+        raise ImportError(
+            "inertias of meshes need trimesh: pip install 'robomodel[meshes]'"
+        ) from error
+    try:
+        # from memory, so that materials, textures and the like are not looked for
+        mesh = trimesh.load_mesh(io.BytesIO(data), file_type=kind[1:], skip_materials=True)
+        unit = str(mesh.units or "")
+    except Exception as error:  # each format's reader has its own
+        raise DescriptionError(
+            f"the mesh '{shape.file}' cannot be read: {type(error).__name__}: {error}", shape.source
+        ) from error
+    metres, times, _ = unit.partition(" * meters")  # COLLADA's unit, as trimesh notes it
+    scale: Vec3 = shape.size if len(shape.size) == 3 else (1.0, 1.0, 1.0)
+    mesh.apply_scale([float(metres) * s for s in scale] if times else scale)
+    return mesh
+
+
+def mesh_path(shape: Shape) -> Path:
+    """Where the file of a mesh is: beside the robot's file, or in the package that holds it.
+
+    A path leads to the robot's folder, or to another one in the folder above (``../meshes/...``).
+    """
+    name = (shape.file or "").removeprefix("file://")
+    file = Path(os.path.abspath(shape.source.file))
+    if not file.is_file():
+        raise DescriptionError(
+            f"the mesh '{shape.file}' is looked for beside the robot's file, and this robot is "
+            "from none; load it from a file",
+            shape.source,
+        )
+    prefix = next((prefix for prefix in _PACKAGES if name.startswith(prefix)), None)
+    if prefix is None:
+        top, path = file.parent.parent, file.parent / name
+    else:
+        package, _, rest = name.removeprefix(prefix).partition("/")
+        found = [folder for folder in file.parents if package and folder.name == package]
+        if not found:
+            raise DescriptionError(
+                f"the mesh '{shape.file}' is in a folder '{package}', and none of this name holds "
+                f"the robot's file {file}",
+                shape.source,
+            )
+        top, path = found[0], found[0] / rest
+    path = Path(os.path.normpath(path))
+    if not path.is_relative_to(top):
+        raise DescriptionError(
+            f"the mesh '{shape.file}' is outside of {top}; meshes are only read from beside the "
+            "robot's file",
+            shape.source,
+        )
+    return path

@@ -1,0 +1,314 @@
+"""Inertials from shapes: closed forms, meshes of the same solids, and where meshes may lie."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from texts import INERTIAL, joint, link, robot
+
+import robomodel as rm
+from robomodel.cli import main
+from robomodel.description import Description, Inertial, Link, Pose, Shape, rotation_from_rpy
+from robomodel.errors import DescriptionError, DescriptionWarning, Source
+from robomodel.shapes import mesh_path, with_inertias
+
+trimesh = pytest.importorskip("trimesh")
+
+Array = NDArray[np.float64]
+SOLIDS = {
+    "box": (0.3, 0.2, 0.5),
+    "sphere": (0.3,),
+    "cylinder": (0.2, 0.5),
+    "capsule": (0.2, 0.5),
+    "ellipsoid": (0.2, 0.3, 0.1),
+}
+
+
+def computed(*shapes: Shape, density: float = 1000.0) -> Inertial:
+    description = Description("r", (Link("a", shapes=shapes),))
+    inertial = with_inertias(description, shapes[0].role, density=density).links[0].inertial
+    assert inertial is not None
+    return inertial
+
+
+def tensor(inertial: Inertial) -> Array:
+    """In the axes of the link, about the centre of mass."""
+    xx, xy, xz, yy, yz, zz = inertial.inertia
+    R = np.array(inertial.origin.rotation)
+    return R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
+
+
+def integrated(kind: str, size: tuple[float, ...]) -> tuple[float, Array]:
+    """Volume and inertia at density 1 of a solid of revolution or an ellipsoid, by quadrature.
+
+    Discs across z: of area A(z), with second moments across.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    pieces = {
+        "sphere": [(-size[0], size[0])],
+        "ellipsoid": [(-size[-1], size[-1])],
+        "cylinder": [(-size[-1] / 2, size[-1] / 2)],
+        "box": [(-size[-1] / 2, size[-1] / 2)],
+        "capsule": [
+            (-size[-1] / 2 - size[0], -size[-1] / 2),
+            (-size[-1] / 2, size[-1] / 2),
+            (size[-1] / 2, size[-1] / 2 + size[0]),
+        ],
+    }[kind]
+    volume, moments = 0.0, np.zeros(3)  # of x², y², z²
+    for low, high in pieces:
+        z = (low + high) / 2 + (high - low) / 2 * nodes
+        dz = (high - low) / 2 * weights
+        if kind == "box":
+            a, b = np.full_like(z, size[0]), np.full_like(z, size[1])
+            area, xx, yy = a * b, a**3 * b / 12, a * b**3 / 12
+        else:
+            if kind == "ellipsoid":
+                a, b = (s * np.sqrt(1 - (z / size[2]) ** 2) for s in size[:2])
+            elif kind == "cylinder":
+                a = b = np.full_like(z, size[0])
+            else:
+                flat = size[1] / 2 if kind == "capsule" else 0.0
+                over = np.maximum(np.abs(z) - flat, 0.0)
+                a = b = np.sqrt(size[0] ** 2 - over**2)
+            area, xx, yy = math.pi * a * b, math.pi * a**3 * b / 4, math.pi * a * b**3 / 4
+        volume += area @ dz
+        moments += (xx @ dz, yy @ dz, (area * z**2) @ dz)
+    return volume, np.diag(moments.sum() - moments)
+
+
+@pytest.mark.parametrize("kind", SOLIDS)
+def test_primitives_against_quadrature(kind: str) -> None:
+    found = computed(Shape("collision", kind, SOLIDS[kind]), density=7850.0)
+    volume, inertia = integrated(kind, SOLIDS[kind])
+    assert found.mass == pytest.approx(7850.0 * volume, rel=1e-12)
+    np.testing.assert_allclose(tensor(found), 7850.0 * inertia, rtol=1e-12, atol=1e-12)
+    assert found.origin == Pose()
+
+
+def test_several_shapes_add_up() -> None:
+    """Two halves of a box, each turned and moved to its place, are the box."""
+    quarter = rotation_from_rpy(0.0, 0.0, math.pi / 2)
+    halves = (
+        Shape("visual", "box", (0.2, 0.15, 0.5), Pose((1.075, 2.0, 0.0), quarter)),
+        Shape("visual", "box", (0.15, 0.2, 0.5), Pose((0.925, 2.0, 0.0))),
+    )
+    found, whole = computed(*halves), computed(Shape("visual", "box", (0.3, 0.2, 0.5)))
+    assert found.mass == pytest.approx(whole.mass, rel=1e-14)
+    assert found.origin.xyz == pytest.approx((1.0, 2.0, 0.0), abs=1e-14)
+    np.testing.assert_allclose(tensor(found), tensor(whole), rtol=1e-12, atol=1e-13)
+
+
+def test_only_links_without_an_inertial_and_shapes_of_the_role() -> None:
+    seen, touched = Shape("visual", "sphere", (0.1,)), Shape("collision", "box", (1.0, 1.0, 1.0))
+    given = Inertial(3.0, (1.0, 0.0, 0.0, 1.0, 0.0, 1.0))
+    description = Description(
+        "r",
+        (Link("a", given, shapes=(seen, touched)), Link("b", shapes=(seen,)), Link("c")),
+    )
+    one, two, three = with_inertias(description, "visual").links
+    assert one.inertial is given
+    assert two.inertial is not None
+    assert two.inertial.mass == pytest.approx(1000.0 * 4 / 3 * math.pi * 1e-3)
+    assert three.inertial is None
+    assert with_inertias(description, "collision").links[1].inertial is None
+
+
+def test_what_encloses_nothing_is_told() -> None:
+    flat = Description("r", (Link("a", shapes=(Shape("collision", "plane"),)),))
+    with pytest.warns(DescriptionWarning, match="enclose nothing"):
+        assert with_inertias(flat, "collision").links[0].inertial is None
+    with pytest.raises(DescriptionError, match="enclose nothing"):
+        with_inertias(flat, "collision", strict=True)
+
+
+def test_arguments_are_checked() -> None:
+    description = Description("r", (Link("a"),))
+    with pytest.raises(ValueError, match="'collision' or 'visual', got 'mesh'"):
+        with_inertias(description, "mesh")  # type: ignore[arg-type]
+    for density in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="density needs a positive number"):
+            with_inertias(description, "visual", density=density)
+
+
+# ---- meshes --------------------------------------------------------------------------------------
+
+
+def mesh_robot(path: Path, name: str, more: str = "") -> Path:
+    """A robot file whose one moving link is a mesh."""
+    geometry = f'<geometry><mesh filename="{name}"{more}/></geometry>'
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(robot(link("a", f"<collision>{geometry}</collision>"), joint("j", "base", "a")))
+    return path
+
+
+def moved(path: Path, density: float = 1000.0) -> Inertial:
+    model = rm.load(path, inertia_from="collision", density=density)
+    inertial = model.description.links[1].inertial
+    assert inertial is not None
+    return inertial
+
+
+@pytest.mark.parametrize("suffix", ["stl", "obj", "dae", "ply"])
+def test_a_box_as_a_mesh_is_a_box(suffix: str, tmp_path: Path) -> None:
+    box = trimesh.creation.box(extents=(30.0, 20.0, 50.0))
+    box.apply_translation((100.0, 0.0, 7.0))
+    box.export(tmp_path / f"box.{suffix}")
+    found = moved(mesh_robot(tmp_path / "r.urdf", f"box.{suffix}", ' scale="0.01 0.01 0.01"'))
+    expected = computed(Shape("visual", "box", (0.3, 0.2, 0.5)))
+    assert found.mass == pytest.approx(expected.mass, rel=1e-6)  # STL is in single precision
+    np.testing.assert_allclose(tensor(found), tensor(expected), rtol=1e-5, atol=1e-6)
+    assert found.origin.xyz == pytest.approx((1.0, 0.0, 0.07), abs=1e-6)
+
+
+def test_meshes_against_trimesh_and_the_solids_they_approach(tmp_path: Path) -> None:
+    solid = trimesh.creation.capsule(height=0.5, radius=0.2, count=[64, 64])
+    solid.apply_translation(-solid.center_mass)
+    solid.export(tmp_path / "capsule.ply")
+    found = moved(mesh_robot(tmp_path / "r.urdf", "capsule.ply"), density=2.0)
+    read = trimesh.load_mesh(tmp_path / "capsule.ply")
+    assert found.mass == pytest.approx(2.0 * read.volume, rel=1e-12)
+    np.testing.assert_allclose(tensor(found), 2.0 * read.moment_inertia, rtol=1e-9, atol=1e-12)
+    exact = computed(Shape("visual", "capsule", (0.2, 0.5)), density=2.0)
+    np.testing.assert_allclose(tensor(found), tensor(exact), rtol=0.01, atol=1e-6)
+
+
+def test_a_mirrored_mesh_and_one_inside_out_weigh_the_same(tmp_path: Path) -> None:
+    box = trimesh.creation.box(extents=(0.3, 0.2, 0.5))
+    box.apply_translation((0.4, 0.0, 0.0))
+    box.export(tmp_path / "box.ply")
+    box.invert()
+    box.export(tmp_path / "inverted.ply")
+    usual = moved(mesh_robot(tmp_path / "r.urdf", "box.ply"))
+    assert moved(mesh_robot(tmp_path / "s.urdf", "inverted.ply")).mass == usual.mass
+    mirrored = moved(mesh_robot(tmp_path / "t.urdf", "box.ply", ' scale="-1 1 1"'))
+    assert mirrored.mass == pytest.approx(usual.mass, rel=1e-12)
+    assert mirrored.origin.xyz == pytest.approx((-0.4, 0.0, 0.0), abs=1e-7)  # PLY is too
+
+
+def test_the_unit_of_a_collada_file_counts(tmp_path: Path) -> None:
+    trimesh.creation.box(extents=(30.0, 20.0, 50.0)).export(tmp_path / "box.dae")
+    text = (tmp_path / "box.dae").read_text()
+    assert "<unit" not in text
+    end = text.index("</asset>")
+    (tmp_path / "box.dae").write_text(
+        f'{text[:end]}<unit name="centimeter" meter="0.01"/>{text[end:]}'
+    )
+    found = moved(mesh_robot(tmp_path / "r.urdf", "box.dae"))
+    assert found.mass == pytest.approx(30.0, rel=1e-6)
+
+
+def test_a_mesh_with_holes_counts_as_its_hull(tmp_path: Path) -> None:
+    box = trimesh.creation.box(extents=(0.3, 0.2, 0.5))
+    box.update_faces(np.arange(len(box.faces)) > 1)
+    box.export(tmp_path / "open.stl")
+    path = mesh_robot(tmp_path / "r.urdf", "open.stl")
+    with pytest.warns(DescriptionWarning, match=r"'open.stl' is not watertight; its convex hull"):
+        found = moved(path)
+    assert found.mass == pytest.approx(30.0, rel=1e-6)
+    with pytest.raises(DescriptionError, match="not watertight"):
+        rm.load(path, inertia_from="collision", strict=True)
+
+
+def test_a_flat_mesh_encloses_nothing(tmp_path: Path) -> None:
+    trimesh.Trimesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]).export(tmp_path / "flat.stl")
+    path = mesh_robot(tmp_path / "r.urdf", "flat.stl")
+    with pytest.raises(DescriptionError, match=r"'flat.stl' encloses no volume"):
+        rm.load(path, inertia_from="collision")
+
+
+def test_meshes_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "empty.stl").write_bytes(b"")
+    (tmp_path / "broken.dae").write_text("<COLLADA>")
+    (tmp_path / "notes.txt").write_text("no mesh")
+    for name, message in (
+        ("missing.stl", "No such file"),
+        ("empty.stl", "cannot be read|encloses no volume"),
+        ("broken.dae", "cannot be read"),
+        ("notes.txt", "of no kind that is read"),
+    ):
+        with pytest.raises(DescriptionError, match=message) as caught:
+            rm.load(mesh_robot(tmp_path / "r.urdf", name), inertia_from="collision")
+        assert caught.value.element == "link 'a'"
+        assert name in caught.value.message
+
+
+# ---- where meshes may lie ------------------------------------------------------------------------
+
+
+def path_of(file: Path, name: str) -> Path:
+    shape = Shape("visual", "mesh", (1.0,) * 3, file=name, source=Source(str(file)))
+    return mesh_path(shape)
+
+
+def test_where_meshes_are_looked_for(tmp_path: Path) -> None:
+    file = mesh_robot(tmp_path / "arm_description" / "urdf" / "arm.urdf", "x.stl")
+    package = tmp_path / "arm_description"
+    assert path_of(file, "a.stl") == package / "urdf" / "a.stl"
+    assert path_of(file, "parts/a.stl") == package / "urdf" / "parts" / "a.stl"
+    assert path_of(file, "../meshes/a.stl") == package / "meshes" / "a.stl"
+    assert path_of(file, "package://arm_description/m/a.stl") == package / "m" / "a.stl"
+    assert path_of(file, "model://urdf/a.stl") == package / "urdf" / "a.stl"
+    assert path_of(file, f"file://{package}/meshes/a.stl") == package / "meshes" / "a.stl"
+
+
+def test_where_meshes_are_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = mesh_robot(tmp_path / "arm_description" / "urdf" / "arm.urdf", "x.stl")
+    monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path))
+    for name in (
+        "../../a.stl",
+        "/etc/a.stl",
+        "file:///etc/a.stl",
+        "package://arm_description/../a.stl",
+        "package://other/a.stl",
+        "package:///a.stl",
+        "package://",
+    ):
+        with pytest.raises(DescriptionError, match=r"outside of|none of this name"):
+            path_of(file, name)
+
+
+def test_a_robot_from_no_file_has_no_meshes() -> None:
+    geometry = '<visual><geometry><mesh filename="a.stl"/></geometry></visual>'
+    text = robot(link("a", geometry), joint("j", "base", "a"))
+    with pytest.raises(DescriptionError, match="this robot is from none"):
+        rm.load(text, inertia_from="visual")
+
+
+# ---- without ------------------------------------------------------------------------------------
+
+
+def test_shapes_without_mass_are_warned_of_once() -> None:
+    ball = '<visual><geometry><sphere radius="0.1"/></geometry></visual>'
+    text = robot(
+        link("a", ball),
+        link("b", ball),
+        link("c", INERTIAL),
+        joint("ja", "base", "a"),
+        joint("jb", "a", "b"),
+        joint("jc", "b", "c"),
+    )
+    with pytest.warns(DescriptionWarning) as caught:
+        rm.load(text)
+    assert len(caught) == 1
+    assert "link 'a': has shapes and moves, but weighs nothing" in str(caught[0].message)
+    assert "likewise link 'b'" in str(caught[0].message)
+    assert rm.load(text, inertia_from="visual").bodies[0].mass > 0.0
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trimesh.creation.box(extents=(0.3, 0.2, 0.5)).export(tmp_path / "box.stl")
+    path = mesh_robot(tmp_path / "r.urdf", "box.stl")
+    options = ["--inertia-from", "collision", "--density", "500", "--json"]
+    with pytest.raises(SystemExit) as stop:
+        main(["info", str(path), *options])
+    assert stop.value.code == 0
+    assert json.loads(capsys.readouterr().out)["mass"] == pytest.approx(15.0, rel=1e-6)
+    with pytest.raises(SystemExit) as stop:
+        main(["info", str(path), "--inertia-from", "mesh"])
+    assert stop.value.code == 2

@@ -1,0 +1,298 @@
+"""URDF+ that is written reads back as the same description and the same robot."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pinocchio
+import pytest
+from descriptions import descriptions, differences
+from hypothesis import given, settings
+from mechanisms import KINDS, Mechanism, mechanisms, random_mechanism
+from texts import fan, four_bar, joint, link, robot
+
+import robomodel as rm
+from robomodel.description import (
+    Description,
+    Transmission,
+    TransmittedJoint,
+    rotation_from_rpy,
+)
+from robomodel.errors import DescriptionError, DescriptionWarning
+from robomodel.model import Model
+from robomodel.model.approximate import approximate
+from robomodel.parsers import open_document, read, urdf
+from robomodel.writers.text import number, rpy_of
+from robomodel.writers.urdf import to_urdf
+
+
+def read_again(description: Description) -> Description:
+    text, lost = to_urdf(description)
+    assert lost == []
+    document = open_document(text)
+    result = urdf.read_urdf(document)
+    assert document.doubts == []
+    return result
+
+
+def written(model: Model) -> str:
+    stream = io.StringIO()
+    assert rm.write_urdf(model, stream) == ()
+    return stream.getvalue()
+
+
+def assert_same_robot(one: Model, other: Model) -> None:
+    """The same configurations and the same dynamics at some of them."""
+    assert (one.dof_names, one.joint_names) == (other.dof_names, other.joint_names)
+    assert one.gravity == other.gravity
+    np.testing.assert_allclose(one.neutral(), other.neutral(), rtol=0, atol=1e-9)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        q = one.random_configuration(rng)
+        v, a = rng.normal(size=(2, one.nv))
+        mine = rm.rnea(one, q, v, a, backend="numpy")
+        its = rm.rnea(other, q, v, a, backend="numpy")
+        scale = float(np.max(np.abs(mine), initial=1.0))
+        np.testing.assert_allclose(its, mine, rtol=0, atol=1e-12 * scale)
+
+
+# ---- descriptions --------------------------------------------------------------------------------
+
+
+@given(descriptions())
+@settings(max_examples=100, deadline=None)
+def test_whatever_a_description_holds_reads_back(description: Description) -> None:
+    assert differences(description, read_again(description)) == []
+
+
+def test_options_are_written() -> None:
+    free = rm.load(four_bar(), floating_base=True, independent=["j_rocker"], gravity=(0, 1, -9))
+    assert differences(free.description, read_again(free.description)) == []
+    assert_same_robot(free, rm.load(written(free)))
+
+
+@pytest.mark.parametrize("name", rm.robots.names())
+def test_shipped_robots(name: str) -> None:
+    model = rm.robots.load(name)
+    again = rm.load(written(model))
+    assert differences(model.description, again.description) == []
+    assert_same_robot(model, again)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
+def test_random_mechanisms(kind: str) -> None:
+    mechanism = random_mechanism(np.random.default_rng(KINDS.index(kind)), [kind], n_joints=4)
+    model = rm.load(mechanism.text, floating_base=mechanism.floating_base)
+    again = rm.load(written(model))
+    assert differences(model.description, again.description) == []
+    assert_same_robot(model, again)
+
+
+@pytest.mark.parametrize("name", ["mini_cheetah", "four_bar"])
+def test_open_trees(name: str) -> None:
+    """Without loops and couplings, as plain readers take it."""
+    model = rm.robots.load(name)
+    stream = io.StringIO()
+    rm.write_urdf(model, stream, approximate=True)
+    again = rm.load(stream.getvalue())
+    assert again.description.loops == again.description.couplings == ()
+    expected = approximate(model)
+    axis = (1.0, 0.0, 0.0)  # fixed joints have none
+    joints = [replace(j, axis=axis) if j.type == "fixed" else j for j in expected.joints]
+    assert differences(replace(expected, joints=tuple(joints)), again.description) == []
+    assert any(joint.armature for joint in again.description.joints)
+    assert pinocchio.buildModelFromXML(stream.getvalue()).nv == model.nv
+
+
+@pytest.mark.slow
+@given(mechanisms())
+@settings(max_examples=60, deadline=None)
+@pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
+def test_more_mechanisms(mechanism: Mechanism) -> None:
+    model = rm.load(mechanism.text, floating_base=mechanism.floating_base)
+    again = rm.load(written(model))
+    assert differences(model.description, again.description) == []
+    assert_same_robot(model, again)
+
+
+# ---- numbers and rotations -----------------------------------------------------------------------
+
+
+def test_numbers_read_back_exactly_and_are_short() -> None:
+    assert [number(x) for x in (1.0, -3.0, 0.1, 1e-5, 2.5e20, -0.0)] == [
+        "1",
+        "-3",
+        "0.1",
+        "1e-05",
+        "2.5e+20",
+        "0",
+    ]
+    rng = np.random.default_rng(0)
+    for x in (rng.normal(size=1000) * 10.0 ** rng.integers(-300, 300, size=1000)).tolist():
+        assert float(number(x)) == x
+
+
+def test_angles_are_found_as_they_were_written() -> None:
+    for angles in (
+        (0.0, 0.0, 0.0),
+        (1.5708, 0.0, -1.5708),
+        (0.0, 1.5708, 0.0),
+        (math.pi / 2, 0.0, math.pi),
+        (0.1, -0.2, 3.1),
+        (0.0, 0.0, 1e-7),
+    ):
+        assert rpy_of(rotation_from_rpy(*angles)) == angles, angles
+
+
+def test_any_rotation_reads_back_to_rounding() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        quaternion = rng.normal(size=4)
+        if rng.random() < 0.5:  # near the poles of roll, pitch and yaw
+            quaternion = rng.choice([-1.0, 1.0], 4) + rng.normal(size=4) * 10 ** rng.uniform(
+                -17, -2
+            )
+        x, y, z, w = (quaternion / np.linalg.norm(quaternion)).tolist()
+        rotation = (
+            (1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
+            (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
+            (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)),
+        )
+        again = rotation_from_rpy(*rpy_of(rotation))
+        np.testing.assert_allclose(again, rotation, rtol=0, atol=1.2e-15)
+
+
+# ---- other readers -------------------------------------------------------------------------------
+
+LIMIT = '<limit lower="-1" upper="2" effort="3"/>'
+PLAIN = robot(
+    *(link(f"l{i}") for i in range(4)),
+    joint("bolt", "base", "l0", "0 0 1", kind="fixed", rpy="0.3 -0.2 1.5708"),
+    joint(
+        "hip", "l0", "l1", "0.1 0 0", kind="revolute", axis="0 1 0", rpy="0.1 0.2 0.3", more=LIMIT
+    ),
+    joint("slide", "l1", "l2", kind="prismatic", more=LIMIT),
+    joint("spin", "l2", "l3", more='<limit effort="2"/><dynamics damping="0.1"/>'),
+)
+
+
+def test_pinocchio_reads_plain_robots() -> None:
+    mine = rm.load(PLAIN)
+    its = pinocchio.buildModelFromXML(written(mine))
+    assert its.njoints == 4
+    rng = np.random.default_rng(0)
+    q, v, a = rng.normal(size=(3, 3))
+    at = np.array([q[0], q[1], math.cos(q[2]), math.sin(q[2])])
+    theirs = pinocchio.rnea(its, its.createData(), at, v, a)
+    np.testing.assert_allclose(rm.rnea(mine, q, v, a), theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_yourdfpy_reads_plain_robots(tmp_path: Path) -> None:
+    yourdfpy = pytest.importorskip("yourdfpy")
+    rm.write_urdf(rm.load(PLAIN), tmp_path / "plain.urdf")
+    its = yourdfpy.URDF.load(str(tmp_path / "plain.urdf"))
+    assert its.validate()
+    assert its.actuated_joint_names == ["hip", "slide", "spin"]
+
+
+def test_the_text_is_for_people() -> None:
+    given = robot(link("a"), joint("j", "base", "a", "0 0 0.1"))
+    text = written(rm.load(given.replace('"test"', '"x &amp; y"')))
+    assert text == (
+        '<?xml version="1.0"?>\n'
+        '<robot name="x &amp; y">\n'
+        '  <link name="base"/>\n'
+        '  <link name="a">\n'
+        "    <inertial>\n"
+        '      <origin xyz="0.1 0.02 0"/>\n'
+        '      <mass value="1"/>\n'
+        '      <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.025"/>\n'
+        "    </inertial>\n"
+        "  </link>\n"
+        '  <joint name="j" type="continuous">\n'
+        '    <parent link="base"/>\n'
+        '    <child link="a"/>\n'
+        '    <origin xyz="0 0 0.1"/>\n'
+        '    <axis xyz="0 0 1"/>\n'
+        "  </joint>\n"
+        "</robot>\n"
+    )
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def test_paths_and_files(tmp_path: Path) -> None:
+    model = rm.load(fan())
+    path = tmp_path / "fan.urdf"
+    assert rm.write_urdf(model, path) == ()
+    assert rm.write_urdf(model, str(tmp_path / "again.urdf")) == ()
+    with (tmp_path / "third.urdf").open("w") as stream:
+        rm.write_urdf(model, stream)
+    texts = {each.read_text() for each in tmp_path.iterdir()}
+    assert texts == {written(model)}
+    with pytest.raises(TypeError, match="not to int"):
+        rm.write_urdf(model, 3)
+    with pytest.raises(FileNotFoundError):
+        rm.write_urdf(model, tmp_path / "nowhere" / "fan.urdf")
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = rm.load(fan())
+    path, other = tmp_path / "fan.urdf", tmp_path / "link.urdf"
+    path.write_text("old")
+    path.chmod(0o640)
+    other.symlink_to(path)
+
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "replace", fail)
+        with pytest.raises(OSError, match="no space left"):
+            rm.write_urdf(model, path)
+    assert path.read_text() == "old"
+    assert sorted(tmp_path.iterdir()) == [path, other]
+    rm.write_urdf(model, other)
+    assert other.is_symlink()
+    assert path.read_text() == written(model)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert sorted(tmp_path.iterdir()) == [path, other]
+
+
+def test_what_a_format_cannot_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A format that cannot say something refuses before it writes."""
+    monkeypatch.setattr(
+        "robomodel.writers.urdf.to_urdf", lambda _: ("<robot/>", ["the loop 'a'", "gravity"])
+    )
+    path = tmp_path / "fan.urdf"
+    with pytest.raises(DescriptionError, match="URDF cannot say: the loop 'a'; gravity"):
+        rm.write_urdf(rm.load(fan()), path)
+    assert not path.exists()
+    assert rm.write_urdf(rm.load(fan()), path, drop=True) == ("the loop 'a'", "gravity")
+    assert path.read_text() == "<robot/>"
+
+
+def test_a_reduction_of_zero_cannot_be_said() -> None:
+    model = rm.load(fan())
+    ends = (TransmittedJoint("a", reduction=0.0), TransmittedJoint("b", reduction=2.0))
+    said = replace(model.description, transmissions=(Transmission("drive", "", ends),))
+    text, lost = to_urdf(said)
+    assert lost == ["the reduction 0 at 'a' of the transmission 'drive'"]
+    again = read(text).transmissions[0].joints
+    assert [end.reduction for end in again] == [None, 2.0]
+
+
+def test_what_was_warned_of_is_warned_of_again() -> None:
+    odd = robot(link("a"), joint("j", "base", "a", axis="0 0 2"))
+    with pytest.warns(DescriptionWarning, match="length 2"):
+        model = rm.load(odd)
+    with pytest.warns(DescriptionWarning, match="length 2"):
+        assert differences(model.description, rm.load(written(model)).description) == []
