@@ -11,6 +11,7 @@ import time
 import numpy
 
 import robomodel as rm
+from robomodel import parsers
 
 RUNS = 15
 
@@ -50,9 +51,23 @@ def chain(count: int) -> str:
     return f'<robot name="chain"><link name="l0"/>{"".join(links)}</robot>'
 
 
+def arm(count: int) -> str:
+    """A text of ``count`` revolute joints, with every element that files usually have."""
+    links = (
+        f'<link name="l{i}"><inertial><origin xyz="0.01 0.002 -0.{i}" rpy="0 0 0"/>'
+        f'<mass value="1.25"/><inertia ixx="0.0123" ixy="0.0001" ixz="0" iyy="0.0117" iyz="0" '
+        f'izz="0.0125"/></inertial></link><joint name="j{i}" type="revolute">'
+        f'<parent link="l{i - 1}"/><child link="l{i}"/>'
+        f'<origin xyz="0.1 0.02 0.{i}" rpy="0 0 1.5707963267948966"/><axis xyz="0 0 1"/>'
+        '<limit lower="-1" upper="1" effort="10" velocity="3"/></joint>'
+        for i in range(1, count + 1)
+    )
+    return f'<robot name="arm"><link name="l0"/>{"".join(links)}</robot>'
+
+
 def row(what: str, seconds: float) -> None:
     """One line of the table."""
-    print(f"{what:36s} {1e3 * seconds:8.1f} ms")
+    print(f"{what:36s} {1e3 * seconds:8.2f} ms")
 
 
 def main() -> None:
@@ -68,6 +83,10 @@ def main() -> None:
     row("first mini_cheetah after import", fresh(first))
     for name in rm.robots.names():
         row(name, repeated(lambda name=name: rm.robots.load(name)))
+    text = arm(40)
+    parsers.read(text)
+    row("40 joints, text to description", repeated(lambda: parsers.read(text)))
+    row("40 joints, text to model", repeated(lambda: rm.load(text)))
     text = chain(5000)
     row("serial chain of 5000 links", repeated(lambda: rm.load(text)))
 

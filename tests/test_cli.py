@@ -38,7 +38,9 @@ MIXED = (
     + joint("jb", "continuous", "base", "b",
             '<axis xyz="0 0 1"/><mimic joint="ja" multiplier="-2" offset="0.1"/>')
     + joint("jc", "spherical", "a", "c")
-    + '<transmission name="drive"><type>Simple</type><joint name="ja"/></transmission>\n'
+    + '<transmission name="drive"><type>Simple</type><joint name="ja">'
+    "<mechanicalReduction>2</mechanicalReduction></joint>"
+    '<actuator name="motor"/></transmission>\n'
     + "</robot>\n"
 )  # fmt: skip
 
@@ -153,7 +155,7 @@ def test_info_tells_what_is_kept_and_what_is_assumed(run, report, mixed):
     assert out.startswith("m[ix]: 3 bodies, 3 joints, 2 clusters; nq = 5, nv = 4; mass 6 kg")
     for line in (
         "jb (mimic): q(jb) = -2 q(ja) + 0.1",
-        "drive (Simple): ja",
+        "drive (Simple): motor → ja (reduction 2)",
         "ja: damping 0.1, friction 0.2",
         "base: 2 kg",
         "cluster 'a': 'ja' taken as independent, as the file does not say",
@@ -165,7 +167,14 @@ def test_info_tells_what_is_kept_and_what_is_assumed(run, report, mixed):
     )
     said = report("info", mixed)
     assert said["warnings"] == [err.removeprefix("warning: ").rstrip()]
-    assert said["transmissions"] == [{"name": "drive", "type": "Simple", "joints": ["ja"]}]
+    assert said["transmissions"] == [
+        {
+            "name": "drive",
+            "type": "Simple",
+            "joints": [{"name": "ja", "role": "", "reduction": 2.0, "offset": 0.0}],
+            "actuators": [{"name": "motor", "role": "", "reduction": None}],
+        }
+    ]
     assert (said["fixed_links"], said["fixed_mass"]) == (["base"], 2.0)
 
 
@@ -237,7 +246,7 @@ def test_dynamics_at_a_random_state(report, name):
     assert said["joint_positions"] == pytest.approx(
         {joint: float(at) for joint, at in model.joint_positions(q).items()}
     )
-    assert (said["base_pose"] is None) == (name != "mini_cheetah")
+    assert (said["base_pose"] is None) == (model.floating_base is None)
     assert "seed 0" in said["notes"][0]
     assert said == report("dynamics", name, "--seed", 0)
     assert said["q"] != report("dynamics", name, "--seed", 1)["q"]

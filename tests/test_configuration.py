@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from mechanisms import LOOP_KINDS, Mechanism, mechanisms
+from shipped import ROBOTS
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-
-ROBOTS = rm.robots.names()
 
 
 @pytest.fixture(params=ROBOTS)

@@ -107,16 +107,16 @@ def test_misspelt_extensions_are_told() -> None:
 def test_what_is_no_robot_is_told() -> None:
     with pytest.raises(FileNotFoundError, match="no such file"):
         rm.load("nowhere.urdf")
-    with pytest.raises(TypeError, match="a robot is read from a path, text, bytes or an open file"):
+    with pytest.raises(TypeError, match="a robot is read from a path, text, bytes, an open file"):
         rm.load(42)
-    with pytest.raises(rm.DescriptionError, match="SDF"):
-        rm.load("<sdf version='1.9'/>")
+    with pytest.raises(rm.DescriptionError, match="COLLADA"):
+        rm.load("<COLLADA/>")
     with pytest.raises(ValueError, match="unknown format 'obj'"):
         rm.load(ARM, format="obj")
 
 
 def test_shipped_robots_are_named() -> None:
-    assert rm.robots.names() == ["four_bar", "mini_cheetah", "planar_leg_linkage", "six_bar"]
+    assert {"four_bar", "mini_cheetah", "planar_leg_linkage", "six_bar"} < set(rm.robots.names())
     with pytest.raises(ValueError, match="did you mean 'mini_cheetah'"):
         rm.robots.load("mini_chetah")
     assert rm.robots.load("four_bar", gravity=(0, -9.81, 0)).gravity == (0.0, -9.81, 0.0)

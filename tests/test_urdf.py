@@ -11,18 +11,27 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from robomodel import parsers
 from robomodel.description import (
     IDENTITY,
+    Actuator,
     Anchor,
     JointCoupling,
     Limits,
     LinkCoupling,
     Mimic,
     Pose,
+    Transmission,
+    TransmittedJoint,
     rotation_from_rpy,
 )
-from robomodel.errors import DescriptionError, DescriptionWarning, Source, suspect
+from robomodel.errors import (
+    DescriptionError,
+    DescriptionWarning,
+    Doubt,
+    Source,
+    suspect,
+    suspect_all,
+)
 from robomodel.parsers import read
 from robomodel.parsers.urdf import JOINT_TYPES, LOOP_TYPES
 
@@ -37,6 +46,8 @@ def robot(*body, links="abc"):
 
 def joint(name, parent, child, *inner, type="revolute", more=""):  # noqa: A002
     inside = "".join(inner)
+    if type in ("revolute", "prismatic") and not re.search("<limit[ />]", inside):
+        inside += "<limit/>"  # URDF demands it
     return (
         f'<joint name="{name}" type="{type}" {more}>'
         f'<parent link="{parent}"/><child link="{child}"/>{inside}</joint>'
@@ -179,8 +190,8 @@ class TestFormats:
         assert read(SMALL, format="urdf").name == "small"
 
     def test_unknown(self):
-        with pytest.raises(ValueError, match="unknown format 'sdf'; known: urdf") as caught:
-            read(SMALL, format="sdf")
+        with pytest.raises(ValueError, match="unknown format 'obj'; known: urdf") as caught:
+            read(SMALL, format="obj")
         assert not isinstance(caught.value, DescriptionError)
 
     @pytest.mark.parametrize(
@@ -191,15 +202,26 @@ class TestFormats:
             ("<html/>", "an XML file with the root element <html>", "html"),
         ],
     )
-    @pytest.mark.parametrize("format", [None, "urdf"])
-    def test_other_roots(self, text, what, tag, format):  # noqa: A002
+    @pytest.mark.parametrize("extends", [False, True])
+    def test_other_roots_where_urdf_is_due(self, text, what, tag, extends):
+        arguments = {"extend": text} if extends else {"format": "urdf"}
         with pytest.raises(DescriptionError) as caught:
-            read(text, format=format)
-        assert caught.value.message.startswith(f"this is {what}; what is read today is URDF")
+            read(SMALL if extends else text, **arguments)
+        assert caught.value.message.startswith(f"this is {what}; URDF, URDF+ and extensions have")
         assert (caught.value.line, caught.value.element) == (1, f"<{tag}>")
 
-    def test_every_format_that_is_named_is_read(self):
-        assert [read(SMALL, format=name).name for name in parsers.FORMATS] == ["small"]
+    @pytest.mark.parametrize(
+        ("text", "what", "tag"),
+        [
+            ("<html/>", "an XML file with the root element <html>", "html"),
+            ("<COLLADA/>", "a COLLADA mesh or scene", "COLLADA"),
+        ],
+    )
+    def test_other_roots(self, text, what, tag):
+        with pytest.raises(DescriptionError) as caught:
+            read(text)
+        assert caught.value.message.startswith(f"this is {what}; the formats read are urdf")
+        assert (caught.value.line, caught.value.element) == (1, f"<{tag}>")
 
     def test_xacro(self):
         text = robot('<xacro:property name="x" value="1"/>')
@@ -226,20 +248,20 @@ class TestLinks:
         text = inertial(
             '<mass value="1.5"/>',
             '<origin xyz="0.1 -2e-1 .3" rpy="0.1 0.2 0.3"/>',
-            **dict(zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), "123456", strict=True)),
+            **{"ixx": "4", "ixy": ".1", "ixz": "-.2", "iyy": "5", "iyz": "3e-1", "izz": "6"},
         )
         found = read(text, strict=True).links[0].inertial
         assert found.mass == 1.5
-        assert found.inertia == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+        assert found.inertia == (4.0, 0.1, -0.2, 5.0, 0.3, 6.0)
         assert found.origin == Pose((0.1, -0.2, 0.3), rotation_from_rpy(0.1, 0.2, 0.3))
         assert found.source == Source("<text>", 2, "link 'a'")
 
     def test_the_entries_of_the_inertia_come_in_any_order(self):
         text = inertial().replace(
             '<inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/>',
-            '<inertia izz="6" iyz="5" iyy="4" ixz="3" ixy="2" ixx="1"/>',
+            '<inertia izz="6" iyz="0.3" iyy="5" ixz="0.2" ixy="0.1" ixx="4"/>',
         )
-        assert read(text).links[0].inertial.inertia == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+        assert read(text).links[0].inertial.inertia == (4.0, 0.1, 0.2, 5.0, 0.3, 6.0)
 
     def test_inertial_without_origin(self):
         assert read(inertial(), strict=True).links[0].inertial.origin == Pose()
@@ -247,10 +269,106 @@ class TestLinks:
     def test_what_is_not_mechanics_is_passed_over(self):
         text = (
             '<robot name="r" version="1.0"><material name="grey"/><gazebo reference="a"/>'
-            '<link name="a" type="base"><visual><geometry/></visual><visual/><collision/>'
-            '<sensor name="s"/></link><mujoco><compiler/></mujoco></robot>'
+            '<link name="a" type="base"><sensor name="s"/></link><mujoco/></robot>'
         )
         assert len(read(text, strict=True).links) == 1
+
+
+def shaped(*shapes, before=""):
+    """A robot whose one link, in line 2, has shapes, each in a line of its own."""
+    inner = "".join(f"\n{shape}" for shape in shapes)
+    return f'<robot name="r">{before}\n<link name="a">{inner}\n</link></robot>'
+
+
+def visual(geometry, *more):
+    return f"<visual>{''.join(more)}<geometry>{geometry}</geometry></visual>"
+
+
+class TestShapes:
+    @pytest.mark.parametrize(
+        ("geometry", "kind", "size", "file"),
+        [
+            ('<box size="1 2 3"/>', "box", (1.0, 2.0, 3.0), None),
+            ('<sphere radius="0.5"/>', "sphere", (0.5,), None),
+            ('<cylinder length="2" radius="0.5"/>', "cylinder", (0.5, 2.0), None),
+            ('<capsule radius="0.5" length="2"/>', "capsule", (0.5, 2.0), None),
+            ('<drake:capsule radius="0.5" length="2"/>', "capsule", (0.5, 2.0), None),
+            ('<drake:ellipsoid a="1" b="2" c="3"/>', "ellipsoid", (1.0, 2.0, 3.0), None),
+            ('<mesh filename="package://p/a.stl"/>', "mesh", (1, 1, 1), "package://p/a.stl"),
+            ('<mesh filename="a.obj" scale="1 -1 0.001"/>', "mesh", (1, -1, 0.001), "a.obj"),
+        ],
+    )
+    def test_kinds(self, geometry, kind, size, file):
+        (found,) = read(shaped(visual(geometry)), strict=True).links[0].shapes
+        assert (found.role, found.kind, found.size, found.file) == ("visual", kind, size, file)
+        assert (found.origin, found.name, found.rgba) == (Pose(), "", None)
+        assert found.source == Source("<text>", 3, "link 'a'")
+
+    def test_both_roles_in_the_order_of_the_file(self):
+        text = shaped(
+            '<collision name="c"><origin xyz="1 2 3" rpy="0.1 0.2 0.3"/><geometry>'
+            '<sphere radius="1"/></geometry></collision>',
+            visual('<sphere radius="2"/>'),
+            '<collision><geometry><sphere radius="3"/></geometry></collision>',
+        )
+        shapes = read(text, strict=True).links[0].shapes
+        assert [(s.role, s.size, s.name) for s in shapes] == [
+            ("collision", (1.0,), "c"),
+            ("visual", (2.0,), ""),
+            ("collision", (3.0,), ""),
+        ]
+        assert shapes[0].origin == Pose((1.0, 2.0, 3.0), rotation_from_rpy(0.1, 0.2, 0.3))
+
+    def test_colours(self):
+        blue = '<material name="blue"><color rgba="0 0 1 1"/></material>'
+        text = shaped(
+            *(
+                visual('<sphere radius="1"/>', material)
+                for material in (
+                    '<material name="red"/>',
+                    blue,
+                    '<material name="blue"/>',
+                    '<material><color rgba="0 1 0 0.5"/></material>',
+                    '<material name="unheard of"/>',
+                    '<material name="red"><color rgba="0.5 0 0 1"/></material>',
+                    '<material name="red"/>',
+                )
+            ),
+            before='<material name="red"><color rgba="1 0 0 1"/></material><material name="x"/>',
+        )
+        found = [shape.rgba for shape in read(text, strict=True).links[0].shapes]
+        red, half = (1.0, 0.0, 0.0, 1.0), (0.5, 0.0, 0.0, 1.0)
+        blues = (0.0, 0.0, 1.0, 1.0)
+        assert found == [red, blues, blues, (0.0, 1.0, 0.0, 0.5), None, half, red]
+
+    @pytest.mark.parametrize(
+        ("shape", "words"),
+        [
+            ("<visual/>", "this <visual> is left out: it has no <geometry>"),
+            ("<collision><geometry/></collision>", "this <collision> is left out: its <geometry>"),
+            (visual('<cube size="1"/>'), "none of box, sphere, cylinder, capsule, ellipsoid"),
+            (visual('<box size="1,2,3"/>'), "separate the numbers by spaces"),
+            (visual('<sphere radius="-1"/>'), "the size of the <sphere> is negative"),
+            (visual("<cylinder/>"), "the attribute 'radius' is missing"),
+            (visual("<mesh/>"), "the attribute 'filename' is missing"),
+            (visual('<sphere radius="1"/>', '<origin xyz="0 0"/>'), "needs three numbers"),
+            (
+                visual('<sphere radius="1"/>', '<material><color rgba="1 1 1"/></material>'),
+                "needs four numbers",
+            ),
+        ],
+    )
+    def test_what_cannot_be_is_only_warned_of(self, shape, words):
+        good = visual('<sphere radius="1"/>')
+        found = suspected(shaped(good, shape, good), words, line=4, element="link 'a'")
+        assert len(found.links[0].shapes) == 2
+
+    def test_many_bad_ones_are_one_warning(self):
+        with pytest.warns(DescriptionWarning) as caught:
+            read(shaped("<visual/>", *["<visual><geometry/></visual>"] * 6))
+        (message,) = (str(warning.message) for warning in caught)
+        assert "it has no <geometry>; likewise link 'a' (line 4), link 'a' (line 5)" in message
+        assert message.endswith(" and 2 more")
 
 
 class TestJoints:
@@ -299,6 +417,10 @@ class TestJoints:
     def test_independent(self, written, meant):
         text = robot(joint("j1", "a", "b", more=f'independent="{written}"'), BC)
         assert first(text).independent is meant
+
+    def test_armature(self):
+        text = robot(joint("j1", "a", "b", '<armature value="0.25"/>'), BC)
+        assert [each.armature for each in read(text, strict=True).joints] == [0.25, 0.0]
 
     def test_mimic_defaults(self):
         assert first(robot(joint("j1", "a", "b", '<mimic joint="j2"/>'), BC)).mimic == Mimic(
@@ -438,10 +560,44 @@ class TestTransmissions:
         ],
     )
     def test_are_kept(self, text, kind):
-        joints = '<joint name="j1"><x/></joint><joint name="j2"/><actuator name="m"/>'
-        (found,) = read(robot(AB, BC, text.format(joints)), strict=True).transmissions
-        assert (found.name, found.type, found.joints) == ("t", kind, ("j1", "j2"))
-        assert found.source == Source("<text>", 5, "transmission 't'")
+        ends = (
+            '<joint name="j1"><x/><role> joint1 </role><offset>0.5</offset>'
+            "<mechanicalReduction>-2</mechanicalReduction></joint>"
+            '<joint name="j2" role="joint2"/>'
+            '<actuator name="m"><hardwareInterface>E</hardwareInterface>'
+            "<mechanical_reduction> 50.0 </mechanical_reduction></actuator>"
+        )
+        (found,) = read(robot(AB, BC, text.format(ends)), strict=True).transmissions
+        assert found == Transmission(
+            "t",
+            kind,
+            (TransmittedJoint("j1", "joint1", -2.0, 0.5), TransmittedJoint("j2", "joint2")),
+            (Actuator("m", "", 50.0),),
+            Source("<text>", 5, "transmission 't'"),
+        )
+
+    def test_of_pr2_has_its_reduction_itself(self):
+        text = (
+            '<transmission name="t" type="pr2_mechanism_model/SimpleTransmission">'
+            '<actuator name="m"/><joint name="j1"/>'
+            "<mechanicalReduction>79.25</mechanicalReduction></transmission>"
+        )
+        (found,) = read(robot(AB, BC, text), strict=True).transmissions
+        assert found.actuators == (Actuator("m", "", 79.25),)
+
+    @pytest.mark.parametrize(
+        ("inner", "words"),
+        [
+            ("<mechanicalReduction>1,5</mechanicalReduction>", "write a decimal point"),
+            ("<mechanicalReduction/>", "is empty and needs one number"),
+            ("<mechanical_reduction>0</mechanical_reduction>", "is zero; 1 is a direct drive"),
+            ("<mechanicalReductions>3</mechanicalReductions>", "did you mean 'mechanicalReduction"),
+        ],
+    )
+    def test_reductions_that_matter_to_nothing_are_only_warned_of(self, inner, words):
+        text = f'<transmission name="t"><actuator name="m">{inner}</actuator></transmission>'
+        found = suspected(robot(AB, BC, text), words, line=5, element="transmission 't'")
+        assert found.transmissions[0].actuators == (Actuator("m"),)
 
     def test_of_joints_that_are_not_there(self):
         text = '<transmission name="t"><type>S</type><joint name="j11"/></transmission>'
@@ -488,6 +644,10 @@ class TestTheFormatReference:
         joints = [joint for robot in found for joint in robot.joints]
         assert any(joint.mimic for joint in joints)
         assert any(joint.initial for joint in joints)
+        assert any(joint.armature for joint in joints)
+        links = [link for robot in found for link in robot.links]
+        assert sum(link.name.endswith("_rotor") for link in links) == 3
+        assert {shape.role for link in links for shape in link.shapes} == {"visual", "collision"}
         assert {joint.independent for joint in joints} == {None, True, False}
         assert any(loop.length for robot in found for loop in robot.loops)
         assert any(loop.axis2 for robot in found for loop in robot.loops)
@@ -734,6 +894,52 @@ class TestBadJoints:
     @pytest.mark.parametrize("limit", ['lower="inf"', 'upper="-inf"'])
     def test_limits_that_leave_nothing(self, limit):
         self.bad(f"<limit {limit}/>", words="these limits leave no finite position")
+
+    def test_negative_armature(self):
+        self.bad('<armature value="-1"/>', words="the armature -1 is negative")
+
+    def test_armature_of_a_fixed_joint(self):
+        found = suspected(
+            robot(AB, joint("j2", "b", "c", '<armature value="1"/>', type="fixed")),
+            "<armature> means nothing in a fixed joint",
+            line=4,
+            element="joint 'j2'",
+        )
+        assert found.joints[1].armature == 0.0
+
+    @pytest.mark.parametrize(
+        ("rotor", "words"),
+        [
+            ('ratio="9"', '<rotor> needs inertia="..."'),
+            ('inertia="0" ratio="9"', "the rotor's inertia 0 is not positive"),
+            ('inertia="-1" ratio="9"', "the rotor's inertia -1 is not positive"),
+            ('inertia="1,5" ratio="9"', "decimal point"),
+            ('inertia="1" ratio="0"', "the ratio of the rotor is zero"),
+            ('inertia="1" ratio="9" mass="-1"', "mass or transverse inertia is negative"),
+            ('inertia="1" ratio="9" transverse="-1"', "mass or transverse inertia is negative"),
+        ],
+    )
+    def test_rotor(self, rotor, words):
+        self.bad(f"<rotor {rotor}/>", words=words)
+
+    @pytest.mark.parametrize("type_", ["revolute", "prismatic"])
+    def test_no_limit(self, type_):
+        text = robot(AB, joint("j2", "b", "c", type=type_).replace("<limit/>", ""))
+        found = suspected(
+            text,
+            f"has no <limit>, which URDF demands of a {type_} joint; it is taken as unlimited",
+            line=4,
+            element="joint 'j2'",
+        )
+        assert found.joints[1].limits == Limits()
+
+    def test_no_limits_anywhere_are_one_warning(self):
+        joints = [joint(f"j{i}", f"l{i}", f"l{i + 1}").replace("<limit/>", "") for i in range(9)]
+        with pytest.warns(DescriptionWarning) as caught:
+            read(robot(*joints, links=[f"l{i}" for i in range(10)]))
+        (message,) = (str(warning.message) for warning in caught)
+        assert message.startswith("<text>:3: joint 'j0': has no <limit>")
+        assert message.endswith("joint 'j3' (line 6), joint 'j4' (line 7) and 4 more")
 
     def test_screw_without_pitch(self):
         self.bad(words='a screw joint needs <pitch value="..."/>', type="screw", line=4)
@@ -1207,6 +1413,25 @@ class TestSuspicions:
             suspect("odd", source, strict=False)
         with pytest.raises(DescriptionError, match=r"^file:3: link 'a': odd$"):
             suspect("odd", source, strict=True)
+
+    def test_of_one_kind_are_told_together(self):
+        doubts = [
+            Doubt("odd", Source("file", 3, "link 'a'")),
+            Doubt("odd", Source("file", 5, "link 'b'")),
+            Doubt("odder", Source("file", 6, "link 'c'"), "odd"),
+            Doubt("odd", Source("other", 7, "link 'd'")),
+            Doubt("odd", Source("file", None, "link 'e'")),
+            Doubt("strange", Source("file", 3, "link 'a'")),
+        ]
+        with pytest.warns(DescriptionWarning) as caught:
+            suspect_all(doubts, strict=False)
+        assert [str(warning.message) for warning in caught] == [
+            "file:3: link 'a': odd; likewise link 'b' (line 5), link 'c' (line 6), "
+            "link 'd' (other:7), link 'e'",
+            "file:3: link 'a': strange",
+        ]
+        with pytest.raises(DescriptionError, match=r"^file:3: link 'a': odd; likewise"):
+            suspect_all(doubts, strict=True)
 
 
 def test_errors_and_descriptions_pickle():

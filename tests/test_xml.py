@@ -150,7 +150,7 @@ class TestTruncation:
         ("<robot/>\n<robot/>", 2, "one robot"),
         ("<robot>\nnuts & bolts and more</robot>", 2, "&amp;"),
         ("<robot>\n\x01</robot>", 2, "not well-formed XML"),
-        ("<robot>\n<drake:joint/></robot>", 2, 'xmlns:drake="..."'),
+        ("<robot>\n<gz:joint/></robot>", 2, 'xmlns:gz="..."'),
         ("<robot>\n<xacro:macro/></robot>", 2, "xacro robot.urdf.xacro > robot.urdf"),
         (b"<robot name='a'>\n<link name='\xe9'/></robot>", 2, "save the file as UTF-8"),
         (b"<?xml version='1.0' encoding='utf-7'?><robot/>", 1, "'utf-7' is not read"),

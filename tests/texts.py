@@ -26,6 +26,8 @@ def joint(
     more: str = "",
 ) -> str:
     """A joint; ``mark``: its ``independent`` attribute."""
+    if kind in ("revolute", "prismatic") and "<limit" not in more:
+        more += "<limit/>"  # URDF demands it
     attribute = "" if mark is None else f' independent="{str(mark).lower()}"'
     return (
         f'<joint name="{name}" type="{kind}"{attribute}><parent link="{parent}"/>'

@@ -7,8 +7,19 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from robomodel.cli.output import AsJson, console, count, print_json, print_list, short
-from robomodel.cli.robot import Extend, File, FloatingBase, Strict, load, reporting
-from robomodel.description import Link
+from robomodel.cli.robot import (
+    DENSITY,
+    Density,
+    Extend,
+    File,
+    FloatingBase,
+    InertiaFrom,
+    Name,
+    Strict,
+    load,
+    reporting,
+)
+from robomodel.description import Link, Transmission
 from robomodel.model import Model
 from robomodel.model.model import Cluster, Coupling, Loop
 
@@ -23,6 +34,9 @@ def command(
     extend: Extend = None,
     floating_base: FloatingBase = None,
     strict: Strict = False,
+    inertia_from: InertiaFrom = None,
+    density: Density = DENSITY,
+    name: Name = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a robot is made of, and what was assumed.
@@ -32,7 +46,7 @@ def command(
     warnings. SI units; null is infinite or undefined.
     """
     with reporting(file) as caught:
-        model = load(file, extend, floating_base, strict)
+        model = load(file, extend, floating_base, strict, inertia_from, density, name)
         notes = [*model.notes, *_assumptions(model, floating_base)]
         if as_json:
             warnings = [str(warning.message) for warning in caught]
@@ -62,10 +76,7 @@ def _report(model: Model, file: str) -> dict[str, Any]:
         "couplings": [
             {**asdict(each), "equation": _equation(model, each)} for each in model.couplings
         ],
-        "transmissions": [
-            {"name": each.name, "type": each.type, "joints": each.joints}
-            for each in model.description.transmissions
-        ],
+        "transmissions": [_transmission(each) for each in model.description.transmissions],
         "fixed_links": [link.name for link in fixed],
         "fixed_mass": sum(_mass(link) for link in fixed),
     }
@@ -81,6 +92,18 @@ def _cluster(model: Model, cluster: Cluster) -> dict[str, Any]:
         "independent": cluster.independent,
         "nq": cluster.q.stop - cluster.q.start,
         "nv": cluster.nv,
+    }
+
+
+def _transmission(transmission: Transmission) -> dict[str, Any]:
+    return {
+        "name": transmission.name,
+        "type": transmission.type,
+        "joints": [asdict(joint) for joint in transmission.joints],
+        "actuators": [
+            {"name": each.name, "role": each.role, "reduction": each.reduction}
+            for each in transmission.actuators
+        ],
     }
 
 
@@ -104,8 +127,6 @@ def _assumptions(model: Model, floating_base: bool | None) -> list[str]:
     if model.floating_base is None:
         hint = "" if floating_base is False else " (--floating-base frees it)"
         notes.append(f"the root link '{root}' is fixed to the world{hint}")
-    elif model.floating_base not in {joint.name for joint in joints}:
-        notes.append(f"the joint '{model.floating_base}' was added to free the root link '{root}'")
     return notes
 
 
@@ -153,9 +174,8 @@ def _show(model: Model, notes: list[str]) -> None:
         ],
         "Loops": [_loop_line(loop) for loop in model.loops],
         "Couplings": [_coupling_line(model, coupling) for coupling in model.couplings],
-        "Transmissions, kept but not modelled": [
-            f"{each.name}{each.type and f' ({each.type})'}: {', '.join(each.joints)}"
-            for each in model.description.transmissions
+        "Transmissions (a rotor given an inertia is a body above)": [
+            _transmission_line(each) for each in model.description.transmissions
         ],
         "Damping and friction, kept but not applied": [
             f"{joint.name}: damping {short(joint.damping)}, friction {short(joint.friction)}"
@@ -204,6 +224,17 @@ def _loop_line(loop: Loop) -> str:
         f"{loop.name} ({loop.type}) between {loop.predecessor} and {loop.successor}: "
         f"{count(loop.rows, 'condition')}, rank {loop.rank}{redundant}"
     )
+
+
+def _transmission_line(transmission: Transmission) -> str:
+    kind = transmission.type and f" ({transmission.type})"
+    actuators = ", ".join(f"{a.name}{_reduced(a.reduction)}" for a in transmission.actuators)
+    joints = ", ".join(f"{j.name}{_reduced(j.reduction)}" for j in transmission.joints)
+    return f"{transmission.name}{kind}: {actuators and f'{actuators} → '}{joints}"
+
+
+def _reduced(reduction: float | None) -> str:
+    return "" if reduction is None else f" (reduction {short(reduction)})"
 
 
 def _coupling_line(model: Model, coupling: Coupling) -> str:

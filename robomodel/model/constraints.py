@@ -362,6 +362,9 @@ def evaluate_loops(
 # ---- what the recursions call --------------------------------------------------------------------
 
 
+Conditions: TypeAlias = tuple[list[list[Scalar]], list[Scalar]]
+
+
 class Constraint(Protocol):
     """How a cluster's spanning positions and velocities follow from its own q and v."""
 
@@ -373,6 +376,9 @@ class Constraint(Protocol):
 
     def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
         """g: the spanning accelerations at zero independent acceleration."""
+
+    def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
+        """K and k of as many conditions as there are dependent velocities: K q̇ = 0, K q̈ = k."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,6 +398,10 @@ class Unconstrained:
     def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
         """Zero."""
         return [0.0] * self.nv
+
+    def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
+        """None."""
+        return [], []
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +429,31 @@ class LinearConstraint:
     def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
         """Zero."""
         return [0.0] * len(self.matrix)
+
+    def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
+        """For every dependent velocity, that it is its row of G times the independent ones."""
+        rows = _determined(self.matrix)
+        return rows, [0.0] * len(rows)
+
+
+def _determined(matrix: Sequence[Sequence[float]]) -> list[list[Scalar]]:
+    """x_i = matrix_i · y as rows on x, where y are entries of x: those whose row is a unit's.
+
+    Of several rows that are the same unit's the first is taken for y itself.
+    """
+    first = [
+        next(i for i, row in enumerate(matrix) if row[c] == 1.0 and sum(map(bool, row)) == 1)
+        for c in range(len(matrix[0]))
+    ]
+    rows: list[list[Scalar]] = []
+    for i, row in enumerate(matrix):
+        if i not in first:
+            condition: list[Scalar] = [0.0] * len(matrix)
+            condition[i] = 1.0
+            for at, x in zip(first, row, strict=True):
+                condition[at] = neg(x)
+            rows.append(condition)
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,6 +503,19 @@ class LoopConstraint:
             matrix = [[reduced[r][c] for c in block.columns] for r in block.rows]
             solution.update(zip(block.columns, solve(matrix, sides), strict=True))
         return solution
+
+    def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
+        """The loops' rows, and what the couplings say; redundant rows are combined by K_dᵀ."""
+        loops = evaluate_loops(self.links, self.loops, positions, velocities, keep=self.keep)
+        rows, right = loops.jacobian, [neg(b) for b in loops.bias]
+        columns = list(zip(*self.expand, strict=True))
+        dependent = [c for c in range(len(columns)) if c not in self.independent]
+        if len(rows) > len(dependent):
+            weights = [[dot(row, columns[c]) for row in rows] for c in dependent]
+            right = [dot(w, right) for w in weights]
+            rows = [[dot(w, entries) for entries in zip(*rows, strict=True)] for w in weights]
+        couplings = _determined(self.expand)
+        return [*rows, *couplings], [*right, *([0.0] * len(couplings))]
 
     def _spanning(self, z: Sequence[Scalar]) -> list[Scalar]:
         return [dot(row, z) for row in self.expand]

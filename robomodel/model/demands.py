@@ -167,7 +167,7 @@ def loop_joint(
     places = [tree.places[end.link] for end in ends]
     ancestor = tree.common_ancestor([place.body for place in places])
     frame = _loop_frame(loop.axis, loop.source)
-    frames = (frame, _universal_frame(loop) if loop.type == "universal" else frame)
+    frames = (frame, universal_frame(loop) if loop.type == "universal" else frame)
     anchors, branches = [], []
     for place, end, columns in zip(places, ends, frames, strict=True):
         standing = graph.compose(place.pose, end.origin)
@@ -212,7 +212,7 @@ def _loop_frame(axis: Vec3, source: Source) -> Rows3:
     return transpose((columns[k], columns[(k + 1) % 3], columns[(k + 2) % 3]))
 
 
-def _universal_frame(loop: said.Loop) -> Rows3:
+def universal_frame(loop: said.Loop) -> Rows3:
     """The successor's axes of a universal loop, as columns: axis 1 is the second axis.
 
     By default that is the coordinate axis after the first's largest component, made perpendicular

@@ -15,7 +15,14 @@ from robomodel.description import (
     Loop,
     Mimic,
 )
-from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
+from robomodel.errors import (
+    DescriptionError,
+    Doubt,
+    Source,
+    did_you_mean,
+    suspect,
+    suspect_all,
+)
 from robomodel.parsers.xml import listed
 
 _Named = TypeVar("_Named", Link, Joint, Loop, LinkCoupling | JointCoupling)
@@ -44,14 +51,17 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
             _check_link_coupling(coupling, links)
         else:
             _check_joint_coupling(coupling, joints)
-    for transmission in description.transmissions:
-        for name in transmission.joints:
-            if name not in joints:
-                suspect(
-                    f"the joint '{name}' is not in the robot{did_you_mean(name, joints)}",
-                    transmission.source,
-                    strict=strict,
-                )
+    doubts = [
+        Doubt(
+            f"the joint '{end.name}' is not in the robot{did_you_mean(end.name, joints)}",
+            transmission.source,
+            "transmission of no joint",
+        )
+        for transmission in description.transmissions
+        for end in transmission.joints
+        if end.name not in joints
+    ]
+    suspect_all(doubts, strict=strict)
 
 
 def _by_name(things: Iterable[_Named], kind: str) -> dict[str, _Named]:

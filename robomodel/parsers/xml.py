@@ -12,14 +12,14 @@ import codecs
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 from xml.parsers import expat
 
 from lxml import etree
 
 from robomodel.description import Vec3
-from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
+from robomodel.errors import DescriptionError, Doubt, Source, did_you_mean, suspect_all
 
 Element: TypeAlias = etree._Element
 
@@ -93,7 +93,7 @@ def _refuse_size(size: int, file: str) -> None:
 def parse(text: str, file: str, *, strict: bool = False) -> Document:
     """The document of a text; ``file`` is how messages call it."""
     _refuse_size(len(text), file)
-    text = _without_late_declaration(text.removeprefix("\ufeff"))
+    text = _without_declaration(text.removeprefix("\ufeff"))
     _refuse_non_xml(text, file)
     doctype = "<!DOCTYPE" in text
     if doctype and ("<!ENTITY" in text or "<!ATTLIST" in text):
@@ -110,6 +110,8 @@ def parse(text: str, file: str, *, strict: bool = False) -> Document:
         raise DescriptionError(
             "a character is half of a surrogate pair; save the file as UTF-8", Source(file, line)
         ) from None
+    if b"drake:" in data and b"xmlns:drake" not in data:
+        data = _with_drake(data)
     parser = etree.XMLParser(**_SAFELY)
     try:
         root = etree.fromstring(data, parser)
@@ -137,12 +139,29 @@ _SAFELY: Any = {
 }
 
 
-def _without_late_declaration(text: str) -> str:
-    """A text in a program often begins with a line break, and ``<?xml`` may not follow one."""
-    start = len(text) - len(text.lstrip())
-    if start and text.startswith("<?xml", start):
-        return text[:start] + text[start:].partition("?>")[2]
-    return text
+_DECLARATION = re.compile(r"(\s*)<\?xml\s[^>]*\?>")
+
+
+def _without_declaration(text: str) -> str:
+    """A text in a program often begins with a line break, which ``<?xml ...?>`` may not follow.
+
+    It says nothing that is still needed: the text is decoded, and of versions there is but one,
+    though files write "0.0" and "1.1".
+    """
+    found = _DECLARATION.match(text)
+    if not found or not (rest := text[found.end() :]).strip():
+        return text
+    return found[1] + "\n" * found[0].count("\n", found.end(1)) + rest
+
+
+_ROOT = re.compile(rb"(?>\s|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*>)*+<[A-Za-z]\w*", re.DOTALL)
+
+
+def _with_drake(data: bytes) -> bytes:
+    """Drake's own reader knows no namespaces, so files for it may use its prefix undeclared."""
+    if not (start := _ROOT.match(data)):
+        return data
+    return start[0] + b' xmlns:drake="http://drake.mit.edu"' + data[start.end() :]
 
 
 def _refuse_non_xml(text: str, file: str) -> None:
@@ -298,13 +317,16 @@ def listed(names: Iterable[str], limit: int = 6) -> str:
 class Document:
     """A parsed file: its root, how to call it, and whether what is suspicious is refused.
 
-    The methods read one element each and complain with its line and the thing it belongs to.
+    The methods read one element each and complain with its line and the thing it belongs to. What
+    is suspicious is gathered, so that :meth:`report` can tell alike things in one warning.
     """
 
     root: Element
     file: str
     strict: bool = False
     lines: Mapping[Element, int] | None = None
+    doubts: list[Doubt] = field(default_factory=list)
+    vectors: dict[str, Vec3] = field(default_factory=dict)  # files repeat themselves
 
     def source(self, element: Element, label: str) -> Source:
         """Where ``element`` stands, called ``label``."""
@@ -326,9 +348,19 @@ class Document:
         """The error to raise for what is wrong with ``element``."""
         return DescriptionError(message, self.place(element))
 
-    def suspect(self, element: Element, message: str) -> None:
-        """Warn of what is suspicious about ``element``; refuse it if the document is strict."""
-        suspect(message, self.place(element), strict=self.strict)
+    def suspect(self, element: Element, message: str, kind: str = "") -> None:
+        """Note what is suspicious about ``element``; refuse it if the document is strict.
+
+        Doubts of one ``kind`` (by default, of one message) are told in one warning.
+        """
+        if self.strict:
+            raise self.error(element, message)
+        self.doubts.append(Doubt(message, self.place(element), kind))
+
+    def report(self) -> None:
+        """Warn of all that was suspicious."""
+        suspect_all(self.doubts, strict=self.strict)
+        self.doubts.clear()
 
     def expect(self, element: Element, known: frozenset[str]) -> None:
         """Warn of attributes that mean nothing here."""
@@ -423,6 +455,35 @@ class Document:
             if name in known
         }
 
+    def content(self, element: Element) -> float:
+        """The finite number that an element holds as its text."""
+        text = element.text or ""
+        if len(words := text.split()) == 1 and not _word_fault(words[0]):
+            return float(words[0])
+        raise self.error(element, f"<{shown(element)}> {_numeric_fault(text, 1)}")
+
+    def contents(self, element: Element, count: int) -> tuple[float, ...]:
+        """So many finite numbers, which an element holds as its text."""
+        text = element.text or ""
+        if len(words := text.split()) == count and not any(map(_word_fault, words)):
+            return tuple(map(float, words))
+        raise self.error(element, f"<{shown(element)}> {_numeric_fault(text, count)}")
+
+    def row(self, element: Element, names: Sequence[str]) -> tuple[float, ...] | None:
+        """The numbers of an element whose attributes are these in this order; None if it is not so.
+
+        Most of a file's numbers stand in rows alike, which need not be looked up one by one.
+        """
+        if element.keys() != names:
+            return None
+        texts: Sequence[str] = element.values()  # type: ignore[assignment]
+        try:
+            row = tuple(map(float, texts))
+        except ValueError:
+            return None
+        written = "".join(texts)
+        return row if math.isfinite(sum(row)) and "_" not in written and written.isascii() else None
+
     def vector(self, element: Element, name: str, default: Vec3 | None = None) -> Vec3:
         """Three finite numbers; without a default the attribute must be there."""
         text = element.get(name)
@@ -430,14 +491,15 @@ class Document:
             if default is None:
                 raise self.error(element, f"<{shown(element)}>: the attribute '{name}' is missing")
             return default
-        if (common := _COMMON.get(text)) is not None:
-            return common
+        if (known := self.vectors.get(text)) is not None:
+            return known
         try:
             x, y, z = map(float, text.split())
         except ValueError:
             raise self._numeric_error(element, name, text, 3) from None
         if not math.isfinite(x + y + z) or "_" in text or not text.isascii():
             raise self._numeric_error(element, name, text, 3)
+        self.vectors[text] = x, y, z
         return x, y, z
 
     def quadruple(self, element: Element, name: str) -> tuple[float, float, float, float]:
@@ -468,13 +530,9 @@ class Document:
 
 
 _INFINITE = ("inf", "+inf", "-inf")
-_COMMON: Mapping[str, Vec3] = {  # most vectors of most files
-    "0 0 0": (0.0, 0.0, 0.0),
-    "1 0 0": (1.0, 0.0, 0.0),
-    "0 1 0": (0.0, 1.0, 0.0),
-    "0 0 1": (0.0, 0.0, 1.0),
-}
-_COUNTS = ("no", "one number", "two numbers", "three numbers", "four numbers")
+_COUNTS = ("no", "one number") + tuple(
+    f"{count} numbers" for count in ("two", "three", "four", "five", "six", "seven")
+)
 
 
 def _numeric_fault(text: str, count: int) -> str:

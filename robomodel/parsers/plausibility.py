@@ -1,0 +1,129 @@
+"""Masses and limits that no real body and no real joint has, whatever format they came from.
+
+All of it can be computed with, so it is only warned of, each kind once for a whole description.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from robomodel.description import Description, Inertial, Joint, LinkCoupling, Vec3
+from robomodel.errors import Doubt, suspect_all
+
+_EXCESS = 4 / 3  # published robots break the triangle inequality by up to a quarter
+_NOTHING = 1e-6  # of the largest moment: what is written for zero
+_POINT = 1e-12  # m²: a body within a micrometre, whose moments are what rounding left of zero
+
+
+def check_plausible(description: Description, *, strict: bool = False) -> None:
+    """Warn of inertias that no body has, of masses at odds with them, and of locked joints."""
+    doubts = [
+        Doubt(message, link.inertial.source, kind)
+        for link in description.links
+        if link.inertial is not None
+        for kind, message in _doubt_moments(link.inertial)
+    ]
+    doubts += _doubt_masses(description)
+    for joint in description.joints:
+        if joint.limits.lower == joint.limits.upper == 0.0 and joint.type != "fixed":
+            doubts.append(
+                Doubt(
+                    "both limits are 0, but limits lock nothing here; make the joint fixed if it "
+                    "shall not move, and leave the limits out (or write inf) if it may",
+                    joint.source,
+                )
+            )
+    suspect_all(doubts, strict=strict)
+
+
+def _doubt_moments(inertial: Inertial) -> list[tuple[str, str]]:
+    """What is odd about an inertia: its kind and a message.
+
+    The second moments of mass, S = ½ tr(I) 1 − I, are a positive semidefinite matrix. That says
+    that the principal moments a ≤ b ≤ c keep the triangle inequality c ≤ a + b, and that none is
+    negative. A tensor with a single moment is taken as meant: it is how files state the inertia of
+    what turns about one axis only, a rotor or a link of a planar mechanism.
+    """
+    xx, xy, xz, yy, yz, zz = inertial.inertia
+    half = 0.5 * (xx + yy + zz)
+    x, y, z = half - xx, half - yy, half - zz
+    minor = x * y - xy * xy
+    rest = x * yz * yz + y * xz * xz + 2.0 * xy * yz * xz
+    if x > 0.0 and minor > 0.0 and z * minor > rest:  # Sylvester: the usual case is settled
+        return []
+    if not any(inertial.inertia):
+        return []
+    a, b, c = _moments(inertial)
+    shown = f"the principal moments of inertia, {a:.3g}, {b:.3g} and {c:.3g} kg m²,"
+    nothing = max(_NOTHING * max(abs(a), c), _POINT * inertial.mass)
+    if a < -nothing:
+        return [("negative", f"{shown} are not all positive, as those of a body are")]
+    if b > nothing and c > _EXCESS * (a + b):
+        return [("triangle", f"{shown} are those of no body: each is at most the others' sum")]
+    return []
+
+
+def _moments(inertial: Inertial) -> Vec3:
+    """The principal moments, ascending."""
+    xx, xy, xz, yy, yz, zz = inertial.inertia
+    a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).tolist()
+    return a, b, c
+
+
+def _doubt_masses(description: Description) -> list[Doubt]:
+    """Moments of inertia without a mass, and masses without them where the motion needs them.
+
+    What gears, loops and mimic tie to others is left to the model: a rotor's mass is often counted
+    in the link that carries it, and a point on its axis may move what does resist.
+    """
+    doubts = []
+    parents = {joint.parent for joint in description.joints}
+    moved_by = {joint.child: joint for joint in description.joints}
+    tied = _tied(description)
+    for link in description.links:
+        inertial, joint = link.inertial, moved_by.get(link.name)
+        if inertial is None or link.name in tied or (joint and joint.name in tied):
+            continue
+        if not inertial.mass:
+            if sum(map(bool, inertial.inertia)) > 1:
+                doubts.append(
+                    Doubt("has moments of inertia but no mass; give it its mass", inertial.source)
+                )
+        elif (
+            joint
+            and link.name not in parents
+            and not any(inertial.inertia)
+            and _on_axis(joint, inertial.origin.xyz)
+        ):
+            doubts.append(
+                Doubt(
+                    "is a point mass on the axis of its joint, which nothing then resists: the "
+                    "mass matrix is singular; give it its moments of inertia",
+                    link.source,
+                )
+            )
+    return doubts
+
+
+def _tied(description: Description) -> set[str]:
+    """Links and joints (names of either) to which more is tied than the tree says."""
+    tied = {joint.name for joint in description.joints if joint.mimic or joint.armature}
+    for coupling in description.couplings:
+        if isinstance(coupling, LinkCoupling):
+            tied |= {coupling.predecessor, coupling.successor}
+        else:
+            tied.update(name for name, _ in coupling.terms)
+    for loop in description.loops:
+        tied |= {loop.predecessor.link, loop.successor.link}
+    return tied
+
+
+def _on_axis(joint: Joint, point: Vec3) -> bool:
+    """Whether a point of the child rests however the joint turns."""
+    if joint.type not in ("revolute", "continuous"):
+        return joint.type in ("spherical", "floating")
+    (x, y, z), (p, q, r) = joint.axis, point
+    arm = math.hypot(y * r - z * q, z * p - x * r, x * q - y * p)
+    return arm <= 1e-9 * math.hypot(x, y, z)
