@@ -5,7 +5,9 @@
 // compiles in half a minute; if it changes run time at all, it favours Pinocchio.
 #include <pinocchio/multibody.hpp>
 
+#include <pinocchio/algorithm/aba-derivatives.hpp>
 #include <pinocchio/algorithm/aba.hpp>
+#include <pinocchio/algorithm/rnea-derivatives.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
 
 #include <cstdint>
@@ -42,6 +44,7 @@ typedef pin::ModelTpl<double, 0, Joints> Model;
 typedef pin::DataTpl<double, 0, Joints> Data;
 typedef Eigen::Map<const Eigen::VectorXd> Input;
 typedef Eigen::Map<Eigen::VectorXd> Output;
+typedef Eigen::Map<Eigen::Matrix<double, -1, -1, Eigen::RowMajor>> OutputMatrix;
 typedef Eigen::Map<const Eigen::Vector3d> Vector3;
 typedef Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>> Matrix3;
 
@@ -74,20 +77,28 @@ extern "C" void *make(int n, const int *parents, const int *kinds, const double 
   return robot;
 }
 
-// what: 0 aba (local convention), 1 aba (world convention), 2 rnea
+// what: 0 aba (local convention), 1 aba (world convention), 2 rnea, results of nv numbers;
+// 3 derivatives of aba, 4 of rnea, results of three matrices of nv by nv, by rows.
+// Branches that do not meet give zeros that 4 leaves unwritten: out holds zeros before.
 extern "C" void run(const void *at, int what, int64_t n, const double *q, const double *v,
                     const double *x, double *out) {
   const Robot *robot = static_cast<const Robot *>(at);
   const Model &model = robot->model;
   Data &data = *robot->data;
-  const int nq = model.nq, nv = model.nv;
+  const int nq = model.nq, nv = model.nv, size = what < 3 ? nv : 3 * nv * nv;
   for (int64_t i = 0; i < n; i++) {
     Input Q(q + i * nq, nq), V(v + i * nv, nv), X(x + i * nv, nv);
-    Output result(out + i * nv, nv);
+    double *place = out + i * size;
+    Output result(place, nv);
+    OutputMatrix by_q(place, nv, nv), by_v(place + nv * nv, nv, nv), by_x(place + 2 * nv * nv, nv, nv);
     switch (what) {
       case 0: result = pin::aba(model, data, Q, V, X, pin::Convention::LOCAL); break;
       case 1: result = pin::aba(model, data, Q, V, X, pin::Convention::WORLD); break;
-      default: result = pin::rnea(model, data, Q, V, X);
+      case 2: result = pin::rnea(model, data, Q, V, X); break;
+      case 3: pin::computeABADerivatives(model, data, Q, V, X, by_q, by_v, by_x); break;
+      default:
+        pin::computeRNEADerivatives(model, data, Q, V, X, by_q, by_v, by_x);
+        by_x.triangularView<Eigen::StrictlyLower>() = by_x.transpose();
     }
   }
 }

@@ -8,7 +8,7 @@ into mathematics. Poses are the file's: ``xyz`` in metres and ``rpy`` as URDF de
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from robomodel.errors import NOWHERE, Source
@@ -86,7 +86,7 @@ class Inertial:
     mass: float
     inertia: tuple[float, float, float, float, float, float]
     origin: Pose = AT_ORIGIN
-    source: Source = NOWHERE
+    source: Source = field(default=NOWHERE, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Shape:
     file: str | None = None
     name: str = ""
     rgba: tuple[float, float, float, float] | None = None
-    source: Source = NOWHERE
+    source: Source = field(default=NOWHERE, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Link:
 
     name: str
     inertial: Inertial | None = None
-    source: Source = NOWHERE
+    source: Source = field(default=NOWHERE, repr=False)
     shapes: tuple[Shape, ...] = ()
 
 
@@ -149,7 +149,7 @@ class Rotor:
     ratio: float | None = None
     mass: float = 0.0
     transverse: float = 0.0
-    source: Source = NOWHERE
+    source: Source = field(default=NOWHERE, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Joint:
     friction: float = 0.0
     pitch: float = 0.0
     initial: float | None = None
-    source: Source = NOWHERE
+    source: Source = field(default=NOWHERE, repr=False)
     armature: float = 0.0
     rotor: Rotor | None = None
 
@@ -207,7 +207,7 @@ class Loop:
     axis: Vec3 = (1.0, 0.0, 0.0)
     axis2: Vec3 | None = None
     length: float | None = None
-    source: Source = NOWHERE
+    source: Source = field(default=NOWHERE, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class LinkCoupling:
     successor: str
     ratio: float = 1.0
     offset: float = 0.0
-    source: Source = NOWHERE
+    source: Source = field(default=NOWHERE, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class JointCoupling:
     name: str
     terms: tuple[tuple[str, float], ...]
     offset: float = 0.0
-    source: Source = NOWHERE
+    source: Source = field(default=NOWHERE, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ class Transmission:
     type: str
     joints: tuple[TransmittedJoint, ...] = ()
     actuators: tuple[Actuator, ...] = ()
-    source: Source = NOWHERE
+    source: Source = field(default=NOWHERE, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,5 +277,5 @@ class Description:
     loops: tuple[Loop, ...] = ()
     couplings: tuple[LinkCoupling | JointCoupling, ...] = ()
     transmissions: tuple[Transmission, ...] = ()
-    source: Source = NOWHERE
+    source: Source = field(default=NOWHERE, repr=False)
     gravity: Vec3 | None = None

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
+from robomodel.dynamics import compiled
 from robomodel.kernels import cache
 from robomodel.kernels import compile as compiling
 from robomodel.kernels.emit import emit
@@ -51,6 +52,24 @@ def test_a_second_model_finds_the_kernel(place: Path, built: list[int]) -> None:
     assert len(built) == 1
     run("six_bar")
     assert len(built) == 2
+
+
+def test_what_is_in_the_cache_is_not_traced(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run()
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("traced")
+
+    monkeypatch.setattr(compiled, "trace", refuse)
+    np.testing.assert_array_equal(run(), first)
+    text = rm.robots.path("four_bar").read_text(encoding="utf-8")
+    model = rm.load("\n" + text)  # elsewhere in the file, the same robot
+    np.testing.assert_array_equal(rm.aba(model, model.neutral(), np.ones(1), np.ones(1)), first)
+    mass = next(x for x in ('mass value="', "mass value='") if x in text)
+    other = rm.load(text.replace(mass, f"{mass}1", 1))
+    for model in (other, rm.load(text, gravity=(0, 0, -1.62))):
+        with pytest.raises(AssertionError, match="traced"):
+            rm.compile(model, "aba")
 
 
 def test_broken_entries_are_rebuilt(place: Path, built: list[int]) -> None:

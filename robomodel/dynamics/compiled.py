@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+import robomodel
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.frames import FrameLike, frame_keys
 from robomodel.kernels.compile import Compiled, compile_program
@@ -30,19 +35,25 @@ class Kernel:
 
     Arguments broadcast over leading batch axes like any NumPy ufunc's; nothing but their last axis
     is checked. It releases the GIL, may be called from several threads, survives a fork, and
-    pickles (the other process compiles it again). ``program`` is what was compiled.
+    pickles (the other process compiles it again).
     """
 
     def __init__(self, model: Model, task: Task) -> None:
         self.model = model
         self.task = task
-        self.program = trace(model, task)
         self.sizes = task.sizes(model)
         self.shapes = tuple(task.results(model).values())
         self.size = sum(math.prod(shape) for shape in self.shapes)
-        self._compiled: Compiled = compile_program(self.program, [*self.sizes.values(), self.size])
+        self._compiled: Compiled = compile_program(
+            lambda: self.program, [*self.sizes.values(), self.size], name=_content(model, task)
+        )
         self._ufunc: Callable[..., Array] = self._compiled.ufunc
         self._plain = len(self.shapes) == 1 and len(self.shapes[0]) == 1
+
+    @cached_property
+    def program(self) -> Program:
+        """What is compiled; traced when asked for: code from the cache needs no trace."""
+        return trace(self.model, self.task)
 
     def __reduce__(self) -> tuple[type[Kernel], tuple[Model, Task]]:
         return type(self), (self.model, self.task)
@@ -86,6 +97,24 @@ class Kernel:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(part, zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)))
         return result
+
+
+def _content(model: Model, task: Task) -> str:
+    """All that makes a kernel's program: the robot, the algorithm, and the text of this package."""
+    return f"{model.description!r}{task!r}{_sources()}"
+
+
+@functools.cache
+def _sources() -> str:
+    """A digest of the modules that programs come from."""
+    package = Path(robomodel.__file__).parent
+    within = [
+        file for name in ("model", "dynamics", "kernels") for file in (package / name).rglob("*.py")
+    ]
+    result = hashlib.sha256()
+    for file in sorted([*package.glob("*.py"), *within]):
+        result.update(file.read_bytes())
+    return result.hexdigest()
 
 
 def _flattened(out: Array, shapes: Sequence[tuple[int, ...]]) -> Array:

@@ -6,7 +6,7 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,18 +59,19 @@ def lanes() -> int:
     return _features()[1]
 
 
-def compile_program(program: Program, sizes: Sequence[int]) -> Compiled:
+def compile_program(
+    program: Program | Callable[[], Program], sizes: Sequence[int], *, name: str | None = None
+) -> Compiled:
     """A generalized ufunc: one argument for each of ``sizes`` but the last, which is the result's.
 
     Sizes are the lengths of last axes, and part of the ufunc's signature. The program's inputs are
-    the arguments one after the other, its outputs the result.
+    the arguments one after the other, its outputs the result. ``name`` says all that makes the
+    program what it is: then the program may be a function, called where the cache does not help.
     """
-    if sum(sizes[:-1]) != program.inputs or sizes[-1] != len(program.outputs):
-        raise ValueError(f"sizes {tuple(sizes)} do not fit the program")
     if (why := obstacle()) is not None:
         raise RuntimeError(f"kernels cannot be compiled here ({why})")
     with _LOCK:
-        engine, address = _load(_machine_code(program, sizes))
+        engine, address = _load(_machine_code(program, sizes, name))
     *inputs, output = sizes
     signature = ",".join(f"({size})" for size in inputs) + f"->({output})"
     return _ufunc(address, len(inputs), signature, (engine,))
@@ -84,23 +85,36 @@ def _machine(features: str) -> Any:
     )
 
 
-def _machine_code(program: Program, sizes: Sequence[int]) -> bytes:
+def _machine_code(
+    program: Program | Callable[[], Program], sizes: Sequence[int], name: str | None
+) -> bytes:
     """The program's object code, from the cache or from LLVM."""
     import llvmlite
     import llvmlite.binding as llvm
 
     features, width = _features()
     processor = (llvm.get_default_triple(), llvm.get_host_cpu_name(), features)
-    content = (repr(tuple(sizes)), repr(program.steps), repr(program.outputs))
+    if name is None:
+        program = _fitting(program, sizes)
+        name = f"{program.steps!r}{program.outputs!r}"
+    content = (repr(tuple(sizes)), name)
     key = cache.digest((*_versions(llvmlite.__version__), *processor, *content))
     code = cache.load(key)
     if code is None:
+        program = _fitting(program, sizes)
         machine = _machine(features)
         module = llvm.parse_assembly(emit(program, sizes, width))
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
         code = machine.emit_object(module)
         cache.store(key, code)
     return code
+
+
+def _fitting(program: Program | Callable[[], Program], sizes: Sequence[int]) -> Program:
+    made = program if isinstance(program, Program) else program()
+    if sum(sizes[:-1]) != made.inputs or sizes[-1] != len(made.outputs):
+        raise ValueError(f"sizes {tuple(sizes)} do not fit the program")
+    return made
 
 
 @functools.cache

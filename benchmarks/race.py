@@ -1,0 +1,68 @@
+"""Timing in rounds: every competitor once a round, so that a drift of the clock meets all alike."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+SLICE = 2e-3  # seconds that one competitor runs in one round
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Nanoseconds a unit (a state, a call, an operation, a byte): over the rounds."""
+
+    median: float
+    minimum: float
+
+
+@dataclass
+class Race:
+    """Competitors that take turns."""
+
+    rounds: int
+    runners: dict[str, tuple[Callable[[], object], int]] = field(default_factory=dict)
+
+    def add(self, name: str, action: Callable[[], object], units: int = 1) -> None:
+        """``action`` does ``units`` of what is counted."""
+        self.runners[name] = (action, units)
+
+    def run(self) -> dict[str, Timing]:
+        """Time them, one after the other, round by round."""
+        repeats = {name: _repeats(action) for name, (action, _) in self.runners.items()}
+        times: dict[str, list[float]] = {name: [] for name in self.runners}
+        for _ in range(self.rounds):
+            for name, (action, units) in self.runners.items():
+                turns = range(repeats[name])
+                start = time.perf_counter_ns()
+                for _turn in turns:
+                    action()
+                taken = time.perf_counter_ns() - start
+                times[name].append(taken / (repeats[name] * units))
+        return {name: Timing(statistics.median(x), min(x)) for name, x in times.items()}
+
+
+def _repeats(action: Callable[[], object]) -> int:
+    action()
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        action()
+        taken.append(time.perf_counter() - start)
+    return max(1, round(SLICE / min(taken)))
+
+
+def agree(what: str, found: Array, expected: Array, tolerance: float) -> float:
+    """The largest difference relative to the largest number of each state; exits if too large."""
+    size = np.maximum(1.0, np.abs(expected).max(axis=-1, keepdims=True))
+    error = float((np.abs(found - expected) / size).max())
+    if not error <= tolerance:
+        sys.exit(f"{what}: results differ by {error:.1e}, more than {tolerance:.0e}")
+    return error

@@ -1,0 +1,276 @@
+"""Pinocchio beside us: robots as it can express them, its C++ side built here, and its results.
+
+It gets the open tree without rotors. The C++ side (``pinocchio_bench.cpp``) is compiled from the
+headers of the ``pin`` wheel with every kind of compiler that is found, because clang has been seen
+to make it 1.7 times faster than GCC; whatever is faster counts. ``pip install ziglang`` brings a
+clang where the system has none. Builds are kept in the user's cache directory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import platformdirs
+from machine import processor
+from race import Array
+from states import States
+
+import robomodel as rm
+
+try:
+    import pinocchio as pin
+except ImportError:
+    pin = None
+
+FLAGS = (
+    "-O3", "-march=native", "-DNDEBUG", "-std=c++17", "-fPIC", "-shared", "-w", "-g0",
+    "-fno-sanitize=all", "-DBOOST_MPL_LIMIT_LIST_SIZE=30",
+    "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS", "-DBOOST_FUSION_INVOKE_MAX_ARITY=12",
+)  # fmt: skip
+SOURCE = Path(__file__).with_name("pinocchio_bench.cpp")
+VARIANTS = {
+    "aba": {"local": 0, "world": 1},
+    "rnea": {"": 2},
+    "aba_derivatives": {"": 3},
+    "rnea_derivatives": {"": 4},
+}
+"""The ways in which Pinocchio runs each algorithm, with their numbers in the C++ side."""
+
+
+def without_rotors(text: str) -> str:
+    """The URDF text of the open tree: couplings, their rotors and the rotors' joints dropped."""
+    root = ET.fromstring(text)
+    rotors = set()
+    for coupling in root.findall("coupling"):
+        successor = coupling.find("successor")
+        assert successor is not None
+        rotors.add(successor.get("link"))
+        root.remove(coupling)
+    for link in root.findall("link"):
+        if link.get("name") in rotors:
+            root.remove(link)
+    for joint in root.findall("joint"):
+        child = joint.find("child")
+        assert child is not None
+        if child.get("link") in rotors:
+            root.remove(joint)
+    return ET.tostring(root, encoding="unicode")
+
+
+def for_pinocchio(text: str) -> str:
+    """The same for Pinocchio: no world link or floating joint, revolute for continuous joints.
+
+    (Pinocchio has a free flyer for the base, and would spend a cosine and a sine in q on each
+    continuous joint.)
+    """
+    root = ET.fromstring(without_rotors(text))
+    for joint in root.findall("joint"):
+        if joint.get("type") == "floating":
+            root.remove(joint)
+        elif joint.get("type") == "continuous":
+            joint.set("type", "revolute")
+            ET.SubElement(joint, "limit", lower="-9", upper="9", effort="1", velocity="1")
+    for link in root.findall("link"):
+        if link.get("name") == "world":
+            root.remove(link)
+    return ET.tostring(root, encoding="unicode")
+
+
+class Rival:
+    """Pinocchio's model of a robot without rotors, and how its vectors are ordered."""
+
+    def __init__(self, text: str, model: rm.Model) -> None:
+        self.model = pin.buildModelFromXML(for_pinocchio(text), pin.JointModelFreeFlyer())
+        self.data = self.model.createData()
+        names = [name.partition(".")[0] for name in model.dof_names]
+        joints = [names.index(name) for name in list(self.model.names)[2:]]
+        # the free flyer: linear before angular; the joints in Pinocchio's order
+        self.order_v = [3, 4, 5, 0, 1, 2, *joints]
+        self.order_q = [*range(7), *(i + 1 for i in joints)]
+
+    def states(self, states: States) -> States:
+        """The same states as Pinocchio orders them."""
+        return States(*(
+            np.ascontiguousarray(x[..., order])
+            for x, order in (
+                (states.q, self.order_q), (states.v, self.order_v), (states.x, self.order_v)
+            )
+        ))  # fmt: skip
+
+    def ordered(self, results: Array) -> Array:
+        """Our flat results (n, nv) or (n, 3 nv nv) as Pinocchio orders them."""
+        nv = self.model.nv
+        if results.shape[-1] == nv:
+            return results[..., self.order_v]
+        matrices = results.reshape(-1, 3, nv, nv)[..., self.order_v, :][..., self.order_v]
+        return matrices.reshape(len(results), -1)
+
+    def single(self, algorithm: str, states: States) -> Callable[[], object]:
+        """One state, from Python."""
+        function = {"aba": pin.aba, "rnea": pin.rnea}[algorithm]
+        q, v, x = states.q[0], states.v[0], states.x[0]
+        return lambda: function(self.model, self.data, q, v, x)
+
+    def results(self, algorithm: str, states: States) -> Array:
+        """A batch, from Python; flat."""
+        function = {
+            "aba": pin.aba,
+            "rnea": pin.rnea,
+            "aba_derivatives": pin.computeABADerivatives,
+            "rnea_derivatives": pin.computeRNEADerivatives,
+        }[algorithm]
+        rows = zip(states.q, states.v, states.x, strict=True)
+        found = [function(self.model, self.data, q, v, x) for q, v, x in rows]
+        return np.array(
+            [np.concatenate([np.ravel(y) for y in x]) if isinstance(x, tuple) else x for x in found]
+        )
+
+
+class Library:
+    """``pinocchio_bench.cpp``, compiled."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.name = name
+        self._library = ctypes.CDLL(str(path))
+        self._library.make.restype = ctypes.c_void_p
+
+    def robot(self, rival: Rival) -> int:
+        """The model on the C++ side."""
+        model, kinds = rival.model, ["FreeFlyer", "RX", "RY", "RZ"]
+        n = model.njoints - 1
+        parts = [
+            np.array([model.parents[i + 1] for i in range(n)], np.int32),
+            np.array(
+                [kinds.index(j.shortname().removeprefix("JointModel")) for j in model.joints[1:]],
+                np.int32,
+            ),
+            np.array([m.rotation for m in model.jointPlacements[1:]]),
+            np.array([m.translation for m in model.jointPlacements[1:]]),
+            np.array([y.mass for y in model.inertias[1:]]),
+            np.array([y.lever for y in model.inertias[1:]]),
+            np.array([y.inertia for y in model.inertias[1:]]),
+        ]
+        arrays = [np.ascontiguousarray(x) for x in parts]
+        made = self._library.make(n, *(ctypes.c_void_p(x.ctypes.data) for x in arrays))
+        assert isinstance(made, int)
+        return made
+
+    def batch(self, robot: int, what: int, states: States, out: Array) -> Callable[[], object]:
+        """One pass over a batch; ``out`` (n, numbers of a result) holds zeros before."""
+        run, count, at = self._library.run, ctypes.c_int64(len(states.q)), ctypes.c_void_p(robot)
+        arrays = (states.q, states.v, states.x, out)
+        pointers = [ctypes.c_void_p(x.ctypes.data) for x in arrays]
+
+        def action(_alive: object = arrays) -> None:
+            run(at, what, count, *pointers)
+
+        return action
+
+
+# ---- compilers -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A command and what it calls itself."""
+
+    words: tuple[str, ...]
+    version: str
+
+    @classmethod
+    def find(cls, command: str) -> Compiler | None:
+        """None where the command does not run."""
+        words = tuple(shlex.split(command))
+        try:
+            said = subprocess.run([*words, "--version"], capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            return None
+        return cls(words, said.stdout.splitlines()[0] if said.stdout else command)
+
+
+def compilers(commands: Sequence[str]) -> list[Compiler]:
+    """Those wished for; otherwise $CXX, or one clang and the system's compiler."""
+    wish = list(commands) or [x for x in [os.environ.get("CXX")] if x]
+    if wish:
+        return [found for x in wish if (found := Compiler.find(x))]
+    places = os.environ.get("PATH", "").split(os.pathsep)
+    clangs = {x.name for place in places for x in Path(place).glob("clang++*")}
+    clangs = {x for x in clangs if re.fullmatch(r"clang\+\+(-\d+)?", x)}
+    names = sorted(clangs, key=lambda x: int(x.partition("-")[2] or 10**6), reverse=True)[:1]
+    if not names and importlib.util.find_spec("ziglang"):
+        names = [f"{shlex.quote(sys.executable)} -m ziglang c++"]
+    names += [x for x in ("g++", "c++") if shutil.which(x)][:1]
+    found = [compiler for x in names if (compiler := Compiler.find(x))]
+    return list({compiler.version: compiler for compiler in found}.values())
+
+
+def headers() -> list[Path] | None:
+    """Include folders of Pinocchio, Boost and Eigen, from the packages that are installed."""
+    found: dict[str, Path] = {}
+    wanted = ("pinocchio/algorithm/aba.hpp", "boost/variant.hpp", "Eigen/Core")
+    for package in importlib.metadata.distributions():
+        for file in package.files or ():
+            name = file.as_posix()
+            for want in wanted:
+                if want not in found and name.endswith(f"/{want}") and "unsupported" not in name:
+                    found[want] = Path(str(file.locate())).resolve().parents[want.count("/")]
+        if len(found) == len(wanted):
+            break
+    if "Eigen/Core" not in found and (tool := shutil.which("pkg-config")):
+        answer = subprocess.run(
+            [tool, "--cflags-only-I", "eigen3"], capture_output=True, text=True, check=False
+        )
+        if folders := shlex.split(answer.stdout):
+            found["Eigen/Core"] = Path(folders[0].removeprefix("-I"))
+    return list(dict.fromkeys(found.values())) if len(found) == len(wanted) else None
+
+
+def build(commands: Sequence[str]) -> tuple[list[Library], list[str]]:
+    """The C++ side by each compiler, and what to say about it: how it was made, or why not."""
+    if pin is None:
+        return [], ["pin is not installed"]
+    found, folders = compilers(commands), headers()
+    if not found:
+        return [], ["no C++ compiler was found"]
+    if folders is None:
+        return [], ["the headers of Pinocchio, Boost and Eigen are not all installed"]
+    place = platformdirs.user_cache_path("robomodel-benchmarks", appauthor=False)
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def one(compiler: Compiler) -> tuple[Library | None, str]:
+        made = (compiler.version, *FLAGS, processor(), pin.__version__, SOURCE.read_text("utf-8"))
+        target = place / f"{hashlib.sha256(repr(made).encode()).hexdigest()[:32]}.so"
+        said = "kept from an earlier run"
+        if not target.exists():
+            start, fresh = time.perf_counter(), target.with_suffix(f".{os.getpid()}")
+            line = [*compiler.words, *FLAGS, *(f"-I{x}" for x in folders), str(SOURCE)]
+            run = subprocess.run(
+                [*line, "-o", str(fresh)], capture_output=True, text=True, check=False
+            )
+            if run.returncode:
+                error = next((x for x in run.stderr.splitlines() if "error" in x), "no message")
+                return None, f"{compiler.version}: failed: {error[:200]}"
+            fresh.replace(target)
+            said = f"compiled in {time.perf_counter() - start:.0f} s"
+        name = re.sub(r"\s*\([^()]*\)|-\S*", "", compiler.version).replace(" version", "")
+        return Library(target, name), f"{compiler.version}, -O3 -march=native, {said}"
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        made = list(pool.map(one, found))
+    return [library for library, _ in made if library], [said for _, said in made]
