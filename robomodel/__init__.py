@@ -4,13 +4,16 @@ from robomodel import robots
 from robomodel.dynamics import (
     aba,
     aba_derivatives,
+    armature,
     bias_force,
     center_of_mass,
     centroidal_momentum,
     crba,
+    efpa,
     energy,
     frame_pose,
     frame_velocity,
+    impulse,
     jacobian,
     rnea,
     rnea_derivatives,
@@ -20,6 +23,7 @@ from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
 from robomodel.loading import load
 from robomodel.model import Model
 from robomodel.symbolic import to_casadi
+from robomodel.writers import write_mjcf, write_sdf, write_urdf
 
 __version__ = "0.1.0"
 
@@ -31,18 +35,24 @@ __all__ = [
     "Model",
     "aba",
     "aba_derivatives",
+    "armature",
     "bias_force",
     "center_of_mass",
     "centroidal_momentum",
     "compile",
     "crba",
+    "efpa",
     "energy",
     "frame_pose",
     "frame_velocity",
+    "impulse",
     "jacobian",
     "load",
     "rnea",
     "rnea_derivatives",
     "robots",
     "to_casadi",
+    "write_mjcf",
+    "write_sdf",
+    "write_urdf",
 ]

@@ -20,6 +20,14 @@ def _numbers(values: object) -> str:
 class Simulator:
     """Smooth dynamics of MuJoCo, in the conventions and the order of an open-tree model."""
 
+    @staticmethod
+    def knows(model: rm.Model) -> bool:
+        """Whether MuJoCo has all of its joints: none planar, and floating ones on the world."""
+        return all(
+            joint.type in KINDS or (joint.type == "floating" and node.parent < 0)
+            for joint, node in zip(model.joints, model.nodes, strict=True)
+        )
+
     def __init__(self, model: rm.Model) -> None:
         self.robot = model
         children: dict[int, list[int]] = {}
@@ -70,8 +78,13 @@ class Simulator:
         for body, node in enumerate(self.robot.nodes):
             there = int(self.model.jnt_qposadr[self.model.joint(f"j{body}").id])
             own = q[node.q : node.q + node.joint.nq]
-            if node.joint.nq >= 4:
-                own = np.concatenate([own[:-4], own[-1:], own[-4:-1]])
+            if node.joint.nq == 4:
+                own = np.concatenate([own[3:], own[:3]])
+            if node.joint.nq == 7:  # in the world, wherever the joint stands there
+                quaternion = np.zeros(4)
+                mujoco.mju_mat2Quat(quaternion, self._turn(body, q).ravel())
+                place = node.transform([float(x) for x in q])
+                own = np.concatenate([place.offset, quaternion])
             self.data.qpos[there : there + len(own)] = own
         self.data.qvel[self.order] = v
         for body, node in enumerate(self.robot.nodes):

@@ -148,7 +148,7 @@ def test_multipliers_leave_a_regular_mass_matrix_as_it_is() -> None:
 
 
 def spherical_linkage() -> str:
-    """Four axes through one point: three of the loop's five rows are redundant, not always alike."""
+    """Four axes through one point: three of the loop's five rows are redundant, in turns."""
 
     def end(angle: float) -> str:
         xyz = f"0 {-0.5 * math.sin(angle)!r} {0.5 * math.cos(angle)!r}"
@@ -406,19 +406,30 @@ def test_belts_reflect_on_both_joints() -> None:
 
 
 def test_reflected_inertia_follows_the_configuration() -> None:
-    """A rocker turns at a rate that depends on where the crank is; its pivot is on the base."""
+    """The rest of a four-bar's inertia when its coupler turns with the crank, its rocker stands."""
     model = rm.load(four_bar(marks=(True, False, False)))
     q, _, _ = states(model, 6, 12)
     about_pivot = 0.025 + 0.1**2 + 0.02**2
-    g = model.constraint_jacobian(q)
-    expected = about_pivot * (g[:, 1, 0] ** 2 + g[:, 2, 0] ** 2)
-    assert relative(rm.armature(model, q)[:, 0], expected) < 1e-13
-    assert relative(rm.armature(model, q, backend="numpy")[:, 0], expected) < 1e-13
-    assert rm.armature(model).shape == (1,)
+    center = (rm.frame_pose(model, q, "coupler") @ (0.1, 0.02, 0.0, 1.0))[:, :2]
+    locked = about_pivot + 0.025 + np.sum(center**2, axis=1)
+    expected = rm.crba(model, q)[:, 0, 0] - locked
+    for backend in ("compiled", "numpy"):
+        assert relative(rm.armature(model, q, backend=backend)[:, 0], expected, locked) < 1e-13
     neutral = rm.armature(model, model.neutral())
+    assert neutral.shape == (1,)
     np.testing.assert_array_equal(rm.armature(model), neutral)
-    (crank, *rest) = approximate(model).joints
-    assert crank.armature == pytest.approx(neutral[0], rel=1e-14)
+
+
+def test_at_the_neutral_configuration_the_diagonal_is_exact() -> None:
+    """Of a cluster's own inertia, wherever the armature that this takes is not negative."""
+    model = rm.robots.load("four_bar")
+    assert model.neutral()[1] == pytest.approx(-model.neutral()[0])  # a parallelogram
+    tree = open_tree(model, "approximate").model
+    assert relative(rm.crba(tree, model.neutral()[:1]), rm.crba(model, model.neutral())) < 1e-14
+    negative = rm.robots.load("crank_rocker")
+    assert rm.armature(negative)[0] < 0.0
+    (crank, *rest) = approximate(negative).joints
+    assert crank.armature == 0.0
     assert {each.type for each in rest} == {"fixed"}
 
 
@@ -440,6 +451,43 @@ def test_differentials_keep_the_links_that_carry_the_rest() -> None:
         assert {f"{side}-{limb}" for limb in limbs} <= names
     assert not any("rotor" in name or "crank" in name for name in names)
     assert rm.armature(model)[-1] == 5.1512e-05  # a rotor, not geared to its own joint
+
+
+@settings(max_examples=40, deadline=None)
+@given(mechanisms())
+def test_open_trees_of_random_mechanisms(mechanism: Mechanism) -> None:
+    """At the neutral configuration all links stand where they do; and the simulator agrees."""
+    loaded = load(mechanism)
+    assume(loaded is not None)
+    model, q = loaded
+    try:
+        description = approximate(model)
+    except ValueError as error:
+        assume("no whole joints" not in str(error))
+        raise
+    tree = quietly(description)
+    positions, velocities = kept(model, tree)
+    neutral = model.neutral()
+    there = np.array(model.spanning_positions(list(neutral)))[positions]
+    for frame in model.frames:
+        expected = rm.frame_pose(model, neutral, frame.name, backend="numpy")
+        found = rm.frame_pose(tree, there, frame.name, backend="numpy")
+        assert relative(found, expected, np.ones(1)) < 1e-12
+    rng = np.random.default_rng(5)
+    v, a = rng.standard_normal((2, model.nv))
+    g, bias = model.constraint_jacobian(q)[velocities], model.constraint_bias(q, v)[velocities]
+    assume(np.linalg.cond(g) < 1e4)
+    at = np.array(model.spanning_positions(list(q)))[positions]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        tau = rm.rnea(model, q, v, a, method="approximate", backend="numpy")
+        back = rm.aba(model, q, v, tau, method="approximate", backend="numpy")
+    if Simulator.knows(tree):
+        forces = Simulator(tree).inverse(at, g @ v, g @ a + bias)
+        assert relative(tau, g.T @ forces, forces) < TIGHT
+    mass = g.T @ rm.crba(tree, at, backend="numpy") @ g
+    condition = np.linalg.cond(mass)
+    assert relative(back, a, np.linalg.solve(mass, tau)) < max(TIGHT, 1e-14 * condition)
 
 
 def carried_by_a_rocker() -> str:
@@ -532,6 +580,12 @@ def test_freedoms_that_no_whole_joints_have() -> None:
         approximate(model)
     tau = rm.rnea(model, q, v, v)
     np.testing.assert_allclose(rm.rnea(model, q, v, v, method="projection"), tau, atol=1e-14)
+
+
+def test_the_documentations_example_runs() -> None:
+    text = (Path(__file__).parent.parent / "docs/approximate.md").read_text()
+    (snippet,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(snippet, "approximate.md", "exec"), {})
 
 
 def test_unknown_methods_are_told() -> None:

@@ -132,8 +132,8 @@ def reflected(model: Model, q: Vector) -> list[list[Scalar]]:
 
     What a cluster's inertia Gᵀ H G, with the bodies that carry it at rest, is more than that of the
     same bodies with the joints locked that the open tree locks; and Gᵀ diag(armature) G. A rotor
-    with ratio N on a body of another cluster adds N² times its inertia. Where couplers are locked
-    to moving links it need not be positive: a parallelogram's coupler does not turn, locked it does.
+    with ratio N on a body of another cluster adds N² times its inertia. It need not be positive
+    where couplers are locked to moving links: then they turn, in a parallelogram they do not.
     """
     moving = select(model).moving
     positions = model.spanning_positions(q)

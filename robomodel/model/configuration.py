@@ -350,7 +350,8 @@ def random(model: Model, rng: Generator, near: Array | None) -> Array:
     return q
 
 
-def _columns(model: Model, cluster: Cluster) -> list[Column]:
+def columns_of(model: Model, cluster: Cluster) -> list[Column]:
+    """The spanning velocities of a cluster, with their limits and units."""
     columns = []
     for i, body in enumerate(cluster.bodies):
         joint, node = model.joints[body], model.nodes[body]
@@ -364,7 +365,7 @@ def _columns(model: Model, cluster: Cluster) -> list[Column]:
 
 def _random_cluster(model: Model, cluster: Cluster, rng: Generator, near: Array | None) -> Array:
     """A cluster's part of q, drawn; within the limits of all its joints where that can be."""
-    columns = _columns(model, cluster)
+    columns = columns_of(model, cluster)
     if cluster.implicit:
         return _random_loops(model, cluster, columns, rng, near)
     geometry = cluster.geometry or Geometry(cluster.links, (), ())

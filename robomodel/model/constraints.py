@@ -536,7 +536,19 @@ class LoopConstraint:
     def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
         """g = expand · [0; K_d⁻¹ k]."""
         loops = evaluate_loops(self.links, self.loops, positions, velocities, keep=self.keep)
-        solution = self._dependent(loops.jacobian, [[neg(b)] for b in loops.bias])
+        return self._held(loops.jacobian, [neg(b) for b in loops.bias])
+
+    def closing(self, positions: Vector) -> tuple[list[Scalar], list[Scalar]]:
+        """Newton's step to closed loops, independent joints held; and what they fail by before it.
+
+        The step is a motion of the spanning joints for unit time.
+        """
+        loops = evaluate_loops(self.links, self.loops, positions, keep=self.keep)
+        return self._held(loops.jacobian, [neg(x) for x in loops.values]), loops.values
+
+    def _held(self, jacobian: Rows, right: Vector) -> list[Scalar]:
+        """expand · [0; K_d⁻¹ right]."""
+        solution = self._dependent(jacobian, [[x] for x in right])
         return self._spanning(
             [solution[i][0] if i in solution else 0.0 for i in range(len(self.expand[0]))]
         )

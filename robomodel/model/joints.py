@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.description import Rows3, Vec3
-from robomodel.scalars import Vector
+from robomodel.scalars import Scalar, Vector, add, mul, neg, sincos, sub
 from robomodel.spatial import (
     UNIT,
     ZERO,
@@ -57,6 +57,9 @@ class JointModel(Protocol):
     def placement(self, q: Vector) -> tuple[tuple[Rotation, ...], Vec]:
         """Rotation and displacement of the child in the joint's frame on the parent."""
 
+    def rates(self, q: Vector, v: Vector) -> list[Scalar]:
+        """q̇ at velocity v."""
+
     def integrate(self, q: Array, dv: Array) -> Array:
         """q moved along the constant velocity dv for unit time."""
 
@@ -82,6 +85,10 @@ class _VectorSpace:
 
     nq = 1
     nv = 1
+
+    def rates(self, q: Vector, v: Vector) -> list[Scalar]:
+        """The velocity itself."""
+        return list(v)
 
     def integrate(self, q: Array, dv: Array) -> Array:
         """q + dv."""
@@ -173,6 +180,11 @@ class Planar:
         displacement = plus(scale(q[0], UNIT[i]), scale(q[1], UNIT[j]))
         return (about_axis(self.k, q[2]),), displacement
 
+    def rates(self, q: Vector, v: Vector) -> list[Scalar]:
+        """The velocity turned into the parent's axes."""
+        s, c = sincos(q[2])
+        return [sub(mul(c, v[0]), mul(s, v[1])), add(mul(s, v[0]), mul(c, v[1])), v[2]]
+
     def integrate(self, q: Array, dv: Array) -> Array:
         """Exponential of SE(2), the angle unwrapped."""
         sinc, cosc = _planar_factors(dv[..., 2])
@@ -223,6 +235,10 @@ class Spherical:
         """The quaternion's rotation."""
         return (from_quaternion(q[0], q[1], q[2], q[3]),), ZERO
 
+    def rates(self, q: Vector, v: Vector) -> list[Scalar]:
+        """q ω / 2."""
+        return _quaternion_rates(q, v)
+
     def integrate(self, q: Array, dv: Array) -> Array:
         """q Exp(dv)."""
         return _normalized(_product(q, _exp(dv)))
@@ -252,6 +268,11 @@ class Floating:
         """Rotation by the quaternion, translation by (x, y, z)."""
         return (from_quaternion(q[3], q[4], q[5], q[6]),), (q[0], q[1], q[2])
 
+    def rates(self, q: Vector, v: Vector) -> list[Scalar]:
+        """The linear velocity turned into the parent's axes, and the quaternion's rates."""
+        moved = from_quaternion(q[3], q[4], q[5], q[6]).rotate((v[3], v[4], v[5]))
+        return [*moved, *_quaternion_rates(q[3:7], v[:3])]
+
     def integrate(self, q: Array, dv: Array) -> Array:
         """Exponential of SE(3)."""
         turn, slide = dv[..., :3], dv[..., 3:]
@@ -272,6 +293,18 @@ class Floating:
 
 
 # ---- quaternions and SE(3) on arrays -------------------------------------------------------------
+
+
+def _quaternion_rates(q: Vector, omega: Vector) -> list[Scalar]:
+    """q ω / 2: the norm stays as it is."""
+    x, y, z, w = (mul(0.5, c) for c in q)
+    a, b, c = omega
+    return [
+        sub(add(mul(w, a), mul(y, c)), mul(z, b)),
+        sub(add(mul(w, b), mul(z, a)), mul(x, c)),
+        sub(add(mul(w, c), mul(x, b)), mul(y, a)),
+        neg(add(add(mul(x, a), mul(y, b)), mul(z, c))),
+    ]
 
 
 def _product(p: Array, q: Array) -> Array:

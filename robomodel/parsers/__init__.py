@@ -12,20 +12,24 @@ from typing import Protocol, cast
 
 from robomodel.description import Description
 from robomodel.errors import DescriptionError
-from robomodel.parsers import urdf, xml
+from robomodel.parsers import mjcf, sdf, urdf, xml
+from robomodel.parsers.plausibility import check_plausible
 from robomodel.parsers.structure import check_structure
+from robomodel.parsers.transmissions import with_rotors
 
 __all__ = ["FORMATS", "open_document", "read"]
 
-FORMATS = ("urdf",)
+FORMATS = ("urdf", "sdf", "mjcf")
 """The formats that :func:`read` knows; ``urdf`` is URDF and URDF+."""
+
+_ROOTS = {"robot": "urdf", "sdf": "sdf", "mujoco": "mjcf"}  # root element → format
 
 _PIECE = 2**18  # bytes asked for at a time
 
 TEXT = "<text>"  # how messages call a description that is no file
 
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-_OTHERS = {
+_OTHERS = {  # what to call a file where a <robot> is due, or of a format that is not read
     "sdf": "an SDF file",
     "gazebo": "an SDF file",
     "mujoco": "an MJCF (MuJoCo) file",
@@ -38,34 +42,68 @@ def read(
     *,
     extend: object = None,
     format: str | None = None,  # noqa: A002
+    name: str | None = None,
     strict: bool = False,
 ) -> Description:
-    """The description that ``source`` holds: a path, text, bytes or an open file.
+    """The description that ``source`` holds: a path, text, bytes, an open file, or an object.
 
     ``extend``: one or a list of further sources, in the vocabulary of URDF+, whose elements are
     added; a ``<link>`` or ``<joint>`` whose name is known changes that one.
     A string whose first character other than space is ``<`` is text, any other one a path.
-    ``format`` is found by the root element unless given. What is suspicious is warned of
+    ``format`` is found by the root element unless given. ``name`` chooses among the models of an
+    SDF file, or names its world for all of them. What is suspicious is warned of
     (:class:`~robomodel.errors.DescriptionWarning`), or refused under ``strict``.
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
-    description = urdf.read_urdf(_open_urdf(source, strict))
+    document = open_document(source, strict=strict)
+    match format or _format_of(document):
+        case "urdf":
+            description = urdf.read_urdf(_extension(document))
+        case "mjcf":
+            description = mjcf.read_mjcf(document)
+        case "sdf":
+            description = sdf.read_sdf(document, name=name)
+        case other:
+            raise AssertionError(other)
+    document.report()
+    if name not in (None, description.name):
+        raise DescriptionError(
+            f"the file holds no model '{name}'; it holds '{description.name}'", description.source
+        )
     extensions = extend if isinstance(extend, list | tuple) else [extend]
     for extension in extensions:
         if extension is not None:
-            description = urdf.read_urdf(_open_urdf(extension, strict), description)
+            more = _extension(open_document(extension, strict=strict))
+            description = urdf.read_urdf(more, description)
+            more.report()
     check_structure(description, strict=strict)
+    description = with_rotors(description, strict=strict)
+    check_plausible(description, strict=strict)
     return description
 
 
-def _open_urdf(source: object, strict: bool) -> xml.Document:
-    document = open_document(source, strict=strict)
+def _format_of(document: xml.Document) -> str:
+    """The format of a document, by its root element."""
+    tag = xml.shown(document.root)
+    if tag not in _ROOTS:
+        what = _OTHERS.get(tag, f"an XML file with the root element <{tag}>")
+        roots = ", ".join(f"<{root}>" for root in _ROOTS)
+        raise DescriptionError(
+            f"this is {what}; the formats read are {', '.join(FORMATS)}, by the root element "
+            f"{roots}",
+            document.source(document.root, f"<{tag}>"),
+        )
+    return _ROOTS[tag]
+
+
+def _extension(document: xml.Document) -> xml.Document:
+    """The document if it is in the vocabulary of URDF+, as extensions are for every format."""
     tag = xml.shown(document.root)
     if tag != "robot":
         what = _OTHERS.get(tag, f"an XML file with the root element <{tag}>")
         raise DescriptionError(
-            f"this is {what}; what is read today is URDF and URDF+, whose root element is <robot>",
+            f"this is {what}; URDF, URDF+ and extensions have the root element <robot>",
             document.source(document.root, f"<{tag}>"),
         )
     return document
@@ -73,6 +111,11 @@ def _open_urdf(source: object, strict: bool) -> xml.Document:
 
 def open_document(source: object, *, strict: bool = False) -> xml.Document:
     """The XML document that ``source`` holds, of whatever format."""
+    if hasattr(source, "link_map"):  # as robots have that urchin, urdfpy or yourdfpy read
+        from robomodel.parsers import objects
+
+        if objects.is_robot(source):
+            return objects.to_document(source, strict=strict)
     text, file = _fetch(source)
     return xml.parse(text, file, strict=strict)
 
@@ -94,8 +137,8 @@ def _fetch(source: object) -> tuple[str, str]:
         file = os.fsdecode(name) if isinstance(name, str | bytes) else TEXT
         return _read_stream(cast(_Readable, source), file), file
     raise TypeError(
-        f"a robot is read from a path, text, bytes or an open file, not from "
-        f"{type(source).__name__}"
+        "a robot is read from a path, text, bytes, an open file, or a URDF object of urchin, urdfpy "
+        f"or yourdfpy, not from {type(source).__name__}"
     )
 
 

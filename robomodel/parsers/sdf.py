@@ -1,0 +1,314 @@
+"""SDF, versions 1.2 to 1.12: robots as Gazebo and Drake write them.
+
+The reader goes over the file four times: it collects the links, joints and frames of a model with
+those of nested and included ones (:class:`_Reader`), finds where each stands
+(:mod:`robomodel.parsers.sdf_frames`), spans a tree over the joints
+(:mod:`robomodel.parsers.sdf_tree`), and writes it all down as a description
+(:mod:`robomodel.parsers.sdf_description`).
+
+Every word is described in ``docs/sdf.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from robomodel.description import (
+    Description,
+    Vec3,
+)
+from robomodel.errors import DescriptionError, did_you_mean
+from robomodel.parsers import sdf_elements as elements
+from robomodel.parsers.sdf_description import Describer, Parts
+from robomodel.parsers.sdf_elements import CUSTOM, SdfDocument
+from robomodel.parsers.sdf_files import Library, opened
+from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Scope
+from robomodel.parsers.xml import Document, Element, listed, shown
+
+_SDF = frozenset(("model", "world"))
+_SDF_IRRELEVANT = frozenset(("light", "actor", "plugin"))
+_MODEL = frozenset(("link", "joint", "frame", "model", "include"))
+_MODEL_SETTINGS = frozenset(
+    ("static", "pose", "self_collide", "allow_auto_disable", "plugin", "gripper", "enable_wind")
+)
+_WORLD_SETTINGS = frozenset(
+    (
+        *("gravity", "physics", "audio", "wind", "magnetic_field", "atmosphere", "gui", "scene"),
+        *("light", "actor", "plugin", "road", "spherical_coordinates", "population"),
+    )
+)
+_INCLUDE = frozenset(("uri", "name", "pose", "static", "placement_frame", "plugin", "namespace"))
+_MAX_DEPTH = 64  # of models in models
+
+
+def read_sdf(document: Document, *, name: str | None = None) -> Description:
+    """What the file says of one model, or (by the world's name) of all that a world holds.
+
+    ``name`` chooses among several; the only one needs none. Files that ``<include>`` names are
+    read from the folder of the file, and model folders from beside it.
+    """
+    main = opened(document)
+    for element in main.root:
+        if element.tag not in _SDF | _SDF_IRRELEVANT:
+            main.unknown(element, _SDF)
+    return _Reader(main).description(name)
+
+
+# --- what there is --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """How deep in models and in which files an element stands."""
+
+    document: SdfDocument
+    depth: int = 0
+    files: tuple[str, ...] = ()
+
+
+class _Reader:
+    """Collects the models of a file, those that it includes, and all that they are made of."""
+
+    def __init__(self, main: SdfDocument) -> None:
+        self.main = main
+        self.library = Library(main)
+
+    def description(self, name: str | None) -> Description:
+        """The description of the model (or world) of this name."""
+        world_element, model = self._chosen(name)
+        holder = self.main.root if world_element is None else world_element
+        ground = Frame(WORLD, "world", None, self.main, holder)
+        world = Scope("", ground)
+        ground.scope = ground.inner = world
+        everything, parts = Parts(), Parts()
+        here = _Place(self.main, files=self.library.start)
+        models = [each for each in holder if each.tag in ("model", "include")]
+        for each in models:
+            label = _label(self.main, each)
+            inside = everything if model is None else parts if each is model else Parts()
+            full = "" if each is model else label
+            build = partial(self._model if each.tag == "model" else self._include, inside)
+            world.pending.setdefault(label, partial(build, here, each, world, full))
+        if world_element is not None:
+            wanted = everything if model is None else parts
+            self._world(wanted, here, world_element, world, model)
+        for each in models:
+            if model is None or each is model:
+                world.find(_label(self.main, each))
+        chosen = holder if model is None else model
+        called = chosen.get("name") or _label(self.main, chosen)
+        source = self.main.source(chosen, f"{shown(chosen)} '{called}'")
+        found = everything if model is None else parts
+        if not found.links:
+            raise DescriptionError("there is no link in it; a robot needs at least one", source)
+        gravity = None if world_element is None else self._gravity(world_element)
+        return Describer(Frames(ground), found).description(called, source, gravity)
+
+    def _chosen(self, name: str | None) -> tuple[Element | None, Element | None]:
+        """The world, if any, and the model in it; no model stands for the whole world."""
+        root = self.main.root
+        worlds = root.findall("world")
+        models = [
+            (holder, each)
+            for holder in (root, *worlds)
+            for each in holder
+            if each.tag == "model" or (each.tag == "include" and holder is not root)
+        ]
+        labels = [_label(self.main, each) for _, each in models]
+        if name is None:
+            if len(models) == 1:
+                ((holder, model),) = models
+                return (None if holder is root else holder), model
+            if not models:
+                raise DescriptionError("the file holds no <model>", self.main.source(root, "<sdf>"))
+            whole = "".join(
+                f", or name={world.get('name')!r} for all of the world"
+                for world in worlds[:1]
+                if world.get("name")
+            )
+            raise DescriptionError(
+                f"the file holds {len(models)} models: {listed(labels)}; "
+                f"say which, as in name={labels[-1]!r}{whole}",
+                self.main.source(root, "<sdf>"),
+            )
+        for (holder, model), label in zip(models, labels, strict=True):
+            if label == name:
+                return (None if holder is root else holder), model
+        for world in worlds:
+            if world.get("name") == name:
+                return world, None
+        known = [*labels, *(world.get("name", "") for world in worlds)]
+        raise DescriptionError(
+            f"the file holds no model '{name}'{did_you_mean(name, known)}; it holds "
+            f"{listed(known)}",
+            self.main.source(root, "<sdf>"),
+        )
+
+    def _gravity(self, world: Element) -> Vec3 | None:
+        gravity = world.find("gravity")
+        if gravity is None:
+            gravity = world.find("physics/gravity")  # up to 1.5
+        return None if gravity is None else self.main.three(gravity)
+
+    # ---- models and worlds
+
+    def _world(
+        self, parts: Parts, here: _Place, element: Element, world: Scope, model: Element | None
+    ) -> None:
+        """The frames and joints of a world; of the joints those of the chosen model."""
+        called = None if model is None else _label(self.main, model)
+        for each in element:
+            if each.tag == "frame":
+                self._frame(parts if model is None else Parts(), here, each, world)
+            elif each.tag == "joint":
+                ends = [self.main.required(each, tag) for tag in ("parent", "child")]
+                first = {end.split(BETWEEN)[0] for end in ends} - {WORLD}
+                if called is None or first == {called}:
+                    self._joint(parts, here, each, world)
+                elif called in first:
+                    self.main.suspect(
+                        each,
+                        f"this joint of the world ties '{called}' to another model and is left "
+                        f"out; name={element.get('name')!r} reads the whole world",
+                    )
+            elif each.tag == "state":
+                self.main.suspect(
+                    each, "<state> is ignored: the models are read as they are written"
+                )
+            elif each.tag not in ("model", "include"):
+                self._unknown(self.main, each, _MODEL - {"link"}, _WORLD_SETTINGS)
+
+    def _model(
+        self,
+        parts: Parts,
+        here: _Place,
+        element: Element,
+        outer: Scope,
+        full: str,
+        over: tuple[SdfDocument, Element] | None = None,
+        merge: Scope | None = None,
+    ) -> Frame:
+        """A model; ``over``: the ``<include>`` that changes it; ``merge``: what it is merged into.
+
+        ``full`` is its name in the robot, by which its links are called.
+        """
+        document = here.document
+        if here.depth > _MAX_DEPTH:
+            raise document.error(element, f"models are nested more than {_MAX_DEPTH} deep")
+        said, include = over or (document, element)
+        static = outer.static or document.truth(element, "static", False)
+        placed = elements.placed(document, element)
+        placement = element.get("placement_frame", "")
+        if over is not None:
+            static = outer.static or said.truth(include, "static", static)
+            placement = said.word(include, "placement_frame") or placement
+            if include.find("pose") is not None:
+                placed = elements.placed(said, include)
+        frame = Frame(full, "model", outer, said, include, placed, placement=placement)
+        inner = Scope(full, frame, static, canonical=element.get("canonical_link", ""))
+        if merge is not None:
+            inner.name, inner.tables, inner.pending = merge.name, merge.tables, merge.pending
+        frame.inner = inner
+        within = _Place(document, here.depth + 1, here.files)
+        for child in element:
+            if child.tag == "link":
+                self._link(parts, within, child, inner)
+            elif child.tag == "joint":
+                self._joint(parts, within, child, inner)
+            elif child.tag == "frame":
+                self._frame(parts, within, child, inner)
+            elif child.tag == "model":
+                name = document.text(child, "name")
+                inner.add(name, self._model(parts, within, child, inner, inner.full(name)))
+            elif child.tag == "include":
+                if document.truth_of(child, "merge", False):
+                    self._include(parts, within, child, inner, inner.name, merge=inner)
+                else:
+                    name = _label(document, child)
+                    inner.add(name, self._include(parts, within, child, inner, inner.full(name)))
+            else:
+                self._unknown(document, child, _MODEL, _MODEL_SETTINGS)
+        return frame
+
+    def _include(
+        self,
+        parts: Parts,
+        here: _Place,
+        element: Element,
+        outer: Scope,
+        full: str,
+        merge: Scope | None = None,
+    ) -> Frame:
+        """The model of the file that an ``<include>`` names."""
+        document = here.document
+        document.parts(element, _INCLUDE)
+        path = self.library.included(document, element, here.files)
+        included = self.library.read(path, document, element)
+        models = included.root.findall("model")
+        if len(models) != 1:
+            raise document.error(
+                element, f"{included.file} holds {len(models)} models; an include takes one"
+            )
+        inside = _Place(included, here.depth + 1, (*here.files, path))
+        over = (document, element)
+        return self._model(parts, inside, models[0], outer, full, over, merge)
+
+    def _unknown(
+        self,
+        document: SdfDocument,
+        element: Element,
+        known: Iterable[str],
+        irrelevant: frozenset[str],
+    ) -> None:
+        """Warn of what is not known, unless it is somebody's own; Drake's own has mechanics."""
+        tag = shown(element)
+        if tag not in irrelevant and (":" not in tag or tag.startswith("drake:")):
+            document.unknown(element, known)
+
+    # ---- frames
+
+    def _name(self, document: SdfDocument, element: Element) -> str:
+        name = document.text(element, "name")
+        if name == WORLD:
+            raise document.error(
+                element, f"a {shown(element)} cannot be called 'world'; give it another name"
+            )
+        return name
+
+    def _link(self, parts: Parts, here: _Place, element: Element, scope: Scope) -> None:
+        name = self._name(here.document, element)
+        placed = elements.placed(here.document, element)
+        link = Frame(_full(element, name, scope), "link", scope, here.document, element, placed)
+        scope.add(name, link)
+        parts.links.append(link)
+
+    def _frame(self, parts: Parts, here: _Place, element: Element, scope: Scope) -> None:
+        name = self._name(here.document, element)
+        placed = elements.placed(here.document, element)
+        frame = Frame(_full(element, name, scope), "frame", scope, here.document, element, placed)
+        scope.add(name, frame)
+        parts.frames.append(frame)
+
+    def _joint(self, parts: Parts, here: _Place, element: Element, scope: Scope) -> None:
+        name = self._name(here.document, element)
+        placed = elements.placed(here.document, element)
+        joint = Frame(_full(element, name, scope), "joint", scope, here.document, element, placed)
+        scope.add(name, joint)
+        parts.joints.append(joint)
+
+
+def _full(element: Element, name: str, scope: Scope) -> str:
+    """The name in the robot: as noted by this package's writer, else scoped by the models."""
+    return element.get(f"{{{CUSTOM}}}name") or scope.full(name)
+
+
+def _label(document: SdfDocument, element: Element) -> str:
+    """The name of a model, or the one by which an include's model can be named."""
+    if element.tag == "model":
+        return document.text(element, "name")
+    if name := document.word(element, "name"):
+        return name
+    uri = document.required(element, "uri").rstrip("/")
+    return uri.rpartition("/")[2].removesuffix(".sdf")

@@ -1,0 +1,220 @@
+"""The files of an SDF robot: the document itself, and what its ``<include>`` elements name.
+
+A file may name others beside it, so that what is read is bounded: files within the folder of the
+file that names them, and ``model://NAME`` in that folder or beside it, where model folders stand.
+No absolute path, no network, no way out through ``..`` or a symbolic link.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from robomodel.errors import DescriptionError
+from robomodel.parsers import xml
+from robomodel.parsers.sdf_elements import NEWEST, SdfDocument
+from robomodel.parsers.xml import Document, Element, shown, spelled
+
+MAX_INCLUDES = 1000
+"""How many includes are followed, those of included files counted each time."""
+MAX_DEPTH = 16
+"""How deep includes may be nested."""
+
+_OLDEST = (1, 2)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+
+
+def opened(document: Document) -> SdfDocument:
+    """The document as one of SDF, with its version."""
+    root = document.root
+    found = SdfDocument(
+        root,
+        document.file,
+        document.strict,
+        document.lines,
+        document.doubts,
+        version=_version(document),
+    )
+    if root.get("version") is None:
+        found.suspect(root, f"<sdf> has no version; it is read as {_shown(NEWEST)}")
+    elif found.version > NEWEST:
+        found.suspect(
+            root, f"SDF {_shown(found.version)} is not known yet; it is read as {_shown(NEWEST)}"
+        )
+    return found
+
+
+def _version(document: Document) -> tuple[int, int]:
+    root = document.root
+    if root.tag != "sdf":
+        raise DescriptionError(
+            f"SDF has the root element <sdf>, not <{shown(root)}>",
+            document.source(root, f"<{shown(root)}>"),
+        )
+    text = root.get("version")
+    if text is None:
+        return NEWEST
+    if not (match := re.fullmatch(r"\s*(\d{1,3})\.(\d{1,3})(\.\d+)?\s*", text)):
+        raise DescriptionError(
+            f'the version is {spelled(text)}; write it as in version="{_shown(NEWEST)}"',
+            document.source(root, "<sdf>"),
+        )
+    version = int(match[1]), int(match[2])
+    if version < _OLDEST:
+        raise DescriptionError(
+            f"SDF {text.strip()} is from before {_shown(_OLDEST)}, and is not read; "
+            "convert it with 'gz sdf -p'",
+            document.source(root, "<sdf>"),
+        )
+    return version
+
+
+def _shown(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+class Library:
+    """The files that a document may include, each parsed once."""
+
+    def __init__(self, main: SdfDocument) -> None:
+        self._strict = main.strict
+        self._doubts = main.doubts
+        self._documents: dict[str, SdfDocument] = {}
+        self._count = 0
+        self._bytes = 0
+        self._sizes: dict[str, int] = {}
+        # a name that is no file is what a text or a stream is called
+        place = os.path.realpath(main.file) if _is_file(main.file) else None
+        self._places = {main.file: place}
+        self.start = (place,) if place else ()
+        """The files in which the document stands: itself."""
+        self._folder, self._real_folder = os.path.dirname(main.file), os.path.dirname(place or "")
+
+    def included(self, document: SdfDocument, include: Element, open_files: tuple[str, ...]) -> str:
+        """The path of what an ``<include>`` of ``document`` names; counts how much that is.
+
+        ``open_files`` are the files in which the include stands, the outermost first.
+        """
+        uri = document.required(include, "uri")
+        path = self._resolved(document, include, uri)
+        if path in open_files:
+            raise document.error(include, f"{spelled(uri)} includes itself")
+        if len(open_files) > MAX_DEPTH:
+            raise document.error(include, f"includes are nested more than {MAX_DEPTH} deep")
+        self._count += 1
+        if self._count > MAX_INCLUDES:
+            raise document.error(include, f"the robot has more than {MAX_INCLUDES} includes")
+        return path
+
+    def read(self, path: str, document: SdfDocument, include: Element) -> SdfDocument:
+        """The document at a path that :meth:`included` gave."""
+        if path not in self._documents:
+            text, self._sizes[path] = _text(path, document, include)
+            name = os.path.join(self._folder, os.path.relpath(path, self._real_folder))
+            name = os.path.normpath(name)  # as the user would write it
+            found = xml.parse(text, name, strict=self._strict)
+            found = replace(found, doubts=self._doubts)
+            self._documents[path] = opened(found)
+            self._places[name] = path
+        self._bytes += self._sizes[path]
+        if self._bytes > xml.MAX_BYTES:
+            raise document.error(
+                include, f"the included files are larger than {xml.MAX_BYTES // 2**20} MiB"
+            )
+        return self._documents[path]
+
+    # ---- which file
+
+    def _resolved(self, document: SdfDocument, include: Element, uri: str) -> str:
+        place = self._places[document.file]
+        scheme, rest = "", uri
+        if match := _SCHEME.fullmatch(uri):
+            scheme, rest = match[1].lower(), match[2]
+        if scheme not in ("", "file", "model"):
+            raise document.error(
+                include,
+                f"{spelled(uri)} is not read: includes are files within the folder of the file "
+                "that names them, and model://NAME beside it; copy the model there",
+            )
+        if place is None:
+            raise document.error(
+                include,
+                f"{spelled(uri)} cannot be included, for a text has no folder; "
+                "save it as a file, beside what it includes, and load that",
+            )
+        parts = PurePosixPath(rest).parts
+        if not parts or "\0" in rest or "\\" in rest or rest.startswith("/") or ".." in parts:
+            raise document.error(
+                include,
+                f"{spelled(uri)} is not read: includes stay within the folder of the file that "
+                "names them, so write no absolute path and no '..'",
+            )
+        folder = os.path.dirname(place)
+        homes = {folder: folder}  # where to look, and what must not be left
+        if scheme == "model":
+            above = os.path.dirname(folder)
+            homes.setdefault(above, os.path.join(above, parts[0]))
+        for home, limit in homes.items():
+            found = os.path.join(home, *parts)
+            if not os.path.exists(found):
+                continue
+            path = os.path.realpath(found)
+            if os.path.isdir(path) and _within(path, limit):
+                path = os.path.realpath(self._model_file(path, document, include, uri))
+            if not _within(path, limit):
+                raise document.error(
+                    include,
+                    f"{spelled(uri)} leads out of the folder by a symbolic link, and is not read",
+                )
+            if not _is_file(path):
+                raise document.error(include, f"{spelled(uri)} is no file")
+            return path
+        beside = " or beside it" if scheme == "model" else ""
+        raise document.error(
+            include, f"there is no {spelled(uri)} in the folder of this file{beside}"
+        )
+
+    def _model_file(self, folder: str, document: SdfDocument, include: Element, uri: str) -> str:
+        """The newest file of a model's folder that model.config lists, else model.sdf."""
+        config = os.path.join(folder, "model.config")
+        if not _is_file(config) or os.path.realpath(config) != config:
+            return os.path.join(folder, "model.sdf")
+        text, _ = _text(config, document, include)
+        listed = xml.parse(text, config).root.findall("sdf")
+        newest, name = (0, 0), ""
+        for entry in listed:
+            match = re.fullmatch(r"\s*(\d{1,3})\.(\d{1,3})\s*", entry.get("version", "1.0"))
+            version = (int(match[1]), int(match[2])) if match else (0, 0)
+            if newest <= version <= NEWEST:
+                newest, name = version, (entry.text or "").strip()
+        if not name or name != os.path.basename(name) or name in (".", ".."):
+            raise document.error(
+                include, f"model.config of {spelled(uri)} names no SDF file of its folder"
+            )
+        return os.path.join(folder, name)
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _text(path: str, document: SdfDocument, include: Element) -> tuple[str, int]:
+    """The text of a file and its size, or one piece more than is ever parsed."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(xml.MAX_BYTES + 1)
+    except OSError as error:
+        raise document.error(
+            include, f"{spelled(os.path.basename(path))} cannot be read: {error.strerror}"
+        ) from None
+    return xml.decode(data, path), len(data)

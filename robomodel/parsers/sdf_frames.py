@@ -1,0 +1,254 @@
+"""Frames of an SDF file: which names there are in a model, where each stands and what carries it.
+
+Links, joints, frames and models each are a frame, whose pose is written relative to another one;
+a :class:`Scope` is a model (or the world) with the frames that its elements may name. All poses
+are those of the file, before anything moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from robomodel.description import IDENTITY, Pose, Rows3, Vec3
+from robomodel.errors import did_you_mean
+from robomodel.model import graph
+from robomodel.parsers.sdf_elements import Placed, SdfDocument, pose_in
+from robomodel.parsers.xml import Element, listed, spelled
+
+WORLD = "world"
+MODEL = "__model__"
+BETWEEN = "::"
+
+_KINDS = ("link", "frame", "model", "joint")  # in the order in which names are looked up
+_ROUNDING = 1e-15  # of a cosine, or of a metre
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """A link, joint, frame or model: its full name, its pose as written, and its element."""
+
+    name: str
+    kind: Literal["link", "joint", "frame", "model", "world"]
+    scope: Scope | None  # where its names are looked up
+    document: SdfDocument
+    element: Element
+    placed: Placed = field(default_factory=Placed)
+    inner: Scope | None = None  # of a model: what it holds
+    placement: str = ""  # of a model: the frame in it that its pose places
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """A model or the world: what its elements may name, and whether it is static.
+
+    A merged model shares the tables of the model that it is merged into, and has its own frame.
+    """
+
+    name: str
+    frame: Frame
+    static: bool = False
+    tables: dict[str, dict[str, Frame]] = field(
+        default_factory=lambda: {kind: {} for kind in _KINDS}
+    )
+    pending: dict[str, Callable[[], Frame]] = field(default_factory=dict)
+    canonical: str = ""
+    first: Frame | None = None  # the first link, else the first model
+
+    def full(self, name: str) -> str:
+        """The name as the robot has it: scoped by the models in which it stands."""
+        return f"{self.name}{BETWEEN}{name}" if self.name else name
+
+    def add(self, name: str, frame: Frame) -> None:
+        """Add a frame; a second one of a name is found by nobody, and refused elsewhere."""
+        self.tables[frame.kind].setdefault(name, frame)
+        if frame.kind in ("link", "model") and (
+            self.first is None or (frame.kind == "link" and self.first.kind == "model")
+        ):
+            self.first = frame
+
+    def find(self, name: str) -> Frame | None:
+        """The frame that elements of this scope call ``name``."""
+        if (whole := self._local(name, _KINDS)) is not None:  # old files have such names
+            return whole
+        scope: Scope | None = self
+        *models, last = name.split(BETWEEN)
+        for model in models:
+            found = scope._local(model, ("model",)) if scope else None
+            scope = found.inner if found else None
+        if scope is None:
+            return None
+        if last == MODEL and scope.frame.kind != "world":
+            return scope.frame
+        return scope._local(last, _KINDS)
+
+    def _local(self, name: str, kinds: tuple[str, ...]) -> Frame | None:
+        for kind in kinds:
+            if name in self.tables[kind]:
+                return self.tables[kind][name]
+            if kind == "model" and name in self.pending:
+                self.tables[kind][name] = self.pending.pop(name)()
+                return self.tables[kind][name]
+        return None
+
+    def names(self) -> Iterator[str]:
+        """All names that elements of this scope may use."""
+        for table in self.tables.values():
+            for name, frame in table.items():
+                yield name
+                if frame.inner is not None and frame.inner is not self:
+                    yield from (f"{name}{BETWEEN}{inner}" for inner in frame.inner.names())
+
+
+class Frames:
+    """What frames say of each other, looked up once."""
+
+    def __init__(self, world: Frame) -> None:
+        self.world = world
+        self._bases: dict[Frame, tuple[Frame, Pose]] = {}
+        self._depths: dict[Frame, int] = {world: 0}
+        self._carriers: dict[Frame, Frame] = {world: world}
+
+    def named(self, name: str, scope: Scope, document: SdfDocument, element: Element) -> Frame:
+        """The frame of this name; an error at ``element`` where there is none."""
+        if name == WORLD and scope.frame.kind == "world":
+            return self.world
+        found = scope.find(name)
+        if found is None:
+            where = "the world" if scope.frame.kind == "world" else "the model"
+            raise document.error(
+                element,
+                f"{where} has no link, joint, frame or model {spelled(name)}"
+                f"{did_you_mean(name, scope.names())}",
+            )
+        return found
+
+    # ---- where frames stand
+
+    def pose(self, outer: Frame, inner: Frame) -> Pose:
+        """The pose of ``inner`` in ``outer``: what is written, where it is written so."""
+        up, down = Pose(), Pose()
+        a, b = outer, inner
+        depth_a, depth_b = self._depth(a), self._depth(b)
+        while a is not b:
+            if depth_a >= depth_b:
+                a, step = self._base(a)
+                up, depth_a = pose_in(step, up), depth_a - 1
+            else:
+                b, step = self._base(b)
+                down, depth_b = pose_in(step, down), depth_b - 1
+        if a is outer:
+            return down
+        return tidy(pose_in(graph.inverse(up), down))
+
+    def _base(self, frame: Frame) -> tuple[Frame, Pose]:
+        """The frame that this one's pose is written in, and the pose of this one in it."""
+        if frame not in self._bases:
+            self._bases[frame] = self._found_base(frame)
+        return self._bases[frame]
+
+    def _found_base(self, frame: Frame) -> tuple[Frame, Pose]:
+        scope = frame.scope
+        assert scope is not None
+        name = frame.placed.relative_to
+        if not name and frame.kind == "frame":
+            name = frame.element.get("attached_to") or ""
+        elif not name and frame.kind == "joint":
+            name = frame.document.required(frame.element, "child")
+        base = self._named(name, frame) if name else scope.frame
+        if frame.inner is None or not frame.placement:
+            return base, frame.placed.pose
+        placement = self.named(frame.placement, frame.inner, frame.document, frame.element)
+        self._bases[frame] = base, Pose()  # the frames within do not ask where the model stands
+        within = self.pose(frame, placement)
+        del self._bases[frame]
+        return base, tidy(pose_in(frame.placed.pose, graph.inverse(within)))
+
+    def _named(self, name: str, frame: Frame) -> Frame:
+        """A frame that ``frame`` names, which must not be itself."""
+        assert frame.scope is not None
+        found = self.named(name, frame.scope, frame.document, frame.element)
+        if found is frame:
+            raise frame.document.error(frame.element, f"the {frame.kind} is placed in itself")
+        return found
+
+    def _depth(self, frame: Frame) -> int:
+        """How many steps lead from the world to the frame; refuses those that go round."""
+        path: dict[Frame, None] = {}
+        while frame not in self._depths:
+            if frame in path:
+                _refuse_circle(path, frame, "are placed in each other, round in a circle")
+            path[frame] = None
+            frame = self._base(frame)[0]
+        depth = self._depths[frame]
+        for depth, below in enumerate(reversed(path), depth + 1):  # noqa: B020
+            self._depths[below] = depth
+        return depth
+
+    # ---- what carries them
+
+    def carrier(self, frame: Frame) -> Frame:
+        """The link that a frame is attached to, or the world."""
+        path: dict[Frame, None] = {}
+        while frame not in self._carriers:
+            if frame in path:
+                _refuse_circle(path, frame, "are attached to each other, round in a circle")
+            path[frame] = None
+            frame = frame if frame.kind == "link" else self._attached(frame)
+            if frame.kind == "link":
+                self._carriers[frame] = frame
+        for each in path:
+            self._carriers[each] = self._carriers[frame]
+        return self._carriers[frame]
+
+    def _attached(self, frame: Frame) -> Frame:
+        """What a joint, a frame or a model moves with."""
+        scope = frame.scope
+        assert scope is not None
+        if frame.kind == "joint":
+            return self._named(frame.document.required(frame.element, "child"), frame)
+        if frame.kind == "frame":
+            name = frame.element.get("attached_to")
+            return self._named(name, frame) if name else scope.frame
+        inner = frame.inner
+        assert inner is not None
+        if inner.static:
+            return self.world
+        if inner.canonical:
+            return self.named(inner.canonical, inner, frame.document, frame.element)
+        if inner.first is not None:
+            return inner.first
+        raise frame.document.error(
+            frame.element, "the model has no link; give it one, or <static>true</static>"
+        )
+
+
+def _refuse_circle(path: dict[Frame, None], frame: Frame, what: str) -> None:
+    circle = list(path)
+    circle = circle[circle.index(frame) :]
+    names = listed(each.name or each.kind for each in circle)
+    raise frame.document.error(frame.element, f"the frames {names} {what}")
+
+
+# --- rounding -------------------------------------------------------------------------------------
+
+
+def tidy(pose: Pose) -> Pose:
+    """The pose with what is rounding of 0 and 1 in it written as 0 and 1.
+
+    Poses that are computed from others are rounded anyway; structure is worth more.
+    """
+    x, y, z = pose.xyz
+    small = _ROUNDING * max(1.0, abs(x), abs(y), abs(z))
+    xyz: Vec3 = (_snapped(x, small), _snapped(y, small), _snapped(z, small))
+    rows = tuple(tuple(_snapped(r, _ROUNDING) for r in row) for row in pose.rotation)
+    rotation: Rows3 = IDENTITY if rows == IDENTITY else rows  # type: ignore[assignment]
+    return Pose(xyz, rotation)
+
+
+def _snapped(value: float, small: float) -> float:
+    if abs(value) <= small:
+        return 0.0
+    nearest = 1.0 if value > 0.0 else -1.0
+    return nearest if abs(value - nearest) <= small else value

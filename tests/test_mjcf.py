@@ -1,0 +1,758 @@
+"""MJCF that is read: against MuJoCo itself, file by file of features, and what is refused."""
+
+import math
+import os
+import re
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+from mujoco_side import MujocoSide, assert_smooth_dynamics, spanning
+
+import robomodel as rm
+from robomodel.errors import DescriptionError, DescriptionWarning
+from robomodel.model.build import build
+from robomodel.parsers import read
+
+VERSION = tuple(int(part) for part in mujoco.__version__.split(".")[:2])
+LINK = '<inertial pos="0.1 -0.2 0.3" mass="1.3" fullinertia="0.05 0.06 0.07 0.01 -0.008 0.004"/>'
+
+
+def world(*bodies, rest="", before=""):
+    return f'<mujoco model="test">{before}<worldbody>{"".join(bodies)}</worldbody>{rest}</mujoco>'
+
+
+def body(name, *inside, at='pos="0.1 0.2 0.3" euler="20 -30 40"'):
+    return f'<body name="{name}" {at}>{LINK}{"".join(inside)}</body>'
+
+
+def joint(name, words=""):
+    return f'<joint name="{name}" {words}/>'
+
+
+def tree(text):
+    """The model without loops and couplings, as MuJoCo's smooth dynamics is."""
+    said = read(text)
+    joints = tuple(replace(each, mimic=None) for each in said.joints)
+    return build(replace(said, loops=(), couplings=(), joints=joints))
+
+
+SMOOTH = {
+    "hinge": world(body("a", joint("j"), body("b", joint("k", 'axis="1 2 -3"')))),
+    "slide": world(body("a", joint("j", 'type="slide" axis="0 3 4"'), body("b", joint("k")))),
+    "ball": world(body("a", joint("j", 'type="ball"'), body("b", joint("k", 'type="ball"')))),
+    "free": world(
+        body("a", '<freejoint name="j"/>', body("b", joint("k", 'type="ball"'))),
+        body("c", joint("l", 'type="free"')),
+    ),
+    "anchors": world(
+        body(
+            "a",
+            joint("j", 'pos="0.1 0.2 -0.3" axis="1 1 0"'),
+            body("b", joint("k", 'type="ball" pos="0.3 0 0.1"')),
+        )
+    ),
+    "several joints": world(
+        body(
+            "a",
+            joint("x", 'type="slide" axis="1 0 0"'),
+            joint("y", 'axis="0 1 1" pos="0.1 0 0.2"'),
+            joint("z", 'type="slide" axis="1 0 1" pos="1 2 3"'),
+            joint("s", 'type="ball" pos="0 0.1 0"'),
+        )
+    ),
+    "ref": world(
+        body(
+            "a",
+            joint("x", 'type="slide" axis="1 2 0" ref="0.7"'),
+            joint("y", 'axis="0 1 1" pos="0.1 0 0.2" ref="50"'),
+            body("b", joint("k", 'ref="-130" axis="1 0 0.5"')),
+        )
+    ),
+    "armature": world(
+        body(
+            "a",
+            joint("j", 'armature="0.3"'),
+            body("b", joint("k", 'type="ball" armature="0.2"')),
+            body("c", joint("s", 'type="slide" armature="2"')),
+        )
+    ),
+    "inertia from geoms": world(
+        '<body name="a"><joint name="j" pos="0 0 1"/><geom size="0.1 0.2" type="capsule"'
+        ' euler="10 20 30" density="500"/><geom type="box" size="0.1 0.2 0.3" pos="1 0 0"/>'
+        '<body name="b" pos="0 0 -1"><geom type="ellipsoid" size="0.1 0.2 0.3" mass="2"/>'
+        '<joint name="k" type="ball"/></body></body>'
+    ),
+    "classes, radians and frames": world(
+        '<frame pos="1 2 3" euler="0.1 0.2 0.3"><body name="a" childclass="arm"><joint name="j"/>'
+        '<geom/><body name="b" pos="0.3 0 0"><joint name="k" class="wrist"/><geom/></body></body>'
+        "</frame>",
+        before='<compiler angle="radian" eulerseq="zyx"/><default><default class="arm"><joint '
+        'axis="0 1 0" ref="0.4" armature="0.1" damping="2"/><geom type="cylinder" size="0.1 0.2"/>'
+        '<default class="wrist"><joint type="slide" axis="1 0 0"/></default></default></default>',
+    ),
+    "massless with a welded child": world(
+        '<body name="a"><joint name="j"/><body name="b" pos="1 0 0" euler="30 0 0">'
+        f"{LINK}</body></body>"
+    ),
+    "gravity": world(body("a", joint("j")), before='<option gravity="1 -2 3"/>'),
+    "no gravity": world(
+        body("a", joint("j")),
+        before='<option gravity="1 -2 3"><flag gravity="disable"/></option>',
+    ),
+    "copies": world(
+        '<replicate count="3" euler="0 0 120" offset="0.1 0 0"><body name="r"><joint name="q" '
+        'axis="0 1 0"/><geom size="0.1" pos="0.2 0 0"/></body></replicate>'
+    ),
+    "a slide after a ball": world(
+        body("a", joint("s", 'type="ball" pos="0 0.1 0"'), joint("t", 'type="slide" axis="1 2 0"'))
+    ),
+    "mass set": world(
+        body("a", joint("j"), body("b", joint("k"))), before='<compiler settotalmass="7"/>'
+    ),
+    "fused and aligned": world(
+        body("a", "<freejoint name='j'/>", body("b"), body("c", joint("k"))),
+        before='<compiler alignfree="true" fusestatic="true"/>',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_smooth_dynamics(name):
+    assert_smooth_dynamics(tree(SMOOTH[name]), MujocoSide.of(SMOOTH[name]))
+
+
+def test_mujocos_own_test_models():
+    folder = Path(mujoco.__file__).parent / "testdata"
+    files = sorted(folder.glob("*.xml"))
+    assert files
+    for path in files:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DescriptionWarning)
+            said = read(path)
+        side = MujocoSide.of(str(path))
+        assert len(said.joints) >= side.model.njnt
+        masses = [link.inertial.mass for link in said.links if link.inertial]
+        assert math.isclose(sum(masses), float(side.model.body_mass[1:].sum()), rel_tol=1e-12)
+
+
+def test_poses_are_mujocos():
+    text = SMOOTH["ref"]
+    model, side = tree(text), MujocoSide.of(text)
+    q = model.random_configuration(np.random.default_rng(0))
+    side.place(spanning(model, q, np.zeros(model.nv), np.zeros(model.nv)))
+    mujoco.mj_kinematics(side.model, side.data)
+    for name in "ab":
+        pose = rm.frame_pose(model, q, name)
+        np.testing.assert_allclose(pose[:3, 3], side.data.body(name).xpos, atol=1e-14)
+        np.testing.assert_allclose(pose[:3, :3].ravel(), side.data.body(name).xmat, atol=1e-14)
+
+
+@pytest.mark.skipif(VERSION < (3, 14), reason="older versions have no armature of actuators")
+def test_armature_of_actuators():
+    text = world(
+        body("a", joint("j", 'armature="0.1"'), body("b", joint("k", 'type="slide"'))),
+        rest='<actuator><motor joint="j" gear="3" armature="0.5"/><motor joint="k" gear="-2" '
+        'armature="0.7"/></actuator>',
+    )
+    assert_smooth_dynamics(tree(text), MujocoSide.of(text))
+
+
+@pytest.mark.skipif(VERSION < (3, 4), reason="older versions have no armature of tendons")
+def test_armature_of_tendons():
+    text = world(
+        body("a", joint("j"), body("b", joint("k", 'type="slide"'))),
+        rest='<tendon><fixed name="t" armature="0.3"><joint joint="j" coef="2"/><joint joint="k" '
+        'coef="-1.5"/></fixed><fixed armature="0.2"><joint joint="j" coef="3"/></fixed></tendon>',
+    )
+    model, side = rm.load(text), MujocoSide.of(text)
+    assert model.nv == 2
+    assert "t_rotor" in model.joint_names
+    assert_smooth_dynamics(model, side)
+
+
+# -- equality constraints -------------------------------------------------------------------------
+
+TWO = (
+    body("a", joint("j", 'axis="0 1 0"'), body("b", joint("k", 'type="ball"'))),
+    body("c", joint("l", 'type="ball" pos="0.1 0 0"'), body("d", joint("m", 'ref="20"'))),
+    body("e", '<freejoint name="n"/>'),
+)
+ROW = (
+    body("a", joint("j", 'ref="30"'), body("b", joint("k", 'type="slide" ref="0.4"'))),
+    body("c", joint("l", 'axis="1 0 0"')),
+    body("d", joint("m", 'axis="1 0 0" ref="-70"')),
+)
+SITES = (
+    body("a", joint("j"), '<site name="s" pos="0.1 0.2 0" euler="10 20 30"/>'),
+    body("b", "<freejoint name='k'/>", '<site name="t" pos="0.3 0 0.1" euler="-40 0 70"/>'),
+)
+FIXED = (
+    '<tendon><fixed name="t"><joint joint="j" coef="2"/><joint joint="k" coef="-1"/></fixed>'
+    '<fixed name="u"><joint joint="l" coef="0.5"/><joint joint="m" coef="3"/></fixed></tendon>'
+)
+ROD = '<tendon><spatial name="r"><site site="s"/><site site="t"/></spatial></tendon>'
+
+
+def tied(bodies, equality, rest=""):
+    return world(*bodies, rest=f"{rest}<equality>{equality}</equality>")
+
+
+TIED = {  # the text, the type of its loop, and how many freedoms the constraint takes
+    "connect": (tied(TWO, '<connect body1="b" body2="d" anchor="0.3 -0.1 0.2"/>'), "spherical", 3),
+    "connect to the world": (tied(TWO, '<connect body1="e" anchor="0.3 0 0.2"/>'), "spherical", 3),
+    "connect sites": (tied(SITES, '<connect site1="s" site2="t"/>'), "spherical", 3),
+    "hinge": (
+        tied(
+            TWO,
+            '<connect body1="a" body2="e" anchor="0.3 0 0.2"/>'
+            '<connect body1="a" body2="e" anchor="0.1 0.1 0.2"/>',
+        ),
+        "revolute",
+        5,
+    ),
+    "weld": (tied(TWO, '<weld body1="d" body2="e"/>'), "fixed", 6),
+    "weld with anchor": (
+        tied(
+            TWO,
+            '<weld body1="a" body2="e" anchor="0.1 0.2 0.3" relpose="1 2 3 0.5 0.5 -0.5 0.7"/>',
+        ),
+        "fixed",
+        6,
+    ),
+    "weld sites": (tied(SITES, '<weld site1="s" site2="t"/>'), "fixed", 6),
+    "weld without torque": (
+        tied(TWO, '<weld body1="a" body2="e" torquescale="0"/>'),
+        "spherical",
+        3,
+    ),
+    "joints": (tied(ROW, '<joint joint1="j" joint2="l" polycoef="0.3 -2 0 0 0"/>'), None, 1),
+    "joint and slide": (tied(ROW, '<joint joint1="m" joint2="k" polycoef="0 14 0 0 0"/>'), None, 1),
+    "one tendon": (tied(ROW, '<tendon tendon1="t" polycoef="0.2 9 9 0 0"/>', FIXED), None, 1),
+    "two tendons": (
+        tied(ROW, '<tendon tendon1="t" tendon2="u" polycoef="0.2 -3 0 0 0"/>', FIXED),
+        None,
+        1,
+    ),
+    "rod": (tied(SITES, '<tendon tendon1="r"/>', ROD), "rod", 1),
+    "a longer rod": (tied(SITES, '<tendon tendon1="r" polycoef="0.2 0 0 0 0"/>', ROD), "rod", 1),
+}
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_equality_constraints(name):
+    """At closed configurations MuJoCo sees no gap, and our motions open none; nothing else is tied.
+
+    Away from them, the smooth dynamics that both project is compared above.
+    """
+    text, kind, taken = TIED[name]
+    model, side = rm.load(text), MujocoSide.of(text)
+    loops = [loop.type for loop in model.description.loops]
+    assert loops == ([kind] if kind else [])
+    assert model.nv == side.model.nv - taken
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        q = model.random_configuration(rng)
+        zero = np.zeros(model.nv)
+        gaps, jacobian = side.equalities(spanning(model, q, zero, zero))
+        assert np.max(np.abs(gaps)) < 1e-9
+        motions = np.array(
+            [side.velocities(spanning(model, q, unit, zero)) for unit in np.eye(model.nv)]
+        )
+        assert np.linalg.matrix_rank(jacobian, tol=1e-6) == taken
+        if "weld" not in name or "torque" in name:
+            assert np.max(np.abs(jacobian @ motions.T)) < 1e-9
+        else:
+            assert np.max(np.abs(jacobian[:3] @ motions.T)) < 1e-9
+            assert np.max(np.abs(jacobian @ motions.T)) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "name", ["connect", "connect sites", "weld sites", "joints", "two tendons"]
+)
+def test_constrained_accelerations_are_mujocos_at_its_stiffest(name):
+    """MuJoCo's constraints yield: of solimp at most 0.9999 (mjMAXIMP) is taken.
+
+    Each row's regularization is then 1e-4 of an estimate of its own diagonal entry of J M⁻¹ Jᵀ, so
+    what is left of the unconstrained acceleration is 1e-4 times how far the rows depend on each
+    other: here up to 2e-3. From rest, as MuJoCo leaves out velocity products of constraints.
+    """
+    text = TIED[name][0].replace("<worldbody>", STIFF + "<worldbody>")
+    model, side = rm.load(text), MujocoSide.of(text)
+    side.model.opt.iterations, side.model.opt.tolerance = 500, 1e-14
+    q = model.random_configuration(np.random.default_rng(1))
+    zero = np.zeros(model.nv)
+    side.place(spanning(model, q, zero, zero))
+    force = np.random.default_rng(2).normal(size=side.model.nv)
+    side.data.qfrc_applied[:] = force
+    mujoco.mj_forward(side.model, side.data)
+    found = side.data.qacc.copy()
+    T = np.array([side.velocities(spanning(model, q, u, zero)) for u in np.eye(model.nv)]).T
+    exact = T @ rm.aba(model, q, zero, T.T @ force)
+    taken = side.data.qacc_smooth - exact
+    assert np.max(np.abs(found - exact)) < 5e-3 * np.max(np.abs(taken))
+
+
+STIFF = '<default><equality solimp="0.9999 0.9999 0.001 0.5 2" solref="0.004 1"/></default>'
+
+
+def test_inactive_constraints_tie_nothing():
+    equality = '<connect body1="b" body2="d" anchor="0 0 0" active="false"/>'
+    assert read(tied(TWO, equality)).loops == ()
+    text = tied(TWO, '<connect body1="b" body2="d" anchor="0 0 0"/>').replace(
+        "<worldbody>", '<option><flag equality="disable"/></option><worldbody>'
+    )
+    assert read(text).loops == ()
+
+
+def test_a_joint_that_is_held_is_fixed_there():
+    text = tied(ROW, '<joint joint1="j" polycoef="0.2 0 0 0 0"/>')
+    model, side = rm.load(text), MujocoSide.of(text)
+    assert model.nv == 3
+    assert "j" not in model.joint_names
+    assert_held(model, side, "j", math.radians(30) + 0.2)
+
+
+def assert_held(model, side, name, position):
+    q = model.random_configuration(np.random.default_rng(0))
+    state = spanning(model, q, np.zeros(model.nv), np.zeros(model.nv))
+    state[name] = np.array([position]), np.zeros(1), np.zeros(1)
+    side.place(state)
+    mujoco.mj_kinematics(side.model, side.data)
+    pose = rm.frame_pose(model, q, "b")
+    np.testing.assert_allclose(pose[:3, 3], side.data.body("b").xpos, atol=1e-14)
+
+
+def test_a_joint_may_be_held_and_followed():
+    text = tied(
+        ROW,
+        '<joint joint1="j" polycoef="0.2 0 0 0 0"/><joint joint1="l" joint2="m"/>'
+        '<joint joint1="m" joint2="j"/><joint joint1="k" joint2="l"/>',
+    )
+    with pytest.raises(DescriptionError, match=r"mobility|nothing can move"):
+        rm.load(text)
+
+
+def test_circles_of_followers_are_couplings():
+    text = tied(ROW, '<joint joint1="l" joint2="m"/><joint joint1="m" joint2="l" name="again"/>')
+    said = read(text)
+    assert [each.name for each in said.couplings] == ["again"]
+    assert {each.name: each.mimic.joint for each in said.joints if each.mimic} == {"l": "m"}
+
+
+def test_mocap_bodies_and_their_ties():
+    text = world(
+        '<body name="hand" mocap="true"/>',
+        body("a", '<freejoint name="j"/>'),
+        rest='<equality><weld body1="hand" body2="a"/></equality>',
+    )
+    with pytest.warns(DescriptionWarning) as caught:
+        model = rm.load(text)
+    assert model.nv == 6
+    assert sorted("left out" in str(each.message) for each in caught) == [False, True]
+
+
+# -- what a description keeps ---------------------------------------------------------------------
+
+
+def test_properties_of_joints():
+    text = world(
+        body(
+            "a",
+            joint("j", 'range="-20 90" damping="2" frictionloss="0.3" actuatorfrcrange="-7 5"'),
+            body("b", joint("k", 'type="slide" ref="0.1" range="-1 inf"')),
+            body("c", joint("m", 'type="ball" range="0 60" damping="1"')),
+        )
+    )
+    j, k, m = (each for each in read(text).joints if each.type != "fixed")
+    assert (j.type, j.damping, j.friction, j.limits.effort) == ("revolute", 2.0, 0.3, 7.0)
+    assert (j.limits.lower, j.limits.upper) == (math.radians(-20), math.radians(90))
+    assert j.initial is None
+    assert (k.type, k.initial, k.limits.upper, k.limits.lower) == ("prismatic", 0.1, math.inf, -1)
+    assert (m.type, m.limits.upper, m.damping) == ("spherical", math.radians(60), 1.0)
+
+
+def test_names_of_what_has_none():
+    text = world(
+        f'<body pos="1 0 0">{LINK}<joint/><joint type="slide"/><joint pos="0 1 1" axis="1 0 0"/>'
+        "</body>",
+        f'<body name="b">{LINK}<freejoint/></body>',
+        f'<body name="c">{LINK}</body>',
+    )
+    said = read(text)
+    assert [each.name for each in said.links] == [
+        "world",
+        "body_1.body_1_hinge",
+        "body_1.body_1_slide",
+        "body_1.body_1_hinge_2",
+        "body_1",
+        "b",
+        "c",
+    ]
+    assert [(each.name, each.type) for each in said.joints] == [
+        ("body_1_hinge", "continuous"),
+        ("body_1_slide", "prismatic"),
+        ("body_1_hinge_2", "continuous"),
+        ("body_1_fixed", "fixed"),
+        ("b_free", "floating"),
+        ("c_fixed", "fixed"),
+    ]
+    assert said.name == "test"
+
+
+def test_shapes():
+    text = world(
+        '<geom type="plane" size="1 1 1"/>'
+        '<body name="a"><joint/><geom type="box" size="1 2 3" name="g" rgba="1 0 0 1"/>'
+        '<geom type="capsule" size="1 2" group="3" pos="1 2 3"/>'
+        '<geom type="cylinder" size="1 2" contype="0" conaffinity="0" group="4"/>'
+        '<geom type="ellipsoid" size="1 2 3" material="m" group="3"/><geom size="2"/></body>',
+        before='<asset><material name="m" rgba="0.5 0.25 0 1" texture="t"/>'
+        '<texture name="t" type="2d" file="no.png"/></asset>',
+    )
+    ground, a = read(text).links
+    assert [(each.role, each.kind) for each in ground.shapes] == [
+        ("visual", "plane"),
+        ("collision", "plane"),
+    ]
+    assert [(each.role, each.kind, each.size, each.name, each.rgba) for each in a.shapes] == [
+        ("visual", "box", (2, 4, 6), "g", (1, 0, 0, 1)),
+        ("collision", "box", (2, 4, 6), "g", (1, 0, 0, 1)),
+        ("collision", "capsule", (1, 4), "", None),
+        ("visual", "cylinder", (1, 4), "", None),
+        ("collision", "ellipsoid", (1, 2, 3), "", (0.5, 0.25, 0, 1)),
+        ("visual", "sphere", (2,), "", None),
+        ("collision", "sphere", (2,), "", None),
+    ]
+    assert a.shapes[2].origin.xyz == (1, 2, 3)
+
+
+def test_actuators_are_kept_as_transmissions():
+    text = world(
+        *ROW,
+        rest=FIXED + '<actuator><position name="p" joint="j" gear="7"/><motor tendon="t" gear="2"/>'
+        '<adhesion body="a" gain="1" ctrlrange="0 1"/></actuator>',
+    )
+    p, motor, adhesion = read(text).transmissions
+    assert (p.name, p.type, p.joints[0].name, p.actuators[0].reduction) == ("p", "position", "j", 7)
+    assert motor.name == "motor_1"
+    assert [(each.name, each.reduction) for each in motor.joints] == [("j", 2.0), ("k", -1.0)]
+    assert (adhesion.type, adhesion.joints) == ("adhesion", ())
+
+
+def test_lines():
+    text = '<mujoco>\n<worldbody>\n<body name="a">\n<joint\n name="j"/>\n<geom size="1"/>\n</body>'
+    text += "\n</worldbody>\n</mujoco>"
+    said = read(text)
+    assert said.links[1].source.line == 3
+    assert said.joints[0].source.line in (4, 5)
+    assert said.links[1].inertial.source.element == "body 'a'"
+
+
+FORCES = {
+    "its spring is": world(body("a", joint("j", 'stiffness="3"'))),
+    "stiffness, damping and friction": world(
+        *ROW, rest=FIXED.replace('name="t"', 'name="t" stiffness="2"')
+    ),
+    "gravity compensation": world(body("a", joint("j"), at='gravcomp="0.5"')),
+    "fluid": world(body("a", joint("j")), before='<option density="1.2"/>'),
+    "armature of a free joint": world(body("a", joint("j", 'type="free" armature="1"'))),
+    "no joint separates": tied((body("a", joint("j"), body("b")),), '<weld body1="a" body2="b"/>'),
+}
+
+
+@pytest.mark.parametrize("message", FORCES)
+def test_forces_that_nothing_applies_are_warned_of(message):
+    with pytest.warns(DescriptionWarning, match=message):
+        read(FORCES[message])
+    with pytest.raises(DescriptionError, match=message):
+        read(FORCES[message], strict=True)
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+REFUSED = {
+    "beyond the linear": tied(ROW, '\n<joint joint1="l" joint2="m" polycoef="0 1 2 0 0"/>'),
+    "not straight between two sites": tied(
+        SITES,
+        '\n<tendon tendon1="r"/>',
+        ROD.replace('<site site="t"/>', '<geom geom="g"/><site site="t"/>').replace(
+            "<tendon>", "<tendon>"
+        ),
+    ).replace("<worldbody>", '<worldbody><geom name="g" size="0.1"/>'),
+    "spatial tendon to another": tied(SITES, '\n<tendon tendon1="r" tendon2="r"/>', ROD)
+    .replace('tendon2="r"', 'tendon2="q"')
+    .replace(
+        "</tendon><equality>",
+        '<spatial name="q"><site site="s"/><site site="t"/></spatial></tendon><equality>',
+    ),
+    "soft body": world(body("a", joint("j")), '\n<flexcomp name="f" type="grid"/>'),
+    "not finite|finite number": world('\n<body name="a" pos="nan 0 0"/>'),
+    "too large": world('\n<body name="a"><joint/><geom size="1e200"/></body>'),
+    "axis too small": world(body("a", '\n<joint axis="0 0 0"/>')),
+    "unrecognized attribute: 'damp'": world(body("a", '\n<joint damp="1"/>')),
+    "larger than mjMINVAL": world('\n<body name="a"><joint/></body>'),
+    "copies of elements": world(
+        '\n<replicate count="1000000000"><body><joint/><geom size="1"/></body></replicate>'
+    ),
+    "takes its shape from one": world('<body><geom size="1">\n<plugin plugin="x"/></geom></body>'),
+    "file of a <light>|file of a": world('<site\n file="/etc/passwd"/>'),
+    "private character": world('\n<body name="\ue000"/>'),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused_with_the_line(message):
+    with pytest.raises(DescriptionError, match=message) as caught:
+        read(REFUSED[message])
+    assert caught.value.line == 2
+
+
+def test_other_roots_and_formats():
+    with pytest.raises(DescriptionError, match="no MJCF"):
+        read("<robot name='r'><link name='a'/></robot>", format="mjcf")
+
+
+def test_without_mujoco(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(ImportError, match=re.escape("robomodel[mujoco]")):
+        read(SMOOTH["hinge"])
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+TETRAHEDRON = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+
+
+def files(folder, **texts):
+    """Write files, ``__`` in their names for a slash and a last ``_`` for a dot."""
+    for name, text in texts.items():
+        path = folder / (name.replace("__", "/").replace("_", "."))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return str(folder / "main.xml")
+
+
+def test_includes(tmp_path):
+    path = files(
+        tmp_path,
+        main_xml=world('<include file="parts/a.xml"/>'),
+        parts__a_xml=f'<mujocoinclude><body name="a">{LINK}\n<joint name="j"/>'
+        '<include file="parts\\b.xml"/></body></mujocoinclude>',
+        parts__b_xml=f"<m>\n\n{body('b', joint('k'))}</m>",
+    )
+    assert_smooth_dynamics(rm.load(path), MujocoSide.of(path))
+    b = read(path).links[-1]
+    assert (os.path.basename(b.source.file), b.source.line) == ("b.xml", 3)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("/etc/passwd", "relative to the model"),
+        ("~/a.xml", "relative to the model"),
+        ("C:\\a.xml", "relative to the model"),
+        ("http://a/b.xml", "relative to the model"),
+        ("../../../../../a.xml", "5 folders up"),
+        ("sub/../../../../../../a.xml", "5 folders up"),
+        (".hidden/a.xml", "hidden"),
+        ("../.ssh/a.xml", "hidden"),
+        ("a.txt", "must end in"),
+        ("link.xml", "out of the folders"),
+        ("folder.xml", "not a plain file"),
+        ("pipe.xml", "not a plain file"),
+        ("gone.xml", "no file"),
+        ("main.xml", "read already"),
+        ("a\0.xml", "null|relative|not well-formed"),
+    ],
+)
+def test_files_that_are_not_read(tmp_path, written, message):
+    folder = tmp_path / "deep" / "er" / "model"
+    folder.mkdir(parents=True)
+    (tmp_path / "outside.xml").write_text(world())
+    (folder / "link.xml").symlink_to(tmp_path / "outside.xml")
+    (folder / "folder.xml").mkdir()
+    os.mkfifo(folder / "pipe.xml")
+    path = folder / "main.xml"
+    path.write_bytes(world(f'<include file="{written}"/>').encode())
+    with pytest.raises(DescriptionError, match=message):
+        read(path)
+
+
+def test_a_package_with_folders_beside_the_model(tmp_path):
+    path = files(
+        tmp_path / "robot" / "mjcf",
+        main_xml=world(
+            '<body name="a"><joint name="j" axis="1 2 3"/><geom type="mesh" mesh="t"/></body>',
+            before='<compiler meshdir="../meshes"/>'
+            '<asset><mesh file="t.obj" scale="1 2 3"/></asset>',
+        ),
+    )
+    files(tmp_path / "robot" / "meshes", t_obj=TETRAHEDRON)
+    assert_smooth_dynamics(rm.load(path), MujocoSide.of(path))
+    (shape, _) = read(path).links[1].shapes
+    assert (shape.kind, shape.file, shape.size) == ("mesh", "../meshes/t.obj", (1, 2, 3))
+    assert shape.origin.xyz == (0, 0, 0)
+
+
+def test_text_has_no_folder():
+    text = world('<body name="a"><include file="a.xml"/></body>')
+    with pytest.raises(DescriptionError, match="no folder"):
+        read(text)
+
+
+MESH = '<asset>\n<mesh name="m" file="{}"/></asset>'
+
+
+@pytest.mark.parametrize("file", ["gone.stl", "/gone.stl", "gone.dae"])
+def test_meshes_are_needed_only_where_inertia_depends_on_them(tmp_path, file):
+    geom = '<geom type="mesh" mesh="m" {}/>'
+    for inside in (
+        LINK + geom.format(""),
+        '<geom size="1"/>' + geom.format('mass="0" contype="0" conaffinity="0"'),
+        '<geom size="1"/>' + geom.format('density="0"'),
+    ):
+        path = files(
+            tmp_path,
+            main_xml=world(
+                geom.format(""),
+                f'<body name="a"><joint name="j"/>{inside}</body>',
+                f'<body name="fixed">{geom.format("")}</body>',
+                before=MESH.format(file),
+            ),
+        )
+        said = read(path)
+        assert said.links[0].shapes[0].file == file
+        assert said.links[1].inertial is not None
+        assert said.links[2].inertial is None
+    path = files(
+        tmp_path,
+        main_xml=world(
+            f'<body name="a"><joint/>{geom.format("")}</body>', before=MESH.format(file)
+        ),
+    )
+    with pytest.raises(DescriptionError, match=r"gone\.\w+") as caught:
+        read(path)
+    assert caught.value.line == 2
+
+
+def test_a_broken_mesh_is_told_with_its_line(tmp_path):
+    path = files(
+        tmp_path,
+        main_xml=world(
+            '<body name="a"><joint/><geom type="mesh" mesh="m"/></body>',
+            before=MESH.format("m.stl"),
+        ),
+        m_stl="solid nonsense",
+    )
+    with pytest.raises(DescriptionError) as caught:
+        read(path)
+    assert caught.value.line == 2
+
+
+@pytest.mark.parametrize("words", ['type="mesh"', 'type="box"', 'type="capsule" mass="2"'])
+def test_meshes_and_what_is_fitted_to_them(tmp_path, words):
+    path = files(
+        tmp_path,
+        main_xml=world(
+            f'<body name="a"><joint name="j" axis="1 1 0"/><geom {words} mesh="t" pos="1 2 3" '
+            'euler="30 20 10"/></body>',
+            before='<default><mesh scale="2 1 3"/></default><asset><mesh file="t.obj"/></asset>',
+        ),
+        t_obj=TETRAHEDRON,
+    )
+    side = MujocoSide.of(path)
+    assert_smooth_dynamics(rm.load(path), side)
+    shape = read(path).links[1].shapes[0]
+    if words == 'type="mesh"':
+        assert shape.size == (2, 1, 3)
+        np.testing.assert_allclose(shape.origin.xyz, (1, 2, 3), atol=1e-15)
+    elif words == 'type="box"':
+        np.testing.assert_allclose(shape.size, 2 * side.model.geom_size[0], rtol=1e-15)
+
+
+@pytest.mark.skipif(VERSION < (3, 4), reason="attached models need a newer version")
+def test_attached_models(tmp_path):
+    attach = '<attach model="sub" body="a" prefix="{}"/>'
+    path = files(
+        tmp_path,
+        main_xml=world(
+            body("a", joint("j"), attach.format("left_"), attach.format("right_")),
+            before='<asset><mesh name="t" file="t.obj"/>'
+            '<model name="sub" file="sub/sub.xml"/></asset>',
+        ),
+        t_obj=TETRAHEDRON,
+        sub__sub_xml=world(
+            '<body name="a"><joint name="j"/><geom type="mesh" mesh="t"/><body name="b">\n<joint '
+            'name="k"/><geom size="0.1" pos="0.3 0 0"/></body></body>',
+            before='<asset><mesh name="t" file="t.obj" scale="0.5 1 1"/></asset>',
+        ),
+        sub__t_obj=TETRAHEDRON,
+    )
+    model = rm.load(path)
+    assert model.joint_names == ("j", "left_j", "left_k", "right_j", "right_k")
+    assert_smooth_dynamics(model, MujocoSide.of(path))
+    link = next(each for each in read(path).links if each.name == "right_b")
+    assert (os.path.basename(link.source.file), link.source.line) == ("sub.xml", 1)
+
+
+def test_mujoco_sees_no_path_and_leaves_no_log(tmp_path, monkeypatch):
+    """All that is handed over is text and bytes; warnings become doubts, not files."""
+    seen = []
+    real = mujoco.MjModel.from_xml_string
+
+    class Spy:
+        @staticmethod
+        def from_xml_string(text, assets):
+            seen.append((text, assets))
+            return real(text, assets)
+
+    path = files(
+        tmp_path,
+        main_xml=world(
+            '<body name="a"><joint name="j"/><geom type="mesh" mesh="t"/></body>',
+            before='<asset><mesh file="t.obj"/><texture type="2d" file="x.png" name="x"/>'
+            '<hfield file="h.png" name="h" size="1 1 1 1"/><skin file="s.skn"/></asset>'
+            '<size memory="1000G"/>',
+            rest='<keyframe><key qpos="1 2 3"/></keyframe><sensor><no/></sensor>',
+        ),
+        t_obj=TETRAHEDRON,
+    )
+    monkeypatch.setattr(mujoco, "MjModel", Spy)
+    monkeypatch.chdir(tmp_path)
+    before = mujoco.get_mju_user_warning()
+    read(path)
+    assert len(seen) == 3
+    for text, assets in seen:
+        named = re.findall(r'file="([^"]*)"', text)
+        assert set(named) == set(assets)
+        assert "1000G" not in text
+    assert sorted(os.listdir(tmp_path)) == ["main.xml", "t.obj"]
+    assert mujoco.get_mju_user_warning() is before
+
+
+def test_mutations_are_read_or_refused():
+    """No change of a word or a number brings anything but a description or a DescriptionError."""
+    rng = np.random.default_rng(5)
+    texts = [*SMOOTH.values(), *(text for text, _, _ in TIED.values())]
+    odd = ["0", "-1", "1e308", "1e-320", "nan", "inf", "", "1 2", "world", "a", "ball", "mesh"]
+    outcomes = set()
+    for _ in range(300):
+        text = texts[rng.integers(len(texts))]
+        places = [found.span(1) for found in re.finditer(r'="([^"]*)"', text)]
+        for _ in range(rng.integers(1, 3)):
+            start, end = places[rng.integers(len(places))]
+            if end <= len(text):
+                text = text[:start] + odd[rng.integers(len(odd))] + text[end:]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DescriptionWarning)
+            try:
+                read(text)
+                outcomes.add("read")
+            except DescriptionError:
+                outcomes.add("refused")
+    assert outcomes == {"read", "refused"}
