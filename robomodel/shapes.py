@@ -133,7 +133,7 @@ def _cylinder(r: float, length: float) -> Inertial:
 
 def _mesh(shape: Shape, doubts: list[Doubt]) -> Inertial:
     """The solid that a mesh encloses; its convex hull if the mesh has holes."""
-    mesh = _load(shape)
+    mesh = load_mesh(shape)
     if not (mesh.is_watertight and mesh.is_winding_consistent):
         doubts.append(
             Doubt(
@@ -159,7 +159,7 @@ def _mesh(shape: Shape, doubts: list[Doubt]) -> Inertial:
 # ---- mesh files ----------------------------------------------------------------------------------
 
 
-def _load(shape: Shape) -> trimesh.Trimesh:
+def load_mesh(shape: Shape) -> trimesh.Trimesh:
     """The mesh, scaled to metres."""
     path = mesh_path(shape)
     kind = path.suffix.lower()

@@ -468,3 +468,47 @@ def test_extend_merges_further_files(run, tmp_path):
     status, _, err = run("info", "four_bar", "--extend", tmp_path / "none.xml")
     assert status == 2
     assert "none.xml: no such file" in err
+
+
+# ---- benchmark, and help where something is misspelt ---------------------------------------------
+
+
+def test_benchmark(run):
+    status, out, err = run("benchmark", "four_bar", "--states", 64, "--json")
+    assert (status, err) == (0, "")
+    report = json.loads(out)
+    assert [row["name"] for row in report["algorithms"]] == ["rnea", "aba", "crba", "bias_force"]
+    kernel = rm.compile(rm.robots.load("four_bar"), "aba")
+    assert report["algorithms"][1]["flops"] == kernel.program.flops
+    for row in report["algorithms"]:
+        assert 0.0 < row["ns_per_state"] < row["ns_per_call"]  # a batch is what pays
+    status, out, _ = run("benchmark", "four_bar", "--algorithm", "crba", "--states", 8)
+    assert status == 0
+    assert out.splitlines()[0].startswith("four_bar: 1 freedom; batches of 8 states, 1 thread")
+    assert out.splitlines()[2].split()[0] == "crba"
+
+
+def test_misspelt_words_are_guessed(run):
+    status, _, err = run("benchmark", "four_bar", "--algorithm", "rne")
+    assert status == 2
+    assert err.endswith("did you mean 'rnea'?\n")
+    assert (
+        run("grap", "four_bar")[2] == "robomodel: No such command 'grap'. Did you mean 'graph'?\n"
+    )
+    assert "--over" in run("graph", "four_bar", "--ovr", "x")[2]
+
+
+def test_shells_complete_commands_and_robots(tmp_path):
+    def completed(words):
+        environment = {
+            "_ROBOMODEL_COMPLETE": "complete_bash", "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split(" ")) - 1), "PATH": "", "HOME": str(tmp_path),
+        }  # fmt: skip
+        program = [sys.executable, "-c", "from robomodel.cli import main; main()"]
+        return subprocess.run(
+            program, env=environment, capture_output=True, text=True, check=True
+        ).stdout.split()
+
+    assert completed("robomodel da") == []
+    assert completed("robomodel dy") == ["dynamics"]
+    assert completed("robomodel info four") == ["four_bar"]

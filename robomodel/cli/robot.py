@@ -24,6 +24,7 @@ File = Annotated[
         help="A robot file, the name of a shipped robot (see 'robomodel robots'), or - for "
         "standard input.",
         show_default=False,
+        autocompletion=lambda incomplete: [x for x in shipped.names() if x.startswith(incomplete)],
     ),
 ]
 Extend = Annotated[

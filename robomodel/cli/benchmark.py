@@ -1,0 +1,124 @@
+"""``robomodel benchmark``: how long the dynamics of a robot takes on this machine."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from robomodel.cli.output import AsJson, console, count, print_json, table
+from robomodel.cli.robot import (
+    Extend,
+    File,
+    FloatingBase,
+    Name,
+    Strict,
+    UserError,
+    load,
+    reporting,
+)
+from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.compiled import Kernel
+from robomodel.errors import did_you_mean
+from robomodel.kernels.compile import obstacle
+from robomodel.model import Model
+
+ALGORITHMS = ("rnea", "aba", "crba", "bias_force", "rnea_derivatives", "aba_derivatives")
+USUAL = ALGORITHMS[:4]
+ROUNDS, SLICE = 15, 5e-3  # rounds, and seconds of each
+
+
+def command(
+    file: File,
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"One of {', '.join(ALGORITHMS)}; may be given several times. "
+            f"[default: {', '.join(USUAL)}]",
+            show_default=False,
+        ),
+    ] = None,
+    states: Annotated[int, typer.Option(help="States in a batch.", min=1)] = 2048,
+    threads: Annotated[int, typer.Option(help="Threads for the batch.", min=1)] = 1,
+    extend: Extend = None,
+    floating_base: FloatingBase = None,
+    strict: Strict = False,
+    name: Name = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time the dynamics of a robot: a batch, a single call, and making the kernel.
+
+    Medians. Keys of the JSON document: robot, file, machine, states, threads, and algorithms, each
+    with name, ns_per_state, ns_per_call, flops, seconds_to_make (little where it was in the cache).
+    """
+    for each in algorithm or ():
+        if each not in ALGORITHMS:
+            raise UserError(
+                f"no algorithm '{each}' to time; there are {', '.join(ALGORITHMS)}"
+                f"{did_you_mean(each, ALGORITHMS)}"
+            )
+    if (why := obstacle()) is not None:
+        raise UserError(f"kernels cannot be compiled here ({why})", status=1)
+    with reporting(file):
+        model = load(file, extend, floating_base, strict, name=name)
+        rows = [_measure(model, each, states, threads) for each in algorithm or USUAL]
+    machine = f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}"
+    if as_json:
+        print_json(
+            {"robot": model.name, "file": file, "machine": machine, "states": states,
+             "threads": threads, "algorithms": rows}
+        )  # fmt: skip
+        return
+    to, shown = console(), table("algorithm", ">ns a state", ">ns a call", ">flops", ">s to make")
+    to.print(
+        f"{model.name}: {count(model.nv, 'freedom')}; batches of {count(states, 'state')}, "
+        f"{count(threads, 'thread')}; {machine}"
+    )
+    for row in rows:
+        shown.add_row(
+            row["name"], f"{row['ns_per_state']:.1f}", f"{row['ns_per_call']:.0f}",
+            f"{row['flops']}", f"{row['seconds_to_make']:.3f}",
+        )  # fmt: skip
+    to.print(shown)
+
+
+def _measure(model: Model, algorithm: str, states: int, threads: int) -> dict[str, Any]:
+    start = time.perf_counter()
+    kernel = Kernel(model, Task(algorithm))
+    made = time.perf_counter() - start
+    rng = np.random.default_rng(0)
+    some = np.array([model.random_configuration(rng) for _ in range(min(states, 16))])
+    every = {
+        name: np.resize(some, (states, size)) if name == "q" else rng.normal(size=(states, size))
+        for name, size in kernel.sizes.items()
+    }
+    out = np.empty((states, kernel.size))
+    batch, one = list(every.values()), [x[0] for x in every.values()]
+    flat = out.reshape(states, *kernel.shapes[0]) if len(kernel.shapes) == 1 else out
+    return {
+        "name": algorithm,
+        "ns_per_state": 1e9 / states * _median(lambda: kernel(*batch, out=flat, threads=threads)),
+        "ns_per_call": 1e9 * _median(lambda: kernel(*one)),
+        "flops": kernel.program.flops,
+        "seconds_to_make": made,
+    }
+
+
+def _median(action: Callable[[], object]) -> float:
+    """Seconds that one call takes."""
+    action()
+    start = time.perf_counter()
+    action()
+    repeats = max(1, int(SLICE / max(time.perf_counter() - start, 1e-9)))
+    found = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        for _turn in range(repeats):
+            action()
+        found.append((time.perf_counter() - start) / repeats)
+    return statistics.median(found)

@@ -1,0 +1,10 @@
+"""Pictures: the graphs of a robot, what its clusters do over a range, and the robot itself.
+
+They need matplotlib and viser (``pip install 'robomodel[views]'``), imported when asked for one.
+"""
+
+from robomodel.views.graph import draw_graph
+from robomodel.views.plots import draw_cluster
+from robomodel.views.viewer import Viewer, view
+
+__all__ = ["Viewer", "draw_cluster", "draw_graph", "view"]

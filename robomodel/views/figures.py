@@ -1,0 +1,39 @@
+"""Matplotlib, imported when a picture is made: figures without a window or global state."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("svg", "png", "pdf")
+MOST_PIXELS = 20_000  # of a picture's side
+DPI = 150
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure of this size in inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install 'robomodel[views]'") from error
+    return Figure(figsize=(width, height))
+
+
+def save(drawn: Figure, path: str | os.PathLike[str]) -> None:
+    """Write the figure; its format is the path's suffix. The same picture gives the same bytes."""
+    import matplotlib
+
+    suffix = Path(path).suffix.removeprefix(".").lower()
+    if suffix not in FORMATS:
+        raise ValueError(
+            f"a picture's name ends with .{', .'.join(FORMATS)}, not '{Path(path).suffix}'"
+        )
+    dpi = min(DPI, MOST_PIXELS / max(drawn.get_size_inches()))
+    stable: dict[str, Any] = {"svg.hashsalt": "robomodel", "svg.fonttype": "none"}
+    with matplotlib.rc_context(stable):
+        dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
+        drawn.savefig(path, dpi=dpi, metadata=dated)

@@ -1,0 +1,127 @@
+"""What a cluster does over the range of one of its independent joints."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from robomodel.dynamics import armature, crba
+from robomodel.errors import ClosureError, did_you_mean
+from robomodel.model import Model
+from robomodel.model.joints import Array
+from robomodel.views import figures
+
+STEPS = 240
+FREE_LENGTH = 0.5  # metres: how far a sliding joint without limits is moved
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Configurations q (n, nq) along the positions (n,) of one independent joint.
+
+    ``closed``: whether the whole of the wished range was reached; loops may not close in all of it.
+    """
+
+    joint: str
+    positions: Array
+    q: Array
+    closed: bool
+
+
+def sweep(model: Model, joint: str, *, steps: int = STEPS) -> Sweep:
+    """Move one independent joint through its range, from the neutral configuration both ways.
+
+    The range is its limits; a turn, or half a metre, each way without. Loops stay on their branch;
+    where they cannot close the sweep ends. Raises KeyError for unknown joints, ValueError for
+    those that are not independent or have several freedoms.
+    """
+    found = {each.name: each for each in model.joints}
+    if joint not in found:
+        raise KeyError(f"no joint '{joint}' in '{model.name}'{did_you_mean(joint, found)}")
+    if joint not in model.dof_names:
+        names = ", ".join(name for name in model.dof_names if name in found)
+        raise ValueError(f"joint '{joint}' is not independent, or has several freedoms; "
+                         f"independent joints are {names}")  # fmt: skip
+    limits = found[joint]
+    neutral = model.neutral()
+    start = float(model.joint_positions(neutral)[joint])
+    reach = FREE_LENGTH if limits.type == "prismatic" else math.pi
+    lower = limits.lower if math.isfinite(limits.lower) else start - reach
+    upper = limits.upper if math.isfinite(limits.upper) else start + reach
+    start = min(max(start, lower), upper)
+    first = model.configuration({joint: start})
+    sides, closed = [], True
+    for end in (lower, upper):
+        # an odd number of steps: they seldom fall on dead points, where no ratio is to be had
+        count = round(steps * abs(end - start) / max(upper - lower, 1e-300)) | 1
+        side, before, q = [], first, first
+        for position in np.linspace(start, end, count + 1)[1:]:
+            try:  # as it went on so far: so it passes where branches cross
+                ahead = model.configuration({joint: position}, guess=2.0 * q - before)
+            except ClosureError:
+                closed = False
+                break
+            before, q = q, ahead
+            side.append((position, q))
+        sides.append(side)
+    every = [*sides[0][::-1], (start, first), *sides[1]]
+    return Sweep(joint, np.array([x for x, _ in every]), np.array([q for _, q in every]), closed)
+
+
+def draw_cluster(
+    model: Model, joint: str, path: str | os.PathLike[str], *, steps: int = STEPS
+) -> Sweep:
+    """Draw positions, transmission ratios (G) and inertias over the range of an independent joint.
+
+    Three plots: where the other joints of its cluster go; their velocities for unit velocity of
+    this joint (its column of G); and its entry of the mass matrix beside the reflected inertia
+    (armature) in it. The file's format is its suffix: .svg, .png or .pdf. Errors as of
+    :func:`sweep`; ImportError without matplotlib.
+    """
+    found = sweep(model, joint, steps=steps)
+    index = model.dof_names.index(joint)
+    cluster = next(c for c in model.clusters if joint in c.joints)
+    at = model.joint_positions(found.q)
+    with np.errstate(all="ignore"):
+        ratios = model.constraint_jacobian(found.q)[:, :, index]
+        inertia = crba(model, found.q)[:, index, index]
+        reflected = armature(model, found.q)[:, index]
+    drawn = figures.figure(7.0, 8.0)
+    above, middle, below = drawn.subplots(3, 1, sharex=True)
+    for body in cluster.bodies:
+        name, node = model.joints[body].name, model.nodes[body]
+        if name == joint or node.joint.nv != 1:
+            continue
+        above.plot(found.positions, at[name], label=name)
+        middle.plot(found.positions, _bounded(ratios[:, node.v]), label=name)
+    below.plot(found.positions, _bounded(inertia), label="mass matrix, its entry")
+    below.plot(found.positions, _bounded(reflected), "--", label="of it reflected (armature)")
+    sliding = model.joints[cluster.bodies[cluster.joints.index(joint)]].type == "prismatic"
+    above.set_ylabel("position [rad or m]")
+    middle.set_ylabel(f"velocity for {joint} at 1")
+    below.set_ylabel("inertia [kg]" if sliding else "inertia [kg m²]")
+    below.set_xlabel(f"{joint} [{'m' if sliding else 'rad'}]")
+    above.set_title(model.name if found.closed else f"{model.name}: as far as its loops close")
+    for axes in (above, middle, below):
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=8)
+        else:
+            axes.text(0.5, 0.5, "no other joint moves with it", transform=axes.transAxes,
+                      ha="center", va="center")  # fmt: skip
+    drawn.align_ylabels()
+    drawn.tight_layout()
+    figures.save(drawn, path)
+    return found
+
+
+def _bounded(values: Array) -> Array:
+    """Values without those near singularities, which would flatten all others."""
+    finite = values[np.isfinite(values)]
+    most = 30.0 * float(np.median(np.abs(finite))) if finite.size else 0.0
+    shown = values.copy()
+    shown[~(np.abs(values) <= max(most, 1e-9))] = np.nan
+    return shown

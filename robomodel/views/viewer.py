@@ -1,0 +1,345 @@
+"""The robot in a browser: shapes or sticks, sliders for its freedoms, loops that close as it moves.
+
+The page is served by viser on this machine alone, unless another host is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robomodel.description import ONE_DOF, Shape, Vec3
+from robomodel.errors import ClosureError, DescriptionError
+from robomodel.model import Model
+from robomodel.model.joints import Array
+from robomodel.shapes import load_mesh
+from robomodel.views.graph import PLAIN, colours_of
+from robomodel.views.poses import link_poses
+
+if TYPE_CHECKING:
+    import trimesh
+
+FREE_ANGLE, FREE_LENGTH = math.pi, 0.5  # sliders of joints without limits reach so far
+STEPS = 400  # of a slider
+GREY = (140, 140, 140)
+
+
+@dataclass(frozen=True)
+class Freedom:
+    """A velocity coordinate that a slider moves, and how far."""
+
+    name: str
+    index: int
+    joint: str
+    lower: float
+    upper: float
+    alone: bool  # the joint's only one: then the slider is its position
+
+
+class Viewer:
+    """A robot on a page. ``q`` is what is shown; sliders and :meth:`show` change it.
+
+    Raises ImportError without viser. ``url`` is the page's address; :meth:`stop` ends it.
+    """
+
+    def __init__(self, model: Model, *, host: str = "127.0.0.1", port: int = 8080) -> None:
+        try:
+            import viser
+        except ImportError as error:
+            raise ImportError("the viewer needs viser: pip install 'robomodel[views]'") from error
+        self.model = model
+        self.notes: list[str] = []
+        self.q: Array = model.neutral()
+        self.freedoms = freedoms(model)
+        self._busy = threading.RLock()
+        self.server = viser.ViserServer(host=host, port=port, verbose=False)
+        self.url = f"http://{host}:{self.server.get_port()}"
+        self._colours = _link_colours(model)
+        self._frames: dict[str, Any] = {}
+        self._shapes: list[Any] = []
+        self._sticks: list[Any] = []
+        self._rods: dict[str, Any] = {}
+        self._draw_scene()
+        self.sliders: dict[str, Any] = {}
+        self._draw_controls()
+        self.show(self.q)
+
+    def show(self, q: Array) -> None:
+        """Show this configuration (nq,)."""
+        with self._busy:
+            self.q = np.asarray(q, dtype=float)
+            poses = link_poses(self.model, self.q)
+            with self.server.atomic():
+                for name, handle in self._frames.items():
+                    handle.wxyz, handle.position = _quaternion(poses[name]), poses[name][:3, 3]
+                for loop in self.model.description.loops:
+                    if loop.name in self._rods:
+                        ends = [_point(poses, a.link, a.origin.xyz)
+                                for a in (loop.predecessor, loop.successor)]  # fmt: skip
+                        self._rods[loop.name].points = np.array([ends])
+            self._say()
+
+    def move(self, values: Mapping[str, float]) -> None:
+        """Put freedoms, by name, where sliders would; what cannot close is said on the page."""
+        for name, value in values.items():
+            self.sliders[name].value = value
+        self._follow()
+
+    def stop(self) -> None:
+        """End the page."""
+        self.server.stop()
+
+    # ---- the scene
+
+    def _draw_scene(self) -> None:
+        scene = self.server.scene
+        scene.set_up_direction("+z")
+        size = self._size()
+        scene.add_grid(
+            "/grid", width=6 * size, height=6 * size, cell_size=size / 5, section_size=size
+        )
+        anchors: dict[str, list[Vec3]] = {}
+        for joint in self.model.description.joints:
+            anchors.setdefault(joint.parent, []).append(joint.origin.xyz)
+        for loop in self.model.description.loops:
+            for end in (loop.predecessor, loop.successor):
+                anchors.setdefault(end.link, []).append(end.origin.xyz)
+            if loop.type == "rod":
+                self._rods[loop.name] = scene.add_line_segments(
+                    f"/rods/{loop.name}",
+                    np.zeros((1, 2, 3)),
+                    GREY,
+                    thickness=4.0,
+                    thickness_units="screen",
+                )
+        for link in self.model.description.links:
+            path = f"/links/{link.name}"
+            self._frames[link.name] = scene.add_frame(path, show_axes=False)
+            colour = self._colours[link.name]
+            shapes = [x for x in link.shapes if x.role == "visual"] or list(link.shapes)
+            for k, shape in enumerate(shapes):
+                handle = self._draw_shape(f"{path}/shape{k}", shape, colour)
+                if handle is not None:
+                    self._shapes.append(handle)
+            self._draw_stick(path, anchors.get(link.name, []), link.inertial, colour, size)
+        self._choose("shapes" if self._shapes else "sticks")
+        scene.configure_default_lights()
+        middle, camera = self._middle(), self.server.initial_camera
+        camera.position = tuple(middle + size * np.array([1.3, -1.5, 0.9]))
+        camera.look_at = tuple(middle)
+
+    def _draw_shape(self, path: str, shape: Shape, colour: tuple[int, int, int]) -> Any:
+        try:
+            mesh = solid(shape)
+        except (DescriptionError, ImportError) as error:
+            self.notes.append(str(error))
+            return None
+        if mesh is None:
+            return None
+        return self.server.scene.add_mesh_simple(
+            path,
+            np.asarray(mesh.vertices),
+            np.asarray(mesh.faces),
+            color=colour,
+            wxyz=_quaternion(np.array(shape.origin.rotation)),
+            position=shape.origin.xyz,
+        )
+
+    def _draw_stick(
+        self, path: str, ends: list[Vec3], inertial: Any, colour: tuple[int, int, int], size: float
+    ) -> None:
+        """Lines from the link's origin to what hangs on it, or else to its centre of mass."""
+        scene = self.server.scene
+        if not ends and inertial is not None:
+            ends = [inertial.origin.xyz]
+        lines = np.array([((0.0, 0.0, 0.0), end) for end in ends if any(end)])
+        if len(lines):
+            self._sticks.append(
+                scene.add_line_segments(
+                    f"{path}/stick", lines, colour, thickness=5.0, thickness_units="screen"
+                )
+            )
+        self._sticks.append(
+            scene.add_icosphere(f"{path}/joint", radius=0.012 * size, color=colour, subdivisions=2)
+        )
+
+    def _points(self) -> Array:
+        return np.array([pose[:3, 3] for pose in link_poses(self.model, self.q).values()])
+
+    def _size(self) -> float:
+        return float(max(np.ptp(self._points(), axis=0).max(), 0.05))
+
+    def _middle(self) -> Array:
+        points = self._points()
+        middle: Array = (points.min(axis=0) + points.max(axis=0)) / 2
+        return middle
+
+    # ---- the controls
+
+    def _draw_controls(self) -> None:
+        gui = self.server.gui
+        gui.set_panel_label(self.model.name)
+        self._status = gui.add_markdown("")
+        if self._shapes:
+            choice = gui.add_dropdown("Show", ("shapes", "sticks", "both"), initial_value="shapes")
+            choice.on_update(lambda _: self._choose(choice.value))
+        gui.add_button("Neutral").on_click(lambda _: self._jump(self.model.neutral()))
+        gui.add_button("Random").on_click(lambda _: self._jump(self.model.random_configuration()))
+        for freedom in self.freedoms:
+            self._draw_slider(freedom)
+
+    def _draw_slider(self, freedom: Freedom) -> None:
+        slider = self.server.gui.add_slider(
+            freedom.name,
+            min=freedom.lower,
+            max=freedom.upper,
+            step=(freedom.upper - freedom.lower) / STEPS,
+            initial_value=self._value(freedom),
+        )
+        self.sliders[freedom.name] = slider
+        slider.on_update(lambda _: self._follow())
+
+    def _choose(self, what: str) -> None:
+        for handle in self._shapes:
+            handle.visible = what != "sticks"
+        for handle in self._sticks:
+            handle.visible = what != "shapes"
+
+    def _value(self, freedom: Freedom) -> float:
+        """Where the slider of a freedom stands at q."""
+        if freedom.alone:
+            value = float(self.model.joint_positions(self.q)[freedom.joint])
+            if not freedom.lower <= value <= freedom.upper:
+                value = math.remainder(value, 2 * math.pi)
+        else:
+            value = float(self.model.difference(self.model.neutral(), self.q)[freedom.index])
+        return min(max(value, freedom.lower), freedom.upper)
+
+    def _jump(self, q: Array) -> None:
+        with self._busy:
+            self.show(q)
+            for freedom in self.freedoms:
+                self.sliders[freedom.name].value = self._value(freedom)
+            self.show(q)
+
+    def _follow(self) -> None:
+        """Go where the sliders are, loops on their branch; stay where they cannot close."""
+        with self._busy:
+            positions, step = {}, np.zeros(self.model.nv)
+            for freedom in self.freedoms:
+                value = float(self.sliders[freedom.name].value)
+                if freedom.alone:
+                    positions[freedom.joint] = value
+                else:
+                    step[freedom.index] = value
+            try:
+                at = self._guess(step)
+                self.show(self.model.configuration(positions, guess=at))
+            except ClosureError as error:
+                self._say(f"**stays where it is:** {error}")
+
+    def _guess(self, step: Array) -> Array:
+        """q with its joints of several freedoms moved by ``step`` from where they are neutral."""
+        moved = self.model.integrate(self.model.neutral(), step)
+        guess = self.q.copy()
+        alone = {freedom.joint for freedom in self.freedoms if freedom.alone}
+        for cluster in self.model.clusters:
+            if not alone.intersection(cluster.joints):
+                guess[cluster.q] = moved[cluster.q]
+        return guess
+
+    def _say(self, what: str = "") -> None:
+        if not hasattr(self, "_status"):
+            return
+        residual = self.model.residual(self.q)
+        worst = float(np.abs(residual).max()) if residual.size else 0.0
+        loops, clusters = len(self.model.loops), len(self.model.clusters)
+        lines = [f"{_count(self.model.nv, 'freedom')}, {_count(clusters, 'cluster')}"]
+        if loops:
+            lines.append(f"{_count(loops, 'loop')}, closed to {worst:.0e}")
+        lines += [what] if what else []
+        lines += self.notes[:3]
+        self._status.content = "\n\n".join(lines)
+
+
+def view(model: Model, *, host: str = "127.0.0.1", port: int = 8080) -> Viewer:
+    """Show a robot in the browser; the page is at the result's ``url`` while the process lives."""
+    return Viewer(model, host=host, port=port)
+
+
+def freedoms(model: Model) -> tuple[Freedom, ...]:
+    """What sliders move: every independent velocity coordinate."""
+    joints = {joint.name: joint for joint in model.joints}
+    found = []
+    for index, label in enumerate(model.dof_names):
+        joint = joints.get(label) or joints[label.rpartition(".")[0]]
+        lower, upper = joint.lower, joint.upper
+        alone = joint.type in ONE_DOF
+        linear = joint.type == "prismatic" or label.rpartition(".")[2] in ("vx", "vy", "vz")
+        reach = FREE_LENGTH if linear else FREE_ANGLE
+        if not (alone and math.isfinite(lower) and lower < upper):
+            lower = -reach if not math.isfinite(lower) or not alone else lower
+        if not (alone and math.isfinite(upper) and lower < upper):
+            upper = lower + 2 * reach
+        found.append(Freedom(label, index, joint.name, lower, upper, alone))
+    return tuple(found)
+
+
+def solid(shape: Shape) -> trimesh.Trimesh | None:
+    """A shape as a mesh; None for planes."""
+    import trimesh
+
+    match shape.kind:
+        case "box":
+            return trimesh.creation.box(shape.size)
+        case "sphere":
+            return trimesh.creation.icosphere(subdivisions=3, radius=shape.size[0])
+        case "cylinder":
+            return trimesh.creation.cylinder(*shape.size)
+        case "capsule":
+            return trimesh.creation.capsule(shape.size[1], shape.size[0])
+        case "ellipsoid":
+            ball = trimesh.creation.icosphere(subdivisions=3)
+            ball.apply_scale(shape.size)
+            return ball
+        case "mesh":
+            return load_mesh(shape)
+        case _:
+            return None
+
+
+def _count(number: int, one: str) -> str:
+    return f"{number} {one if number == 1 else one + 's'}"
+
+
+def _link_colours(model: Model) -> dict[str, tuple[int, int, int]]:
+    colours = colours_of(model)
+    found = {}
+    for frame in model.frames:
+        code = PLAIN if frame.body < 0 else colours[model.nodes[frame.body].cluster]
+        found[frame.name] = GREY if code == PLAIN else _rgb(code)
+    return found
+
+
+def _rgb(code: str) -> tuple[int, int, int]:
+    red, green, blue = (int(code[i : i + 2], 16) for i in (1, 3, 5))
+    return red, green, blue
+
+
+def _point(poses: Mapping[str, Array], link: str, at: Vec3) -> Array:
+    pose = poses[link]
+    point: Array = pose[:3, :3] @ np.array(at) + pose[:3, 3]
+    return point
+
+
+def _quaternion(pose: Array) -> Array:
+    """w, x, y, z, as viser has it."""
+    from scipy.spatial.transform import Rotation
+
+    quaternion: Array = Rotation.from_matrix(pose[:3, :3]).as_quat()[[3, 0, 1, 2]]
+    return quaternion
