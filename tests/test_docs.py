@@ -3,19 +3,57 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 import robomodel as rm
+from robomodel.cli import main
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = re.findall(r"```xml\n(.*?)```", (ROOT / "docs/format.md").read_text(), re.DOTALL)
 
 
-def test_the_readme_snippet_runs() -> None:
-    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    exec(compile(snippet, "README.md", "exec"), {})
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SNIPPETS = {
+    str(page.relative_to(ROOT)): found
+    for page in PAGES
+    if (found := re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
+}
+
+
+def test_the_readme_has_a_snippet() -> None:
+    assert "README.md" in SNIPPETS
+    assert "docs/tutorial.md" in SNIPPETS
+
+
+@pytest.mark.parametrize("page", SNIPPETS)
+def test_snippets_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page's snippets, one after the other, in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for snippet in SNIPPETS[page]:
+        exec(compile(snippet, page, "exec"), names)
+
+
+COMMANDS = sorted(
+    {
+        line
+        for page in PAGES
+        for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        for line in block.splitlines()
+        if re.match(r"robomodel (?!view)[a-z0-9 ._=-]+$", line)  # of shipped robots
+    }
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as done:
+        main(shlex.split(command)[1:])
+    assert done.value.code in (0, 1)  # 1 for findings
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

@@ -1,0 +1,46 @@
+"""The examples run, and say what they should."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import robomodel as rm
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.mark.slow
+def test_states_on_dask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes find what one does, and what NumPy finds."""
+    pytest.importorskip("distributed")
+    monkeypatch.syspath_prepend(EXAMPLES)  # the workers' path is this process's
+    module = importlib.import_module("ten_million_states")
+    from dask.distributed import Client, LocalCluster
+
+    model = rm.robots.load("mini_cheetah")
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        found = module.evaluate(client, model, states=50_000, size=7_000)
+    assert found.count == 50_000
+    alone = module.add_up(
+        [module.piece(model, k, min(7_000, 50_000 - 7_000 * k)) for k in range(8)]
+    )
+    np.testing.assert_array_equal(found.largest, alone.largest)
+    np.testing.assert_array_equal(found.total, alone.total)
+    weight = model.mass * 9.81  # whatever the legs do, the base carries it
+    np.testing.assert_allclose(found.total[5] / found.count, weight, rtol=1e-12)
+
+    rng = np.random.default_rng([2026, 3])
+    q = np.tile(model.neutral(), (100, 1))
+    q[:, 7:] += rng.uniform(-module.REACH, module.REACH, size=(100, model.nq - 7))
+    still = np.zeros(model.nv)
+    expected = rm.rnea(model, q, still, still, backend="numpy")
+    part = module.piece(model, 3, 100)
+    np.testing.assert_allclose(part.total, expected.sum(axis=0), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(part.largest, np.abs(expected).max(axis=0), rtol=1e-11, atol=1e-11)
