@@ -57,7 +57,15 @@ class DescriptionError(ValueError):
 
 
 class DescriptionWarning(UserWarning):
-    """Something suspicious in a description; refused under ``rm.load(..., strict=True)``."""
+    """Something suspicious in a description; refused under ``rm.load(..., strict=True)``.
+
+    ``str(warning)`` is one line; its parts are in ``.source`` and ``.message``.
+    """
+
+    def __init__(self, message: str, source: Source | None = None) -> None:
+        self.source = source or NOWHERE
+        self.message = message
+        super().__init__(message if source is None else f"{source}: {message}")
 
 
 class ClosureError(ValueError):
@@ -127,4 +135,4 @@ def suspect(message: str, source: Source, *, strict: bool) -> None:
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         frame = frame.f_back
         level += 1
-    warnings.warn(DescriptionWarning(f"{source}: {message}"), stacklevel=level)
+    warnings.warn(DescriptionWarning(message, source), stacklevel=level)

@@ -1,4 +1,4 @@
-"""The command line: ``robomodel info``, ``robomodel dynamics``, ``robomodel robots``.
+"""The command line: ``robomodel info``, ``dynamics``, ``validate`` and others.
 
 Results go to standard output, as text or (``--json``) as one JSON document; warnings and errors go
 to standard error, an error in one line. Exit status: 0, 1 for a finding, 2 for a usage or file
@@ -15,7 +15,17 @@ from typing import Annotated
 import typer
 
 from robomodel import __version__
-from robomodel.cli import dynamics, info, robots
+from robomodel.cli import (
+    armature,
+    benchmark,
+    convert,
+    dynamics,
+    graph,
+    info,
+    robots,
+    validate,
+    view,
+)
 from robomodel.cli.output import complain
 from robomodel.cli.robot import UserError
 
@@ -25,13 +35,18 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, where
 
 app = typer.Typer(
     help="Exact dynamics of robots as they are built: gears, belts, four-bars, rods.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 app.command("info")(info.command)
 app.command("dynamics")(dynamics.command)
+app.command("benchmark")(benchmark.command)
+app.command("graph")(graph.command)
+app.command("view")(view.command)
 app.command("robots")(robots.command)
+app.command("validate")(validate.command)
+app.command("armature")(armature.command)
+app.command("convert")(convert.command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,0 +1,232 @@
+"""``robomodel armature``: reflected inertia of joints, and what it costs to make do with it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+
+from robomodel import dynamics, studies
+from robomodel.cli.output import AsJson, console, print_json, print_list, short, table
+from robomodel.cli.robot import (
+    DENSITY,
+    Density,
+    Extend,
+    File,
+    FloatingBase,
+    InertiaFrom,
+    Name,
+    Strict,
+    UserError,
+    load,
+    reporting,
+)
+from robomodel.model import Model
+from robomodel.parsers import xml
+from robomodel.studies.annotate import Annotated as AnnotatedFile
+from robomodel.studies.annotate import annotate_drake, annotate_mjcf, motors
+from robomodel.studies.pricing import Armature, Error, Price
+
+
+def command(
+    file: File,
+    mjcf: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.xml",
+            help="Write armature= on the joints of this MJCF file (of the same names) to --output.",
+            show_default=False,
+        ),
+    ] = None,
+    drake: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.urdf",
+            help="Write Drake's rotor_inertia and gear_ratio into this URDF file to --output.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Where that file is written; it may be the same.",
+            show_default=False,
+        ),
+    ] = None,
+    value: Annotated[
+        Literal["neutral", "best"],
+        typer.Option(
+            help="The constant that is written: as at the neutral configuration, or of least mean "
+            "square error over the joint limits."
+        ),
+    ] = "neutral",
+    samples: Annotated[int, typer.Option(min=1, help="Random states to compare at.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Draws them.")] = 0,
+    tolerance: Annotated[
+        float,
+        typer.Option(min=0.0, help="Median relative error above which a joint is to stay exact."),
+    ] = 0.1,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the armatures as CSV.")] = False,
+    extend: Extend = None,
+    floating_base: FloatingBase = None,
+    strict: Strict = False,
+    inertia_from: InertiaFrom = None,
+    density: Density = DENSITY,
+    name: Name = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tabulate reflected inertia, its range, and the errors of a model that makes do with it.
+
+    Keys of the JSON document: robot, file, armature (a list: joint, value, low, high, best,
+    constant, unit; of the joints that move in the approximating open tree), dof_names, dense (in
+    the robot's independent velocities, at neutral), price (samples, seed, tolerance, torque,
+    acceleration, joints, keep_exact), output (null, or path, format, joints, missing), warnings. SI
+    units. docs/armature.md explains the numbers.
+    """
+    if mjcf is not None and drake is not None:
+        raise UserError("--mjcf and --drake: one file at a time")
+    given = mjcf or drake
+    if (given is None) != (output is None):
+        raise UserError("--output goes with --mjcf FILE or --drake FILE, and these with --output")
+    with reporting(file) as caught:
+        model = load(file, extend, floating_base, strict, inertia_from, density, name)
+        try:
+            price = studies.price(model, samples=samples, seed=seed, tolerance=tolerance)
+        except ValueError as error:
+            raise UserError(f"{file}: {error}", status=1) from error
+        written = None
+        if given is not None and output is not None:
+            written = _write(model, price, given, output, value, into_mjcf=mjcf is not None)
+        if as_json:
+            report = _report(model, file, price, written, output)
+            print_json({**report, "warnings": [str(warning.message) for warning in caught]})
+        elif as_csv:
+            typer.echo(_csv(model, price.armatures), nl=False)
+        else:
+            _show(model, price, written, output)
+
+
+def _write(
+    model: Model, price: Price, given: Path, output: Path, value: str, *, into_mjcf: bool
+) -> AnnotatedFile:
+    constants = {each.joint: each.value if value == "neutral" else each.best
+                 for each in price.armatures}  # fmt: skip
+    text = xml.decode(given.read_bytes(), str(given))
+    if into_mjcf:
+        result = annotate_mjcf(text, str(given), constants)
+    else:
+        result = annotate_drake(text, str(given), motors(model, constants))
+    if not result.written:
+        raise UserError(
+            f"{given}: none of its joints has a name of '{model.name}': "
+            f"{', '.join(result.missing[:8])}"
+        )
+    output.write_text(result.text, encoding="utf-8")
+    return result
+
+
+def _report(
+    model: Model, file: str, price: Price, written: AnnotatedFile | None, output: Path | None
+) -> dict[str, Any]:
+    units = _units(model)
+    return {
+        "robot": model.name,
+        "file": file,
+        "armature": [
+            {
+                "joint": each.joint,
+                "value": each.value,
+                "low": each.low,
+                "high": each.high,
+                "best": each.best,
+                "constant": each.constant,
+                "unit": units[each.joint],
+            }
+            for each in price.armatures
+        ],
+        "dof_names": model.dof_names,
+        "dense": dynamics.armature(model, kind="dense", backend="numpy"),
+        "price": price.as_dict(),
+        "output": None
+        if written is None
+        else {
+            "path": str(output),
+            "joints": list(written.written),
+            "missing": list(written.missing),
+        },
+    }
+
+
+def _units(model: Model) -> dict[str, str]:
+    return {joint.name: "kg" if joint.type == "prismatic" else "kg m²" for joint in model.joints}
+
+
+def _csv(model: Model, armatures: tuple[Armature, ...]) -> str:
+    units = _units(model)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["joint", "armature", "low", "high", "best", "unit"])
+    for each in armatures:
+        numbers = (repr(x) for x in (each.value, each.low, each.high, each.best))
+        writer.writerow([each.joint, *numbers, units[each.joint]])
+    return stream.getvalue()
+
+
+# ---- as text -------------------------------------------------------------------------------------
+
+
+def _show(model: Model, price: Price, written: AnnotatedFile | None, output: Path | None) -> None:
+    to = console()
+    to.print(f"{model.name}: reflected inertia of the joints that move in the open tree\n")
+    units = _units(model)
+    listing = table("joint", ">armature", ">least", ">most", ">best constant", "unit")
+    for each in price.armatures:
+        spread = (
+            ("", "", "") if each.constant else tuple(map(short, (each.low, each.high, each.best)))
+        )
+        listing.add_row(each.joint, short(each.value), *spread, units[each.joint])
+    to.print(listing)
+    to.print(
+        f"\nPrice of the open tree: relative errors over {price.samples} random states, "
+        "median / worst\n"
+    )
+    listing = table("dof", ">mass matrix", ">torque", ">acceleration", "")
+    for row in price.rows:
+        pairs = (_pair(each) for each in (row.mass_matrix, row.torque, row.acceleration))
+        listing.add_row(row.dof, *pairs, "keep exact" if row.keep_exact else "")
+    listing.add_row("all", "", _pair(price.torque), _pair(price.acceleration), "")
+    to.print(listing)
+    _off_diagonal(model, to)
+    if price.keep_exact:
+        print_list(
+            to,
+            f"Should not be approximated (median error above {price.tolerance:g}, or ten times "
+            "that at worst)",
+            price.keep_exact,
+        )
+    if written is not None:
+        to.print(f"\n{output}: armature of {len(written.written)} joints written")
+        if written.missing:
+            print_list(to, "Not in that file", written.missing)
+
+
+def _off_diagonal(model: Model, to: Any) -> None:
+    dense = np.array(dynamics.armature(model, kind="dense", backend="numpy"))
+    pairs = np.argwhere(np.triu(np.abs(dense) > 1e-12 * np.max(np.abs(dense), initial=1e-300), 1))
+    names = model.dof_names
+    print_list(
+        to,
+        "Between joints, where no armature says it (dense matrix, kg m²)",
+        [f"{names[i]}, {names[j]}: {short(dense[i, j])}" for i, j in pairs.tolist()],
+    )
+
+
+def _pair(error: Error) -> str:
+    return f"{error.median:.2g} / {error.worst:.2g}"

@@ -1,0 +1,81 @@
+"""Validation: every check on a model, and what reading its file has to say."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from robomodel.errors import DescriptionError, DescriptionWarning, Source
+from robomodel.loading import load
+from robomodel.model import Model, build
+from robomodel.parsers.plausibility import check_plausible
+from robomodel.studies import matter, mechanics
+from robomodel.studies.report import Finding, Report, ordered
+from robomodel.studies.subject import Subject
+
+CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+    mechanics.check_redundancy,
+    mechanics.check_clusters,
+    mechanics.check_closing,
+    mechanics.check_singularities,
+    mechanics.check_coordinates,
+    mechanics.check_limits,
+    matter.check_inertias,
+    matter.check_centres,
+    matter.check_rotors,
+    matter.check_units,
+)
+"""All checks; docs/validate.md explains them by the ids of their findings."""
+
+
+def study(source: object, **options: Any) -> Report:
+    """See :func:`robomodel.validate`."""
+    if isinstance(source, Model):
+        if options:
+            raise TypeError("options are for loading, and a model is loaded already")
+        return of_model(source, _doubts(source))
+    try:
+        with _recorded() as caught:
+            model = load(source, **options)
+    except DescriptionError as error:
+        return of_error(error)
+    return of_model(model, caught)
+
+
+def of_model(model: Model, doubts: Iterable[warnings.WarningMessage] = ()) -> Report:
+    """The report on a model, with the warnings of its reading."""
+    subject = Subject(model)
+    findings = [_as_finding(doubt.message) for doubt in doubts]
+    for check in CHECKS:
+        findings += check(subject)
+    return Report(
+        model.name,
+        model.description.source.file,
+        ordered(list(dict.fromkeys(findings))),
+        tuple(subject.linkages.values()),
+    )
+
+
+def of_error(error: DescriptionError) -> Report:
+    """The report on a file that does not load."""
+    finding = Finding("error", "load", error.source, error.message)
+    return Report("", error.file, (finding,))
+
+
+def _recorded() -> warnings.catch_warnings[list[warnings.WarningMessage]]:
+    return warnings.catch_warnings(record=True, action="always", category=DescriptionWarning)
+
+
+def _doubts(model: Model) -> list[warnings.WarningMessage]:
+    """What would be warned of if the model were read again, but for its file's words."""
+    with _recorded() as caught:
+        check_plausible(model.description)
+        build(model.description)
+    return caught
+
+
+def _as_finding(message: Warning | str) -> Finding:
+    if isinstance(message, DescriptionWarning):
+        return Finding("warning", "file", message.source, message.message)
+    return Finding("warning", "file", Source(), str(message))

@@ -1,0 +1,419 @@
+"""Checks of structure, closing, singularities, independent coordinates and limits."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from robomodel.description import Loop
+from robomodel.model import graph
+from robomodel.model.closure import CLOSED
+from robomodel.model.demands import find_demands
+from robomodel.model.model import Cluster
+from robomodel.studies.linkage import Linkage, Singularity, Sweep
+from robomodel.studies.report import Finding
+from robomodel.studies.subject import Subject
+
+OPEN = 1e-3  # of a cluster's size: files round positions, but not by more
+NEAR = 0.1  # rad or m: singularities beyond the limits, but nearer to them than this, are told
+BETTER = 10.0  # times better conditioned: other independent coordinates are worth telling
+PARALLEL = 1e-6
+POOR = 10.0  # times the usual condition: a start that is nearly singular
+
+
+# ---- structure -----------------------------------------------------------------------------------
+
+
+def check_redundancy(subject: Subject) -> Iterator[Finding]:
+    """Loops with conditions that repeat others, and why."""
+    for loop in subject.model.loops:
+        if not loop.redundant or not loop.rank:
+            continue  # what adds nothing at all is told when the model is built
+        cause, harmless = _cause(subject, subject.loops[loop.name])
+        yield Finding(
+            "note" if harmless else "warning",
+            "redundancy",
+            subject.loops[loop.name].source,
+            f"{loop.redundant} of its {loop.rows} conditions repeat others: {cause}",
+            "nothing to do here, where they are left out; constraint solvers elsewhere may need "
+            "them out of the file"
+            if harmless
+            else "check its axes and anchors; if the dimensions are meant, nothing to do",
+            loop.redundant,
+            "conditions",
+        )
+
+
+def _cause(subject: Subject, loop: Loop) -> tuple[str, bool]:
+    """Why conditions of a loop are redundant, and whether that is usual."""
+    model = subject.model
+    places = {frame.name: frame.body for frame in model.frames}
+    paths = []
+    for end in (loop.predecessor, loop.successor):
+        path, body = [], places[end.link]
+        while body >= 0:
+            path.append(body)
+            body = model.nodes[body].parent
+        paths.append(path)
+    common = set(paths[0]) & set(paths[1])
+    bodies = [body for path in paths for body in path if body not in common]
+    turning: list[int] = []
+    sliding: list[int] = []
+    for body in bodies:
+        if model.joints[body].nv != 1:
+            return "a joint of several freedoms already allows what they forbid", True
+        hinge = any(model.nodes[body].joint.subspace[0].angular)
+        (turning if hinge else sliding).append(body)
+    axes = [subject.axis(body) for body in turning]
+    if not axes:
+        return "all of its joints slide", True
+    first = axes[0]
+    parallel = all(float(np.linalg.norm(np.cross(first, axis))) < PARALLEL for axis in axes)
+    across = all(abs(float(first @ subject.axis(body))) < PARALLEL for body in sliding)
+    if parallel and across:
+        return "it is planar, so that parallel axes keep what they say across the plane", True
+    if not sliding and _meet(subject, turning):
+        return "it is spherical: all of its axes meet in one point", True
+    others = [other for other in model.loops if other.cluster == _cluster_of(subject, loop)]
+    if len(others) > 1:
+        return "other loops and couplings of its cluster say the same", True
+    return (
+        "though its axes are neither parallel nor meet in a point, so that it moves thanks to "
+        "exact dimensions only"
+    ), False
+
+
+def _cluster_of(subject: Subject, loop: Loop) -> str:
+    return next(each.cluster for each in subject.model.loops if each.name == loop.name)
+
+
+def _meet(subject: Subject, bodies: Sequence[int]) -> bool:
+    """Whether the axes of hinges meet in one point, at neutral: the nearest point is on all."""
+    matrix, right = np.zeros((3, 3)), np.zeros(3)
+    for body in bodies:
+        axis, place = subject.axis(body), subject.frames[1][body]
+        across = np.eye(3) - np.outer(axis, axis)
+        matrix += across
+        right += across @ place
+    point = np.linalg.lstsq(matrix, right, rcond=1e-9)[0]
+    return all(
+        float(np.linalg.norm(np.cross(subject.axis(body), point - subject.frames[1][body])))
+        < PARALLEL * subject.size
+        for body in bodies
+    )
+
+
+def check_clusters(subject: Subject) -> Iterator[Finding]:
+    """Clusters that are larger than what their conditions relate."""
+    model = subject.model
+    for cluster in model.clusters:
+        linkage = subject.linkages.get(cluster.name)
+        if linkage is None or len(linkage.groups) == 1:
+            continue
+        groups = " and ".join(
+            "{" + ", ".join(f"'{joint}'" for joint in group) + "}" for group in linkage.groups
+        )
+        yield Finding(
+            "note",
+            "cluster-size",
+            subject.cluster_source(cluster),
+            f"cluster '{cluster.name}' has {len(cluster.bodies)} bodies, but its conditions "
+            f"relate only {groups}",
+            "let its loops end on the bodies nearest to what they relate, and it is smaller "
+            "(and cheaper)",
+            len(cluster.bodies),
+            "bodies",
+        )
+    yield from _needless(subject)
+
+
+def _needless(subject: Subject) -> Iterator[Finding]:
+    """Redundant loops and couplings without which a cluster would fall apart."""
+    model = subject.model
+    needless = [
+        (loop.name, subject.loops[loop.name].source) for loop in model.loops if not loop.rank
+    ]
+    needless += [(each.name, subject.couplings[each.name]) for each in model.couplings
+                 if each.redundant]  # fmt: skip
+    if not needless:
+        return
+    tree = graph.spanning_tree(model.description)
+    demands = find_demands(model.description, tree)
+    largest = max(len(group) for group in graph.clusters(tree, [d.bodies for d in demands]))
+    for name, source in needless:
+        ties = [demand.bodies for demand in demands if demand.name != name]
+        without = max(len(group) for group in graph.clusters(tree, ties))
+        if without < largest:
+            yield Finding(
+                "warning",
+                "cluster-size",
+                source,
+                f"repeats what others say, and makes a cluster of {largest} bodies of what would "
+                f"be one of {without}",
+                "remove it",
+                largest,
+                "bodies",
+            )
+
+
+# ---- closing -------------------------------------------------------------------------------------
+
+
+def check_closing(subject: Subject) -> Iterator[Finding]:
+    """Where the file puts its joints, and over their ranges: whether the loops close."""
+    for cluster, linkage in _linkages(subject):
+        source = subject.cluster_source(cluster)
+        if linkage.start_gap > OPEN * subject.size:
+            yield Finding(
+                "note",
+                "start",
+                source,
+                f"open by {linkage.start_gap:.3g} where the file puts the joints of cluster "
+                f"'{cluster.name}' (initial positions, else zero); the neutral configuration is "
+                "a closed one near that",
+                'write <initial position="..."/> on its joints to say which one is meant',
+                linkage.start_gap,
+                "m or sine of an angle",
+            )
+        elif linkage.start_condition > POOR * linkage.chosen.median:
+            yield Finding(
+                "note",
+                "start",
+                source,
+                f"where the file puts the joints of cluster '{cluster.name}' it is "
+                + (
+                    "singular"
+                    if math.isinf(linkage.start_condition)
+                    else f"nearly singular (1/σ = {linkage.start_condition:.3g}, usually "
+                    f"{linkage.chosen.median:.3g})"
+                )
+                + ", so that the neutral configuration is another one",
+                'write <initial position="..."/> on its joints to say which one is meant',
+                linkage.start_condition,
+                "1/σ",
+            )
+        if linkage.gap > CLOSED:
+            yield Finding(
+                "warning",
+                "closing",
+                source,
+                f"cluster '{cluster.name}' closes only to {linkage.gap:.2g} over its range",
+                "check its anchors, and write angles and lengths with all digits",
+                linkage.gap,
+                "m or sine of an angle",
+            )
+        if linkage.outside > 1e-6:
+            yield Finding(
+                "warning",
+                "closing",
+                source,
+                f"no closed configuration of cluster '{cluster.name}' was found within the joint "
+                f"limits; the neutral one is {linkage.outside:.3g} outside of them",
+                "check the limits and initial positions of its joints",
+                linkage.outside,
+                "rad or m",
+            )
+        if linkage.branches > 1:
+            yield Finding(
+                "note",
+                "branches",
+                source,
+                f"closes in {linkage.branches} ways with the independent joints of cluster "
+                f"'{cluster.name}' at neutral; the neutral configuration is on the one nearest to "
+                "where the file puts its joints",
+                "nothing to do if that is as it was built; else write other initial positions",
+                linkage.branches,
+                "ways",
+            )
+
+
+def _linkages(subject: Subject) -> Iterator[tuple[Cluster, Linkage]]:
+    for cluster in subject.model.clusters:
+        if cluster.name in subject.linkages:
+            yield cluster, subject.linkages[cluster.name]
+
+
+# ---- singularities -------------------------------------------------------------------------------
+
+
+def check_singularities(subject: Subject) -> Iterator[Finding]:
+    """Dead points and change points within the limits, or just beyond them."""
+    for cluster, linkage in _linkages(subject):
+        own = [joint for joint in subject.model.joints if joint.cluster == cluster.name]
+        limited = any(math.isfinite(joint.lower) or math.isfinite(joint.upper) for joint in own)
+        for kind in ("dead point", "change point"):
+            found = [
+                (each, sweep)
+                for sweep in linkage.sweeps
+                for each in sweep.singularities
+                if each.kind == kind
+            ]
+            reached = [pair for pair in found if pair[0].reached]
+            if reached:
+                yield _singular(subject, linkage, reached, limited=limited)
+                continue
+            for event, sweep in sorted(found, key=lambda pair: _beyond(*pair))[:1]:
+                beyond = _beyond(event, sweep)
+                if limited and beyond < NEAR:
+                    yield Finding(
+                        "note",
+                        "singularity",
+                        subject.joint_source(sweep.joint),
+                        f"a {kind} of cluster '{cluster.name}' is at '{sweep.joint}' = "
+                        f"{event.position:.6g}{_held(sweep)}, only {beyond:.3g} beyond what the "
+                        "limits allow",
+                        "keep the limits where they are",
+                        beyond,
+                        "rad or m",
+                    )
+
+
+def _beyond(event: Singularity, sweep: Sweep) -> float:
+    low, high = sweep.range
+    return max(low - event.position, event.position - high, 0.0)
+
+
+def _singular(
+    subject: Subject,
+    linkage: Linkage,
+    reached: list[tuple[Singularity, Sweep]],
+    *,
+    limited: bool,
+) -> Finding:
+    """The singularity nearest to neutral, and how many more."""
+    # curves from neutral come first, so that the distance is one from there where it can be
+    neutral = [pair for pair in reached if pair[1] in linkage.sweeps[: linkage.mobility]]
+    event, sweep = min(neutral or reached, key=lambda pair: pair[0].away)
+    there = "as the limits allow it" if limited else "as no limits keep it away"
+    what = {
+        "dead point": f"the cluster '{linkage.cluster}' has a dead point, where its other joints "
+        f"move while {_names(linkage.independent)} rest{'s' if linkage.mobility == 1 else ''}, so "
+        "that G is infinite",
+        "change point": f"the cluster '{linkage.cluster}' has a change point, where it may go on "
+        "in more than one way and G is not determined",
+    }[event.kind]
+    position = round(event.position, 9) + 0.0
+    positions = sorted({round(each.position, 9) + 0.0 for each, of in reached if of is sweep})
+    more = [f"{x:.6g}" for x in positions if abs(x - position) > 1e-6]
+    others = f" (and at {', '.join(more)})" if more else ""
+    distance = f", {event.away:.3g} from neutral" if neutral else ", far from neutral"
+    best = linkage.best
+    better = (
+        best is not None
+        and event.kind == "dead point"
+        and linkage.mobility == 1
+        and best.worst * BETTER < linkage.chosen.worst
+    )
+    return Finding(
+        "warning",
+        "singularity",
+        subject.joint_source(sweep.joint),
+        f"{what}: at {position:.6g}{others}{_held(sweep)}{distance}, {there}",
+        f"limit the cluster's joints to this side of it, or make {_names(best.joints)} independent"
+        if better and best is not None
+        else "limit the cluster's joints to this side of it",
+        position,
+        "rad or m",
+    )
+
+
+def _held(sweep: Sweep) -> str:
+    at = ", ".join(f"'{name}' = {value:.4g}" for name, value in sweep.held.items())
+    return f" with {at}" if at else ""
+
+
+def _names(joints: Sequence[str]) -> str:
+    return ", ".join(f"'{joint}'" for joint in joints)
+
+
+# ---- independent coordinates ---------------------------------------------------------------------
+
+
+def check_coordinates(subject: Subject) -> Iterator[Finding]:
+    """Whether other independent coordinates serve much better over the whole range."""
+    for cluster, linkage in _linkages(subject):
+        chosen, best = linkage.chosen, linkage.best
+        if best is None or best.joints == chosen.joints:
+            continue
+        worse, usual = chosen.worst / best.worst, chosen.median / best.median
+        if (worse > BETTER and usual > 0.5) or usual > BETTER:
+            yield Finding(
+                "warning",
+                "coordinates",
+                subject.joint_source(chosen.joints[0]),
+                f"{_names(chosen.joints)} as independent of cluster '{cluster.name}' reach 1/σ = "
+                f"{chosen.worst:.3g} (median {chosen.median:.3g}) within the limits, "
+                f"{_names(best.joints)} only {best.worst:.3g} (median {best.median:.3g})",
+                f"mark {_names(best.joints)} independent instead",
+                worse,
+                "times",
+            )
+
+
+# ---- limits --------------------------------------------------------------------------------------
+
+
+def check_limits(subject: Subject) -> Iterator[Finding]:
+    """Joints tied by couplings whose limits cannot be met together, or are not all of use."""
+    model = subject.model
+    for cluster in model.clusters:
+        if cluster.kind != "couplings":
+            continue
+        joints = [model.joints[body] for body in cluster.bodies]
+        ranges: dict[str, list[tuple[float, float, str]]] = {}
+        zero = np.array(cluster.constraint.positions([0.0] * (cluster.q.stop - cluster.q.start)))
+        for n, (joint, link) in enumerate(zip(joints, cluster.links, strict=True)):
+            if joint.nv != 1 or joint.type == "continuous":
+                continue
+            gains = _gains(cluster, n)
+            if len(gains) != 1 or not (math.isfinite(joint.lower) or math.isfinite(joint.upper)):
+                continue
+            ((leader, gain),) = gains.items()
+            ends = sorted((end - float(zero[link.q])) / gain for end in (joint.lower, joint.upper))
+            ranges.setdefault(leader, []).append((ends[0], ends[1], joint.name))
+        for leader, found in ranges.items():
+            low = max(found, key=lambda each: each[0])
+            high = min(found, key=lambda each: each[1])
+            if low[0] > high[1]:
+                yield Finding(
+                    "warning",
+                    "limits",
+                    subject.joint_source(low[2]),
+                    f"the limits of '{low[2]}' and '{high[2]}', which '{leader}' moves, cannot be "
+                    f"met together: '{leader}' would be above {low[0]:.4g} and below {high[1]:.4g}",
+                    "mend the limits, or the ratio or offset between them",
+                    low[0] - high[1],
+                    "rad or m",
+                )
+            own = next((each for each in found if each[2] == leader), None)
+            if own is not None and low[0] <= high[1]:
+                for side, mine, end, tightest in (
+                    ("lower", own[0], low[0], low[2]),
+                    ("upper", own[1], high[1], high[2]),
+                ):
+                    if abs(end - mine) > 0.01 * max(1e-6, own[1] - own[0]):
+                        yield Finding(
+                            "note",
+                            "limits",
+                            subject.joint_source(leader),
+                            f"its {side} limit {mine:.4g} is never reached: '{tightest}', which "
+                            f"it moves, stops it at {end:.4g}",
+                            "nothing to do if that is so; else mend one of the limits",
+                            end,
+                            "rad or m",
+                        )
+
+
+def _gains(cluster: Cluster, joint: int) -> dict[str, float]:
+    """How far a joint moves with each independent joint."""
+    row = cluster.links[joint].v
+    columns = itertools.islice(cluster.constraint.jacobian([0.0] * _nq(cluster)), row, row + 1)
+    (gains,) = columns
+    return {name: float(x) for name, x in zip(cluster.independent, gains, strict=True) if float(x)}
+
+
+def _nq(cluster: Cluster) -> int:
+    return int(cluster.spanning_q.stop - cluster.spanning_q.start)

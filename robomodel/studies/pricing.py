@@ -1,0 +1,225 @@
+"""The price of an open tree with constant armature: what it gets wrong, joint by joint.
+
+Errors are measured in the robot's own independent velocities, over random states, against the exact
+model: the mass matrix, the torques of inverse dynamics, the accelerations of forward dynamics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from robomodel import dynamics
+from robomodel.model import Model
+from robomodel.model.approximate import approximate, select
+from robomodel.model.joints import Array
+
+Quantity = Literal["mass_matrix", "torque", "acceleration"]
+
+QUANTITIES: tuple[Quantity, ...] = ("mass_matrix", "torque", "acceleration")
+
+WORST = 10.0  # times the tolerance: what the worst error of mass matrix and torque may be
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """Of one quantity at one joint: median and worst over the states, relative."""
+
+    median: float
+    worst: float
+
+
+@dataclass(frozen=True, slots=True)
+class Armature:
+    """The reflected inertia at a joint that moves in the open tree [kg m², or kg where it slides].
+
+    ``value`` is that of the open tree: at the neutral configuration, and not below zero. ``low``,
+    ``high`` and ``best``, the constant of least mean square error, are over the states within the
+    limits; ``constant`` where they are one number.
+    """
+
+    joint: str
+    value: float
+    low: float
+    high: float
+    best: float
+    constant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The errors at an independent velocity, and whether they forbid to approximate it."""
+
+    dof: str
+    mass_matrix: Error
+    torque: Error
+    acceleration: Error
+    keep_exact: bool
+
+
+@dataclass(frozen=True)
+class Price:
+    """What approximating costs; see docs/armature.md for how errors are made relative.
+
+    ``torque`` and ``acceleration`` are of the whole vectors, ‖error‖ / ‖exact‖.
+    """
+
+    robot: str
+    samples: int
+    seed: int
+    tolerance: float
+    armatures: tuple[Armature, ...]
+    rows: tuple[Row, ...]
+    torque: Error
+    acceleration: Error
+
+    @property
+    def keep_exact(self) -> tuple[str, ...]:
+        """The independent velocities that should not be approximated."""
+        return tuple(row.dof for row in self.rows if row.keep_exact)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain dicts, lists, numbers and strings; None is not finite."""
+        return {
+            "samples": self.samples,
+            "seed": self.seed,
+            "tolerance": self.tolerance,
+            "torque": _pair(self.torque),
+            "acceleration": _pair(self.acceleration),
+            "joints": [
+                {
+                    "dof": row.dof,
+                    **{name: _pair(getattr(row, name)) for name in QUANTITIES},
+                    "keep_exact": row.keep_exact,
+                }
+                for row in self.rows
+            ],
+            "keep_exact": list(self.keep_exact),
+        }
+
+
+def _pair(error: Error) -> dict[str, float | None]:
+    return {
+        "median": error.median if math.isfinite(error.median) else None,
+        "worst": error.worst if math.isfinite(error.worst) else None,
+    }
+
+
+def study(model: Model, *, samples: int, seed: int, tolerance: float) -> Price:
+    """See :func:`robomodel.price`."""
+    if samples < 1:
+        raise ValueError(f"samples must be at least 1, got {samples}")
+    rng = np.random.default_rng(seed)
+    q = np.array([model.random_configuration(rng) for _ in range(samples)])
+    v, a = rng.standard_normal((2, samples, model.nv))
+    per_joint = errors(model, q, v, a)
+    rows = tuple(
+        _row(name, [per_joint[quantity][:, i] for quantity in QUANTITIES], tolerance)
+        for i, name in enumerate(model.dof_names)
+    )
+    whole = {quantity: per_joint[f"{quantity} as a whole"] for quantity in QUANTITIES[1:]}
+    return Price(
+        model.name,
+        samples,
+        seed,
+        tolerance,
+        armatures(model, q),
+        rows,
+        _error(whole["torque"]),
+        _error(whole["acceleration"]),
+    )
+
+
+def errors(model: Model, q: Array, v: Array, a: Array) -> dict[str, Array]:
+    """Relative errors at each state: (states, nv) by quantity, and (states,) of whole vectors.
+
+    Mass matrix, of joint i: the largest |error of M_ij| / √(M_ii M_jj) over j. Torque of the exact
+    accelerations, and acceleration under the exact torques: |error| over the root mean square of
+    the exact value over the states.
+    """
+    # a few hundred states are not worth compiling for: backend="numpy" throughout
+    exact = dynamics.crba(model, q, backend="numpy")
+    rest = np.zeros((1, 1, model.nv))
+    units = np.eye(model.nv)[None]
+    at_rest = dynamics.rnea(model, q[:, None], rest, rest, method="approximate", backend="numpy")
+    pushed = dynamics.rnea(model, q[:, None], rest, units, method="approximate", backend="numpy")
+    off = np.abs(np.swapaxes(pushed - at_rest, 1, 2) - exact)
+    root = np.sqrt(np.diagonal(exact, axis1=1, axis2=2))
+    tau = dynamics.rnea(model, q, v, a, backend="numpy")
+    torque = dynamics.rnea(model, q, v, a, method="approximate", backend="numpy") - tau
+    push = dynamics.aba(model, q, v, tau, backend="numpy")
+    acceleration = dynamics.aba(model, q, v, tau, method="approximate", backend="numpy") - push
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {
+            "mass_matrix": np.max(off / (root[:, :, None] * root[:, None, :]), axis=2),
+            "torque": np.abs(torque) / _usual(tau),
+            "acceleration": np.abs(acceleration) / _usual(push),
+            "torque as a whole": _norm(torque) / _norm(tau),
+            "acceleration as a whole": _norm(acceleration) / _norm(push),
+        }
+
+
+def _usual(values: Array) -> Array:
+    """Root mean square over the states; 1 where a value is always zero."""
+    size: Array = np.sqrt(np.mean(values * values, axis=0))
+    return np.where(size > 0.0, size, 1.0)
+
+
+def _norm(values: Array) -> Array:
+    return np.asarray(np.linalg.norm(values, axis=1))
+
+
+def _error(values: Array) -> Error:
+    """Singular states, where nothing is a number, count as infinitely wrong."""
+    values = np.where(np.isnan(values), np.inf, values)
+    return Error(float(np.median(values)), float(np.max(values)))
+
+
+def _row(name: str, values: Sequence[Array], tolerance: float) -> Row:
+    mass, torque, acceleration = (_error(each) for each in values)
+    usual = max(mass.median, torque.median, acceleration.median)
+    worst = max(mass.worst, torque.worst)  # accelerations suffer from other joints' errors too
+    wrong = usual > tolerance or worst > WORST * tolerance
+    return Row(name, mass, torque, acceleration, wrong)
+
+
+# ---- armature over the joint limits --------------------------------------------------------------
+
+
+def armatures(model: Model, q: Array) -> tuple[Armature, ...]:
+    """Of every joint that moves in the open tree, over the configurations q (states, nq)."""
+    said = {joint.name: joint.armature for joint in approximate(model).joints}
+    dense = dynamics.armature(model, q, kind="dense", backend="numpy")
+    g = model.constraint_jacobian(q)
+    result = []
+    for cluster in model.clusters:
+        bodies = [body for body in cluster.bodies if body in select(model).moving]
+        rows = [v for body in bodies for v in model.nodes[body].freedoms]
+        own, kept = dense[:, cluster.v, cluster.v], g[:, rows, cluster.v]
+        if not np.array_equal(kept, np.broadcast_to(np.eye(len(rows)), kept.shape)):
+            regular = np.isfinite(kept).all(axis=(1, 2)) & np.isfinite(own).all(axis=(1, 2))
+            kept, own = kept[regular], own[regular]
+            regular = np.linalg.cond(kept) < 1e8
+            inverse = np.linalg.inv(kept[regular])
+            own = np.swapaxes(inverse, 1, 2) @ own[regular] @ inverse
+        at = 0
+        for body in bodies:
+            joint = model.joints[body]
+            if joint.nv == 1 or joint.type == "spherical":
+                values = np.mean(np.diagonal(own, axis1=1, axis2=2)[:, at : at + joint.nv], axis=1)
+                result.append(_armature(joint.name, said[joint.name], values))
+            at += joint.nv
+    return tuple(result)
+
+
+def _armature(joint: str, value: float, values: Array) -> Armature:
+    if not len(values):
+        return Armature(joint, value, math.nan, math.nan, math.nan, constant=False)
+    low, high = float(np.min(values)), float(np.max(values))
+    if high - low <= 1e-12 * max(abs(high), abs(low)):  # to the last digit, where it is one number
+        return Armature(joint, value, value, value, value, constant=True)
+    return Armature(joint, value, low, high, max(0.0, float(np.mean(values))), constant=False)

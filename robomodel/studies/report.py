@@ -1,0 +1,142 @@
+"""What validation says: findings, and what was measured of the robot's linkages."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from robomodel.errors import Source
+from robomodel.studies.linkage import Linkage
+
+Severity = Literal["error", "warning", "note"]
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+"""From the gravest on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong or odd: where it is, what, by how much (``value`` in ``unit``), what to do.
+
+    ``check`` is the id of the check in docs/validate.md. A note needs no action.
+    """
+
+    severity: Severity
+    check: str
+    source: Source
+    message: str
+    remedy: str = ""
+    value: float | None = None
+    unit: str = ""
+
+    def __str__(self) -> str:
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{self.source}: {self.severity}: {self.message}{remedy} [{self.check}]"
+
+
+@dataclass(frozen=True)
+class Report:
+    """The findings on a robot, the gravest first, and the study of each cluster with loops.
+
+    ``str(report)`` is text, :meth:`as_dict` is for JSON, :meth:`html` a page without dependencies.
+    """
+
+    robot: str
+    file: str
+    findings: tuple[Finding, ...]
+    linkages: tuple[Linkage, ...] = ()
+
+    @cached_property
+    def counts(self) -> dict[Severity, int]:
+        """The number of findings of each severity."""
+        found = Counter(finding.severity for finding in self.findings)
+        return {severity: found[severity] for severity in SEVERITIES}
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are at most notes."""
+        return all(finding.severity == "note" for finding in self.findings)
+
+    def __str__(self) -> str:
+        lines = [f"{self.robot or self.file}: {self.summary}"]
+        for first, *others in self.alike:
+            lines.append(str(first))
+            if others:
+                lines.append(f"  likewise {', '.join(place(each.source) for each in others)}")
+        lines += [line for linkage in self.linkages for line in linkage.lines()]
+        return "\n".join(lines)
+
+    @cached_property
+    def alike(self) -> list[list[Finding]]:
+        """The findings, those together that differ only in where they are."""
+        groups: dict[tuple[object, ...], list[Finding]] = {}
+        for each in self.findings:
+            key = (each.severity, each.check, each.message, each.remedy)
+            groups.setdefault(key, []).append(each)
+        return list(groups.values())
+
+    @property
+    def summary(self) -> str:
+        """The counts, in words."""
+        if not self.findings:
+            return "nothing found"
+        return ", ".join(
+            f"{n} {severity}{'' if n == 1 else 's'}" for severity, n in self.counts.items() if n
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain dicts, lists, numbers and strings; None is not finite or not said."""
+        return {
+            "robot": self.robot,
+            "file": self.file,
+            "ok": self.ok,
+            "counts": dict(self.counts),
+            "findings": [
+                {
+                    "severity": each.severity,
+                    "check": each.check,
+                    "element": each.source.element,
+                    "file": each.source.file,
+                    "line": each.source.line,
+                    "message": each.message,
+                    "remedy": each.remedy,
+                    "value": _finite(each.value),
+                    "unit": each.unit,
+                }
+                for each in self.findings
+            ],
+            "linkages": [linkage.as_dict() for linkage in self.linkages],
+        }
+
+    def html(self) -> str:
+        """The report as one HTML page with pictures, which needs nothing besides."""
+        from robomodel.studies.html import page
+
+        return page(self)
+
+
+def place(source: Source) -> str:
+    """An element and its line, without the file."""
+    return source.element if source.line is None else f"{source.element} (line {source.line})"
+
+
+def ordered(findings: list[Finding]) -> tuple[Finding, ...]:
+    """The gravest first, then by place in the file."""
+    return tuple(
+        sorted(
+            findings,
+            key=lambda each: (
+                SEVERITIES.index(each.severity),
+                each.source.line if each.source.line is not None else math.inf,
+                each.check,
+                each.source.element,
+            ),
+        )
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,133 @@
+"""Line plots as SVG text: no dependency, a few lines of markup each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from robomodel.model.joints import Array, Mask
+
+WIDTH, HEIGHT = 460, 260
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 30, 40
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#777777")
+"""Distinct for most eyes (Paul Tol's bright scheme)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line through points (x, y); what is not finite breaks it."""
+
+    label: str
+    x: Array
+    y: Array
+
+
+def plot(
+    title: str,
+    x_label: str,
+    lines: Sequence[Line],
+    *,
+    marks: Sequence[tuple[float, str]] = (),
+    reached: tuple[float, float] | None = None,
+    limits: tuple[float, float] | None = None,
+    log: bool = False,
+) -> str:
+    """An SVG element: lines, ``marks`` (position and name) across, ``reached`` on white ground.
+
+    ``limits`` of y cut lines off where they go to infinity; by default they are the lines' own.
+    """
+    xs = np.concatenate([line.x for line in lines] + [np.array([at for at, _ in marks])])
+    low_x, high_x = _span(xs)
+    values = np.concatenate([line.y for line in lines])
+    values = values[np.isfinite(values) & ((values > 0.0) | (not log))]
+    low, high = limits if limits is not None else (float(np.min(values)), float(np.max(values)))
+    if log:
+        low, high = math.log10(low), math.log10(high)
+        low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
+    else:
+        low, high = _span(np.array([low, high]))
+    width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+
+    def at_x(x: Array) -> Array:
+        return LEFT + width * (x - low_x) / (high_x - low_x)
+
+    def at_y(y: Array) -> Array:
+        return TOP + height * (high - y) / (high - low)
+
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
+        f'aria-label="{escape(title, quote=True)}" xmlns="http://www.w3.org/2000/svg">',
+        f'<text x="{LEFT}" y="18" class="title">{escape(title)}</text>',
+        f'<rect x="{LEFT}" y="{TOP}" width="{width}" height="{height}" class="out"/>',
+    ]
+    if reached is not None:
+        a, b = (float(v) for v in at_x(np.array(reached)))
+        parts.append(
+            f'<rect x="{a:.1f}" y="{TOP}" width="{b - a:.1f}" height="{height}" class="in"/>'
+        )
+    for tick in _ticks(low_x, high_x):
+        x = float(at_x(np.array(tick)))
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{TOP + height}"/>')
+        parts.append(f'<text x="{x:.1f}" y="{TOP + height + 14}" class="mid">{tick:g}</text>')
+    ticks = list(range(int(low), int(high) + 1)) if log else _ticks(low, high)
+    for tick in ticks:
+        y = float(at_y(np.array(tick)))
+        shown = f"{10.0**tick:g}" if log else f"{tick:g}"
+        parts.append(f'<line x1="{LEFT}" x2="{LEFT + width}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text x="{LEFT - 5}" y="{y + 4:.1f}" class="end">{shown}</text>')
+    for i, line in enumerate(lines):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.log10(line.y) if log else line.y
+        inside = np.isfinite(values) & (values >= low - 1e-9) & (values <= high + 1e-9)
+        path = _path(at_x(line.x), at_y(np.where(inside, values, low)), inside)
+        name = escape(line.label)
+        colour = COLOURS[i % len(COLOURS)]
+        parts.append(f'<path d="{path}" stroke="{colour}"><title>{name}</title></path>')
+    for at, name in marks:
+        x = float(at_x(np.array(at)))
+        parts.append(
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{TOP + height}" class="mark">'
+            f"<title>{escape(name)} at {at:.6g}</title></line>"
+        )
+    middle = LEFT + width / 2
+    parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" class="mid">{escape(x_label)}</text></svg>')
+    if len(lines) > 1:
+        keys = "".join(
+            f'<span><i style="background:{COLOURS[i % len(COLOURS)]}"></i>{escape(line.label)}'
+            "</span>"
+            for i, line in enumerate(lines)
+        )
+        parts.append(f'<div class="key">{keys}</div>')
+    return "".join(parts)
+
+
+def _path(x: Array, y: Array, inside: Mask) -> str:
+    """Move to the first point inside, lines from then on, anew after each that is not."""
+    words, down = [], False
+    for px, py, there in zip(x.tolist(), y.tolist(), inside.tolist(), strict=True):
+        if there:
+            words.append(f"{'L' if down else 'M'}{px:.1f} {py:.1f}")
+        down = there
+    return "".join(words)
+
+
+def _span(values: Array) -> tuple[float, float]:
+    low, high = float(np.min(values)), float(np.max(values))
+    if high - low < 1e-9 * max(1.0, abs(high)):
+        low, high = low - 0.5 * max(1.0, abs(low)), high + 0.5 * max(1.0, abs(high))
+    return low, high
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Some five round numbers."""
+    step = 10.0 ** math.floor(math.log10((high - low) / 4))
+    for factor in (5.0, 2.0):
+        if (high - low) / (factor * step) >= 3:
+            step *= factor
+            break
+    first = math.ceil(low / step - 1e-9)
+    return [round(n * step, 12) for n in range(first, math.floor(high / step + 1e-9) + 1)]

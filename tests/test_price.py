@@ -1,0 +1,273 @@
+"""Armature tables, and the price of approximating, against Pinocchio and MuJoCo."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+from oracle import Oracle
+from simulator import Simulator
+from test_cli import run  # noqa: F401 - a fixture
+from test_dynamics import named
+from texts import four_bar, joint, link, robot
+
+import robomodel as rm
+from robomodel.errors import DescriptionError
+from robomodel.model import build
+from robomodel.model.approximate import approximate
+from robomodel.studies.annotate import Motor, annotate_drake, annotate_mjcf, motors
+
+ROTOR = 6.3e-05  # kg m², of Mini Cheetah
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+
+def test_the_armature_of_mini_cheetah_to_the_last_digit(run) -> None:  # noqa: F811
+    code, out, _ = run("armature", "mini_cheetah", "--json", "--samples", 2)
+    assert code == 0
+    table = {each["joint"]: each for each in json.loads(out)["armature"]}
+    assert len(table) == 12
+    for name, each in table.items():
+        ratio = 9.33 if "knee" in name else 6.0
+        expected = ratio**2 * ROTOR
+        assert each["value"] == each["low"] == each["high"] == each["best"] == expected
+        assert each["constant"] is True
+        assert each["unit"] == "kg m²"
+
+
+def test_forms_of_the_table(run) -> None:  # noqa: F811
+    code, out, _ = run("armature", "mit_humanoid_leg", "--csv", "--samples", 3)
+    rows = list(csv.DictReader(io.StringIO(out)))
+    model = rm.robots.load("mit_humanoid_leg")
+    armature = {each.name: each.armature for each in approximate(model).joints if each.armature}
+    assert {row["joint"]: float(row["armature"]) for row in rows} == armature
+    code, out, _ = run("armature", "mit_humanoid_leg", "--samples", 3)
+    assert code == 0
+    assert "knee_link_joint, ankle_link_joint" in out  # a belt's inertia between joints
+    for name in armature:
+        assert name in out
+    document = json.loads(run("armature", "mit_humanoid_leg", "--json", "--samples", 3)[1])
+    np.testing.assert_array_equal(
+        document["dense"], rm.armature(model, kind="dense", backend="numpy")
+    )
+
+
+def test_the_range_of_a_linkage_and_the_best_constant() -> None:
+    model = rm.load(four_bar(marks=(True, False, False)))
+    price = rm.price(model, samples=20)
+    (found,) = price.armatures
+    rng = np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(20)])
+    values = rm.armature(model, q, backend="numpy")[:, 0]
+    assert (found.low, found.high) == (np.min(values), np.max(values))
+    assert not found.constant
+    assert found.best == pytest.approx(max(0.0, np.mean(values)), rel=1e-12)
+    if np.mean(values) > 0:  # no other constant has a smaller mean square error
+        errors = [np.mean((values - c) ** 2) for c in found.best + np.linspace(-0.1, 0.1, 21)]
+        assert np.argmin(errors) == 10
+
+
+# ---- the price, by others' hands -----------------------------------------------------------------
+
+
+def states(model: rm.Model, samples: int, seed: int):
+    rng = np.random.default_rng(seed)
+    q = np.array([model.random_configuration(rng) for _ in range(samples)])
+    v, a = rng.standard_normal((2, samples, model.nv))
+    return q, v, a
+
+
+def by_others(model: rm.Model, oracle, samples: int, seed: int):
+    """The errors from Pinocchio's exact and MuJoCo's approximate numbers, computed anew."""
+    tree = build(approximate(model))
+    simulator = Simulator(tree)
+    spots = {each.name: node for each, node in zip(model.joints, model.nodes, strict=True)}
+    rows = [v for each in tree.joints for v in spots[each.name].freedoms]
+    columns = [range(spots[each.name].q, spots[each.name].q + each.nq) for each in tree.joints]
+    data = {name: [] for name in ("M", "M'", "tau", "tau'", "a", "a'")}
+    for q, v, a in zip(*states(model, samples, seed), strict=True):
+        spanning = np.array([float(x) for x in model.spanning_positions([float(x) for x in q])])
+        at = np.concatenate([spanning[list(part)] for part in columns])
+        g, bias = model.constraint_jacobian(q), model.constraint_bias(q, v)
+        own = g[rows]
+        exact_m, exact_tau = oracle(q, v, a)
+        mass = own.T @ simulator.mass_matrix(at) @ own
+        tau = own.T @ simulator.inverse(at, own @ v, own @ a + bias[rows])
+        rest = own.T @ simulator.inverse(at, own @ v, bias[rows])
+        data["M"].append(exact_m)
+        data["M'"].append(mass)
+        data["tau"].append(exact_tau)
+        data["tau'"].append(tau)
+        data["a"].append(a)
+        data["a'"].append(np.linalg.solve(mass, exact_tau - rest))
+    return {name: np.array(values) for name, values in data.items()}
+
+
+def expected_price(data):
+    """Medians and worst by joint, in the words of docs/armature.md."""
+    samples, n = data["tau"].shape
+    table = {}
+    mass = np.zeros((samples, n))
+    for s in range(samples):
+        for i in range(n):
+            for j in range(n):
+                off = abs(data["M'"][s, i, j] - data["M"][s, i, j])
+                scale = np.sqrt(data["M"][s, i, i] * data["M"][s, j, j])
+                mass[s, i] = max(mass[s, i], off / scale)
+    table["mass_matrix"] = mass
+    for name, key in (("torque", "tau"), ("acceleration", "a")):
+        usual = np.sqrt(np.mean(data[key] ** 2, axis=0))
+        table[name] = np.abs(data[key + "'"] - data[key]) / usual
+    return {name: (np.median(e, axis=0), np.max(e, axis=0)) for name, e in table.items()}
+
+
+def exact_by_pinocchio(name: str, model: rm.Model):
+    """M and tau from Pinocchio's spanning tree, projected by G."""
+    oracle = Oracle(rm.robots.path(name).read_text(), names=list(model.joint_names))
+
+    def exact(q, v, a):
+        at = oracle.state(named(model, q))
+        g, bias = model.constraint_jacobian(q), model.constraint_bias(q, v)
+        inertia = oracle.mass_matrix(at)
+        return g.T @ inertia @ g, g.T @ (inertia @ (g @ a + bias) + oracle.bias(at, g @ v))
+
+    return exact
+
+
+@pytest.mark.parametrize(("name", "samples"), [("mini_cheetah", 15), ("four_bar", 20)])
+def test_the_price_is_reproduced(name: str, samples: int) -> None:
+    model = rm.robots.load(name)
+    price = rm.price(model, samples=samples, seed=3)
+    expected = expected_price(by_others(model, exact_by_pinocchio(name, model), samples, 3))
+    for quantity, (medians, worsts) in expected.items():
+        found = [getattr(row, quantity) for row in price.rows]
+        np.testing.assert_allclose([e.median for e in found], medians, rtol=1e-7, atol=1e-11)
+        np.testing.assert_allclose([e.worst for e in found], worsts, rtol=1e-7, atol=1e-11)
+
+
+def test_what_should_stay_exact() -> None:
+    """A four-bar, belts, and knees whose rotor is most of their inertia; nothing of a plain arm."""
+    assert rm.price(rm.robots.load("crank_rocker"), samples=20).keep_exact == ("crank_joint",)
+    assert rm.price(rm.robots.load("four_bar"), samples=60).keep_exact == ("joint1",)
+    assert rm.price(rm.robots.load("mit_humanoid_leg"), samples=50).keep_exact[-2:] == (
+        "knee_link_joint",
+        "ankle_link_joint",
+    )
+    plain = rm.price(rm.robots.load("puma560"), samples=20)
+    assert plain.keep_exact == ()
+    assert plain.torque.worst < 1e-12
+    cheetah = rm.price(rm.robots.load("mini_cheetah"), samples=50)
+    assert all("knee" in name for name in cheetah.keep_exact)
+
+
+@pytest.mark.slow
+def test_tellos_differentials_should_stay_exact() -> None:
+    kept = rm.price(rm.robots.load("tello")).keep_exact
+    assert len(kept) == 8
+    assert all("rotor" in name for name in kept)
+
+
+def test_prices_need_states_and_an_open_tree() -> None:
+    with pytest.raises(ValueError, match="samples must be at least 1"):
+        rm.price(rm.robots.load("puma560"), samples=0)
+
+
+# ---- files of others -----------------------------------------------------------------------------
+
+
+def test_armature_is_written_into_a_given_mjcf(run, tmp_path: Path) -> None:  # noqa: F811
+    model = rm.robots.load("mini_cheetah")
+    stock = tmp_path / "stock.xml"
+    rm.write_mjcf(model, stock, approximate=True, drop=True)
+    text = re.sub(r' armature="[^"]*"', "", stock.read_text())
+    text = text.replace("<worldbody>", "<!-- a comment of mine --><worldbody>")
+    stock.write_text(text)
+    out = tmp_path / "out.xml"
+    code, said, _ = run("armature", "mini_cheetah", "--samples", 2, "--mjcf", stock, "-o", out)
+    assert code == 0
+    assert "armature of 12 joints written" in said
+    assert "a comment of mine" in out.read_text()
+    its = mujoco.MjModel.from_xml_path(str(out))
+    for each in approximate(model).joints:
+        if each.armature:
+            assert its.dof_armature[its.joint(each.name).dofadr[0]] == each.armature
+    assert re.sub(r' armature="[^"]*"', "", out.read_text()) == text  # and nothing else
+
+
+def test_defaults_and_references_are_left_alone() -> None:
+    text = (
+        '<mujoco><default><joint name="j"/></default><worldbody><body><joint name="j"/>'
+        '<joint name="other"/></body></worldbody><equality><joint joint1="j"/></equality></mujoco>'
+    )
+    result = annotate_mjcf(text, "f.xml", {"j": 0.25, "absent": 1.0})
+    assert result.text.count("armature") == 1
+    assert '<body><joint name="j" armature="0.25"/>' in result.text
+    assert (result.written, result.missing) == (("j",), ("absent",))
+
+
+def stock_urdf() -> str:
+    return robot(
+        link("a"),
+        joint("j", "base", "a"),
+        link("b"),
+        joint("k", "a", "b", "0.3 0 0"),
+        '<transmission name="t"><type>transmission_interface/SimpleTransmission</type>'
+        '<joint name="k"/><actuator name="m"><mechanicalReduction>5</mechanicalReduction>'
+        "</actuator></transmission>\n",
+    )
+
+
+def test_drakes_tags_are_written_and_read_back() -> None:
+    tags = {"j": Motor(1e-4, -6.0), "k": Motor(2e-4, 5.0)}
+    result = annotate_drake(stock_urdf(), "f.urdf", tags)
+    assert (result.written, result.missing) == (("j", "k"), ())
+    assert 'xmlns:drake="http://drake.mit.edu"' in result.text
+    assert '<drake:rotor_inertia value="0.0002"/>' in result.text
+    assert '<drake:gear_ratio value="6"/>' in result.text
+    assert result.text.count("<transmission") == 2  # k's own, and one for j
+    model = rm.load(result.text)
+    np.testing.assert_allclose(rm.armature(model, backend="numpy"), [36e-4, 50e-4], rtol=1e-15)
+    again = annotate_drake(result.text, "f.urdf", tags)
+    assert again.text == result.text
+
+
+def test_motors_are_those_of_the_robot() -> None:
+    model = rm.robots.load("mini_cheetah")
+    armature = {each.joint: each.value for each in rm.price(model, samples=1).armatures}
+    found = motors(model, armature)
+    assert found["HR_hip_link_joint"] == Motor(ROTOR, 6.0)
+    linkage = rm.load(four_bar(marks=(True, False, False)))
+    assert motors(linkage, {"j_crank": 0.7}) == {"j_crank": Motor(0.7, 1.0)}
+
+
+def test_drake_on_the_command_line(run, tmp_path: Path) -> None:  # noqa: F811
+    stock = tmp_path / "stock.urdf"
+    model = rm.robots.load("mini_cheetah")
+    rm.write_urdf(model, stock, approximate=True)
+    stock.write_text(re.sub(r"<armature [^>]*/>", "", stock.read_text()))
+    out = tmp_path / "out.urdf"
+    code, _, _ = run("armature", "mini_cheetah", "--samples", 2, "--drake", stock, "-o", out)
+    assert code == 0
+    again = rm.load(out)
+    np.testing.assert_allclose(
+        rm.armature(again, backend="numpy"), rm.armature(model, backend="numpy"), rtol=1e-14
+    )
+
+
+def test_what_cannot_be_written_is_told(run, tmp_path: Path) -> None:  # noqa: F811
+    stock = tmp_path / "stock.urdf"
+    stock.write_text(stock_urdf())
+    for options in (["--drake", stock], ["-o", stock], ["--drake", stock, "--mjcf", stock]):
+        assert run("armature", "four_bar", "--samples", 2, *options)[0] == 2
+    code, _, err = run("armature", "four_bar", "--samples", 2, "--drake", stock, "-o", stock)
+    assert code == 2
+    assert "none of its joints" in err
+    with pytest.raises(DescriptionError, match="root element <mujoco>"):
+        annotate_mjcf(stock_urdf(), "f.urdf", {"j": 1.0})
