@@ -156,3 +156,20 @@ def test_limits_that_would_lock(kind, lower, odd) -> None:
 @pytest.mark.parametrize("name", rm.robots.names())
 def test_shipped_robots_give_no_cause_for_doubt(name) -> None:
     read(rm.robots.path(name), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('mass value="2"', 'mass value="1e200"'), ('xyz="0 0 1"', 'xyz="0 -1e200 1"'),
+     ('ixx="1"', 'ixx="1e51"')],
+)  # fmt: skip
+def test_numbers_whose_squares_are_infinite_are_refused(old: str, new: str) -> None:
+    text = """<robot name="huge"><link name="base"/><link name="a"><inertial><mass value="2"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="j" type="revolute"><parent link="base"/><child link="a"/><origin xyz="0 0 1"/>
+    <axis xyz="0 1 0"/><limit lower="-1e308" upper="1.7e308" effort="1e308" velocity="1e308"/>
+    </joint></robot>"""
+    rm.load(text)  # limits may be as large as they like
+    assert old in text
+    with pytest.raises(rm.DescriptionError, match="more than any robot has"):
+        rm.load(text.replace(old, new))

@@ -6,19 +6,31 @@ All of it can be computed with, so it is only warned of, each kind once for a wh
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from robomodel.description import Description, Inertial, Joint, LinkCoupling, Vec3
-from robomodel.errors import Doubt, suspect_all
+from robomodel.errors import DescriptionError, Doubt, Source, suspect_all
 
 _EXCESS = 4 / 3  # published robots break the triangle inequality by up to a quarter
 _NOTHING = 1e-6  # of the largest moment: what is written for zero
+_LARGEST = 1e50
 _POINT = 1e-12  # m²: a body within a micrometre, whose moments are what rounding left of zero
 
 
 def check_plausible(description: Description, *, strict: bool = False) -> None:
-    """Warn of inertias that no body has, of masses at odds with them, and of locked joints."""
+    """Warn of inertias that no body has, of masses at odds with them, and of locked joints.
+
+    Refused are numbers that arithmetic cannot be done with: their squares are infinite.
+    """
+    for source, numbers in _sizes(description):
+        if max(numbers) > _LARGEST or min(numbers) < -_LARGEST:
+            raise DescriptionError(
+                f"says {max(numbers, key=abs):g} of a size, mass, inertia or ratio, more than any "
+                f"robot has; write a number below {_LARGEST:g}",
+                source,
+            )
     doubts = [
         Doubt(message, link.inertial.source, kind)
         for link in description.links
@@ -36,6 +48,25 @@ def check_plausible(description: Description, *, strict: bool = False) -> None:
                 )
             )
     suspect_all(doubts, strict=strict)
+
+
+def _sizes(description: Description) -> Iterator[tuple[Source, tuple[float, ...]]]:
+    """The numbers of every element that are multiplied with each other; limits are not."""
+    for link in description.links:
+        if (own := link.inertial) is not None:
+            yield own.source, (own.mass, *own.inertia, *own.origin.xyz)
+    for joint in description.joints:
+        yield joint.source, (*joint.origin.xyz, *joint.axis, joint.pitch, joint.armature)
+        if joint.mimic is not None:
+            yield joint.source, (joint.mimic.multiplier, joint.mimic.offset)
+    for loop in description.loops:
+        ends = (*loop.predecessor.origin.xyz, *loop.successor.origin.xyz)
+        yield loop.source, (*ends, *loop.axis, *(loop.axis2 or ()), loop.length or 0.0)
+    for coupling in description.couplings:
+        if isinstance(coupling, LinkCoupling):
+            yield coupling.source, (coupling.ratio, coupling.offset)
+        else:
+            yield coupling.source, (coupling.offset, *(k for _, k in coupling.terms))
 
 
 def _doubt_moments(inertial: Inertial) -> list[tuple[str, str]]:
