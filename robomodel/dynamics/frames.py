@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -57,6 +57,22 @@ def place(model: Model, frame: FrameKey) -> Place:
     found = model.frame(name)
     pose = Transform(found.pose.rotations, found.pose.point(offset))
     return Place(found.body, pose)
+
+
+def body_wrenches(model: Model, by_link: Mapping[str, Vector]) -> dict[int, Wrench]:
+    """Wrenches on links (six numbers each, in the link's axes) as wrenches on bodies.
+
+    Those on links fixed to the world are left out: the world takes them.
+    """
+    found: dict[int, Wrench] = {}
+    for link, x in by_link.items():
+        frame = model.frame(link)
+        if frame.body == WORLD:
+            continue
+        wrench = frame.pose.to_parent(Wrench((x[0], x[1], x[2]), (x[3], x[4], x[5])))
+        known = found.get(frame.body)
+        found[frame.body] = wrench if known is None else known + wrench
+    return found
 
 
 def pose(model: Model, q: Vector, at: Place) -> tuple[Mat, Vec]:

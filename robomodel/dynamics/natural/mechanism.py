@@ -1,0 +1,413 @@
+"""Planar mechanisms in natural coordinates: bodies by points, constant mass matrix, constraints.
+
+With Φ(q) = 0 and Φ_q q̈ = c = -Φ̇_q q̇ (document 000, equations 1 to 15):
+
+    [M  Φ_qᵀ] [q̈]   [Q]        q̇ = R ż,  q̈ = S c + R z̈,  [S R] = [Φ_q; B]⁻¹,  ż = B q̇
+    [Φ_q  0 ] [λ] = [c]   or   RᵀM R z̈ = Rᵀ(Q - M S c)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.natural.constraints import (
+    TURN,
+    Coincide,
+    Conditions,
+    Constraint,
+    Distance,
+    Layout,
+    Row,
+    added_coordinates,
+    independent_rows,
+)
+from robomodel.errors import ClosureError, did_you_mean
+from robomodel.model.joints import Array
+
+Point = tuple[float, float]
+CLOSED = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A rigid body by two points, its basis, at a constant distance ``length`` [m].
+
+    ``com`` and further ``points`` are in its own axes: origin at ``first``, x axis to ``second``.
+    ``inertia`` [kg m²] is about the centre of mass. A further point that is free or fixed in the
+    mechanism, or on another body already, is tied to this body by two conditions; any other is
+    simply where the body has it, and costs no coordinates.
+    """
+
+    name: str
+    first: str
+    second: str
+    length: float
+    mass: float = 0.0
+    com: Point = (0.0, 0.0)
+    inertia: float = 0.0
+    points: Mapping[str, Point] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """Bodies and constraints in a plane.
+
+    ``points``: name → (x, y) of a point fixed to the ground, None of a free one. ``inertias``:
+    coordinate → inertia that resists its own rate, as an armature does. ``dropped``: conditions (by
+    number) that repeat others, see :meth:`regular`. Coordinates are "P.x", "P.y" for free points P,
+    then those that constraints add. All functions take q (..., n) with leading batch axes.
+
+    Raises ValueError for unknown points, and for bodies that carry each other.
+    """
+
+    points: Mapping[str, Point | None]
+    bodies: tuple[Body, ...]
+    constraints: tuple[Constraint, ...] = ()
+    gravity: Point = (0.0, -9.81)
+    inertias: Mapping[str, float] = field(default_factory=dict)
+    dropped: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        for body in self.bodies:
+            if not body.length > 0.0:
+                raise ValueError(f"body '{body.name}' needs two points at a distance: its length")
+        if unknown := [name for name in self.inertias if name not in self.coordinates]:
+            raise ValueError(
+                f"there is no coordinate '{unknown[0]}'{did_you_mean(unknown[0], self.coordinates)}"
+            )
+        _ = self.conditions  # checks the points
+
+    # ---- coordinates and points
+
+    @cached_property
+    def coordinates(self) -> tuple[str, ...]:
+        """The names of the n coordinates."""
+        free = [name for name, at in self.points.items() if at is None]
+        own = [f"{name}.{axis}" for name in free for axis in "xy"]
+        return (*own, *added_coordinates(self.constraints))
+
+    @property
+    def n(self) -> int:
+        """Number of coordinates."""
+        return len(self.coordinates)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """All points as affine functions of the coordinates."""
+        number = {name: i for i, name in enumerate(self.coordinates)}
+        known: dict[str, Array] = {}
+        for name, at in self.points.items():
+            matrix = np.zeros((2, self.n + 1))
+            if at is None:
+                matrix[0, number[f"{name}.x"]] = matrix[1, number[f"{name}.y"]] = 1.0
+            else:
+                matrix[:, -1] = at
+            known[name] = matrix
+        carriers = {
+            name: body
+            for body in reversed(self.bodies)
+            for name in body.points
+            if name not in self.points
+        }
+
+        def resolve(name: str, through: tuple[str, ...] = ()) -> None:
+            if name in known:
+                return
+            if name not in carriers:
+                every = {*self.points, *carriers}
+                raise ValueError(f"there is no point '{name}'{did_you_mean(name, every)}")
+            if name in through:
+                raise ValueError(f"bodies carry each other: point '{name}' depends on itself")
+            body = carriers[name]
+            for base in (body.first, body.second):
+                resolve(base, (*through, name))
+            known[name] = _on(body, known, body.points[name])
+
+        for body in self.bodies:
+            for name in (body.first, body.second, *body.points):
+                resolve(name)
+        return Layout(self.coordinates, known)
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """Every condition: bodies' lengths, ties of shared points, then constraints."""
+        return Conditions(
+            tuple(row for k, row in enumerate(self._rows) if k not in self.dropped), self.n
+        )
+
+    @cached_property
+    def _rows(self) -> tuple[Row, ...]:
+        layout = self.layout
+        rows = []
+        seen: set[str] = set(self.points)
+        for body in self.bodies:
+            if np.any(layout.between(body.first, body.second)[:, : self.n]):
+                rows += Distance(body.first, body.second, body.length).rows(layout)
+            for name, at in body.points.items():
+                if name in seen:
+                    there = f"{name} on {body.name}"
+                    tied = Layout(
+                        self.coordinates, {**layout.points, there: _on(body, layout.points, at)}
+                    )
+                    rows += Coincide(name, there).rows(tied)
+                seen.add(name)
+        for constraint in self.constraints:
+            try:
+                rows += constraint.rows(layout)
+            except KeyError as error:
+                hint = did_you_mean(str(error.args[0]), layout.points)
+                raise ValueError(f"there is no point {error}{hint}") from None
+        return tuple(rows)
+
+    def point(self, name: str, q: ArrayLike) -> Array:
+        """Where a point is, (..., 2)."""
+        matrix = self.layout.points[name]
+        at: Array = self._q(q) @ matrix[:, : self.n].T + matrix[:, -1]
+        return at
+
+    def point_jacobian(self, name: str) -> Array:
+        """What a point's velocity is by q̇: (2, n), constant."""
+        jacobian: Array = self.layout.points[name][:, : self.n]
+        return jacobian
+
+    def _q(self, q: ArrayLike, name: str = "q") -> Array:
+        array = np.asarray(q, dtype=np.float64)
+        if array.ndim == 0 or array.shape[-1] != self.n:
+            raise ValueError(f"{name} needs {self.n} numbers on its last axis, got {array.shape}")
+        return array
+
+    def _chosen(self, names: Sequence[str]) -> list[int]:
+        for name in names:
+            if name not in self.coordinates:
+                hint = did_you_mean(name, self.coordinates)
+                raise ValueError(f"there is no coordinate '{name}'{hint}")
+        return [self.coordinates.index(name) for name in names]
+
+    # ---- constraints
+
+    def residual(self, q: ArrayLike) -> Array:
+        """Φ (..., m)."""
+        return self.conditions.residual(self._q(q))
+
+    def jacobian(self, q: ArrayLike) -> Array:
+        """Φ_q (..., m, n)."""
+        return self.conditions.jacobian(self._q(q))
+
+    def hessian(self, q: ArrayLike) -> Array:
+        """Φ_qq (..., m, n, n); it is also ∂Φ̇_q / ∂q̇."""
+        return self.conditions.hessian(self._q(q))
+
+    def jacobian_rate(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """Φ̇_q = Φ_qq q̇ (..., m, n); it is also ∂(Φ_q q̇) / ∂q."""
+        return self.conditions.jacobian_rate(self._q(q), self._q(v, "v"))
+
+    def hessian_rate(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """(Φ̇_q)_q = Φ_qqq q̇ (..., m, n, n)."""
+        return self.conditions.hessian_rate(self._q(q), self._q(v, "v"))
+
+    def bias(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """c = -Φ̇_q q̇ (..., m), so that Φ_q q̈ = c."""
+        return -_apply(self.jacobian_rate(q, v), self._q(v, "v"))
+
+    def regular(self, q: ArrayLike) -> Mechanism:
+        """The same without conditions that repeat others at q (n,), as parallel linkages have."""
+        kept = set(independent_rows(self.jacobian(q)))
+        left = [k for k in range(len(self._rows)) if k not in self.dropped]
+        gone = {row for k, row in enumerate(left) if k not in kept}
+        return replace(self, dropped=self.dropped | gone)
+
+    def close(self, q: ArrayLike, held: Sequence[str] = ()) -> Array:
+        """A closed configuration near q (n,), coordinates ``held`` by name; ClosureError if none.
+
+        Newton's method with steps of least norm, halved while they do not help.
+        """
+        at = self._q(q).copy()
+        free = [i for i in range(self.n) if i not in self._chosen(held)]
+        gap = self.residual(at)
+        for _ in range(100):
+            if np.max(np.abs(gap), initial=0.0) < CLOSED:
+                return at
+            step = np.zeros(self.n)
+            step[free] = -np.linalg.lstsq(self.jacobian(at)[:, free], gap, rcond=1e-10)[0]
+            factor = 1.0
+            while factor > 1e-4:
+                new = self.residual(at + factor * step)
+                if np.linalg.norm(new) < np.linalg.norm(gap):
+                    break
+                factor /= 2
+            else:
+                break
+            at, gap = at + factor * step, new
+        worst = float(np.max(np.abs(gap), initial=0.0))
+        if worst < 100 * CLOSED:
+            return at
+        names = tuple(
+            row.name
+            for row, x in zip(self.conditions.rows, gap, strict=True)
+            if abs(x) > worst / 10
+        )
+        raise ClosureError(f"it does not close from there: {worst:.3g} left", worst, names)
+
+    # ---- masses and forces
+
+    @cached_property
+    def mass_matrix(self) -> Array:
+        """M (n, n), constant."""
+        total = np.zeros((self.n, self.n))
+        for body in self.bodies:
+            both = np.vstack([self.point_jacobian(body.first), self.point_jacobian(body.second)])
+            total += both.T @ body_mass_matrix(body) @ both
+        for name, inertia in self.inertias.items():
+            i = self.coordinates.index(name)
+            total[i, i] += inertia
+        return total
+
+    @cached_property
+    def weight(self) -> Array:
+        """Q of gravity (n,), constant."""
+        total = np.zeros(self.n)
+        for body in self.bodies:
+            center = _on(body, self.layout.points, body.com)[:, : self.n]
+            total += body.mass * np.asarray(self.gravity) @ center
+        return total
+
+    def force(self, point: str, force: ArrayLike) -> Array:
+        """Q (..., n) of a force (..., 2) [N] at a point."""
+        q: Array = np.asarray(force, dtype=np.float64) @ self.point_jacobian(point)
+        return q
+
+    def torque(self, body: str, torque: ArrayLike, q: ArrayLike) -> Array:
+        """Q (..., n) of a torque (...) [N m] on a body: a couple at its two points."""
+        of = next(each for each in self.bodies if each.name == body)
+        arm = self.point(of.second, q) - self.point(of.first, q)
+        across = (arm @ TURN.T) / np.sum(arm * arm, axis=-1, keepdims=True)
+        along = self.point_jacobian(of.second) - self.point_jacobian(of.first)
+        couple: Array = np.asarray(torque, dtype=np.float64)[..., None] * (across @ along)
+        return couple
+
+    def energy(self, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
+        """(kinetic, potential) energy [J], each (...); zero potential at the plane's origin."""
+        rates = self._q(v, "v")
+        fixed = 0.0
+        for body in self.bodies:
+            center = _on(body, self.layout.points, body.com)[:, -1]
+            fixed += body.mass * float(np.asarray(self.gravity) @ center)
+        kinetic: Array = 0.5 * np.einsum("...i,ij,...j->...", rates, self.mass_matrix, rates)
+        return kinetic, -(self._q(q) @ self.weight + fixed)
+
+    # ---- dynamics
+
+    def accelerations(self, q: ArrayLike, v: ArrayLike, forces: ArrayLike) -> tuple[Array, Array]:
+        """(q̈ (..., n), λ (..., m)) under forces Q (..., n) beside gravity: the KKT system."""
+        phi, c = self.jacobian(q), self.bias(q, v)
+        load = self._q(forces, "forces") + self.weight
+        batch = np.broadcast_shapes(phi.shape[:-2], c.shape[:-1], load.shape[:-1])
+        m = c.shape[-1]
+        system = np.zeros((*batch, self.n + m, self.n + m))
+        system[..., : self.n, : self.n] = self.mass_matrix
+        system[..., self.n :, : self.n] = phi
+        system[..., : self.n, self.n :] = np.swapaxes(phi, -1, -2)
+        right = np.zeros((*batch, self.n + m, 1))
+        right[..., : self.n, 0], right[..., self.n :, 0] = load, c
+        solution = np.linalg.solve(system, right)[..., 0]
+        return solution[..., : self.n], solution[..., self.n :]
+
+    def split(self, q: ArrayLike, independent: Sequence[str] | Array) -> tuple[Array, Array]:
+        """(S (..., n, m), R (..., n, n - m)) of [S R] = [Φ_q; B]⁻¹.
+
+        ``independent``: names of n - m coordinates, whose rates are ż, or B (..., n - m, n) itself.
+        """
+        phi = self.jacobian(q)
+        b = self._selection(independent)
+        m = phi.shape[-2]
+        if m + b.shape[-2] != self.n:
+            raise ValueError(
+                f"{self.n} coordinates under {m} conditions leave {self.n - m} independent ones, "
+                f"not {b.shape[-2]}; regular(q) drops conditions that repeat others"
+            )
+        batch = np.broadcast_shapes(phi.shape[:-2], b.shape[:-2])
+        both = np.concatenate(
+            [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (phi, b)], axis=-2
+        )
+        inverse: Array = np.linalg.inv(both)
+        return inverse[..., :m], inverse[..., m:]
+
+    def _selection(self, independent: Sequence[str] | Array) -> Array:
+        if isinstance(independent, np.ndarray):
+            return independent
+        selection: Array = np.eye(self.n)[self._chosen(independent)]
+        return selection
+
+    def independent_accelerations(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        forces: ArrayLike,
+        independent: Sequence[str] | Array,
+        b_rate: ArrayLike = 0.0,
+    ) -> Array:
+        """z̈ (..., n - m) in null-space form; ``b_rate`` is Ḃ q̇ (..., n - m) where B moves."""
+        s, r = self.split(q, independent)
+        given = _apply(s, self.bias(q, v)) - _apply(r, np.asarray(b_rate, dtype=np.float64))
+        load = self._q(forces, "forces") + self.weight - given @ self.mass_matrix
+        reduced = self._reduced(r)
+        right = _apply(np.swapaxes(r, -1, -2), load)
+        solution = np.linalg.solve(reduced, right[..., None])[..., 0]
+        return np.asarray(solution, dtype=np.float64)
+
+    def independent_forces(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        accelerations: ArrayLike,
+        independent: Sequence[str] | Array,
+        b_rate: ArrayLike = 0.0,
+    ) -> Array:
+        """The forces (..., n - m) along ż that produce z̈: Rᵀ(M q̈ - Q)."""
+        s, r = self.split(q, independent)
+        zdd = np.asarray(accelerations, dtype=np.float64) - np.asarray(b_rate)
+        qdd = _apply(s, self.bias(q, v)) + _apply(r, zdd)
+        return _apply(np.swapaxes(r, -1, -2), qdd @ self.mass_matrix - self.weight)
+
+    def independent_mass_matrix(self, q: ArrayLike, independent: Sequence[str] | Array) -> Array:
+        """RᵀM R (..., n - m, n - m)."""
+        return self._reduced(self.split(q, independent)[1])
+
+    def _reduced(self, r: Array) -> Array:
+        reduced: Array = np.swapaxes(r, -1, -2) @ self.mass_matrix @ r
+        return reduced
+
+
+def body_mass_matrix(body: Body) -> Array:
+    """The mass matrix (4, 4) of a body on [x_i y_i x_j y_j] (García de Jalón and Bayo; B14).
+
+    With m the mass, (x, y) the centre of mass, I the inertia about the first point, L the length:
+    blocks (m - 2 m x / L + I / L²) 1, (m x / L - I / L²) 1 + (m y / L) J, and (I / L²) 1, where J
+    turns by a right angle.
+    """
+    x, y = (part / body.length for part in body.com)
+    inertia = (body.inertia + body.mass * (body.com[0] ** 2 + body.com[1] ** 2)) / body.length**2
+    one = np.eye(2)
+    mixed = (body.mass * x - inertia) * one + body.mass * y * TURN
+    first = (body.mass - 2 * body.mass * x + inertia) * one
+    return np.block([[first, mixed], [mixed.T, inertia * one]])
+
+
+def _on(body: Body, points: Mapping[str, Array], at: Point) -> Array:
+    """A point given in a body's axes, as an affine function."""
+    along = points[body.second] - points[body.first]
+    affine: Array = points[body.first] + (at[0] * along + at[1] * (TURN @ along)) / body.length
+    return affine
+
+
+def _apply(matrix: Array, x: Array) -> Array:
+    """Matrix (..., m, n) times x (..., n)."""
+    if x.ndim == 0:
+        x = np.full(matrix.shape[-1], x)
+    product: Array = np.einsum("...ij,...j->...i", matrix, x)
+    return product

@@ -1,0 +1,41 @@
+"""Spatial operators: the dynamics of trees as an algebra of operators of linear cost.
+
+After Jain, "Graph theoretic foundations of multibody dynamics, part II: analysis and algorithms"
+(Multibody System Dynamics, 2011). :func:`robot_operators` makes the operators of a model,
+:meth:`SKO.from_blocks` those of any tree of one's own.
+"""
+
+from robomodel.dynamics.operators.algebra import (
+    Adjacency,
+    BlockDiagonal,
+    Operator,
+    PickOff,
+    Propagator,
+    Space,
+    identity,
+)
+from robomodel.dynamics.operators.drawing import draw_sparsity, draw_tree
+from robomodel.dynamics.operators.lyapunov import BackwardLyapunov, ForwardLyapunov
+from robomodel.dynamics.operators.robot import RobotOperators, robot_operators
+from robomodel.dynamics.operators.sko import SKO, Articulated
+from robomodel.dynamics.operators.tree import ROOT, Tree
+
+__all__ = [
+    "ROOT",
+    "SKO",
+    "Adjacency",
+    "Articulated",
+    "BackwardLyapunov",
+    "BlockDiagonal",
+    "ForwardLyapunov",
+    "Operator",
+    "PickOff",
+    "Propagator",
+    "RobotOperators",
+    "Space",
+    "Tree",
+    "draw_sparsity",
+    "draw_tree",
+    "identity",
+    "robot_operators",
+]

@@ -1,0 +1,206 @@
+"""SKO models of robots: nodes are clusters, or the bodies of the spanning tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.frames import FrameLike, body_wrenches, frame_keys, place
+from robomodel.dynamics.kinematics import State
+from robomodel.dynamics.operators.algebra import Adjacency, PickOff, Space, blockwise, transposed
+from robomodel.dynamics.operators.sko import SKO
+from robomodel.dynamics.operators.tree import ROOT, Tree
+from robomodel.dynamics.projection import spanning_tree
+from robomodel.model.closure import stack, unstack
+from robomodel.model.joints import Array
+from robomodel.model.model import WORLD, Cluster, Model, as_array
+from robomodel.scalars import Scalar
+from robomodel.spatial import NO_MOTION, NO_WRENCH, UNIT, ZERO, Motion, Transform, minus
+
+MOTIONS = (*(Motion(e, ZERO) for e in UNIT), *(Motion(ZERO, e) for e in UNIT))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RobotOperators(SKO):
+    """The SKO model of a robot at a state.
+
+    Coordinate rates are v where nodes are clusters, all joints' velocities where they are bodies.
+    A node's velocity stacks its bodies' (angular first, in internal axes, at their joints) and then
+    the velocities of its joints that have an armature, which is an inertia of theirs alone.
+    Accelerations are those of body-fixed points ("conventional"), gravity included.
+
+    ``sites`` says where a body's six numbers stand: its node, and the first of them in the node.
+    """
+
+    robot: Model
+    sites: tuple[tuple[int, int], ...]
+
+    def pick_off(self, frames: FrameLike | Sequence[FrameLike]) -> PickOff:
+        """𝓑 of frames (links, or (link, offset)): 𝓑* V are their velocities in their own axes."""
+        nodes, blocks = [], []
+        for key in frame_keys(frames):
+            at = place(self.robot, key)
+            if at.body == WORLD:
+                nodes.append(ROOT)
+                blocks.append(np.zeros((0, 6)))
+                continue
+            node, first = self.sites[at.body]
+            block = np.zeros((self.nodes.sizes[node], 6))
+            block[first : first + 6] = _motion_matrix(at.pose, ()).T
+            nodes.append(node)
+            blocks.append(block)
+        return PickOff(self.nodes, tuple(nodes), tuple(blocks))
+
+
+def robot_operators(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    nodes: Literal["clusters", "bodies"] = "clusters",
+    f_ext: Mapping[str, ArrayLike] | None = None,
+) -> RobotOperators:
+    """The SKO model of a robot at q (..., nq), v (..., nv; default at rest).
+
+    ``nodes``: "clusters", whose coordinates are v; or "bodies", those of the spanning tree, as if
+    it had no loops and couplings, whose coordinates are the velocities of all its joints. ``f_ext``
+    as in :func:`robomodel.rnea`.
+    """
+    if nodes not in ("clusters", "bodies"):
+        raise ValueError(f"nodes '{nodes}' are not known; 'clusters' and 'bodies' are")
+    at = as_array(q, model.nq, "q", "nq")
+    speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
+    forces = {link: as_array(w, 6, f"f_ext['{link}']", "6") for link, w in (f_ext or {}).items()}
+    batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1])
+    everything = range(len(model.nodes))
+    with np.errstate(all="ignore"):
+        wrenches = body_wrenches(model, {link: unstack(w) for link, w in forces.items()})
+        state = State(model, unstack(at), everything, unstack(speed))
+        if nodes == "bodies":
+            state = State(spanning_tree(model), state.positions, everything, state.velocities)
+        carrier = [cluster.parent for cluster in state.model.clusters]
+        tree = Tree(tuple(cluster.name for cluster in state.model.clusters), tuple(carrier))
+        sites = {
+            body: (cluster.index, 6 * i)
+            for cluster in state.model.clusters
+            for i, body in enumerate(cluster.bodies)
+        }
+        made = [_Node.at(state, cluster, sites, batch) for cluster in state.model.clusters]
+        gyroscopic = [
+            state.model.nodes[body].inertia.gyroscopic(state.centripetal[body])
+            - wrenches.get(body, NO_WRENCH)
+            for body in everything
+        ]
+        loads = np.broadcast_shapes(batch, *(w.shape[:-1] for w in forces.values()))
+        bias = [
+            stack(
+                [
+                    *(x for body in cluster.bodies for x in gyroscopic[body].entries()),
+                    *[0.0] * len(node.geared),
+                ],
+                loads,
+            )
+            for cluster, node in zip(state.model.clusters, made, strict=True)
+        ]
+    space = Space(tree, tuple(node.inertia.shape[-1] for node in made))
+    rates = Space(tree, tuple(cluster.nv for cluster in state.model.clusters))
+
+    def weight(k: int) -> Array:
+        if carrier[k] == WORLD:
+            return np.zeros((0, space.sizes[k]))
+        padded = np.zeros((*made[k].carried.shape[:-1], space.sizes[carrier[k]]))
+        padded[..., : made[k].carried.shape[-1]] = made[k].carried
+        return transposed(padded)
+
+    return RobotOperators(
+        weights=Adjacency(space, space, tuple(map(weight, range(len(tree))))),
+        H=blockwise(space, rates, lambda k: transposed(made[k].motions), "H"),
+        M=blockwise(space, space, lambda k: made[k].inertia, "M"),
+        a=space.join([node.drift for node in made]),
+        b=space.join(bias),
+        robot=model,
+        sites=tuple(sites[body] for body in everything),
+    )
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A cluster's blocks. ``carried``: what its parent's bodies' velocities do to its velocities.
+
+    ``motions`` is S, from its independent velocities; ``drift`` its part of a. ``geared`` are the
+    spanning velocities with an armature: rows of G on top of the bodies'.
+    """
+
+    carried: Array
+    motions: Array
+    drift: Array
+    inertia: Array
+    geared: list[int]
+
+    @classmethod
+    def at(
+        cls,
+        state: State,
+        cluster: Cluster,
+        sites: Mapping[int, tuple[int, int]],
+        batch: tuple[int, ...],
+    ) -> _Node:
+        model, bodies = state.model, cluster.bodies
+        base = Motion(ZERO, minus(ZERO, model.gravity))
+        above = 0 if cluster.parent == WORLD else 6 * len(model.clusters[cluster.parent].bodies)
+        armature = {
+            r: model.nodes[body].armature
+            for body in bodies
+            for r in model.nodes[body].freedoms
+            if model.nodes[body].armature
+        }
+        geared = list(armature)
+        size = 6 * len(bodies) + len(geared)
+        carried = np.zeros((*batch, size, above))
+        motions = np.zeros((*batch, size, cluster.nv))
+        inertia = np.zeros((size, size))
+        drift: dict[int, Motion] = {}
+        for i, body in enumerate(bodies):
+            node, x = model.nodes[body], state.transforms[body]
+            own, matrix = slice(6 * i, 6 * i + 6), _motion_matrix(x, batch)
+            if node.parent in drift:  # within the cluster
+                first = 6 * bodies.index(node.parent)
+                inside = slice(first, first + 6)
+                carried[..., own, :] = matrix @ carried[..., inside, :]
+                motions[..., own, :] = matrix @ motions[..., inside, :]
+                moved = drift[node.parent]
+            elif node.parent != WORLD:
+                first = sites[node.parent][1]
+                carried[..., own, first : first + 6] = matrix
+                moved = NO_MOTION
+            else:
+                moved = base
+            drift[body] = x.to_child(moved) + state.drift(body)
+            columns = [motion.entries() for motion in state.subspace(body)]
+            motions[..., own, :] += _rows(list(zip(*columns, strict=True)), batch, (6, cluster.nv))
+            inertia[own, own] = [[*(node.inertia * motion).entries()] for motion in MOTIONS]
+        fast = slice(6 * len(bodies), size)
+        motions[..., fast, :] = _rows(
+            [state.rows[r] for r in geared], batch, (len(geared), cluster.nv)
+        )
+        inertia[fast, fast] = np.diag(list(armature.values()))
+        entries = [x for body in bodies for x in drift[body].entries()]
+        entries += [state.bias[r] for r in geared]
+        return cls(carried, motions, stack(entries, batch), inertia, geared)
+
+
+def _rows(
+    rows: Sequence[Sequence[Scalar]], batch: tuple[int, ...], shape: tuple[int, int]
+) -> Array:
+    """Scalars by rows as an array (*batch, *shape)."""
+    return stack([x for row in rows for x in row], batch).reshape(*batch, *shape)
+
+
+def _motion_matrix(x: Transform, batch: tuple[int, ...]) -> Array:
+    """X (*batch, 6, 6): motions of the parent frame to motions of the child's."""
+    columns = [x.to_child(motion).entries() for motion in MOTIONS]
+    return _rows(list(zip(*columns, strict=True)), batch, (6, 6))

@@ -1,0 +1,345 @@
+"""SKO models: the dynamics of anything that hangs together as a tree, by spatial operators.
+
+A model is a tree, weights 𝓔, a joint map H, inertias M, and stacked velocity products a and b
+(Jain, Graph theoretic foundations of multibody dynamics, part II; equations by its numbers):
+
+    V = 𝔸* H* θ̇    α = 𝔸*(H* θ̈ + a)    f = 𝔸(M α + b)    T = H f    with 𝔸 = (1 - 𝓔)⁻¹
+
+Nothing else is assumed: weights of any shape, singular ones too, and blocks of any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.operators.algebra import (
+    Adjacency,
+    BlockDiagonal,
+    Operator,
+    PickOff,
+    Propagator,
+    Space,
+    blockwise,
+    compatible,
+    identity,
+    transposed,
+)
+from robomodel.dynamics.operators.lyapunov import BackwardLyapunov, ForwardLyapunov
+from robomodel.dynamics.operators.tree import ROOT, Tree
+from robomodel.model.joints import Array
+from robomodel.scalars import Factorization
+
+REST = np.zeros(())  # no velocity products at all
+ROUNDING = 1e-14  # a pivot below this share of its diagonal entry is zero
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SKO:
+    """(H, 𝓔, M) with velocity products: node velocities (..., m), coordinate rates (..., n).
+
+    ``weights`` maps node velocities to node velocities, ``H`` node forces to coordinate forces (its
+    transpose coordinate rates to relative velocities), ``M`` velocities to momenta. ``a`` are the
+    nodes' accelerations relative to their parents', at θ̈ = 0, gravity included as the base's upward
+    acceleration; ``b`` are gyroscopic forces, less those from outside. Both default to zero.
+    """
+
+    weights: Adjacency
+    H: BlockDiagonal
+    M: BlockDiagonal
+    a: Array = field(default_factory=lambda: REST)
+    b: Array = field(default_factory=lambda: REST)
+
+    def __post_init__(self) -> None:
+        nodes = self.weights.rows
+        compatible(nodes, self.weights.cols, "rows and columns of the weights")
+        compatible(nodes, self.H.cols, "the weights and H")
+        compatible(nodes, self.M.rows, "the weights and M")
+        compatible(nodes, self.M.cols, "the weights and M")
+        for k, name in enumerate(self.tree.names):
+            if self.H.rows.sizes[k] > nodes.sizes[k]:
+                raise ValueError(
+                    f"H of node '{name}' has {self.H.rows.sizes[k]} rows for {nodes.sizes[k]} "
+                    "velocities, so they depend on each other"
+                )
+            m = self.M.blocks[k]
+            off = np.max(np.abs(m - transposed(m)), initial=0.0)
+            if off > 1e-9 * np.max(np.abs(m), initial=0.0):
+                raise ValueError(f"M of node '{name}' is not symmetric")
+        for part in ("a", "b"):
+            value = getattr(self, part)
+            if value is REST:
+                value = np.zeros(nodes.size)
+            nodes.split(value)
+            object.__setattr__(self, part, value)
+
+    @classmethod
+    def from_blocks(
+        cls,
+        weights: Mapping[tuple[Hashable, Hashable], ArrayLike],
+        H: Mapping[Hashable, ArrayLike],
+        M: Mapping[Hashable, ArrayLike],
+        *,
+        a: Mapping[Hashable, ArrayLike] | None = None,
+        b: Mapping[Hashable, ArrayLike] | None = None,
+    ) -> SKO:
+        """A user's own: blocks by node, weights by edge (parent, child); M gives the nodes' order.
+
+        H[k] (..., n_k, m_k), M[k] (..., m_k, m_k), weights[parent, child] (..., m_parent, m_child):
+        what a force on the child is on the parent. Nodes that no edge has as child are roots.
+        Raises ValueError for a digraph that is no tree, naming its cycle or the node with several
+        parents, and for blocks that do not fit, naming the node.
+        """
+        tree = Tree.from_edges(weights, M)
+        if missing := [name for name in tree.names if name not in M or name not in H]:
+            raise ValueError(f"node '{missing[0]}' needs both H and M")
+        if extra := [name for name in (*H, *(a or ()), *(b or ())) if name not in M]:
+            raise ValueError(f"there is no node '{extra[0]}' in M")
+        inertia, maps = ([_matrix(of[n]) for n in tree.names] for of in (M, H))
+        nodes = Space(tree, tuple(m.shape[-1] for m in inertia))
+        rates = Space(tree, tuple(h.shape[-2] for h in maps))
+
+        def weight(k: int) -> Array:
+            if tree.parents[k] == ROOT:
+                return np.zeros((0, nodes.sizes[k]))
+            return _matrix(weights[tree.names[tree.parents[k]], tree.names[k]])
+
+        def stacked(of: Mapping[Hashable, ArrayLike] | None) -> Array:
+            blocks = zip(tree.names, nodes.zeros(), strict=True)
+            return nodes.join([np.asarray((of or {}).get(n, zero), float) for n, zero in blocks])
+
+        return cls(
+            weights=Adjacency(nodes, nodes, tuple(map(weight, range(len(tree))))),
+            H=blockwise(nodes, rates, maps.__getitem__, "H"),
+            M=blockwise(nodes, nodes, inertia.__getitem__, "M"),
+            a=stacked(a),
+            b=stacked(b),
+        )
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of nodes."""
+        return self.weights.tree
+
+    @property
+    def nodes(self) -> Space:
+        """Stacked node velocities, accelerations and forces."""
+        return self.weights.rows
+
+    @property
+    def rates(self) -> Space:
+        """Stacked coordinate rates and forces."""
+        return self.H.rows
+
+    @cached_property
+    def A(self) -> Propagator:  # noqa: N802
+        """The propagator 𝔸 = (1 - 𝓔)⁻¹: forces of all nodes from what acts on each."""
+        return Propagator(self.weights)
+
+    # ---- Newton–Euler (equations 1 to 3, algorithm 3.1)
+
+    def velocities(self, rates: ArrayLike) -> Array:
+        """V = 𝔸* H* θ̇: node velocities (..., m)."""
+        return self.A.T @ (self.H.T @ rates)
+
+    def accelerations(self, rates_dot: ArrayLike) -> Array:
+        """α = 𝔸*(H* θ̈ + a): node accelerations (..., m)."""
+        return self.A.T @ (self.H.T @ rates_dot + self.a)
+
+    def forces(self, accelerations: ArrayLike) -> Array:
+        """f = 𝔸(M α + b): what passes between each node and its parent (..., m)."""
+        return self.A @ (self.M @ accelerations + self.b)
+
+    def inverse_dynamics(self, rates_dot: ArrayLike) -> Array:
+        """T (..., n) that produces θ̈."""
+        return self.H @ self.forces(self.accelerations(rates_dot))
+
+    @cached_property
+    def bias(self) -> Array:
+        """C = H 𝔸(M 𝔸* a + b): the T of θ̈ = 0 (..., n)."""
+        return self.inverse_dynamics(np.zeros(self.rates.size))
+
+    # ---- composites and the mass matrix (section 4)
+
+    @cached_property
+    def composites(self) -> ForwardLyapunov:
+        """𝔸 M 𝔸*, with the composite inertias as its diagonal ``Y`` (algorithm 4.1)."""
+        return ForwardLyapunov(self.A, self.M, self.A)
+
+    @property
+    def mass_operator(self) -> Operator:
+        """ℳ = H 𝔸 M 𝔸* H* as an action of linear cost (Newton–Euler factorisation)."""
+        return self.H @ self.A @ self.M @ self.A.T @ self.H.T
+
+    @property
+    def mass_parts(self) -> tuple[BlockDiagonal, Operator, Operator]:
+        """(H R H*, H 𝔸̃ R H*, H R 𝔸̃* H*): disjoint, their sum is ℳ (Lemma 4)."""
+        diagonal, upper, lower = self.composites.parts
+        h = self.H
+        return h @ diagonal @ h.T, h @ upper @ h.T, h @ lower @ h.T
+
+    def mass_matrix(self) -> Array:
+        """ℳ (..., n, n), dense: composites, and their forces carried to the base (alg. 4.2)."""
+        tree, h, parts = self.tree, self.H.blocks, self.rates.slices
+        composite = self.composites.Y.blocks
+        blocks: dict[tuple[int, int], Array] = {}
+        for k in range(len(tree)):
+            force = composite[k] @ transposed(h[k])
+            for above in tree.upwards(k):
+                blocks[above, k] = h[above] @ force
+                force = self.weights.weights[above] @ force
+        batch = np.broadcast_shapes(*(block.shape[:-2] for block in blocks.values()))
+        result = np.zeros((*batch, self.rates.size, self.rates.size))
+        for (i, j), block in blocks.items():
+            result[..., parts[i], parts[j]] = block
+            result[..., parts[j], parts[i]] = transposed(block)
+        return result
+
+    # ---- articulated inertias, and what follows from them (sections 5 and 6)
+
+    @cached_property
+    def articulated(self) -> Articulated:
+        """The solution of the Riccati equation, tips to base (Lemma 7, equation 33)."""
+        return _riccati(self)
+
+    def forward_dynamics(self, forces: ArrayLike) -> Array:
+        """θ̈ (..., n) under the coordinate forces T, at linear cost (equation 58, alg. 6.1)."""
+        return self.articulated.forward_dynamics(forces)
+
+
+@dataclass(frozen=True, eq=False)
+class Articulated:
+    """What the Riccati equation M = P - 𝓔[P - P H* D⁻¹ H P]𝓔* gives for a model.
+
+    ``P`` articulated inertias, ``D`` = H P H*, ``G`` = P H* D⁻¹, ``K`` = 𝓔 G, ``remainder`` τ̄ = 1 -
+    G H, ``weights`` 𝓔_ψ = 𝓔 τ̄ = 𝓔 - K H, ``psi`` its propagator ψ. ``log_det`` (...) is log det ℳ =
+    Σ log det D(k) (equation 53).
+    """
+
+    model: SKO
+    P: BlockDiagonal
+    D: BlockDiagonal
+    D_inverse: BlockDiagonal
+    G: BlockDiagonal
+    log_det: Array
+
+    @cached_property
+    def K(self) -> Adjacency:  # noqa: N802
+        """K = 𝓔 G: from each node's coordinate forces to forces on its parent."""
+        return self.model.weights @ self.G
+
+    @cached_property
+    def remainder(self) -> BlockDiagonal:
+        """τ̄ = 1 - G H: what a joint that moves freely lets through."""
+        return identity(self.model.nodes) - self.G @ self.model.H
+
+    @cached_property
+    def weights(self) -> Adjacency:
+        """𝓔_ψ = 𝓔 τ̄, singular even where 𝓔 is not (equation 34)."""
+        return self.model.weights @ self.remainder
+
+    @cached_property
+    def psi(self) -> Propagator:
+        """ψ = (1 - 𝓔_ψ)⁻¹ (equation 35)."""
+        return Propagator(self.weights)
+
+    # ---- factors of ℳ and of its inverse (Lemma 11)
+
+    @property
+    def factor(self) -> Operator:
+        """1 + H 𝔸 K: ℳ = (1 + H𝔸K) D (1 + H𝔸K)*, the innovations factorisation (49)."""
+        return identity(self.model.rates) + self.model.H @ self.model.A @ self.K
+
+    @property
+    def factor_inverse(self) -> Operator:
+        """1 - H ψ K, its inverse (equation 50)."""
+        return identity(self.model.rates) - self.model.H @ self.psi @ self.K
+
+    @property
+    def mass_operator(self) -> Operator:
+        """ℳ by its factors, at linear cost."""
+        return self.factor @ self.D @ self.factor.T
+
+    @property
+    def mass_inverse(self) -> Operator:
+        """ℳ⁻¹ = (1 - HψK)* D⁻¹ (1 - HψK), at linear cost (equation 51)."""
+        return self.factor_inverse.T @ self.D_inverse @ self.factor_inverse
+
+    def forward_dynamics(self, forces: ArrayLike) -> Array:
+        """θ̈ (..., n): z = ψ(KT + Pa + b), ε = T - Hz, α = ψ*(H*D⁻¹ε + a), θ̈ = D⁻¹ε - G*𝓔*α."""
+        model, tau = self.model, np.asarray(forces, dtype=np.float64)
+        z = self.psi @ (self.K @ tau + self.P @ model.a + model.b)
+        nu = self.D_inverse @ (tau - model.H @ z)
+        alpha = self.psi.T @ (model.H.T @ nu + model.a)
+        return nu - self.K.T @ alpha
+
+    # ---- operational space (section 6.2)
+
+    @cached_property
+    def compliance(self) -> BackwardLyapunov:
+        """Ω = ψ* H* D⁻¹ H ψ, the accelerations of all nodes per force on them (equation 60)."""
+        h = self.model.H
+        return BackwardLyapunov(self.psi, h.T @ self.D_inverse @ h, self.psi)
+
+    def inverse_operational_inertia(self, picked: PickOff) -> Array:
+        """Λ⁻¹ = 𝓑* Ω 𝓑 (..., p, p), of points picked off; no mass matrix is formed."""
+        return self.compliance.between(picked, picked)
+
+
+def _matrix(block: Any) -> Array:
+    array = np.asarray(block, dtype=np.float64)
+    if array.ndim < 2:
+        raise ValueError(f"a block is a matrix, or a batch of them, not of shape {array.shape}")
+    return array
+
+
+def _riccati(model: SKO) -> Articulated:
+    """P, D and G from tips to base; D is factored by the core's LᵀΛL, state by state."""
+    tree, weights = model.tree, model.weights.weights
+    inertia = list(model.M.blocks)
+    joint: dict[int, tuple[Array, Array, Array]] = {}
+    log_det = np.zeros(())
+    for k in reversed(tree.order):
+        h, p = model.H.blocks[k], inertia[k]
+        hp = h @ p
+        d = hp @ transposed(h)
+        count = model.rates.sizes[k]
+        with np.errstate(all="ignore"):
+            factors = Factorization(
+                [[d[..., i, j, None] for j in range(count)] for i in range(count)]
+            )
+        for i, inverse in enumerate(factors.inverse_pivots):
+            with np.errstate(all="ignore"):
+                flat = 1.0 / inverse <= ROUNDING * d[..., i, i, None]
+            if np.any(flat):
+                raise ValueError(
+                    f"node '{tree.names[k]}' can move without inertia: D = H P H* is singular there"
+                    ", so M is missing something, or rows of H depend on each other"
+                )
+            log_det = log_det - np.log(inverse[..., 0])
+        gain = _solved(factors, hp)  # Gᵀ = D⁻¹ H P
+        joint[k] = d, _solved(factors, np.broadcast_to(np.eye(count), d.shape)), transposed(gain)
+        if tree.parents[k] != ROOT:
+            left = p - transposed(hp) @ gain
+            moved = weights[k] @ (0.5 * (left + transposed(left))) @ transposed(weights[k])
+            inertia[tree.parents[k]] = inertia[tree.parents[k]] + moved
+    nodes, rates = model.nodes, model.rates
+    return Articulated(
+        model=model,
+        P=blockwise(nodes, nodes, inertia.__getitem__),
+        D=blockwise(rates, rates, lambda k: joint[k][0]),
+        D_inverse=blockwise(rates, rates, lambda k: joint[k][1]),
+        G=blockwise(rates, nodes, lambda k: joint[k][2]),
+        log_det=log_det,
+    )
+
+
+def _solved(factors: Factorization, right: Array) -> Array:
+    """D⁻¹ right (..., n, columns)."""
+    rows = factors.solve([right[..., i, :] for i in range(right.shape[-2])])
+    return np.stack(rows, axis=-2) if rows else np.zeros(right.shape)
