@@ -11,13 +11,13 @@ algorithms, RSS 2018).
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from copy import copy
 from typing import TypeAlias
 
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.rnea import bias_force, rnea
-from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.differentiate import along
 from robomodel.kernels.trace import Operand, Trace, Traced
 from robomodel.model.configuration import held
 from robomodel.model.joints import Floating, JointModel, Planar, Spherical
@@ -42,7 +42,7 @@ def rnea_derivatives(
     """
     mass = crba(model, q)
     shifts = _shifts(model, q, v)
-    columns = _columns(model, q, v, a, f_ext, shifts)
+    columns = list(_columns(model, q, v, a, f_ext, shifts))
     for n, shift in shifts.items():
         columns[n] = [neg(dot(row, shift)) for row in mass]
     return _transposed(columns[: model.nv]), _transposed(columns[model.nv :]), mass
@@ -85,12 +85,12 @@ def _columns(
     a: Vector,
     f_ext: Mapping[int, Wrench] | None,
     but: Container[int],
-) -> list[list[Scalar]]:
+) -> Iterator[list[Scalar]]:
     """Change of tau along each direction, those of q and then those of v, ``but`` some: zeros."""
     directions = position_directions(model, q)
     directions += [{x: 1.0} for x in v]
     wanted = [{} if n in but else direction for n, direction in enumerate(directions)]
-    return differentiate(_trace(q), rnea(model, q, v, a, f_ext), wanted)
+    return along(_trace(q), rnea(model, q, v, a, f_ext), wanted)
 
 
 def _trace(q: Sequence[Traced]) -> Trace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from robomodel.kernels.trace import (
@@ -22,44 +22,56 @@ from robomodel.scalars import is_zero
 
 
 def differentiate(
-    trace: Trace, outputs: Sequence[Operand], directions: Sequence[Mapping[Traced, Operand]]
+    trace: Trace, outputs: Sequence[Operand], directions: Iterable[Mapping[Traced, Operand]]
 ) -> list[list[Operand]]:
-    """Derivatives of the outputs along each direction, written into the trace: [direction][output].
+    """Derivatives of the outputs along each direction: [direction][output]; see :func:`along`."""
+    return list(along(trace, outputs, directions))
+
+
+def along(
+    trace: Trace, outputs: Sequence[Operand], directions: Iterable[Mapping[Traced, Operand]]
+) -> Iterator[list[Operand]]:
+    """Derivatives of the outputs along each direction, written into the trace one by one.
 
     A direction says how fast values change: all inputs along it, and, where a cheaper expression of
     its change is known, any other value, which is then not differentiated along this direction. A
     value with which nothing is said to change has structural zeros for derivatives, and so has what
-    :meth:`Trace.hold` holds. Only values that outputs need are visited, each once.
+    :meth:`Trace.hold` holds. Only values that outputs need are visited, each once a direction.
+
+    A direction is finished before the next one begins: what is made is then used at once, while it
+    is in registers. (Value by value, all directions of each, took 1.4 times as long to run.)
     """
-    known: dict[int, dict[int, Operand]] = {}  # by value's index, then by direction
-    for n, direction in enumerate(directions):
-        for seed, change in direction.items():
-            known.setdefault(seed.index, {})[n] = change
-    for value in trace.needed(outputs, into_held=False):
-        changes: dict[int, Operand] = {}
-        if value.operation in SLOPES:
-            moving = [known.get(x.index) if isinstance(x, Traced) else None for x in value.operands]
-            if any(moving):
-                for slope, parts in zip(SLOPES[value.operation](value), moving, strict=True):
-                    _accumulate(trace, changes, slope, parts or {})
-        changes.update(known.get(value.index, {}))
-        known[value.index] = {n: change for n, change in changes.items() if not is_zero(change)}
-    return [
-        [known[x.index].get(n, 0.0) if isinstance(x, Traced) else 0.0 for x in outputs]
-        for n in range(len(directions))
-    ]
+    values = [x for x in trace.needed(outputs, into_held=False) if x.operation in SLOPES]
+    slopes: dict[int, tuple[Operand, ...]] = {}
+    for direction in directions:
+        changes: dict[int, Operand] = {x.index: change for x, change in direction.items()}
+        for value in values:
+            if value.index in changes:
+                continue
+            parts = [
+                changes.get(x.index) if isinstance(x, Traced) else None for x in value.operands
+            ]
+            if parts.count(None) == len(parts):
+                continue
+            if value.index not in slopes:
+                slopes[value.index] = SLOPES[value.operation](value)
+            change = _sum(trace, slopes[value.index], parts)
+            if not is_zero(change):
+                changes[value.index] = change
+        yield [changes.get(x.index, 0.0) if isinstance(x, Traced) else 0.0 for x in outputs]
 
 
-def _accumulate(
-    trace: Trace, changes: dict[int, Operand], slope: Operand, parts: Mapping[int, Operand]
-) -> None:
-    """Add slope · parts to the changes, direction by direction."""
-    for n, part in parts.items():
-        before = changes.get(n, 0.0)
+def _sum(trace: Trace, slopes: Sequence[Operand], parts: Sequence[Operand | None]) -> Operand:
+    """Σ slope · part."""
+    total: Operand = 0.0
+    for slope, part in zip(slopes, parts, strict=True):
+        if part is None:
+            continue
         if type(slope) is float and slope == -1.0:
-            changes[n] = trace.sub(before, part)
+            total = trace.sub(total, part)
         else:
-            changes[n] = trace.add(before, trace.mul(slope, part))
+            total = trace.add(total, trace.mul(slope, part))
+    return total
 
 
 def _quotient(z: Any) -> tuple[Operand, Operand]:
