@@ -1,5 +1,7 @@
 """Exact rigid-body dynamics of robots as they are built, from their description files."""
 
+from typing import TYPE_CHECKING
+
 from robomodel import robots
 from robomodel.dynamics import (
     aba,
@@ -13,6 +15,7 @@ from robomodel.dynamics import (
     energy,
     frame_pose,
     frame_velocity,
+    hybrid,
     impulse,
     jacobian,
     rnea,
@@ -22,8 +25,12 @@ from robomodel.dynamics.compiled import Kernel, compile
 from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
 from robomodel.loading import load
 from robomodel.model import Model
+from robomodel.studies import price, validate
 from robomodel.symbolic import to_casadi
 from robomodel.writers import write_mjcf, write_sdf, write_urdf
+
+if TYPE_CHECKING:
+    from robomodel.trajectory import SimulationError, Trajectory, rollout, simulate
 
 __version__ = "0.1.0"
 
@@ -33,6 +40,8 @@ __all__ = [
     "DescriptionWarning",
     "Kernel",
     "Model",
+    "SimulationError",
+    "Trajectory",
     "aba",
     "aba_derivatives",
     "armature",
@@ -45,14 +54,34 @@ __all__ = [
     "energy",
     "frame_pose",
     "frame_velocity",
+    "hybrid",
     "impulse",
     "jacobian",
     "load",
+    "price",
     "rnea",
     "rnea_derivatives",
     "robots",
+    "rollout",
+    "simulate",
     "to_casadi",
+    "validate",
     "write_mjcf",
     "write_sdf",
     "write_urdf",
 ]
+
+_MOTION = ("SimulationError", "Trajectory", "rollout", "simulate")
+
+
+def __getattr__(name: str) -> object:
+    """Motion over time, imported when it is first asked for."""
+    if name in _MOTION:
+        from robomodel import trajectory
+
+        return getattr(trajectory, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MOTION})

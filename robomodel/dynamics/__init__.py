@@ -155,6 +155,57 @@ def armature(
     return np.diagonal(dense, axis1=-2, axis2=-1).copy() if kind == "diagonal" else dense
 
 
+def hybrid(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    tau: Mapping[str, ArrayLike] | None = None,
+    a: Mapping[str, ArrayLike] | None = None,
+    f_ext: Wrenches | None = None,
+    backend: Backend = "compiled",
+) -> tuple[Array, Array]:
+    """Hybrid dynamics: (tau, a), each (..., nv), from forces here and accelerations there.
+
+    ``tau`` and ``a``: independent joint → value (...), or (..., n) for a joint with n degrees of
+    freedom; together they name each independent joint once. A floating base may be left out:
+    nothing pushes it then. ``f_ext`` as in :func:`rnea`. Every set of joints of which the
+    accelerations are given is an algorithm of its own, compiled at its first call; see
+    :mod:`robomodel.dynamics.hybrid`.
+    """
+    from robomodel.dynamics.hybrid import prescribed
+
+    forces, accelerations = dict(tau or {}), dict(a or {})
+    base = model.floating_base
+    if base is not None and base not in forces and base not in accelerations:
+        forces[base] = np.zeros(6)
+    known = prescribed(model, accelerations)
+    columns: dict[int, Array] = {}
+    for name, value in (*forces.items(), *accelerations.items()):
+        dofs = [model.dof_names.index(dof) for dof in prescribed(model, [name])]
+        numbers = np.asarray(value, dtype=np.float64)
+        if len(dofs) == 1:
+            numbers = numbers[..., None]
+        if numbers.shape[-1:] != (len(dofs),):
+            raise ValueError(f"'{name}' needs {len(dofs)} numbers on its last axis, got shape "
+                             f"{numbers.shape}")  # fmt: skip
+        for n, dof in enumerate(dofs):
+            if dof in columns:
+                raise ValueError(f"'{name}' is given twice; give its force or its acceleration")
+            columns[dof] = numbers[..., n]
+    missing = [name for i, name in enumerate(model.dof_names) if i not in columns]
+    if missing:
+        raise ValueError(
+            f"neither force nor acceleration of '{missing[0]}' is given"
+            + (f" (nor of {len(missing) - 1} others)" if missing[1:] else "")
+        )
+    batch = np.broadcast_shapes(*(x.shape for x in columns.values()))
+    given = np.stack([np.broadcast_to(columns[i], batch) for i in range(model.nv)], axis=-1)
+    arguments = {"q": q, "v": v, "given": given}
+    forces_out, rates = _run(model, "hybrid", arguments, backend, f_ext=f_ext, known=known)
+    return forces_out, rates
+
+
 def impulse(
     model: Model,
     q: ArrayLike,
@@ -292,6 +343,7 @@ def _run(
     frames: tuple[FrameKey, ...] = (),
     f_ext: Wrenches | None = None,
     method: str = "cluster",
+    known: tuple[str, ...] = (),
 ) -> Any:
     """Check the arguments, run the algorithm once over the whole batch.
 
@@ -299,14 +351,14 @@ def _run(
     """
     ready: Kernel | None = None
     if backend == "compiled" and not f_ext:
-        ready = model.derived.get((algorithm, frames, method))
+        ready = model.derived.get((algorithm, frames, method, known))
     if ready is not None:
         try:
             return ready(*arguments.values())
         except (TypeError, ValueError):
             pass
     forces = f_ext or {}
-    task = Task(algorithm, frames, tuple(forces), method)
+    task = Task(algorithm, frames, tuple(forces), method, known)
     for link in task.f_ext:
         model.frame(link)  # a KeyError with a hint for unknown ones
     arrays = {
@@ -326,7 +378,7 @@ def _run(
     if backend == "compiled" and fits and _can_compile():
         made = kernel(model, task)
         if not forces:
-            model.derived[algorithm, frames, method] = made
+            model.derived[algorithm, frames, method, known] = made
         return made(*arrays.values())
     with np.errstate(all="ignore"):
         scalars = {name: unstack(x) for name, x in arrays.items()}
@@ -350,6 +402,7 @@ __all__ = [
     "energy",
     "frame_pose",
     "frame_velocity",
+    "hybrid",
     "impulse",
     "jacobian",
     "rnea",

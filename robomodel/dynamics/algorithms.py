@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from robomodel.dynamics import frames, independent, lagrange, momentum, projection
+from robomodel.dynamics import frames, independent, lagrange, momentum, projection, sensors
 from robomodel.dynamics.aba import aba
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
@@ -19,7 +19,7 @@ from robomodel.dynamics.impulse import contact
 from robomodel.dynamics.rnea import bias_force, rnea
 from robomodel.model.approximate import reflected
 from robomodel.model.joints import Array
-from robomodel.model.model import WORLD, Model
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import Wrench
 
@@ -43,6 +43,7 @@ class _Algorithm:
     takes_frames: bool = False  # one or more
     methods: Mapping[str, _Run] = field(default_factory=dict)  # other ways than by clusters
     by_trace: bool = False  # differentiates its own trace, so it runs on traced scalars only
+    takes_known: bool = False  # joints whose acceleration is given, the force of all others
 
 
 def _flat(rows: Sequence[Sequence[Scalar]]) -> list[Scalar]:
@@ -73,6 +74,12 @@ def _open_contact(
     method: str, m: Model, x: Arguments, _: Forces, at: Sequence[frames.Place]
 ) -> Sequence[Scalar]:
     return _flat([_flat(rows) for rows in independent.contact(m, method, x["q"], at)])
+
+
+def _hybrid(m: Model, x: Arguments, f: Forces, known: Sequence[str]) -> Sequence[Scalar]:
+    from robomodel.dynamics.hybrid import hybrid, prescribed
+
+    return _flat(hybrid(m, x["q"], x["v"], x["given"], prescribed(m, known), f))
 
 
 TABLE: Mapping[str, _Algorithm] = {
@@ -126,6 +133,22 @@ TABLE: Mapping[str, _Algorithm] = {
         lambda m, x, _f, at: frames.velocity(m, x["q"], x["v"], *at),
         takes_frame=True,
     ),
+    "gyroscope_derivatives": _Algorithm(
+        ("q", "v"),
+        lambda m, _: {"omega": (3,), "domega_dq": (3, m.nv), "domega_dv": (3, m.nv)},
+        lambda m, x, _f, at: _flat(sensors.gyroscope_derivatives(m, x["q"], x["v"], *at)),
+        takes_frame=True,
+        by_trace=True,
+    ),
+    "accelerometer_derivatives": _Algorithm(
+        ("q", "v", "a"),
+        lambda m, _: {"force": (3,), **dict.fromkeys(("df_dq", "df_dv", "df_da"), (3, m.nv))},
+        lambda m, x, _f, at: _flat(
+            sensors.accelerometer_derivatives(m, x["q"], x["v"], x["a"], *at)
+        ),
+        takes_frame=True,
+        by_trace=True,
+    ),
     "efpa": _Algorithm(
         ("q",),
         lambda _, k: {"inverse_inertia": (6 * k, 6 * k)},
@@ -147,6 +170,13 @@ TABLE: Mapping[str, _Algorithm] = {
         ("q",),
         lambda m, _: {"A": (m.nv, m.nv)},
         lambda m, x, _f, _: _flat(reflected(m, x["q"])),
+    ),
+    "hybrid": _Algorithm(
+        ("q", "v", "given"),
+        lambda m, _: {"tau": (m.nv,), "a": (m.nv,)},
+        lambda m, x, f, _: _hybrid(m, x, f, ()),
+        takes_forces=True,
+        takes_known=True,
     ),
     "energy": _Algorithm(
         ("q", "v"),
@@ -188,14 +218,16 @@ TABLE: Mapping[str, _Algorithm] = {
 class Task:
     """An algorithm with its options: the frames it is about, the links that external forces act on.
 
-    ``method`` is "cluster", or another that its entry in the table has. Its arguments are the
-    algorithm's, then six numbers for each of ``f_ext``.
+    ``method`` is "cluster", or another that its entry in the table has. ``known``: of "hybrid", the
+    joints whose acceleration is given. Its arguments are the algorithm's, then six numbers for each
+    of ``f_ext``.
     """
 
     name: str
     frames: tuple[frames.FrameKey, ...] = ()
     f_ext: tuple[str, ...] = ()
     method: str = "cluster"
+    known: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.name not in TABLE:
@@ -208,6 +240,8 @@ class Task:
             raise ValueError(
                 f"method '{self.method}' is not known of '{self.name}'; known are {known}"
             )
+        if self.known and not entry.takes_known:
+            raise ValueError(f"'{self.name}' takes no known joints")
         if self.f_ext and not entry.takes_forces:
             raise ValueError(f"'{self.name}' takes no external forces")
         if entry.takes_frames:
@@ -242,15 +276,11 @@ class Task:
     def run(self, model: Model, arguments: Arguments) -> Sequence[Scalar]:
         """Run on scalars; the results one after the other, matrices by rows."""
         at = [frames.place(model, frame) for frame in self.frames]
-        forces: Forces = {}
-        for link in self.f_ext:
-            frame = model.frame(link)
-            if frame.body == WORLD:
-                continue  # on the fixed base: the world takes it
-            x = arguments[f"f_ext['{link}']"]
-            wrench = frame.pose.to_parent(Wrench((x[0], x[1], x[2]), (x[3], x[4], x[5])))
-            known = forces.get(frame.body)
-            forces[frame.body] = wrench if known is None else known + wrench
+        forces = frames.body_wrenches(
+            model, {link: arguments[f"f_ext['{link}']"] for link in self.f_ext}
+        )
         entry = TABLE[self.name]
+        if entry.takes_known:
+            return _hybrid(model, arguments, forces, self.known)
         run = entry.run if self.method == "cluster" else entry.methods[self.method]
         return run(model, arguments, forces, at)

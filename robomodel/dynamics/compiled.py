@@ -22,6 +22,8 @@ from robomodel.kernels.trace import Program, Trace
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
+PROGRAMS = ("model", "dynamics", "kernels", "trajectory")  # packages that programs come from
+
 
 def trace(model: Model, task: Task) -> Program:
     """The algorithm as a straight-line program on this robot; inputs and outputs in order."""
@@ -101,16 +103,14 @@ class Kernel:
 
 def _content(model: Model, task: Task) -> str:
     """All that makes a kernel's program: the robot, the algorithm, and the text of this package."""
-    return f"{model.description!r}{task!r}{_sources()}"
+    return f"{model.description!r}{task!r}{sources()}"
 
 
 @functools.cache
-def _sources() -> str:
+def sources() -> str:
     """A digest of the modules that programs come from."""
     package = Path(robomodel.__file__).parent
-    within = [
-        file for name in ("model", "dynamics", "kernels") for file in (package / name).rglob("*.py")
-    ]
+    within = [file for name in PROGRAMS for file in (package / name).rglob("*.py")]
     result = hashlib.sha256()
     for file in sorted([*package.glob("*.py"), *within]):
         result.update(file.read_bytes())
@@ -147,6 +147,7 @@ def compile(  # noqa: A001 - the interface's name
     frames: FrameLike | Sequence[FrameLike] = (),
     f_ext: Iterable[str] = (),
     method: str = "cluster",
+    known: Iterable[str] = (),
 ) -> Kernel:
     """A kernel of an algorithm: "rnea", "aba", "crba", "bias_force", "jacobian" and so on.
 
@@ -154,6 +155,8 @@ def compile(  # noqa: A001 - the interface's name
     ``frame`` is the link, or (link, offset), of those that are about one, ``frames`` those of
     "efpa"; ``f_ext`` are the links on which wrenches act, which are then further arguments
     (..., 6) in this order. ``method`` as of :func:`robomodel.rnea` and :func:`robomodel.aba`.
+    ``known``: of "hybrid", the joints whose accelerations are given; ``kernel(q, v, given)`` takes
+    nv numbers, accelerations of these and forces of the others, and returns (tau, a).
     """
     keys = frame_keys(frames if frame is None else frame)
-    return kernel(model, Task(algorithm, keys, tuple(f_ext), method))
+    return kernel(model, Task(algorithm, keys, tuple(f_ext), method, tuple(known)))

@@ -1,0 +1,195 @@
+"""Pictures of factor graphs, of what elimination makes of them, and of sparsity patterns.
+
+Needs networkx and matplotlib (``pip install 'robomodel[graphs]'``); :func:`dot` writes Graphviz
+text without either. As in document 001: variables are circles, factors dots, bodies go from left to
+right, and by kind from top to bottom: torques, wrenches, accelerations, joint accelerations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from robomodel.dynamics.elimination.graph import Dag, FactorGraph
+from robomodel.dynamics.equations.system import System
+
+HEIGHT = {"tau": 3.0, "f": 2.0, "net": 1.5, "a": 1.0, "fx": 2.5, "lambda": 1.5, "qdd": 0.0}
+COLOUR = {"tau": "#d9822b", "f": "#4878cf", "fx": "#9fc0ef", "net": "#9fc0ef", "a": "#6acc65",
+          "qdd": "#d65f5f", "lambda": "#b47cc7"}  # fmt: skip
+
+
+def _kind(name: str) -> str:
+    return name.partition("[")[0]
+
+
+def _places(names: Iterable[str], graph: FactorGraph) -> dict[str, tuple[float, float]]:
+    """Where variables stand: a column for each body, in the order in which they are listed.
+
+    Joints stand in the column of the wrench that they share a factor with.
+    """
+    column: dict[str, float] = {}
+    for name in names:
+        if _kind(name) in ("a", "f"):
+            column.setdefault(name.partition("[")[2], float(len(column)))
+
+    def at(name: str) -> float:
+        own = column.get(name.partition("[")[2])
+        if own is not None:
+            return own
+        near = [n for factor in graph.factors if name in factor.variables
+                for n in factor.variables if _kind(n) == "f"]  # fmt: skip
+        near = near or [n for n in graph.neighbours[name] if _kind(n) in ("a", "f")]
+        found = [column[n.partition("[")[2]] for n in near] or [float(len(column))]
+        # a joint under the link that it moves, which is the later one
+        return max(found) if _kind(name) == "qdd" else sum(found) / len(found) + 0.15
+
+    return {name: (at(name), HEIGHT.get(_kind(name), 1.5)) for name in graph.sizes}
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise ImportError("pictures need matplotlib: pip install 'robomodel[graphs]'") from missing
+    return Figure(figsize=(8.0, 5.0), layout="constrained").add_subplot()
+
+
+def _networkx() -> Any:
+    try:
+        import networkx
+    except ImportError as missing:
+        raise ImportError("graphs need networkx: pip install 'robomodel[graphs]'") from missing
+    return networkx
+
+
+def as_networkx(what: FactorGraph | Dag) -> Any:
+    """A bipartite ``Graph`` of variables and factors, or the ``DiGraph`` of an elimination.
+
+    Variables have ``size``; factors are nodes named ``factor:…`` with ``rows``; edges of a
+    directed graph go from parent to child and say whether they are ``fill``.
+    """
+    nx = _networkx()
+    if isinstance(what, FactorGraph):
+        graph = nx.Graph()
+        for name, size in what.sizes.items():
+            graph.add_node(name, size=size, factor=False)
+        for factor in what.factors:
+            graph.add_node(f"factor:{factor.name}", rows=factor.rows, factor=True)
+            graph.add_edges_from((f"factor:{factor.name}", name) for name in factor.variables)
+        return graph
+    directed = nx.DiGraph()
+    for n, name in enumerate(what.order):
+        directed.add_node(name, size=what.graph.sizes[name], step=n)
+    fill = set(what.fill)
+    directed.add_edges_from((*edge, {"fill": edge in fill}) for edge in what.edges)
+    return directed
+
+
+def draw_factor_graph(graph: FactorGraph, ax: Any = None) -> Any:
+    """The factor graph, on matplotlib axes (new ones where none are given), which are returned."""
+    axes = _axes(ax)
+    nx = _networkx()
+    found = as_networkx(graph)
+    places = _places(graph.sizes, graph)
+    for factor in graph.factors:
+        points = [places[name] for name in factor.variables]
+        x, y = (sum(p[i] for p in points) / len(points) for i in (0, 1))
+        taken = any(abs(x - px) < 0.3 and abs(y - py) < 0.2 for px, py in places.values())
+        places[f"factor:{factor.name}"] = (x - 0.25, y + 0.25) if taken else (x, y)
+    dots = [node for node, data in found.nodes(data=True) if data["factor"]]
+    nx.draw_networkx_edges(found, places, ax=axes, edge_color="#888888")
+    nx.draw_networkx_nodes(found, places, nodelist=dots, node_size=40, node_color="black", ax=axes)
+    _variables(nx, found, places, graph.sizes, axes)
+    return axes
+
+
+def draw_dag(dag: Dag, ax: Any = None) -> Any:
+    """The directed graph of an elimination; edges that filled in are dashed."""
+    axes = _axes(ax)
+    nx = _networkx()
+    found = as_networkx(dag)
+    places = _places(dag.graph.sizes, dag.graph)
+    for filled, style in ((False, "solid"), (True, "dashed")):
+        edges = [(p, c) for p, c, data in found.edges(data=True) if data["fill"] is filled]
+        nx.draw_networkx_edges(
+            found, places, edgelist=edges, style=style, ax=axes, node_size=700,
+            connectionstyle="arc3,rad=0.12",
+        )  # fmt: skip
+    _variables(nx, found, places, dag.graph.sizes, axes)
+    axes.set_title(f"{len(dag.edges)} edges, {len(dag.fill)} of them fill")
+    return axes
+
+
+def draw_clique_tree(dag: Dag, ax: Any = None) -> Any:
+    """The clique tree, roots on top: eliminated variables, and after a bar what they depend on."""
+    axes = _axes(ax)
+    depth: list[int] = []
+    width: dict[int, int] = {}
+    places: list[tuple[float, float]] = []
+    for clique in dag.cliques:
+        d = 0 if clique.parent is None else depth[clique.parent] + 1
+        depth.append(d)
+        places.append((float(width.get(d, 0)), -float(d)))
+        width[d] = width.get(d, 0) + 1
+    for clique, (x, y) in zip(dag.cliques, places, strict=True):
+        if clique.parent is not None:
+            above = places[clique.parent]
+            axes.plot([above[0], x], [above[1], y], color="#888888", zorder=1)
+        text = " ".join(clique.frontal) + (
+            " | " + " ".join(clique.separator) if clique.separator else ""
+        )
+        axes.text(x, y, text, ha="center", va="center", fontsize=7, zorder=2,
+                  bbox={"boxstyle": "round", "facecolor": "white"})  # fmt: skip
+    axes.set_xlim(-0.7, max(width.values(), default=1) - 0.3)
+    axes.set_ylim(-max(depth, default=0) - 0.5, 0.5)
+    axes.set_axis_off()
+    return axes
+
+
+def draw_pattern(system: System, ax: Any = None) -> Any:
+    """The pattern of D: a dot for each structural entry, lines between factors and variables."""
+    axes = _axes(ax)
+    pattern = sorted(system.pattern())
+    axes.scatter([c for _, c in pattern], [r for r, _ in pattern], s=4, marker="s", color="black")
+    edge = -0.5
+    for factor in system.factors:
+        edge += factor.rows
+        axes.axhline(edge, color="#dddddd", lw=0.5, zorder=0)
+    for columns in system.columns.values():
+        axes.axvline(columns.stop - 0.5, color="#dddddd", lw=0.5, zorder=0)
+    axes.set_xlim(-0.5, system.unknowns - 0.5)
+    axes.set_ylim(system.rows - 0.5, -0.5)
+    axes.set_aspect("equal")
+    axes.set_title(f"{system.rows} rows, {system.unknowns} unknowns, {len(pattern)} entries")
+    return axes
+
+
+def _variables(
+    nx: Any, found: Any, places: Mapping[str, Any], names: Iterable[str], axes: Any
+) -> None:
+    listed = list(names)
+    colours = [COLOUR.get(_kind(name), "#cccccc") for name in listed]
+    nx.draw_networkx_nodes(
+        found, places, nodelist=listed, node_size=700, node_color=colours, ax=axes
+    )
+    nx.draw_networkx_labels(found, places, {name: name for name in listed}, font_size=6, ax=axes)
+    axes.set_axis_off()
+
+
+def dot(what: FactorGraph | Dag) -> str:
+    """The graph as Graphviz text: ``dot -Tsvg``."""
+    if isinstance(what, FactorGraph):
+        lines = ["graph factors {"]
+        lines += [f'  "{n}" [shape=circle];' for n in what.sizes]
+        for factor in what.factors:
+            lines.append(f'  "factor:{factor.name}" [shape=point, xlabel="{factor.name}"];')
+            lines += [f'  "factor:{factor.name}" -- "{n}";' for n in sorted(factor.variables)]
+        return "\n".join([*lines, "}\n"])
+    fill = set(what.fill)
+    lines = ["digraph elimination {", *(f'  "{n}";' for n in what.order)]
+    lines += [
+        f'  "{p}" -> "{c}"{" [style=dashed]" if (p, c) in fill else ""};' for p, c in what.edges
+    ]
+    return "\n".join([*lines, "}\n"])

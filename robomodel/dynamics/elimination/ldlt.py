@@ -1,0 +1,460 @@
+"""Symmetric block elimination, LDLᵀ with block pivots: what the recursions are, in any order.
+
+The equations of motion are symmetric: a body's wrench row mirrors its acceleration's column, its
+acceleration row the column of its joint's wrench, torque rows joint accelerations, loop rows their
+multipliers. An acceleration and its wrench go together, with the pivot [I -1; -1 0], which is the
+substitution a = X a_λ + S q̈ + c into what a carries; joint accelerations and multipliers go with
+their own definite blocks. In ABA's order this is the articulated-body algorithm, in CRBA's the
+composite-rigid-body algorithm with its factorisation.
+
+Only one half is computed; products with a body's placement are those of :mod:`robomodel.spatial`
+(elementary rotations, shifts). Scalars of any kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from robomodel.dynamics.elimination.gauss import SingularError, residual
+from robomodel.dynamics.equations.system import Factor, System
+from robomodel.dynamics.kinematics import Matrix
+from robomodel.scalars import Factorization, Scalar, add, dot, is_zero, mul, neg, sub
+from robomodel.spatial import ArticulatedInertia, Mat, Motion, Transform, Wrench
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A pivot of an acceleration and its wrench, as it stood: [I -1; -1 0] and its couplings."""
+
+    acceleration: str
+    wrench: str
+    inertia: Matrix
+    of_wrench: Mapping[str, Matrix]  # wrench row's blocks of other variables
+    of_motion: Mapping[str, Matrix]  # acceleration row's
+    carried: str
+    carry: Transform | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Single:
+    """A pivot of a joint acceleration or a multiplier, with its factors and couplings."""
+
+    name: str
+    factors: Factorization
+    couplings: Mapping[str, Matrix]
+    reduced: Mapping[str, tuple[Matrix, Matrix]]  # L⁻ᵀ coupling, and Λ⁻¹ times that
+
+
+@dataclass(frozen=True)
+class SymmetricElimination:
+    """The pivots in the sequence in which they were used."""
+
+    pivots: tuple[_Pair | _Single, ...]
+
+    @property
+    def sequence(self) -> tuple[str, ...]:
+        """The variables as they were eliminated, those that had to wait at their real place."""
+        return tuple(
+            name
+            for p in self.pivots
+            for name in ((p.wrench, p.acceleration) if isinstance(p, _Pair) else (p.name,))
+        )
+
+    def solve(self, right: Mapping[str, Sequence[Scalar]]) -> dict[str, list[Scalar]]:
+        """All variables from right-hand sides named by the columns that mirror their rows."""
+        rest = {name: list(values) for name, values in right.items()}
+        held: dict[str, tuple[list[Scalar], list[Scalar]] | list[Scalar]] = {}
+        for p in self.pivots:
+            if isinstance(p, _Pair):
+                motion = [neg(x) for x in rest[p.wrench]]
+                force = [
+                    sub(dot(row, motion), x)
+                    for row, x in zip(p.inertia, rest[p.acceleration], strict=True)
+                ]
+                held[p.acceleration] = motion, force
+                for name, block in p.of_wrench.items():
+                    _subtract(rest[name], _columns_dot(block, motion))
+                for name, block in p.of_motion.items():
+                    if name == p.carried and p.carry is not None:
+                        _subtract(rest[name], _carry_back(p.carry, [force])[0])
+                    else:
+                        _subtract(rest[name], _columns_dot(block, force))
+                continue
+            reduced = p.factors.reduce(rest[p.name])
+            held[p.name] = reduced
+            for name, (_, scaled) in p.reduced.items():
+                _subtract(rest[name], _columns_dot(scaled, reduced))
+        found: dict[str, list[Scalar]] = {}
+        for p in reversed(self.pivots):
+            if isinstance(p, _Single):
+                values = held[p.name]
+                assert isinstance(values, list)
+                x = list(values)
+                for name, (reduced_block, _) in p.reduced.items():
+                    _subtract(x, _rows_dot(reduced_block, found[name]))
+                found[p.name] = p.factors.restore(x)
+                continue
+            pair = held[p.acceleration]
+            assert isinstance(pair, tuple)
+            a = list(pair[0])
+            for name, block in p.of_motion.items():
+                if name == p.carried and p.carry is not None:
+                    part: Sequence[Scalar] = p.carry.to_child(_motion(found[name])).entries()
+                else:
+                    part = _rows_dot(block, found[name])
+                a = [add(x, y) for x, y in zip(a, part, strict=True)]
+            f = [
+                sub(dot(row, a), x) for row, x in zip(p.inertia, rest[p.acceleration], strict=True)
+            ]
+            for name, block in p.of_wrench.items():
+                f = [add(x, y) for x, y in zip(f, _rows_dot(block, found[name]), strict=True)]
+            found[p.acceleration], found[p.wrench] = a, f
+        return found
+
+
+def eliminate(system: System, order: Sequence[str]) -> SymmetricElimination:
+    """Eliminate a symmetric system in this order; ``order`` names its variables.
+
+    An acceleration and its wrench go when the second of them is named. A joint acceleration or a
+    multiplier waits where nothing gives it a pivot yet (it comes before the bodies that it moves,
+    or before the joints of its loop), as in other symmetric indefinite factorisations.
+    """
+    blocks: dict[str, dict[str, Matrix]] = {v.name: {} for v in system.variables}
+    wrench_of: dict[str, str] = {}
+    carries: dict[str, tuple[str, Transform]] = {}
+    for factor in system.factors:
+        if factor.twin not in blocks or factor.deviation is not None:
+            raise ValueError(f"'{factor.name}' has no twin among the unknowns; LDLᵀ is for "
+                             "symmetric systems, use 'gauss' or 'qr'")  # fmt: skip
+        blocks[factor.twin] = dict(factor.blocks)
+        if factor.kind == "acceleration":
+            a = f"a{factor.twin[1:]}"
+            wrench_of[a] = factor.twin
+            if factor.carry is not None and factor.carried:
+                carries[factor.twin] = factor.carried, factor.carry
+    acceleration_of = {f: a for a, f in wrench_of.items()}
+    pivots: list[_Pair | _Single] = []
+    waiting: list[str] = []
+    named: set[str] = set()
+    related = _related_joints(system)
+
+    def massless(joint: str) -> bool:
+        """Whether a joint moves no mass, all that it moves having gone."""
+        return joint not in blocks[joint] and blocks[joint].keys().isdisjoint(acceleration_of)
+
+    def ready(name: str) -> bool:
+        """Whether a variable has a pivot: a definite block of its own, and no wrench beside it.
+
+        A multiplier's is definite once all joints that its loop relates have gone, but those that
+        move no mass: they go after it.
+        """
+        if not all(massless(joint) for joint in related.get(name, ()) if joint in blocks):
+            return False
+        own = blocks[name].get(name)
+        return (
+            own is not None
+            and all(not is_zero(own[i][i]) for i in range(len(own)))
+            and blocks[name].keys().isdisjoint(acceleration_of)
+        )
+
+    for name in order:
+        if name in acceleration_of or name in wrench_of:
+            a = acceleration_of.get(name, name)
+            if a in named:  # the second of the two
+                pivots.append(_pair(blocks, a, wrench_of[a], carries))
+            named.add(a)
+        else:
+            waiting.append(name)
+        while (free := next((w for w in waiting if ready(w)), None)) is not None:
+            waiting.remove(free)
+            pivots.append(_single(blocks, free))
+    if waiting:
+        raise SingularError(waiting[0], "is not determined by the equations that are left")
+    return SymmetricElimination(tuple(pivots))
+
+
+def _related_joints(system: System) -> dict[str, set[str]]:
+    """For each multiplier, the unknown joint accelerations that its conditions relate."""
+    above: dict[str, str] = {}
+    moved_by: dict[str, set[str]] = {}
+    joints = {v.name for v in system.variables if v.kind == "joint acceleration"}
+    for factor in system.factors:
+        if factor.kind == "acceleration":
+            a = f"a{factor.twin[1:]}"
+            above[a], moved_by[a] = factor.carried, joints & factor.blocks.keys()
+
+    def path(a: str) -> set[str]:
+        found: set[str] = set()
+        while a:
+            found |= moved_by[a]
+            a = above[a]
+        return found
+
+    related: dict[str, set[str]] = {}
+    for factor in system.factors:
+        if factor.kind == "loop":
+            paths = [path(name) for name in factor.blocks if name in above]
+            common = set.intersection(*paths) if len(paths) > 1 else set()
+            related[factor.twin] = set().union(*paths) - common | joints & factor.blocks.keys()
+    return related
+
+
+def _pair(
+    blocks: dict[str, dict[str, Matrix]],
+    a: str,
+    f: str,
+    carries: dict[str, tuple[str, Transform]],
+) -> _Pair:
+    """Eliminate an acceleration with its wrench: Schur complement on all that touch either."""
+    of_wrench, of_motion = blocks.pop(a), blocks.pop(f)
+    inertia = of_wrench.pop(a, [[0.0] * 6 for _ in range(6)])
+    of_wrench.pop(f), of_motion.pop(a)
+    if f in of_motion:
+        raise SingularError(f, "is coupled to itself: eliminate the bodies before their joints")
+    for name in {*of_wrench, *of_motion}:
+        blocks[name].pop(a, None)
+        blocks[name].pop(f, None)
+    carried, carry = carries.pop(f, ("", None))
+    pair = _Pair(a, f, inertia, of_wrench, of_motion, carried, carry)
+    names = [*dict.fromkeys((*of_motion, *of_wrench))]
+
+    def back(name: str, matrix: Matrix) -> Matrix:
+        """Transposed acceleration block of a variable, times a matrix of six rows."""
+        if name == carried and carry is not None:
+            return _columns(_carry_back(carry, _columns(matrix)))
+        return _product(_columns(of_motion[name]), matrix)
+
+    moved = {name: _product(inertia, of_motion[name]) for name in of_motion if name != carried}
+    for i, x in enumerate(names):
+        for y in names[i:]:
+            parts: list[Matrix] = []
+            if x in of_motion and y in of_motion:
+                if x == y == carried and carry is not None:
+                    parts.append(_rows_of(_articulated(inertia).in_parent(carry)))
+                elif x == carried:
+                    parts.append(back(x, moved[y]))
+                elif y == carried:
+                    parts.append(_columns(back(y, moved[x])))
+                else:
+                    parts.append(_product(_columns(of_motion[x]), moved[y]))
+            if x in of_motion and y in of_wrench:
+                parts.append(back(x, of_wrench[y]))
+            if y in of_motion and x in of_wrench:
+                parts.append(_columns(back(y, of_wrench[x])))
+            for part in parts:
+                _accumulate(blocks, x, y, part)
+    for g, (source, _) in list(carries.items()):
+        if source == a:
+            del carries[g]  # its block is now a product
+    return pair
+
+
+def _single(blocks: dict[str, dict[str, Matrix]], name: str) -> _Single:
+    """Eliminate a joint acceleration or a multiplier by its own block."""
+    couplings = blocks.pop(name)
+    own = couplings.pop(name)
+    factors = Factorization(own)
+    reduced: dict[str, tuple[Matrix, Matrix]] = {}
+    for other, block in couplings.items():
+        blocks[other].pop(name)
+        half = _columns([factors.reduce(column) for column in _columns(block)])
+        scaled = [
+            [1.0 if len(own) == 1 and x is own[0][0] else mul(p, x) for x in row]
+            for p, row in zip(factors.inverse_pivots, half, strict=True)
+        ]
+        reduced[other] = half, scaled
+    names = list(couplings)
+    for i, x in enumerate(names):
+        for y in names[i:]:
+            known = blocks[x].get(y)
+            halves, scales = _columns(reduced[x][1]), _columns(reduced[y][0])
+            result = known or [[0.0] * len(scales) for _ in halves]
+            rows = [list(row) for row in result]
+            for r, left in enumerate(halves):
+                for c, right in enumerate(scales):
+                    if x == y and c < r:
+                        rows[r][c] = rows[c][r]
+                        continue
+                    for p, s in zip(left, right, strict=True):
+                        rows[r][c] = _less(rows[r][c], p, s)
+            _store(blocks, x, y, rows)
+    return _Single(name, factors, couplings, reduced)
+
+
+def _less(x: Scalar, p: Scalar, s: Scalar) -> Scalar:
+    """X - p s; nothing where p is 1 and x is s itself, as in a pivot's own row."""
+    if type(p) is float and p == 1.0 and x is s:
+        return 0.0
+    if type(s) is float and is_zero(s):
+        return x
+    return sub(x, mul(p, s))
+
+
+# ---- blocks --------------------------------------------------------------------------------------
+
+
+def _accumulate(blocks: dict[str, dict[str, Matrix]], x: str, y: str, part: Matrix) -> None:
+    """Add to the block (x, y) and its mirror; a diagonal block by its upper half."""
+    known = blocks[x].get(y)
+    if known is None:
+        rows = [list(row) for row in part]
+    else:
+        rows = [
+            [add(p, q) for p, q in zip(row, more, strict=True)]
+            if x != y
+            else [add(row[c], more[c]) if c >= r else 0.0 for c in range(len(row))]
+            for r, (row, more) in enumerate(zip(known, part, strict=True))
+        ]
+    if x == y:
+        for r in range(len(rows)):
+            for c in range(r):
+                rows[r][c] = rows[c][r]
+    _store(blocks, x, y, rows)
+
+
+def _store(blocks: dict[str, dict[str, Matrix]], x: str, y: str, rows: Matrix) -> None:
+    if all(is_zero(z) for row in rows for z in row):
+        blocks[x].pop(y, None)
+        blocks[y].pop(x, None)
+        return
+    blocks[x][y] = rows
+    if x != y:
+        blocks[y][x] = _columns(rows)
+
+
+def _columns(rows: Sequence[Sequence[Scalar]]) -> Matrix:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _product(left: Matrix, right: Matrix) -> Matrix:
+    columns = _columns(right)
+    return [[dot(row, column) for column in columns] for row in left]
+
+
+def _rows_dot(block: Matrix, x: Sequence[Scalar]) -> list[Scalar]:
+    return [dot(row, x) for row in block]
+
+
+def _columns_dot(block: Matrix, x: Sequence[Scalar]) -> list[Scalar]:
+    return [dot(column, x) for column in zip(*block, strict=True)]
+
+
+def _subtract(x: list[Scalar], y: Sequence[Scalar]) -> None:
+    x[:] = [sub(p, q) for p, q in zip(x, y, strict=True)]
+
+
+def _motion(x: Sequence[Scalar]) -> Motion:
+    return Motion((x[0], x[1], x[2]), (x[3], x[4], x[5]))
+
+
+def _carry_back(carry: Transform, columns: Sequence[Sequence[Scalar]]) -> Matrix:
+    """Xᵀ times columns, as wrenches."""
+    return [
+        list(carry.to_parent(Wrench((w[0], w[1], w[2]), (w[3], w[4], w[5]))).entries())
+        for w in columns
+    ]
+
+
+def _articulated(m: Matrix) -> ArticulatedInertia:
+    def part(r: int, c: int) -> Mat:
+        rows = [(m[r + i][c], m[r + i][c + 1], m[r + i][c + 2]) for i in range(3)]
+        return rows[0], rows[1], rows[2]
+
+    return ArticulatedInertia(part(0, 0), part(0, 3), part(3, 3))
+
+
+def _rows_of(inertia: ArticulatedInertia) -> Matrix:
+    a, b, c = inertia.a, inertia.b, inertia.c
+    top = [[*a[i], *b[i]] for i in range(3)]
+    return [*top, *([b[0][i], b[1][i], b[2][i], *c[i]] for i in range(3))]
+
+
+# ---- whole problems ------------------------------------------------------------------------------
+
+
+def solve(
+    system: System, order: Sequence[str], *, refine: int = 0, bias_first: bool = False
+) -> dict[str, list[Scalar]]:
+    """Every unknown of a system that is symmetric but for torques, which only define themselves.
+
+    ``bias_first``: velocities, gravity and external wrenches go through the bodies once, as bias
+    forces at zero joint acceleration, and the elimination has to do with what they leave. That is
+    how the composite-rigid-body algorithm is used; ABA's order is cheaper without.
+    """
+    torque_rows = {f.twin: f for f in system.factors if f.kind == "torque"}
+    defined = {v.name: v for v in system.variables if v.kind == "torque"}
+    aside = [f"torque[{name[4:-1]}]" for name in defined]
+    kept = System(
+        tuple(v for v in system.variables if v.name not in defined),
+        tuple(f for f in system.factors if f.name not in aside),
+    )
+    done = eliminate(kept, [name for name in order if name not in defined])
+    if bias_first:
+        start = _bias(kept)
+        rest = {f.twin: _remaining(f, start) for f in kept.factors}
+        found = {
+            name: [add(x, y) for x, y in zip(start.get(name, [0.0] * len(v)), v, strict=True)]
+            for name, v in done.solve(rest).items()
+        }
+    else:
+        found = done.solve({f.twin: [neg(x) for x in f.constant] for f in kept.factors})
+    for _ in range(refine):
+        wrong = iter(residual(kept, found))
+        right = {f.twin: [neg(next(wrong)) for _ in range(f.rows)] for f in kept.factors}
+        correction = done.solve(right)
+        found = {
+            name: [add(x, y) for x, y in zip(values, correction[name], strict=True)]
+            for name, values in found.items()
+        }
+    for name in defined:
+        factor = torque_rows[f"qdd{name[3:]}"]
+        total = list(factor.constant)
+        for other, block in factor.blocks.items():
+            if other != name:
+                total = [add(x, y) for x, y in zip(total, _rows_dot(block, found[other]),
+                                                   strict=True)]  # fmt: skip
+        found[name] = total
+    return found
+
+
+def _bias(system: System) -> dict[str, list[Scalar]]:
+    """Accelerations and wrenches at zero joint accelerations and multipliers, as RNEA has them."""
+    found: dict[str, list[Scalar]] = {}
+    carries = {f.twin: f.carry for f in system.factors if f.kind == "acceleration"}
+    for factor in system.factors:  # from the base outwards, as they were written
+        if factor.kind != "acceleration":
+            continue
+        values = list(factor.constant)
+        if factor.carried and factor.carry is not None:
+            moved = factor.carry.to_child(_motion(found[factor.carried])).entries()
+            values = [add(x, y) for x, y in zip(moved, values, strict=True)]
+        found[f"a{factor.twin[1:]}"] = values
+    for factor in reversed(system.factors):
+        if factor.kind != "wrench":
+            continue
+        own = f"f{factor.twin[1:]}"
+        values = list(factor.constant)
+        for name, block in factor.blocks.items():
+            if name == own or name not in found:
+                continue
+            carry = carries.get(name)
+            part = (
+                _rows_dot(block, found[name])
+                if carry is None
+                else _carry_back(carry, [found[name]])[0]
+            )
+            values = [add(x, y) for x, y in zip(values, part, strict=True)]
+        found[own] = values
+    return found
+
+
+def _remaining(factor: Factor, values: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:
+    """The right-hand side that remains of a factor's rows."""
+    if factor.kind in ("acceleration", "wrench"):
+        return [0.0] * factor.rows
+    total = [neg(x) for x in factor.constant]
+    for name, block in factor.blocks.items():
+        if name in values:
+            _subtract(total, _rows_dot(block, values[name]))
+    return total

@@ -1,0 +1,259 @@
+"""Elimination orders: those of the classical algorithms, of sparse linear algebra, and searched.
+
+The classical ones are named by what they make: RNEA (torques, wrenches from the base, accelerations
+from the tips), CRBA (all wrenches, all accelerations, then all joint accelerations), ABA (body by
+body from the tips). They name whatever variables a problem leaves unknown.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+from robomodel.dynamics.elimination.graph import Dag, FactorGraph, Game
+from robomodel.model.model import Model
+
+OrderName: TypeAlias = Literal[
+    "rnea", "crba", "aba", "colamd", "minimum degree", "nested dissection", "markowitz", "searched"
+]
+CLASSICAL = ("rnea", "crba", "aba")
+GREEDY = ("colamd", "minimum degree", "markowitz")
+OWN = 1000  # the place of a body's own frame after the steps that lead to it
+NAMES = (*CLASSICAL, *GREEDY, "nested dissection", "searched")
+
+
+def order(
+    graph: FactorGraph, model: Model, name: str | Sequence[str], *, seed: int = 0
+) -> tuple[str, ...]:
+    """An order of the graph's variables: by name, or a list of all of them, which is checked."""
+    if not isinstance(name, str):
+        return graph.checked(name)
+    if name in CLASSICAL:
+        return classical(graph, model, name)
+    if name in GREEDY:
+        return greedy(graph, name)
+    if name == "nested dissection":
+        return nested_dissection(graph)
+    if name == "searched":
+        return search(graph, seed=seed)
+    raise ValueError(
+        f"order '{name}' is not known; known are {', '.join(NAMES)}, or list the variables"
+    )
+
+
+def classical(graph: FactorGraph, model: Model, name: str) -> tuple[str, ...]:
+    """RNEA's, CRBA's or ABA's order of the unknown variables, for any robot.
+
+    Multipliers of loops and couplings go after the joint accelerations of their cluster (ABA) or of
+    all (CRBA, RNEA). What a name does not foresee, as external wrenches, goes first.
+    """
+    own = {node.name: body for body, node in enumerate(model.nodes)}
+    bodies: dict[str, list[tuple[int, int, str]]] = {}  # kind → (body, step, name)
+    joints: dict[str, dict[int, list[str]]] = {"tau": {}, "qdd": {}}
+    lambdas: dict[int, list[str]] = {}
+    first: list[str] = []
+    clusters = {loop.name: loop.cluster for loop in model.loops}
+    cluster_at = {cluster.name: cluster.index for cluster in model.clusters}
+    joint_at = {joint.name: body for body, joint in enumerate(model.joints)}
+    for variable in graph.sizes:
+        kind, _, rest = variable.partition("[")
+        owner = rest[:-1]
+        if kind in ("a", "f"):
+            link, colon, step = owner.rpartition(":")
+            if owner in own or not colon:
+                bodies.setdefault(kind, []).append((own[owner], OWN, variable))
+            else:
+                bodies.setdefault(kind, []).append((own[link], int(step), variable))
+        elif kind in joints:
+            body = joint_at[owner] if owner in joint_at else joint_at[owner.rpartition(".")[0]]
+            joints[kind].setdefault(body, []).append(variable)
+        elif kind == "lambda":
+            known = clusters.get(owner, owner if owner in cluster_at else owner[: -len(" loops")])
+            lambdas.setdefault(cluster_at[known], []).append(variable)
+        else:
+            first.append(variable)
+
+    def outward(kind: str) -> list[str]:
+        return [name for _, _, name in sorted(bodies.get(kind, []))]
+
+    def inward(kind: str) -> list[str]:
+        return outward(kind)[::-1]
+
+    def joint(kind: str) -> list[str]:
+        return [n for body in sorted(joints[kind], reverse=True) for n in joints[kind][body]]
+
+    multipliers = [name for c in sorted(lambdas, reverse=True) for name in lambdas[c]]
+    if name in ("rnea", "crba"):  # one order: they differ in what is known
+        return (*joint("tau"), *first, *outward("f"), *inward("a"), *joint("qdd"), *multipliers)
+    result = [*joint("tau"), *first]
+    for cluster in reversed(model.clusters):
+        late: list[str] = []
+        alone = len(cluster.bodies) == 1
+        for body in reversed(cluster.bodies):
+            numbers = sorted({at for _, at, _ in _of(bodies, body)}, reverse=True)
+            for number in numbers:
+                result += [own_name for _, at, own_name in _of(bodies, body) if at == number]
+                if number == OWN and alone:
+                    result += joints["qdd"].get(body, [])
+            if not alone:
+                late += joints["qdd"].get(body, [])
+        result += [*late, *lambdas.get(cluster.index, [])]
+    return tuple(result)
+
+
+def _of(bodies: dict[str, list[tuple[int, int, str]]], body: int) -> list[tuple[int, int, str]]:
+    """A body's wrenches, then its accelerations."""
+    return [entry for kind in ("f", "a") for entry in bodies.get(kind, []) if entry[0] == body]
+
+
+def greedy(graph: FactorGraph, name: str) -> tuple[str, ...]:
+    """The cheapest variable next, by one of three measures.
+
+    "minimum degree": fewest neighbours in the graph of variables, which elimination completes.
+    "colamd": fewest scalars in the separator of the rows that are joined and not used up, the bound
+    that column orderings of sparse QR and LU minimise. "markowitz": the rows less the pivots times
+    the separator, the fill of Gaussian elimination.
+    """
+    if name == "minimum degree":
+        return _minimum_degree(graph)
+    game, left, result = Game(graph), dict.fromkeys(graph.sizes), []
+
+    def cost(variable: str) -> tuple[int, int]:
+        separator, rows = game.separator(variable)
+        size = sum(graph.sizes[x] for x in separator)
+        spare = max(0, rows - graph.sizes[variable])
+        return (size, spare) if name == "colamd" else (spare * size, size)
+
+    costs = {variable: cost(variable) for variable in left}
+    while left:
+        pick = min(left, key=lambda x: costs[x])
+        separator, _ = game.separator(pick)
+        game.eliminate(pick)
+        del left[pick]
+        result.append(pick)
+        costs.update({variable: cost(variable) for variable in separator})
+    return tuple(result)
+
+
+def _minimum_degree(graph: FactorGraph) -> tuple[str, ...]:
+    near = {name: set(others) for name, others in graph.neighbours.items()}
+    result = []
+    while near:
+        pick = min(near, key=lambda x: len(near[x]))
+        others = near.pop(pick)
+        for other in others:
+            near[other] |= others
+            near[other] -= {other, pick}
+        result.append(pick)
+    return tuple(result)
+
+
+def nested_dissection(graph: FactorGraph) -> tuple[str, ...]:
+    """Halves first, what separates them last, and so on within the halves (George 1973).
+
+    A separator is the level of a breadth-first search, from an end of the graph, that balances the
+    halves best for its size. Small parts are ordered by minimum degree.
+    """
+    near = graph.neighbours
+    sizes = graph.sizes
+
+    def levels(start: str, part: set[str]) -> list[list[str]]:
+        found, seen, front = [], {start}, [start]
+        while front:
+            found.append(front)
+            following = []
+            for name in front:
+                for other in sorted(near[name] & part):
+                    if other not in seen:
+                        seen.add(other)
+                        following.append(other)
+            front = following
+        return found
+
+    def dissect(part: list[str]) -> list[str]:
+        inside = set(part)
+        result: list[str] = []
+        while inside:  # one connected component after the other
+            start = next(name for name in part if name in inside)
+            reached = levels(start, inside)
+            reached = levels(reached[-1][0], inside)
+            component = [name for level in reached for name in level]
+            inside -= set(component)
+            if len(reached) < 4:
+                result += _within(graph, component)
+                continue
+            weight = [sum(sizes[name] for name in level) for level in reached]
+
+            def cost(i: int, weight: list[int] = weight) -> float:
+                return weight[i] + 0.5 * abs(sum(weight[:i]) - sum(weight[i + 1 :]))
+
+            cut = min(range(1, len(reached) - 1), key=cost)
+            result += dissect([n for level in reached[:cut] for n in level])
+            result += dissect([n for level in reached[cut + 1 :] for n in level])
+            result += reached[cut]
+        return result
+
+    return tuple(dissect(list(sizes)))
+
+
+def _within(graph: FactorGraph, part: Sequence[str]) -> list[str]:
+    """Minimum degree among a few variables, whatever surrounds them."""
+    near = {name: graph.neighbours[name] & set(part) for name in part}
+    result: list[str] = []
+    while near:
+        pick = min(near, key=lambda x: len(near[x]))
+        others = near.pop(pick)
+        for other in others:
+            near[other] = (near[other] | others) - {other, pick}
+        result.append(pick)
+    return result
+
+
+def search(
+    graph: FactorGraph,
+    *,
+    start: Sequence[str] | None = None,
+    cost: Callable[[tuple[str, ...]], float] | None = None,
+    steps: int = 2000,
+    seed: int = 0,
+    progress: Callable[[int, float], None] | None = None,
+) -> tuple[str, ...]:
+    """The best order found by annealing: moves of one variable to another place, seeded.
+
+    ``cost`` is what is minimised (default: the multiplications of dense block elimination,
+    :attr:`Dag.work`); ``start`` the first order (default: Markowitz's); ``progress`` is called with
+    the step and the best cost each time that is bettered.
+    """
+    rng = random.Random(seed)
+    measure = cost or (lambda trial: float(graph.eliminate(trial).work))
+    at = list(graph.checked(start) if start is not None else greedy(graph, "markowitz"))
+    value = measure(tuple(at))
+    best, best_value = tuple(at), value
+    for step in range(steps if len(at) > 1 else 0):
+        temperature = 0.02 * best_value * (1.0 - step / steps)
+        trial = list(at)
+        moved = trial.pop(rng.randrange(len(trial)))
+        trial.insert(rng.randrange(len(trial) + 1), moved)
+        found = measure(tuple(trial))
+        chance = math.exp(min(0.0, (value - found) / max(temperature, 1e-300)))
+        if found <= value or rng.random() < chance:
+            at, value = trial, found
+            if value < best_value:
+                best, best_value = tuple(at), value
+                if progress is not None:
+                    progress(step, best_value)
+    return best
+
+
+__all__ = [
+    "NAMES",
+    "Dag",
+    "OrderName",
+    "classical",
+    "greedy",
+    "nested_dissection",
+    "order",
+    "search",
+]

@@ -1,0 +1,245 @@
+"""Measurements: further rows of the system, exact or with covariances (document 003, section VI).
+
+A sensor says what it measures of which variables; its reading comes with the state. Components are
+numbered 0, 1, 2 for moments or rotations and 3, 4, 5 for forces or translations, in the axes of the
+frame named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from robomodel.dynamics.equations.system import AXES, FORCES, Factor, loop_wrenches
+from robomodel.dynamics.frames import FrameKey, FrameLike, frame_key, place
+from robomodel.dynamics.kinematics import Matrix, State
+from robomodel.errors import did_you_mean
+from robomodel.model.constraints import LoopConstraint
+from robomodel.model.joints import Array
+from robomodel.model.model import WORLD
+from robomodel.scalars import Scalar, add, dot, neg
+from robomodel.spatial import (
+    NO_WRENCH,
+    ZERO,
+    Motion,
+    Transform,
+    Wrench,
+    apply,
+    cross,
+    inner,
+    minus,
+    plus,
+)
+
+SIX = (0, 1, 2, 3, 4, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Sensor:
+    """What is measured: ``kind`` and where, which components, and how surely.
+
+    ``covariance``: of the components, by rows; None where the reading is exact. ``reads``: whether
+    readings come with the state, rather than being zero by themselves. Made by the functions of
+    this module.
+    """
+
+    name: str
+    kind: str
+    at: FrameKey
+    components: tuple[int, ...]
+    covariance: tuple[tuple[float, ...], ...] | None
+    reads: bool = True
+
+    @property
+    def size(self) -> int:
+        """How many numbers it gives."""
+        return len(self.components)
+
+    def factor(self, state: State, names: Sequence[str], reading: Sequence[Scalar]) -> Factor:
+        """Its rows at a state; ``names`` are the bodies' segments."""
+        blocks, constant = _READ[self.kind](self, state, names)
+        constant = [add(c, neg(x)) for c, x in zip(constant, reading, strict=True)]
+        if self.covariance is None:
+            return Factor(self.name, "measurement", blocks, constant)
+        lower = np.linalg.cholesky(np.array(self.covariance))
+        if np.count_nonzero(lower - np.diag(np.diag(lower))) == 0:
+            deviation = tuple(float(x) for x in np.diag(lower))
+            return Factor(self.name, "measurement", blocks, constant, deviation=deviation)
+        whiten = np.linalg.inv(lower).tolist()
+        blocks = {
+            name: [[dot(w, column) for column in zip(*rows, strict=True)] for w in whiten]
+            for name, rows in blocks.items()
+        }
+        constant = [dot(w, constant) for w in whiten]
+        ones = (1.0,) * self.size
+        return Factor(self.name, "measurement", blocks, constant, deviation=ones)
+
+
+Reading = tuple[dict[str, Matrix], list[Scalar]]
+Covariance = Any  # None, a variance, variances, or a matrix
+
+
+def torque(joint: str, *, covariance: Covariance = None, size: int = 1) -> Sensor:
+    """A joint's torque or force, ``tau[joint]``; variances in (N m)² or N²."""
+    return _sensor(f"torque of {joint}", "tau", joint, tuple(range(size)), covariance)
+
+
+def joint_acceleration(joint: str, *, covariance: Covariance = None, size: int = 1) -> Sensor:
+    """A joint's acceleration, ``qdd[joint]``."""
+    return _sensor(f"acceleration of {joint}", "qdd", joint, tuple(range(size)), covariance)
+
+
+def accelerometer(
+    frame: FrameLike, *, components: Sequence[int] = (3, 4, 5), covariance: Covariance = None
+) -> Sensor:
+    """Acceleration of a frame less gravity [m/s²], in its axes, as accelerometers give it."""
+    return _sensor(f"accelerometer on {_label(frame)}", "acceleration", frame_key(frame),
+                   components, covariance)  # fmt: skip
+
+
+def gyroscope(
+    frame: FrameLike, *, components: Sequence[int] = (0, 1, 2), covariance: Covariance = None
+) -> Sensor:
+    """Angular acceleration of a frame [rad/s²], as the differentiated signal of a gyroscope.
+
+    The signal itself is the angular velocity, which the state already says.
+    """
+    return _sensor(f"gyroscope on {_label(frame)}", "acceleration", frame_key(frame),
+                   components, covariance)  # fmt: skip
+
+
+def force_torque(
+    link: str, *, components: Sequence[int] = SIX, covariance: Covariance = None
+) -> Sensor:
+    """Components of the wrench through a link's joint on the link, in the link's axes."""
+    return _sensor(f"force-torque sensor of {link}", "wrench", link, components, covariance)
+
+
+def contact(
+    frame: FrameLike, *, components: Sequence[int] = SIX, covariance: Covariance = None
+) -> Sensor:
+    """Components of the external wrench on a frame's body, about the frame and in its axes.
+
+    Load cells under a sole of normal z measure (5, 0, 1): the normal force, the moments across it.
+    """
+    return _sensor(f"contact at {_label(frame)}", "external", frame_key(frame), components,
+                   covariance)  # fmt: skip
+
+
+def planar(loop: str) -> Sensor:
+    """No force along a loop joint's axis and no moments across it: a linkage that moves in a plane.
+
+    The three conditions replace those that the redundant rows of the loop leave open (document 001,
+    section VII); for systems with ``loops="all"``.
+    """
+    return replace(_sensor(f"planar {loop}", "planar", loop, (0, 1, 2), None), reads=False)
+
+
+def minimum_torque(joint: str, *, deviation: float = 1.0, size: int = 1) -> Sensor:
+    """τ = 0 as well as the rest allows: makes redundant actuation unique (document 001).
+
+    Torques are shared so that Σ (τ / deviation)² is least.
+    """
+    sensor = _sensor(f"minimum torque of {joint}", "tau", joint, tuple(range(size)), deviation**2)
+    return replace(sensor, reads=False)
+
+
+def _label(frame: FrameLike) -> str:
+    return frame if isinstance(frame, str) else frame[0]
+
+
+def _sensor(
+    name: str, kind: str, at: FrameKey, components: Sequence[int], covariance: Covariance
+) -> Sensor:
+    k = len(components)
+    if len(set(components)) != k or not set(components) <= set(SIX):
+        raise ValueError(f"{name}: components are some of 0 to 5, each once, not {components}")
+    if covariance is None:
+        return Sensor(name, kind, at, tuple(components), None)
+    given: Array = np.asarray(covariance, dtype=np.float64)
+    full = given if given.ndim == 2 else np.diag(np.broadcast_to(given, (k,)))
+    if full.shape != (k, k) or not np.allclose(full, full.T):
+        raise ValueError(f"{name}: covariance is a number, {k} numbers or symmetric {k} by {k}")
+    if np.linalg.eigvalsh(full)[0] <= 0.0:
+        raise ValueError(f"{name}: covariance is not positive definite; leave it out if exact")
+    rows = tuple(tuple(float(x) for x in row) for row in full)
+    return Sensor(name, kind, at, tuple(components), rows)
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+def motion_at(motion: Motion, pose: Transform, centripetal: Any = None) -> Motion:
+    """The (conventional) acceleration of a frame placed by ``pose`` on a body, in its own axes."""
+    linear = plus(motion.linear, cross(motion.angular, pose.offset))
+    if centripetal is not None:
+        linear = plus(linear, apply(centripetal, pose.offset))
+    return Motion(pose.unrotate(motion.angular), pose.unrotate(linear))
+
+
+def wrench_at(wrench: Wrench, pose: Transform) -> Wrench:
+    """The same wrench about the origin of a frame placed by ``pose``, in its axes."""
+    moment = minus(wrench.moment, cross(pose.offset, wrench.force))
+    return Wrench(pose.unrotate(moment), pose.unrotate(wrench.force))
+
+
+def _joint(sensor: Sensor, _state: State, _names: Sequence[str]) -> Reading:
+    k = sensor.size
+    unit = [[1.0 if i == j else 0.0 for j in range(k)] for i in range(k)]
+    return {f"{sensor.kind}[{sensor.at}]": unit}, [0.0] * k
+
+
+def _acceleration(sensor: Sensor, state: State, names: Sequence[str]) -> Reading:
+    at = place(state.model, sensor.at)
+    if at.body == WORLD:
+        raise ValueError(f"{sensor.name}: the link is fixed to the world, which does not move")
+    columns = [motion_at(m, at.pose).entries() for m in AXES]
+    still = motion_at(Motion(ZERO, ZERO), at.pose, state.centripetal[at.body]).entries()
+    rows = [[column[c] for column in columns] for c in sensor.components]
+    return {f"a[{names[at.body]}]": rows}, [still[c] for c in sensor.components]
+
+
+def _wrench(sensor: Sensor, state: State, names: Sequence[str]) -> Reading:
+    at = place(state.model, sensor.at)
+    if at.body == WORLD:
+        raise ValueError(f"{sensor.name}: the link is fixed to the world")
+    columns = [wrench_at(f, at.pose).entries() for f in FORCES]
+    rows = [[column[c] for column in columns] for c in sensor.components]
+    kind = "f" if sensor.kind == "wrench" else "fx"
+    return {f"{kind}[{names[at.body]}]": rows}, [0.0] * sensor.size
+
+
+def _planar(sensor: Sensor, state: State, _names: Sequence[str]) -> Reading:
+    for cluster in state.model.clusters:
+        if not isinstance(cluster.constraint, LoopConstraint):
+            continue
+        for loop in cluster.constraint.loops:
+            if loop.name != sensor.at:
+                continue
+            side = 1 if loop.branches[1] else 0
+            anchor = (loop.predecessor, loop.successor)[side]
+            body = cluster.bodies[loop.branches[side][-1]]
+            wrenches, _ = loop_wrenches(state, cluster, loop, range(len(loop.rows)))
+            rows: Matrix = [[], [], []]
+            for row in wrenches:
+                wrench = row.get(body, NO_WRENCH)
+                moment = minus(wrench.moment, cross(anchor.point, wrench.force))
+                rows[0].append(inner(anchor.axes[1], moment))
+                rows[1].append(inner(anchor.axes[2], moment))
+                rows[2].append(inner(anchor.axes[0], wrench.force))
+            return {f"lambda[{loop.name}]": rows}, [0.0] * 3
+    known = [loop.name for loop in state.model.loops]
+    raise ValueError(f"there is no loop '{sensor.at}'{did_you_mean(str(sensor.at), known)}")
+
+
+_READ = {
+    "tau": _joint,
+    "qdd": _joint,
+    "acceleration": _acceleration,
+    "wrench": _wrench,
+    "external": _wrench,
+    "planar": _planar,
+}

@@ -1,0 +1,75 @@
+"""What gyroscopes and accelerometers on a link measure, and its derivatives.
+
+Scalars of any kind; the derivatives differentiate a trace, so they run on traced scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from robomodel.dynamics.derivatives import Direction, position_directions
+from robomodel.dynamics.frames import Place
+from robomodel.dynamics.kinematics import STILL, State
+from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.trace import Traced
+from robomodel.model.model import WORLD, Model
+from robomodel.scalars import Scalar, Vector
+from robomodel.spatial import ZERO, apply, combine, minus, plus, skew, sum_matrices
+
+
+def gyroscope(model: Model, q: Vector, v: Vector, at: Place) -> list[Scalar]:
+    """Angular velocity of a frame in its own axes [rad/s]."""
+    if at.body == WORLD:
+        return [0.0, 0.0, 0.0]
+    return list(at.pose.unrotate(State(model, q, (at.body,), v).omega[at.body]))
+
+
+def accelerometer(model: Model, q: Vector, v: Vector, a: Vector, at: Place) -> list[Scalar]:
+    """Specific force at a frame's origin in its axes [m/s²]: acceleration minus gravity.
+
+    Outwards along the frame's ancestors as in inverse dynamics: points of a body at r move with
+    acceleration a + ([ω]x² + [α]x) r.
+    """
+    state = State(model, q, (at.body,), v)
+    path = []
+    body = at.body
+    while body != WORLD:
+        path.append(body)
+        body = model.nodes[body].parent
+    spanning = state.accelerations(a)
+    alpha, linear, around = ZERO, minus(ZERO, model.gravity), STILL
+    for body in reversed(path):
+        node, x = model.nodes[body], state.transforms[body]
+        rates = spanning[node.v : node.v + node.joint.nv]
+        relative = state.products[body] + combine(rates, node.joint.subspace)
+        linear = plus(x.unrotate(plus(linear, apply(around, x.offset))), relative.linear)
+        alpha = plus(x.unrotate(alpha), relative.angular)
+        around = sum_matrices(state.centripetal[body], skew(alpha))
+    return list(at.pose.unrotate(plus(linear, apply(around, at.pose.offset))))
+
+
+def gyroscope_derivatives(
+    model: Model, q: Sequence[Traced], v: Sequence[Traced], at: Place
+) -> list[list[Scalar]]:
+    """The measurement (3), then its derivatives by q, in the tangent space, and v: rows of each."""
+    directions = position_directions(model, q)
+    directions += [{x: 1.0} for x in v]
+    return _with_slopes(model.nv, gyroscope(model, q, v, at), directions, q)
+
+
+def accelerometer_derivatives(
+    model: Model, q: Sequence[Traced], v: Sequence[Traced], a: Sequence[Traced], at: Place
+) -> list[list[Scalar]]:
+    """The measurement (3), then its derivatives by q, in the tangent space, v and a."""
+    directions = position_directions(model, q)
+    directions += [{x: 1.0} for x in (*v, *a)]
+    return _with_slopes(model.nv, accelerometer(model, q, v, a, at), directions, q)
+
+
+def _with_slopes(
+    nv: int, measured: list[Scalar], directions: Sequence[Direction], q: Sequence[Traced]
+) -> list[list[Scalar]]:
+    columns = differentiate(q[0].trace, measured, directions)
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    parts = [row[i : i + nv] for i in range(0, len(directions), nv) for row in rows]
+    return [measured, *parts]

@@ -1,0 +1,332 @@
+"""Elimination: the graphs of document 001, and one answer from every order and every method."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import robomodel as rm
+from robomodel.dynamics.elimination import (
+    NAMES,
+    FactorGraph,
+    Relation,
+    SingularError,
+    gauss,
+    ldlt,
+    search,
+)
+from robomodel.dynamics.elimination.draw import (
+    as_networkx,
+    dot,
+    draw_clique_tree,
+    draw_dag,
+    draw_factor_graph,
+    draw_pattern,
+)
+from robomodel.dynamics.equations.system import pieces
+from robomodel.dynamics.problem import Problem
+from robomodel.kernels import Trace
+from robomodel.model.closure import unstack
+
+SHORT = {"t": "tau[joint{}]", "q": "qdd[joint{}]", "V": "a[link{}]", "F": "f[link{}]"}
+
+
+def names(short: str) -> list[str]:
+    """Names from the paper's table: ``t1 F2 V3 q2``."""
+    return [SHORT[word[0]].format(word[1]) for word in short.split()]
+
+
+@pytest.fixture(scope="module")
+def arm() -> rm.Model:
+    """The 3R arm of the paper's figures."""
+    return rm.robots.chain("plain", 3)
+
+
+# ---- directed graphs ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("problem", "order", "edges"),
+    [("inverse", "rnea", 10), ("forward", "crba", 20), ("forward", "aba", 18)],
+)
+def test_the_3r_arms_graphs_have_the_papers_edges(arm, problem, order, edges):
+    """Figures 5(d), 7(a) and 7(b)."""
+    made = getattr(Problem, problem)(arm)
+    assert len(made.graph.eliminate(made.order(order)).edges) == edges
+
+
+@pytest.mark.parametrize(
+    "order", ["t1 q2 q3 V3 F1 V1 F2 V2 F3", "t1 q2 q3 F1 V1 V3 F3 V2 F2"], ids=["MD", "custom"]
+)
+def test_the_3r_arms_hybrid_graphs_have_the_papers_edges(arm, order):
+    """Table III and figure 10: τ1 unknown with θ̈1 given, the others the other way round."""
+    problem = Problem.hybrid(arm, ["joint1"])
+    dag = problem.graph.eliminate(problem.order(names(order)))
+    assert len(dag.edges) == 13
+    assert dag.fill == ()
+
+
+def test_the_rnea_graph_is_algorithm_1(arm):
+    problem = Problem.inverse(arm)
+    dag = problem.graph.eliminate(problem.order("rnea"))
+    assert {child: set(parents) for child, parents in dag.parents.items()} == {
+        "tau[joint1]": {"f[link1]"}, "tau[joint2]": {"f[link2]"}, "tau[joint3]": {"f[link3]"},
+        "f[link1]": {"f[link2]", "a[link1]"}, "f[link2]": {"f[link3]", "a[link2]"},
+        "f[link3]": {"a[link3]"}, "a[link3]": {"a[link2]"}, "a[link2]": {"a[link1]"},
+        "a[link1]": set(),
+    }  # fmt: skip
+    assert dag.fill == ()
+
+
+def test_the_custom_order_splits_on_one_clique(arm):
+    """Section VI-B: on F2 and V̇2, with what is on either side of it left to parallel branches."""
+    problem = Problem.hybrid(arm, ["joint1"])
+    dag = problem.graph.eliminate(names("t1 q2 q3 F1 V1 V3 F3 V2 F2"))
+    split = set(names("F2 V2"))
+    one = next(c for c in dag.cliques if "a[link1]" in c.frontal)
+    assert set(one.separator) == split
+    root = next(c for c in dag.cliques if c.parent is None)
+    assert split <= set(root.frontal)
+    other = next(c for c in dag.cliques if "a[link3]" in c.frontal)
+    assert other is not one
+    assert dag.cliques[one.parent] is dag.cliques[other.parent] is root
+
+
+@pytest.mark.parametrize("name", ["puma560", "five_bar", "mini_cheetah"])
+@pytest.mark.parametrize("order", ["aba", "crba", "nested dissection"])
+def test_clique_trees_are_trees_of_cliques(name, order):
+    """Every variable is eliminated in one clique; a separator is of what the parent holds."""
+    model = rm.robots.load(name)
+    some = [p.name for p in pieces(model) if p.dofs][::2]
+    problem = Problem.hybrid(model, some)
+    dag = problem.graph.eliminate(problem.order(order))
+    frontal = [v for c in dag.cliques for v in c.frontal]
+    assert sorted(frontal) == sorted(problem.graph.sizes)
+    for clique in dag.cliques:
+        if clique.parent is None:
+            assert clique.separator == ()
+        else:
+            above = dag.cliques[clique.parent]
+            assert set(clique.separator) <= {*above.frontal, *above.separator}
+        for v in clique.frontal:
+            assert set(dag.parents[v]) <= {*clique.frontal, *clique.separator}
+
+
+def test_fill_is_what_was_not_there():
+    """A star, from the middle and from the tips."""
+    star = FactorGraph(
+        dict.fromkeys("abcd", 1), tuple(Relation(f"a{x}", frozenset(f"a{x}"), 1) for x in "bcd")
+    )
+    star = FactorGraph(star.sizes, (*star.factors, Relation("a", frozenset("a"), 1)))
+    from_tips, from_middle = star.eliminate("bcda"), star.eliminate("abcd")
+    assert (len(from_tips.edges), from_tips.fill) == (3, ())
+    assert (len(from_middle.edges), len(from_middle.fill)) == (6, 3)
+    assert from_middle.width == 4
+
+
+# ---- orders -------------------------------------------------------------------------------------
+
+
+def test_an_arms_chain_needs_no_fill():
+    """Nori's finding that zero-fill permutations exist, at the level of blocks."""
+    for count in (3, 12):
+        problem = Problem.forward(rm.robots.chain("plain", count))
+        for order in ("colamd", "minimum degree"):
+            assert problem.graph.eliminate(problem.order(order)).fill == ()
+
+
+@pytest.mark.parametrize("order", ["rnea", "colamd", "markowitz"])
+def test_inverse_dynamics_fills_nothing(order):
+    """Document 003, section IV-D: L and U have the entries of D, for a hundred bodies."""
+    problem = Problem.inverse(rm.robots.chain("plain", 100))
+    done = gauss.eliminate(problem.structure, problem.order(order))
+    assert done.entries + sum(map(len, done.lost)) == len(problem.structure.pattern())
+
+
+def test_nested_dissection_is_shallow():
+    """Its clique tree is lower than that of the sequential order, which is what it is for."""
+    problem = Problem.forward(rm.robots.chain("plain", 32))
+
+    def height(order: str) -> int:
+        cliques = problem.graph.eliminate(problem.order(order)).cliques
+        depth: list[int] = []
+        for c in cliques:
+            depth.append(0 if c.parent is None else depth[c.parent] + 1)
+        return max(depth)
+
+    assert height("nested dissection") < 0.5 * height("aba")
+
+
+def test_search_is_seeded_and_no_worse_than_its_start(arm):
+    problem = Problem.forward(arm)
+    start = problem.order("aba")
+    seen: list[tuple[int, float]] = []
+    first = search(problem.graph, start=start, steps=300, seed=4,
+                   progress=lambda step, best: seen.append((step, best)))  # fmt: skip
+    assert first == search(problem.graph, start=start, steps=300, seed=4)
+    work = problem.graph.eliminate(first).work
+    assert work < problem.graph.eliminate(start).work
+    assert seen[-1][1] == work
+    assert [b for _, b in seen] == sorted((b for _, b in seen), reverse=True)
+    by_edges = search(
+        problem.graph, cost=lambda o: len(problem.graph.eliminate(o).edges), steps=300
+    )
+    assert len(problem.graph.eliminate(by_edges).edges) <= 14
+
+
+def test_lists_of_variables_are_checked(arm):
+    problem = Problem.forward(arm)
+    order = list(problem.order("aba"))
+    assert problem.order(order) == tuple(order)
+    with pytest.raises(ValueError, match="leaves out"):
+        problem.order(order[1:])
+    with pytest.raises(ValueError, match="repeats a variable"):
+        problem.order([*order, order[0]])
+    with pytest.raises(ValueError, match=r"no variable 'a\[link9\]'"):
+        problem.order([*order[1:], "a[link9]"])
+    with pytest.raises(ValueError, match="order 'random' is not known"):
+        problem.order("random")
+
+
+# ---- every order, every method ------------------------------------------------------------------
+
+SLOW = pytest.mark.slow
+LARGE = (pytest.param(name, marks=SLOW) for name in ("mini_cheetah", "tello"))
+ROBOTS = ("puma560", "five_bar", *LARGE)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("view", ["tree", "cluster"])
+@pytest.mark.parametrize("methods", [("gauss", "ldlt"), pytest.param(("qr",), marks=SLOW)])
+def test_every_order_and_method_agrees_with_the_recursions(name, view, methods):
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(0)
+    q = model.random_configuration(rng)
+    v, a = rng.normal(size=(2, model.nv))
+    tau = rm.rnea(model, q, v, a, backend="numpy")
+    at = {p.name: list(p.dofs) for p in pieces(model) if p.dofs}
+    some = list(at)[::2]
+    for problem in (Problem.forward(model, view=view), Problem.inverse(model, view=view),
+                    Problem.hybrid(model, some, view=view)):  # fmt: skip
+        values = {f"tau[{j}]": tau[d] for j, d in at.items()}
+        values |= {f"qdd[{j}]": a[d] for j, d in at.items()}
+        values = {k: x for k, x in values.items() if k in problem.known}
+        orders = {order: problem.order(order) for order in NAMES[:-1]}
+        orders["searched"] = search(problem.graph, steps=20)
+        for order in orders.values():
+            for method in methods:
+                solution = problem.solve(q, v, values, order=order, method=method)
+                for got, true in ((solution.acceleration, a), (solution.tau, tau)):
+                    assert np.max(np.abs(got - true)) <= 1e-12 * np.max(np.abs(true)), (
+                        order, method,
+                    )  # fmt: skip
+                assert solution.backward_error < 1e-11
+
+
+def test_a_plan_runs_on_batches_and_becomes_code(arm):
+    """Pivots chosen once for many states; then the same arithmetic on arrays and on a trace."""
+    rng = np.random.default_rng(2)
+    problem = Problem.forward(arm)
+    joints = [p.name for p in pieces(arm)]
+
+    def written(q, v, tau):
+        values = {f"tau[{j}]": [t] for j, t in zip(joints, tau, strict=True)}
+        return problem.system(q, v, values, {})
+
+    q, v, tau = rng.normal(size=(3, 50, 3))
+    order = problem.order("colamd")
+    plan = gauss.plan(written(*(unstack(x) for x in (q, v, tau))), order)
+    q, v, tau = rng.normal(size=(3, 200, 3))
+    batch = written(*(unstack(x) for x in (q, v, tau)))
+    solution = gauss.eliminate(batch, order, plan).solution()
+    true = rm.aba(arm, q, v, tau, backend="numpy")
+    got = np.stack([solution[f"qdd[{j}]"][0] for j in joints], axis=-1)
+    np.testing.assert_allclose(got, true, rtol=0, atol=1e-11 * np.max(np.abs(true)))
+    assert np.max(gauss.backward_error(batch, solution)) < 1e-12
+
+    trace = Trace()
+    inputs = [trace.inputs(3) for _ in range(3)]
+    traced = gauss.eliminate(written(*inputs), order, plan).solution()
+    program = trace.program([traced[f"qdd[{j}]"][0] for j in joints])
+    again = program([x for array in (q, v, tau) for x in unstack(array)])
+    np.testing.assert_allclose(np.stack(again, axis=-1), got, rtol=0, atol=1e-10)
+
+
+def test_plans_of_other_problems_are_refused(arm):
+    forward, inverse = Problem.forward(arm), Problem.inverse(arm)
+    other = gauss.plan(inverse.structure, inverse.order("rnea"))
+    with pytest.raises((SingularError, KeyError)):
+        gauss.eliminate(forward.structure, forward.order("aba"), other)
+
+
+def test_symmetric_elimination_refuses_what_is_not_symmetric(arm):
+    problem = Problem.hybrid(arm, ["joint1"])
+    with pytest.raises(ValueError, match="LDLᵀ is for symmetric systems"):
+        ldlt.eliminate(problem.structure, problem.order("aba"))
+    net = Problem.forward(arm, net_forces=True)
+    with pytest.raises(ValueError, match="LDLᵀ is for symmetric systems"):
+        ldlt.solve(net.structure, net.order("aba"))
+
+
+@pytest.mark.parametrize("name", ["puma560", "five_bar"])
+def test_bias_first_is_the_same_elimination(name):
+    """Velocities and gravity beforehand: the same answer, and CRBA's order gets cheaper."""
+    model = rm.robots.load(name)
+    problem = Problem.forward(model, view="cluster", split="joint")
+    order = problem.order("crba")
+    joints = [p for p in pieces(model) if p.dofs]
+    rng = np.random.default_rng(6)
+    q = model.random_configuration(rng)
+    v, tau = rng.normal(size=(2, model.nv))
+    true = rm.aba(model, q, v, tau, backend="numpy")
+    flops = []
+    for bias_first in (False, True):
+        trace = Trace()
+        at, rates, forces = (trace.inputs(n) for n in (model.nq, model.nv, model.nv))
+        values = {f"tau[{p.name}]": [forces[i] for i in p.dofs] for p in joints}
+        system = problem.system(at, rates, values, {})
+        found = ldlt.solve(system, order, bias_first=bias_first)
+        program = trace.program([x for p in joints for x in found[f"qdd[{p.name}]"]])
+        got = np.array(program([*q, *v, *tau]))
+        assert np.max(np.abs(got - true)) <= 1e-12 * np.max(np.abs(true))
+        flops.append(program.flops)
+    assert flops[1] < flops[0]
+
+
+def test_joint_accelerations_wait_for_their_bodies(arm):
+    """An order that has them first is met as far as there are pivots."""
+    problem = Problem.forward(arm)
+    order = problem.order(names("q1 q2 q3 F1 F2 F3 V3 V2 V1"))
+    done = ldlt.eliminate(problem.structure, order)
+    assert sorted(done.sequence) == sorted(order)
+    assert done.sequence.index("qdd[joint1]") > done.sequence.index("a[link1]")
+
+
+# ---- pictures -----------------------------------------------------------------------------------
+
+
+def test_graphs_for_networkx_and_graphviz(arm):
+    problem = Problem.forward(arm)
+    bipartite = as_networkx(problem.graph)
+    assert len(bipartite) == 9 + 9
+    dag = problem.graph.eliminate(problem.order("crba"))
+    directed = as_networkx(dag)
+    assert directed.number_of_edges() == 20
+    assert sum(f for _, _, f in directed.edges(data="fill")) == len(dag.fill)
+    assert dot(dag).count(" -> ") == 20
+    assert dot(problem.graph).count(" -- ") == bipartite.number_of_edges()
+
+
+def test_pictures_show_every_node(arm, tmp_path):
+    problem = Problem.forward(arm)
+    dag = problem.graph.eliminate(problem.order("aba"))
+    for draw, what in ((draw_factor_graph, problem.graph), (draw_dag, dag),
+                       (draw_clique_tree, dag)):  # fmt: skip
+        axes = draw(what)
+        text = " ".join(t.get_text() for t in axes.texts)
+        assert all(name in text for name in problem.graph.sizes)
+        axes.figure.savefig(tmp_path / "picture.png")
+        assert (tmp_path / "picture.png").stat().st_size > 5000
+    pattern = draw_pattern(problem.structure)
+    (dots,) = pattern.collections
+    assert len(dots.get_offsets()) == len(problem.structure.pattern())
