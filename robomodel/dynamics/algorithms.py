@@ -16,6 +16,7 @@ from robomodel.dynamics.crba import crba
 from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
 from robomodel.dynamics.efpa import efpa
 from robomodel.dynamics.impulse import contact
+from robomodel.dynamics.order import Order
 from robomodel.dynamics.rnea import bias_force, rnea
 from robomodel.model.approximate import reflected
 from robomodel.model.joints import Array
@@ -80,6 +81,12 @@ def _hybrid(m: Model, x: Arguments, f: Forces, known: Sequence[str]) -> Sequence
     from robomodel.dynamics.hybrid import hybrid, prescribed
 
     return _flat(hybrid(m, x["q"], x["v"], x["given"], prescribed(m, known), f))
+
+
+def _ordered(m: Model, x: Arguments, order: Order) -> Sequence[Scalar]:
+    from robomodel.dynamics.elimination.programs import forward
+
+    return forward(m, x["q"], x["v"], x["tau"], order)
 
 
 TABLE: Mapping[str, _Algorithm] = {
@@ -219,8 +226,8 @@ class Task:
     """An algorithm with its options: the frames it is about, the links that external forces act on.
 
     ``method`` is "cluster", or another that its entry in the table has. ``known``: of "hybrid", the
-    joints whose acceleration is given. Its arguments are the algorithm's, then six numbers for each
-    of ``f_ext``.
+    joints whose acceleration is given. ``order``: of "aba", in which to eliminate. Its arguments
+    are the algorithm's, then six numbers for each of ``f_ext``.
     """
 
     name: str
@@ -228,6 +235,7 @@ class Task:
     f_ext: tuple[str, ...] = ()
     method: str = "cluster"
     known: tuple[str, ...] = ()
+    order: Order | None = None
 
     def __post_init__(self) -> None:
         if self.name not in TABLE:
@@ -242,6 +250,12 @@ class Task:
             )
         if self.known and not entry.takes_known:
             raise ValueError(f"'{self.name}' takes no known joints")
+        if self.order is not None and (self.name, self.method, self.f_ext) != (
+            "aba",
+            "cluster",
+            (),
+        ):
+            raise ValueError("an order is for 'aba' by its own method, without external forces")
         if self.f_ext and not entry.takes_forces:
             raise ValueError(f"'{self.name}' takes no external forces")
         if entry.takes_frames:
@@ -282,5 +296,7 @@ class Task:
         entry = TABLE[self.name]
         if entry.takes_known:
             return _hybrid(model, arguments, forces, self.known)
+        if self.order is not None:
+            return _ordered(model, arguments, self.order)
         run = entry.run if self.method == "cluster" else entry.methods[self.method]
         return run(model, arguments, forces, at)

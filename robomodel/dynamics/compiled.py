@@ -7,6 +7,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from numpy.typing import ArrayLike
 import robomodel
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.frames import FrameLike, frame_keys
+from robomodel.dynamics.order import OrderLike
 from robomodel.kernels.compile import Compiled, compile_program
 from robomodel.kernels.trace import Program, Trace
 from robomodel.model.joints import Array
@@ -50,6 +52,7 @@ class Kernel:
             lambda: self.program, [*self.sizes.values(), self.size], name=_content(model, task)
         )
         self._ufunc: Callable[..., Array] = self._compiled.ufunc
+        self.backward_error: float | None = None  # measured where pivots are not the recursion's
         self._plain = len(self.shapes) == 1 and len(self.shapes[0]) == 1
 
     @cached_property
@@ -148,6 +151,7 @@ def compile(  # noqa: A001 - the interface's name
     f_ext: Iterable[str] = (),
     method: str = "cluster",
     known: Iterable[str] = (),
+    order: OrderLike | None = None,
 ) -> Kernel:
     """A kernel of an algorithm: "rnea", "aba", "crba", "bias_force", "jacobian" and so on.
 
@@ -157,6 +161,18 @@ def compile(  # noqa: A001 - the interface's name
     (..., 6) in this order. ``method`` as of :func:`robomodel.rnea` and :func:`robomodel.aba`.
     ``known``: of "hybrid", the joints whose accelerations are given; ``kernel(q, v, given)`` takes
     nv numbers, accelerations of these and forces of the others, and returns (tau, a).
+    ``order``: of "aba", an elimination order, by name ("crba", "nested dissection", "searched" …),
+    as a list of all variables, or an :class:`~robomodel.dynamics.elimination.Order`. Pivots stay
+    where the order has them; the kernel's ``backward_error`` says what that cost at random states,
+    and an order that loses more than 1e-12 is refused (ValueError).
     """
     keys = frame_keys(frames if frame is None else frame)
-    return kernel(model, Task(algorithm, keys, tuple(f_ext), method, tuple(known)))
+    task = Task(algorithm, keys, tuple(f_ext), method, tuple(known))
+    if order is None:
+        return kernel(model, task)
+    from robomodel.dynamics.elimination.programs import as_order, checked
+
+    made = kernel(model, replace(task, order=as_order(model, order)))
+    assert made.task.order is not None
+    made.backward_error = checked(model, made.task.order, made)
+    return made

@@ -69,13 +69,13 @@ def aba_derivatives(
     columns = _columns(model, q, v, held_a, f_ext, shifts)
     negative = copy(factors)  # of -M; held, so that the signs stay with the pivots
     negative.inverse_pivots = [trace.hold(neg(pivot)) for pivot in factors.inverse_pivots]
-    columns = [shifts[n] if n in shifts else negative.solve(c) for n, c in enumerate(columns)]
+    solved = [shifts[n] if n in shifts else negative.solve(c) for n, c in enumerate(columns)]
     inverse: Matrix = [[0.0] * nv for _ in range(nv)]
     for j in range(nv):
         column = factors.solve([1.0 if i == j else 0.0 for i in range(nv)])
         for i in range(j + 1):  # the upper part alone is cheaper than the whole
             inverse[i][j] = inverse[j][i] = column[i]
-    return _transposed(columns[:nv]), _transposed(columns[nv:]), inverse
+    return _transposed(solved[:nv]), _transposed(solved[nv:]), inverse
 
 
 def _columns(

@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from robomodel.dynamics.elimination.gauss import SingularError, residual
-from robomodel.dynamics.equations.system import Factor, System
+from robomodel.dynamics.equations.system import AXES, Factor, System
 from robomodel.dynamics.kinematics import Matrix
 from robomodel.scalars import Factorization, Scalar, add, dot, is_zero, mul, neg, sub
-from robomodel.spatial import ArticulatedInertia, Mat, Motion, Transform, Wrench
+from robomodel.spatial import ArticulatedInertia, Mat, Motion, RigidInertia, Transform, Wrench
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ def _pair(
             parts: list[Matrix] = []
             if x in of_motion and y in of_motion:
                 if x == y == carried and carry is not None:
-                    parts.append(_rows_of(_articulated(inertia).in_parent(carry)))
+                    parts.append(_in_parent(inertia, carry))
                 elif x == carried:
                     parts.append(back(x, moved[y]))
                 elif y == carried:
@@ -354,6 +354,24 @@ def _carry_back(carry: Transform, columns: Sequence[Sequence[Scalar]]) -> Matrix
         list(carry.to_parent(Wrench((w[0], w[1], w[2]), (w[3], w[4], w[5]))).entries())
         for w in columns
     ]
+
+
+def _in_parent(m: Matrix, carry: Transform) -> Matrix:
+    """Xᵀ I X; by ten parameters where the inertia is a rigid body's, as long as no joint has gone.
+
+    That is seen in its structure: [h]x beside the moments, and one mass.
+    """
+    inertia = _articulated(m)
+    b, c = inertia.b, inertia.c
+    skew = all(is_zero(add(b[i][j], b[j][i])) for i in range(3) for j in range(i, 3))
+    scalar = all(is_zero(c[i][j]) for i in range(3) for j in range(3) if i != j) and all(
+        is_zero(sub(c[0][0], c[i][i])) for i in (1, 2)
+    )
+    if not (skew and scalar):
+        return _rows_of(inertia.in_parent(carry))
+    rigid = RigidInertia(c[0][0], (b[2][1], b[0][2], b[1][0]), inertia.a).in_parent(carry)
+    columns = [rigid * unit for unit in AXES]
+    return _columns([column.entries() for column in columns])
 
 
 def _articulated(m: Matrix) -> ArticulatedInertia:

@@ -1,0 +1,220 @@
+"""Elimination orders as code: forward dynamics in any order, counted, searched for and compiled.
+
+What 001 left for later: "generated code for the best order". The block LDLᵀ of
+:mod:`robomodel.dynamics.elimination.ldlt` runs on traced scalars, so an order becomes a
+straight-line program, and its operations can be counted: equal expressions merged, products with 0
+and ±1 free, sines and cosines of joint angles apart. Search minimises that count.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from robomodel.dynamics.elimination import ldlt
+from robomodel.dynamics.elimination.gauss import SingularError
+from robomodel.dynamics.elimination.graph import FactorGraph
+from robomodel.dynamics.elimination.orders import order as named_order
+from robomodel.dynamics.equations.system import Split, System, equations, pieces
+from robomodel.dynamics.order import Order, OrderLike
+from robomodel.dynamics.rnea import bias_force
+from robomodel.kernels.trace import Program, Trace
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.scalars import Scalar, Vector, sub
+
+STARTS = ("aba", "crba", "nested dissection")
+COUNTED = ("mul", "add", "sub", "div", "sqrt")
+SAFE = 1e-12  # backward error of an order that may be compiled
+STATES = 64  # at which it is measured
+
+
+def forward(model: Model, q: Vector, v: Vector, tau: Vector, order: Order) -> list[Scalar]:
+    """Independent accelerations (nv) under forces tau, in this order; scalars of any kind."""
+    system = _forward_system(model, q, v, tau, order.split)
+    if order.bias_first:
+        push = [sub(t, b) for t, b in zip(tau, bias_force(model, q, v), strict=True)]
+        right: dict[str, list[Scalar]] = {f.twin: [0.0] * f.rows for f in system.factors}
+        for piece in pieces(model):
+            if piece.dofs:
+                right[f"qdd[{piece.name}]"] = [push[i] for i in piece.dofs]
+        found = ldlt.eliminate(system, order.variables).solve(right)
+    else:
+        found = ldlt.solve(system, order.variables)
+    a: list[Scalar] = [0.0] * model.nv
+    for piece in pieces(model):
+        for i, x in zip(piece.dofs, found.get(f"qdd[{piece.name}]", ()), strict=False):
+            a[i] = x
+    return a
+
+
+def _forward_system(model: Model, q: Vector, v: Vector, tau: Vector, split: Split) -> System:
+    """The cluster tree's equations with the forces known; symmetric bodies need not be turned."""
+    written = equations(model, q, v, view="cluster", split=split, turned=())
+    known: dict[str, Sequence[Scalar]] = {f"fx[{node.name}]": [0.0] * 6 for node in model.nodes}
+    for piece in pieces(model):
+        if piece.dofs:
+            known[f"tau[{piece.name}]"] = [tau[i] for i in piece.dofs]
+    return written.given(known)
+
+
+def program(model: Model, order: Order) -> Program:
+    """The order's program as traced; inputs are q, v and tau."""
+    trace = Trace()
+    q, v, tau = (trace.inputs(n) for n in (model.nq, model.nv, model.nv))
+    return trace.program(forward(model, q, v, tau, order))
+
+
+def operations(traced: Program) -> int:
+    """Multiplications, additions, subtractions, divisions and roots; no sines and cosines."""
+    return sum(traced.counts[name] for name in COUNTED)
+
+
+# ---- orders, named and searched ------------------------------------------------------------------
+
+
+def as_order(model: Model, wish: OrderLike, *, seed: int = 0) -> Order:
+    """An order by name (whichever way of writing it down is cheapest), or one's own.
+
+    Names are those of :data:`robomodel.dynamics.elimination.NAMES`; "searched" is what
+    :func:`search_order` finds. Raises ValueError for names and variables that are not known.
+    """
+    if isinstance(wish, Order):
+        FactorGraph.of(_structure(model, wish.split)).checked(wish.variables)
+        return wish
+    if wish == "searched":
+        return search_order(model, seed=seed)
+    best: tuple[int, Order] | None = None
+    wrong: Exception | None = None
+    for split in ("none", "joint"):
+        try:
+            graph = FactorGraph.of(_structure(model, split))
+            variables = named_order(graph, model, wish, seed=seed)
+        except ValueError as error:  # a user's list has the names of one way of writing only
+            wrong = wrong or error
+            continue
+        for bias_first in (False, True):
+            found = Order(variables, split, bias_first)
+            count = operations(program(model, found))
+            if best is None or count < best[0]:
+                best = count, found
+    if best is None:
+        assert wrong is not None
+        raise wrong
+    return best[1]
+
+
+def search_order(
+    model: Model,
+    *,
+    steps: int = 1500,
+    seed: int = 0,
+    start: OrderLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Order:
+    """The order of the cheapest program that annealing finds; seeded.
+
+    A step moves a body's pair (a, f), or a joint acceleration, to another place, and traces the
+    program anew, which is what takes the time: 10 to 20 ms for an arm, more for more bodies.
+    ``start``: where to begin (default: the cheapest named order). ``progress`` is called with the
+    step and the fewest operations so far.
+    """
+    starts = [as_order(model, name, seed=seed) for name in (STARTS if start is None else [start])]
+    at = min(starts, key=lambda order: operations(program(model, order)))
+    rng = random.Random(seed)
+    counted: dict[tuple[str, ...], float] = {}
+
+    def cost(units: Sequence[tuple[str, ...]]) -> float:
+        variables = tuple(name for unit in units for name in unit)
+        if variables not in counted:
+            try:
+                count = float(operations(program(model, replace(at, variables=variables))))
+            except SingularError:
+                count = math.inf
+            counted[variables] = count
+        return counted[variables]
+
+    units = list(_units(at.variables))
+    value = cost(units)
+    best, fewest = units, value
+    for step in range(steps if len(units) > 1 else 0):
+        # at first one in three moves that cost a fortieth more is taken, in the end none
+        temperature = 0.025 * fewest * (1.0 - step / steps) ** 2 + 1e-9
+        trial = list(units)
+        moved = trial.pop(rng.randrange(len(trial)))
+        trial.insert(rng.randrange(len(trial) + 1), moved)
+        found = cost(trial)
+        if found <= value or rng.random() < math.exp((value - found) / temperature):
+            units, value = trial, found
+            if value < fewest:
+                best, fewest = units, value
+        if progress is not None:
+            progress(step + 1, int(fewest))
+    return replace(at, variables=tuple(name for unit in best for name in unit))
+
+
+def _units(variables: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """What moves together: accelerations with their wrenches, at the place of the later one."""
+    waiting: dict[str, str] = {}
+    for name in variables:
+        kind, _, owner = name.partition("[")
+        if kind not in ("a", "f"):
+            yield (name,)
+        elif owner in waiting:
+            yield waiting[owner], name
+        else:
+            waiting[owner] = name
+
+
+def _structure(model: Model, split: Split) -> System:
+    """The system at a state in general position."""
+    known = model.derived.get(("forward system", split))
+    if known is None:
+        rng = np.random.default_rng(0)
+        q = model.random_configuration(rng).tolist()
+        v, tau = rng.normal(size=(2, model.nv)).tolist()
+        known = model.derived[("forward system", split)] = _forward_system(model, q, v, tau, split)
+    assert isinstance(known, System)
+    return known
+
+
+# ---- safety --------------------------------------------------------------------------------------
+
+
+def backward_error(model: Model, q: Array, v: Array, tau: Array, a: Array) -> Array:
+    """How far (…,) accelerations are from solving M a + bias = tau, beside the terms' own sizes.
+
+    The largest row of |M a + bias - tau| over that of |M| |a| + |bias| + |tau|: the least relative
+    change of M, bias and tau that would make them exact (Oettli and Prager, by rows).
+    """
+    from robomodel.dynamics import bias_force, crba
+
+    mass = crba(model, q, backend="numpy")
+    bias = bias_force(model, q, v, backend="numpy")
+    wrong = np.abs(np.einsum("...ij,...j->...i", mass, a) + bias - tau)
+    size = np.einsum("...ij,...j->...i", np.abs(mass), np.abs(a)) + np.abs(bias) + np.abs(tau)
+    result: Array = (wrong / np.maximum(size, np.finfo(float).tiny)).max(axis=-1, initial=0.0)
+    return result
+
+
+def checked(model: Model, order: Order, run: Callable[[Array, Array, Array], Array]) -> float:
+    """The largest backward error of an order's program at random states.
+
+    Raises ValueError where it is no solution at all: pivots that are rounding, or zero.
+    """
+    rng = np.random.default_rng(1)
+    q = np.array([model.random_configuration(rng) for _ in range(STATES)])
+    v, tau = rng.normal(size=(2, STATES, model.nv))
+    with np.errstate(all="ignore"):
+        worst = float(np.max(backward_error(model, q, v, tau, run(q, v, tau)), initial=0.0))
+    if not worst <= SAFE:
+        raise ValueError(
+            f"this order's pivots are not safe on '{model.name}': its accelerations have a "
+            f"backward error of {worst:.1e} at one of {STATES} random states, where {SAFE:g} is "
+            f"allowed; it begins with {', '.join(order.variables[:4])}"
+        )
+    return worst

@@ -1,0 +1,184 @@
+"""Elimination orders as compiled programs: right in every order, counted, searched, checked."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from mechanisms import KINDS, random_mechanism
+from numpy.typing import NDArray
+from shipped import ROBOTS
+
+import robomodel as rm
+from robomodel.dynamics.elimination import (
+    NAMES,
+    FactorGraph,
+    Order,
+    operations,
+    program,
+    programs,
+    search_order,
+)
+from robomodel.dynamics.elimination.programs import as_order, backward_error
+
+Array = NDArray[np.float64]
+NAMED = [name for name in NAMES if name != "searched"]
+
+
+def states(model: rm.Model, count: int, seed: int = 0) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(seed)
+    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    v, tau = rng.normal(size=(2, count, model.nv))
+    return q, v, tau
+
+
+def close(found: Array, expected: Array, tolerance: float) -> None:
+    size = np.abs(expected).max(axis=-1, keepdims=True)
+    assert (np.abs(found - expected) / size).max() < tolerance
+
+
+@pytest.mark.parametrize("order", NAMED)
+@pytest.mark.parametrize("name", ["puma560", "five_bar"])
+def test_every_order_compiles_to_forward_dynamics(name: str, order: str) -> None:
+    model = rm.robots.load(name)
+    kernel = rm.compile(model, "aba", order=order)
+    q, v, tau = states(model, 50)
+    close(kernel(q, v, tau), rm.aba(model, q, v, tau, backend="numpy"), 1e-11)
+    assert kernel.backward_error is not None
+    assert kernel.backward_error < 1e-13
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("order", ["aba", "crba"])
+def test_robots_in_two_orders(name: str, order: str) -> None:
+    model = rm.robots.load(name)
+    chosen = as_order(model, order)
+    q, v, tau = states(model, 20)
+    traced = program(model, chosen)
+    found = np.array(traced([*q.T, *v.T, *tau.T])).T
+    expected = rm.aba(model, q, v, tau, backend="numpy")
+    close(found, expected, 1e-12 * max(10.0, np.linalg.cond(rm.crba(model, q)).max()))
+    assert backward_error(model, q, v, tau, found).max() < 1e-13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_random_mechanisms_in_every_order(seed: int) -> None:
+    rng = np.random.default_rng([11, seed])
+    kinds = rng.choice(KINDS, size=2, replace=False).tolist()
+    mechanism = random_mechanism(rng, kinds, n_joints=4)
+    model = rm.load(mechanism.text, floating_base=mechanism.floating_base or None)
+    q, v, tau = states(model, 10)
+    for order in NAMED:
+        traced = program(model, as_order(model, order))
+        found = np.array([np.broadcast_to(x, len(q)) for x in traced([*q.T, *v.T, *tau.T])]).T
+        assert backward_error(model, q, v, tau, found).max() < 1e-11
+
+
+def test_abas_order_costs_what_aba_costs() -> None:
+    for name in ("puma560", "mini_cheetah", "tello"):
+        model = rm.robots.load(name)
+        own = operations(programs_of_core(model))
+        assert operations(program(model, as_order(model, "aba"))) < 1.05 * own
+
+
+def programs_of_core(model: rm.Model) -> rm.kernels.Program:
+    from robomodel.dynamics.algorithms import Task
+    from robomodel.kernels import Trace
+
+    trace = Trace()
+    task = Task("aba")
+    inputs = {name: trace.inputs(size) for name, size in task.sizes(model).items()}
+    return trace.program(task.run(model, inputs))
+
+
+# ---- search --------------------------------------------------------------------------------------
+
+PUMA_BEST = (  # found by search_order(model), seed 0
+    "qdd[joint6] f[link2] a[link2] f[link6] a[link6] f[link1] a[link1] f[link5] a[link5] f[link4]"
+    " a[link4] f[link3] a[link3] qdd[joint5] qdd[joint4] qdd[joint2] qdd[joint1] qdd[joint3]"
+)
+
+
+def test_search_beats_aba_on_the_puma() -> None:
+    """001's hypothesis: 661 operations or fewer, where its ABA has 808 (ours 723)."""
+    model = rm.robots.load("puma560")
+    seen: list[tuple[int, int]] = []
+    found = search_order(model, steps=250, seed=0, progress=lambda *x: seen.append(x))
+    assert operations(program(model, found)) <= 661
+    assert [step for step, _ in seen] == list(range(1, 251))
+    fewest = [count for _, count in seen]
+    assert fewest == sorted(fewest, reverse=True)
+    assert fewest[-1] == operations(program(model, found))
+    assert found == search_order(model, steps=250, seed=0)  # seeded
+    best = Order(tuple(PUMA_BEST.split()), bias_first=True)
+    assert operations(program(model, best)) == 635
+
+
+def test_the_searched_order_is_accurate() -> None:
+    """Errors beside extended precision, over thousands of states."""
+    if np.finfo(np.longdouble).eps > 1e-18:
+        pytest.skip("no extended precision on this machine")
+    model = rm.robots.load("puma560")
+    order = Order(tuple(PUMA_BEST.split()), bias_first=True)
+    kernel = rm.compile(model, "aba", order=order)
+    rng = np.random.default_rng(4)
+    q = np.array([model.random_configuration(rng) for _ in range(300)])
+    q = np.repeat(q, 10, axis=0)
+    q[:, 3:] = rng.uniform(-3, 3, size=(len(q), model.nq - 3))  # 3000 wrists
+    v, tau = rng.normal(size=(2, len(q), model.nv))
+    wide = [x.astype(np.longdouble) for x in (*q.T, *v.T, *tau.T)]
+    exact = np.array(programs_of_core(model)(wide)).T
+    size = np.abs(exact).max(axis=-1, keepdims=True)
+    errors = np.abs(kernel(q, v, tau) - exact) / size
+    assert errors.max() < 1e-14  # 7e-16 when it was found
+    assert kernel.backward_error is not None
+    assert kernel.backward_error < 2e-15
+
+
+# ---- wishes --------------------------------------------------------------------------------------
+
+
+def test_orders_of_ones_own() -> None:
+    model = rm.robots.load("puma560")
+    names = PUMA_BEST.split()
+    kernel = rm.compile(model, "aba", order=names)
+    q, v, tau = states(model, 5)
+    close(kernel(q, v, tau), rm.aba(model, q, v, tau), 1e-12)
+    again = pickle.loads(pickle.dumps(kernel))
+    np.testing.assert_array_equal(again(q, v, tau), kernel(q, v, tau))
+    assert rm.compile(model, "aba", order=names) is kernel
+    assert rm.compile(model, "aba").program != kernel.program
+    with pytest.raises(ValueError, match=r"a\[link7\]|did you mean|not"):
+        rm.compile(model, "aba", order=[*names[:-1], "a[link7]"])
+    with pytest.raises(ValueError, match="order 'fast' is not known"):
+        rm.compile(model, "aba", order="fast")
+    for wrong in ({"f_ext": ["link3"]}, {"method": "projection"}):
+        with pytest.raises(ValueError, match="an order is for 'aba'"):
+            rm.compile(model, "aba", order="crba", **wrong)
+    with pytest.raises(ValueError, match="an order is for 'aba'"):
+        rm.compile(model, "rnea", order="crba")
+
+
+def test_unsafe_pivots_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = rm.robots.load("puma560")
+
+    def spoiled(q: Array, v: Array, tau: Array) -> Array:
+        return rm.aba(model, q, v, tau) * (1.0 + 1e-11)
+
+    order = as_order(model, "aba")
+    with pytest.raises(ValueError, match=r"pivots are not safe on 'puma560'.* 1\.?\d*e-1[12]"):
+        programs.checked(model, order, spoiled)
+    with pytest.raises(ValueError, match="backward error of nan"):
+        programs.checked(model, order, lambda q, v, tau: np.full_like(v, np.nan))
+    monkeypatch.setattr(programs, "SAFE", 1e-17)
+    with pytest.raises(ValueError, match="pivots are not safe"):
+        rm.compile(model, "aba", order="markowitz")
+
+
+def test_a_factor_graph_names_what_an_order_holds() -> None:
+    model = rm.robots.load("five_bar")
+    order = as_order(model, "nested dissection")
+    graph = FactorGraph.of(programs._structure(model, order.split))
+    assert set(order.variables) == set(graph.sizes)
