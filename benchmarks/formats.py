@@ -56,7 +56,9 @@ def pinocchio(path: str, form: str) -> None:
 
 def mujoco(path: str, form: str) -> None:
     """With meshes, which it must find, so that it refuses what names them by ROS package."""
-    import_module("mujoco").MjModel.from_xml_path(path)
+    module = import_module("mujoco")
+    module.set_mju_user_warning(lambda message: None)  # else it leaves a log file
+    module.MjModel.from_xml_path(path)
 
 
 def yourdfpy(path: str, form: str) -> None:

@@ -6,6 +6,7 @@ a planar or floating joint are in the child's axes; where MJCF has slides for th
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import mujoco
@@ -13,6 +14,7 @@ import numpy as np
 
 import robomodel as rm
 from robomodel.model import Model
+from robomodel.model.joints import align
 
 State = dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]  # joint → position, rates
 
@@ -61,13 +63,67 @@ def gathered(model: Model, state: State):
     return q, v, a
 
 
+def in_world(model: Model, state: State) -> State:
+    """The state with free joints' positions counted from the world, as MuJoCo counts them."""
+    result = dict(state)
+    moved_by = {joint.child: joint for joint in model.description.joints}
+    for joint in moved_by.values():
+        if joint.type == "floating":
+            q, v, a = state[joint.name]
+            turn, point = rotation(*q[3:]), q[:3]
+            above = joint
+            while above is joint or (above is not None and above.type == "fixed"):
+                frame = np.array(above.origin.rotation)
+                turn, point = frame @ turn, frame @ point + np.array(above.origin.xyz)
+                above = moved_by.get(above.parent)
+            whole = np.zeros(4)
+            mujoco.mju_mat2Quat(whole, turn.ravel())
+            result[joint.name] = np.concatenate([point, whole[[1, 2, 3, 0]]]), v, a
+    return result
+
+
+def sliders(model: Model, q, other: Model) -> State:
+    """Where the joints are that stand for prismatic and planar loops; they are dependent ones."""
+    result: State = {}
+    parents = {joint.child: joint.parent for joint in other.description.joints}
+    for loop in model.description.loops:
+        if loop.type in ("prismatic", "planar"):
+            poses = []
+            ends = [loop.predecessor, loop.successor]
+            carrier = parents[loop.name]
+            while carrier not in (ends[0].link, ends[1].link):
+                carrier = parents[carrier]
+            for end in ends if carrier == ends[0].link else ends[::-1]:
+                pose = np.eye(4)
+                pose[:3, :3], pose[:3, 3] = end.origin.rotation, end.origin.xyz
+                poses.append(rm.frame_pose(model, q, end.link) @ pose)
+            apart = np.linalg.inv(poses[0]) @ poses[1]
+            way = apart[:3, 3]
+            axis = np.array(loop.axis) / np.linalg.norm(loop.axis)
+            if loop.type == "prismatic":
+                result[loop.name] = np.array([axis @ way]), np.zeros(1), np.zeros(1)
+                continue
+            k, images = align(tuple(axis))
+            axes = np.array(images).T
+            x, y = axes[(k + 1) % 3], axes[(k + 2) % 3]
+            angle = np.arctan2(y @ apart[:3, :3] @ x, x @ apart[:3, :3] @ x)
+            for name, value in ((".x", x @ way), (".y", y @ way), ("", angle)):
+                result[loop.name + name] = np.array([value]), np.zeros(1), np.zeros(1)
+    return result
+
+
 def split(state: State, model: Model, other: Model) -> State:
     """The state of ``other``, in which slides and more stand for some of ``model``'s joints."""
     names = {joint.name for joint in other.joints}
     result: State = {}
+    in_its_world = in_world(model, state)
     for joint in model.joints:
         q, v, a = state[joint.name]
-        if f"{joint.name}.x" not in names:
+        if joint.name not in names:
+            continue
+        if joint.type == "floating" and f"{joint.name}.x" not in names:
+            result[joint.name] = in_its_world[joint.name]
+        elif f"{joint.name}.x" not in names:
             result[joint.name] = q, v, a
             if f"{joint.name}.advance" in names:
                 pitch = next(j.pitch for j in model.description.joints if j.name == joint.name)
@@ -98,7 +154,8 @@ def assert_same_dynamics(model: Model, other: Model, *, states=3, tolerance=1e-1
         v, a = rng.normal(size=(2, model.nv))
 
         def mapped(v, a, q=q):
-            return gathered(other, split(spanning(model, q, v, a), model, other))
+            state = split(spanning(model, q, v, a), model, other) | sliders(model, q, other)
+            return gathered(other, state)
 
         q2, v2, a2 = mapped(v, a)
         assert np.max(np.abs(other.residual(q2)), initial=0.0) < 1e-10
@@ -136,7 +193,7 @@ class MujocoSide:
         return kind, slice(at, at + (7, 4, 1, 1)[kind]), slice(dof, dof + (6, 3, 1, 1)[kind])
 
     def place(self, state: State):
-        """Set positions, velocities and accelerations."""
+        """Set positions (of free joints :func:`in_world`), velocities and accelerations."""
         for name in self.joints:
             q, v, a = state[name]
             kind, at, dofs = self.columns(name)
@@ -154,19 +211,23 @@ class MujocoSide:
         self.place(state)
         return self.data.qvel.copy()
 
-    def inverse(self, state: State):
-        """M q̈ + bias, without constraints, springs and dampers."""
+    @contextmanager
+    def without_forces(self):
+        """For a while without constraints, springs and dampers."""
         flags = mujoco.mjtDisableBit
         off = flags.mjDSBL_CONSTRAINT
         for name in ("mjDSBL_PASSIVE", "mjDSBL_SPRING", "mjDSBL_DAMPER"):
             off |= getattr(flags, name, 0)
-        before, self.model.opt.disableflags = (
-            self.model.opt.disableflags,
-            int(self.model.opt.disableflags) | int(off),
-        )
-        self.place(state)
-        mujoco.mj_inverse(self.model, self.data)
+        before = int(self.model.opt.disableflags)
+        self.model.opt.disableflags = before | int(off)
+        yield
         self.model.opt.disableflags = before
+
+    def inverse(self, state: State):
+        """M q̈ + bias, without constraints, springs and dampers."""
+        self.place(state)
+        with self.without_forces():
+            mujoco.mj_inverse(self.model, self.data)
         return self.data.qfrc_inverse.copy()
 
     def equalities(self, state: State):
@@ -179,17 +240,44 @@ class MujocoSide:
         return self.data.efc_pos[rows].copy(), jacobian[rows].copy()
 
 
-def assert_smooth_dynamics(model: Model, side: MujocoSide, *, states=3, tolerance=1e-10, seed=0):
+def assert_smooth_dynamics(
+    model: Model, side: MujocoSide, *, method="cluster", states=3, tolerance=1e-10, seed=0
+):
     """Inverse dynamics agree with MuJoCo's, on the whole spanning tree or what is left of it."""
     rng = np.random.default_rng(seed)
     for _ in range(states):
         q = model.random_configuration(rng)
         v, a = rng.normal(size=(2, model.nv))
-        zero = np.zeros(model.nv)
-        T = np.array(
-            [side.velocities(spanning(model, q, unit, zero)) for unit in np.eye(model.nv)]
-        ).T
-        its = T.T @ side.inverse(spanning(model, q, v, a))
-        mine = rm.rnea(model, q, v, a, backend="numpy")
+        T = motions(model, side, q)
+        its = T.T @ side.inverse(in_world(model, spanning(model, q, v, a)))
+        mine = rm.rnea(model, q, v, a, backend="numpy", method=method)
         size = np.max(np.abs(mine)) + np.max(np.abs(rm.crba(model, q, backend="numpy")))
+        np.testing.assert_allclose(mine, its, rtol=0, atol=tolerance * size)
+
+
+def motions(model: Model, side: MujocoSide, q):
+    """MuJoCo's velocities (columns) of each of our independent ones."""
+    zero = np.zeros(model.nv)
+    states = [in_world(model, spanning(model, q, unit, zero)) for unit in np.eye(model.nv)]
+    units = [side.velocities(state) for state in states]
+    return np.array(units).reshape(model.nv, side.model.nv).T
+
+
+def assert_forward_dynamics(
+    model: Model, side: MujocoSide, *, method="cluster", states=3, tolerance=1e-10, seed=0
+):
+    """Forward dynamics of an open tree agree with MuJoCo's, its constraints and forces aside."""
+    rng = np.random.default_rng(seed)
+    for _ in range(states):
+        q = model.random_configuration(rng)
+        v, tau = rng.normal(size=(2, model.nv))
+        a = rm.aba(model, q, v, tau, backend="numpy", method=method)
+        T = motions(model, side, q)
+        side.place(in_world(model, spanning(model, q, v, a)))
+        mine = side.data.qacc.copy()
+        side.data.qfrc_applied[:] = np.linalg.lstsq(T.T, tau, rcond=None)[0]
+        with side.without_forces():
+            mujoco.mj_forward(side.model, side.data)
+        its = side.data.qacc_smooth
+        size = np.max(np.abs(mine))
         np.testing.assert_allclose(mine, its, rtol=0, atol=tolerance * size)

@@ -309,6 +309,40 @@ def test_inactive_constraints_tie_nothing():
     assert read(text).loops == ()
 
 
+def test_solvers_of_other_versions_make_no_difference():
+    """Attributes of solvers that this version of MuJoCo does not know are not handed to it."""
+    option = (
+        '<option gravity="0 1 2" apirate="60" collision="all" solver="PGS"><flag island="enable"'
+    )
+    text = SMOOTH["hinge"].replace(
+        "<worldbody>", f'{option} gravity="enable"/></option><worldbody>'
+    )
+    assert read(text).gravity == (0, 1, 2)
+    with pytest.raises(DescriptionError, match="gravty"):
+        read(text.replace("gravity=", "gravty=", 1))
+
+
+def test_a_term_of_nothing_is_no_term():
+    """A coefficient or a gear of 0 moves nothing, and other formats take no reduction of 0."""
+    tendons = (
+        FIXED.replace('coef="-1"', 'coef="0"')
+        .replace('coef="0.5"', 'coef="0"')
+        .replace('coef="3"', 'coef="0"')
+    )
+    motors = (
+        '<actuator><motor name="one" tendon="t"/><motor name="none" joint="m" gear="0"/>'
+        '<motor name="idle" tendon="u"/></actuator>'
+    )
+    said = read(world(*ROW, rest=tendons + motors))
+    assert [
+        (each.name, [(end.name, end.reduction) for end in each.joints])
+        for each in said.transmissions
+    ] == [("one", [("j", 2.0)]), ("none", []), ("idle", [])]
+    with pytest.warns(DescriptionWarning, match="ties nothing"):
+        said = read(tied(ROW, '<tendon tendon1="u"/>', tendons))
+    assert said.couplings == ()
+
+
 def test_a_joint_that_is_held_is_fixed_there():
     text = tied(ROW, '<joint joint1="j" polycoef="0.2 0 0 0 0"/>')
     model, side = rm.load(text), MujocoSide.of(text)
@@ -733,6 +767,15 @@ def test_mujoco_sees_no_path_and_leaves_no_log(tmp_path, monkeypatch):
         assert "1000G" not in text
     assert sorted(os.listdir(tmp_path)) == ["main.xml", "t.obj"]
     assert mujoco.get_mju_user_warning() is before
+
+
+def test_empty_numbers_are_as_if_they_were_not_there():
+    """MuJoCo takes some that it requires out of nowhere, and may then never come back."""
+    with pytest.warns(DescriptionWarning, match="pos is empty"):
+        said = read(world(body("a", joint("j", 'pos=" "'))))
+    assert len(said.joints) == 1
+    with pytest.raises(DescriptionError, match=r"anchor|body1"):
+        read(tied(TWO, '<connect body1="e" anchor=""/>'))
 
 
 def test_mutations_are_read_or_refused():

@@ -34,8 +34,9 @@ def softness(model: Model, path: str, *, samples: int = 20, seed: int = 0) -> So
     That is without MuJoCo, and for robots with joints that are several of MuJoCo's. Without
     contacts, limits, friction and damping, as the exact model has none.
     """
-    if any(joint.type not in SIMPLE for joint in model.joints):
-        return None
+    sliding = any(loop.type in ("prismatic", "planar") for loop in model.description.loops)
+    if sliding or any(joint.type not in SIMPLE for joint in model.joints):
+        return None  # a sliding loop is a body of its own there
     try:
         import mujoco
     except ImportError:

@@ -1,24 +1,28 @@
 """Inertias as MuJoCo takes them: positive in every direction, and such as bodies have.
 
 Robots are often stated with less, where it makes no difference. A rotor may have its moment about
-its axis alone, its mass being counted in the link that carries it; as it carries its mass and its
-transverse moments along like a part of that carrier, the carrier can lend it both. And of a link
-that only ever turns about one direction, nothing else than the moment about that matters.
+its axis alone, its mass being counted in the link that carries it. What lies along the axis of a
+hinge moves like a part of either link, so one can lend it to the other. Of a link that only ever
+turns about one direction, nothing else than the moment about that matters. And what is fixed to a
+link may as well be a part of it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.description import Description, Inertial, Joint, Link, Pose, Vec3
+from robomodel.description import Description, Inertial, Joint, Pose, Vec3
+from robomodel.model.graph import compose
+from robomodel.model.masses import centred, placed
 
 _Matrix: TypeAlias = NDArray[np.float64]
+_Part: TypeAlias = tuple[str, Inertial, Pose]  # a link, and where it stands
 
 NEARLY_NOTHING = 1e-12
 """Mass [kg] and moments [kg m²] that a body is given where it has less than MuJoCo needs."""
@@ -58,45 +62,94 @@ def of_a_body(moments: Vec3, *, moves: bool) -> Vec3:
     return a, b, c
 
 
-def suited(description: Description) -> dict[str, Inertial | None]:
-    """The inertias of all links, suited to MuJoCo as far as that leaves the dynamics as it is.
+def suited(description: Description) -> Description:
+    """The description with inertias suited to MuJoCo as far as that leaves the dynamics as it is.
 
-    Links that turn about one direction get what moments about others they need. Rotors are lent
-    what they need: links on which nothing hangs, that turn about an axis through their centre of
-    mass and are round about it. Those to whose carrier too little would remain stay as they are.
+    Those of links fixed to others that MuJoCo takes not as they are become part of the others'.
+    Links that turn about one direction get what moments about others they need. Other links on
+    hinges are lent what they need, the outermost first; those to whose carrier too little would
+    remain stay as they are.
     """
-    inertials = {link.name: link.inertial for link in description.links}
     moved_by = {joint.child: joint for joint in description.joints}
-    loaded = {joint.parent for joint in description.joints}
-    loaded |= {end.link for each in description.loops for end in (each.predecessor, each.successor)}
+    inertials = _joined(description, moved_by)
     directions = _directions(description, moved_by)
-    for link in description.links:
-        joint = moved_by.get(link.name)
-        if joint is None or link.inertial is None or _taken(link.inertial):
+    for name, axis in reversed(directions.items()):
+        joint, said = moved_by.get(name), inertials[name]
+        if joint is None or said is None or _taken(said):
             continue
-        if (axis := directions.get(link.name)) is not None:
-            inertials[link.name] = _round_about(link.inertial, axis, directions, joint)
+        if axis is not None:
+            inertials[name] = _round_about(said, axis, directions, joint)
             continue
-        if joint.type not in ("revolute", "continuous") or link.name in loaded:
+        loan = _needed(said, joint) if joint.type in ("revolute", "continuous") else None
+        if loan is None:
             continue
-        needed = _needed(link, joint)
-        if needed is None:
-            continue
-        mass, moment, about, inertia = needed
         carrier, pose = _carrier(joint, moved_by, inertials)
         if carrier is not None:
-            rest = _without(inertials[carrier], mass, moment, about, link, pose)
+            rest = _without(inertials[carrier], loan, pose)
             if rest is None:
                 continue
             inertials[carrier] = rest
-        inertials[link.name] = inertia
-    return inertials
+        inertials[name] = _with(said, loan)
+    links = tuple(replace(link, inertial=inertials[link.name]) for link in description.links)
+    return replace(description, links=links)
 
 
 def _taken(inertial: Inertial) -> bool:
     """Whether MuJoCo takes the inertia of a body that moves as it is."""
     moments = principal(inertial)[0]
     return inertial.mass > _TOO_LITTLE and of_a_body(moments, moves=True) == moments
+
+
+def _taken_fixed(inertial: Inertial) -> bool:
+    """Whether MuJoCo takes the inertia of a body that is fixed to another one as it is."""
+    moments = principal(inertial)[0]
+    nothing = not inertial.mass and not any(inertial.inertia)
+    return nothing or (
+        inertial.mass >= NEARLY_NOTHING and of_a_body(moments, moves=False) == moments
+    )
+
+
+def _joined(description: Description, moved_by: Mapping[str, Joint]) -> dict[str, Inertial | None]:
+    """The inertias of all links, those of fixed links within their carriers' where that helps."""
+    inertials = {link.name: link.inertial for link in description.links}
+    fixed: dict[str, list[tuple[str, Pose]]] = {}  # the link that moves → those fixed to it
+    for link in description.links:
+        name, pose = link.name, Pose()
+        while (joint := moved_by.get(name)) is not None and joint.type == "fixed":
+            name, pose = joint.parent, compose(joint.origin, pose)
+        if link.inertial is None or name == link.name:
+            continue
+        if name in moved_by:
+            fixed.setdefault(name, []).append((link.name, pose))
+        elif not _taken_fixed(link.inertial):
+            inertials[link.name] = None  # it stands still, so that nothing feels it
+    for head, parts in fixed.items():
+        odd: list[_Part] = []
+        rest: list[_Part] = []
+        for name, pose in parts:
+            said = inertials[name]
+            assert said is not None
+            (rest if _taken_fixed(said) else odd).append((name, said, pose))
+        own = _sum(inertials[head], odd)
+        joined = odd
+        if own is not None and not _taken(own):
+            whole = _sum(own, rest)
+            if whole is not None and _taken(whole):
+                own, joined = whole, [*odd, *rest]
+        inertials[head] = own
+        inertials.update((name, None) for name, _, _ in joined)
+    return inertials
+
+
+def _sum(carrier: Inertial | None, parts: Iterable[_Part]) -> Inertial | None:
+    """The inertia of a link with others that are fixed to it, each at its pose."""
+    for _, part, pose in parts:
+        whole = placed(part, pose)
+        if carrier is not None:
+            whole = whole + placed(carrier, Pose())
+        centre, ((xx, xy, xz), (_, yy, yz), (_, _, zz)) = centred(whole)
+        carrier = Inertial(float(whole.mass), (xx, xy, xz, yy, yz, zz), Pose(centre), part.source)
+    return carrier
 
 
 def _directions(
@@ -150,36 +203,55 @@ def _round_about(
     return _inertial(said, mass, centre, suited_)
 
 
-def _needed(link: Link, joint: Joint) -> tuple[float, float, _Matrix, Inertial] | None:
-    """Mass and transverse moment that a rotor lacks, its axis, and its inertia with both.
+@dataclass(frozen=True, slots=True)
+class _Loan:
+    """A thin rod along a hinge's axis: it moves alike as a part of the link and of its carrier.
 
-    None for a link that is no rotor, or lacks nothing.
+    ``mass`` [kg] is at ``point`` on the axis; ``moment`` [kg m²] is that about any direction across
+    the ``axis``, about the link's centre of mass.
     """
-    said = link.inertial
-    if said is None:
-        return None
+
+    mass: float
+    point: _Matrix
+    moment: float
+    axis: _Matrix
+
+
+def _needed(said: Inertial, joint: Joint) -> _Loan | None:
+    """What a link on a hinge lacks; None if it lacks nothing, or no rod along its axis helps.
+
+    An inertia I is that of a body if its second moments of mass ½ tr(I) 1 - I are nowhere negative;
+    the rod adds to those along the axis. With the blocks [s bᵀ; b B] along and across it, B must be
+    positive, and s at least bᵀ B⁻¹ b.
+    """
     axis = np.array(joint.axis) / math.hypot(*joint.axis)
     rotation = np.array(said.origin.rotation)
     inertia = rotation @ _symmetric(said) @ rotation.T
-    about = float(axis @ inertia @ axis)
-    round_ = np.eye(3) - np.outer(axis, axis)
-    transverse = float(np.sum(inertia * round_)) / 2.0
-    ideal = about * np.outer(axis, axis) + transverse * round_
-    centre = np.array(said.origin.xyz)
-    if (
-        about <= _TOO_LITTLE
-        or np.max(np.abs(inertia - ideal)) > _ROUND * about
-        or np.linalg.norm(np.cross(centre, axis)) > _ROUND * max(1.0, float(np.linalg.norm(centre)))
-    ):
+    size = float(np.trace(inertia))
+    seconds = size / 2.0 * np.eye(3) - inertia
+    across = np.linalg.svd(axis[np.newaxis])[2][1:].T
+    b, (values, vectors) = across.T @ seconds @ axis, np.linalg.eigh(across.T @ seconds @ across)
+    b = vectors.T @ b
+    if size <= _TOO_LITTLE or values[0] < -_ROUND * size:
         return None
+    flat = values <= _ROUND * size
+    if np.max(np.abs(b[flat]), initial=0.0) > _ROUND * size:
+        return None
+    least = float(np.sum(b[~flat] ** 2 / values[~flat])) + _SLACK * size
+    moment = max(0.0, least - float(axis @ seconds @ axis))
     mass = NEARLY_NOTHING - said.mass if said.mass <= _TOO_LITTLE else 0.0
-    moment = 0.0
-    if about > 2.0 * transverse:
-        moment = 0.5 * about * (1.0 + _SLACK) - transverse
     if not (mass or moment):
         return None
-    more = inertia + moment * round_
-    return mass, moment, axis, _inertial(said, said.mass + mass, centre, more)
+    return _Loan(mass, float(axis @ np.array(said.origin.xyz)) * axis, moment, axis)
+
+
+def _with(said: Inertial, loan: _Loan) -> Inertial:
+    """A link's inertia with a loan; it is lent a mass only if it has none."""
+    rotation = np.array(said.origin.rotation)
+    inertia = rotation @ _symmetric(said) @ rotation.T
+    inertia += loan.moment * (np.eye(3) - np.outer(loan.axis, loan.axis))
+    centre = loan.point if loan.mass else np.array(said.origin.xyz)
+    return _inertial(said, said.mass + loan.mass, centre, inertia)
 
 
 def _carrier(
@@ -208,26 +280,23 @@ def _carrier(
         name = above.parent
 
 
-def _without(
-    carrier: Inertial | None, mass: float, moment: float, axis: _Matrix, rotor: Link, pose: Pose
-) -> Inertial | None:
+def _without(carrier: Inertial | None, loan: _Loan, pose: Pose) -> Inertial | None:
     """The carrier's inertia without what it lends; None where MuJoCo would refuse the rest."""
-    assert rotor.inertial is not None
-    if carrier is None or carrier.mass <= mass:
+    if carrier is None or carrier.mass <= loan.mass:
         return None
     turn = np.array(pose.rotation)
-    direction = turn @ axis
-    point = turn @ np.array(rotor.inertial.origin.xyz) + np.array(pose.xyz)
+    direction = turn @ loan.axis
+    point = turn @ loan.point + np.array(pose.xyz)
     own = np.array(carrier.origin.rotation)
     centre = np.array(carrier.origin.xyz)
     inertia = own @ _symmetric(carrier) @ own.T
-    inertia -= moment * (np.eye(3) - np.outer(direction, direction))
-    left = carrier.mass - mass
-    if mass:
+    inertia -= loan.moment * (np.eye(3) - np.outer(direction, direction))
+    left = carrier.mass - loan.mass
+    if loan.mass:
         apart = point - centre
-        reduced = mass * carrier.mass / left  # of the lent mass, about the centre of what is left
+        reduced = loan.mass * carrier.mass / left  # of it, about the centre of what is left
         inertia -= reduced * (apart @ apart * np.eye(3) - np.outer(apart, apart))
-        centre = centre - mass / left * apart
+        centre = centre - loan.mass / left * apart
     rest = _inertial(carrier, left, centre, inertia)
     was, moments = principal(carrier)[0], principal(rest)[0]
     takes = of_a_body(moments, moves=True) == moments

@@ -1,0 +1,278 @@
+"""MuJoCo's bodies and joints as links and joints whose positions are MuJoCo's.
+
+There, ``ref`` is the reading of a joint where the file places its body, so the joint displaces the
+body by q - ref; a joint whose ``pos`` is not the body's origin has a link of its own there; the
+joints of a body act one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from robomodel.description import (
+    AT_ORIGIN,
+    Inertial,
+    Joint,
+    JointType,
+    Limits,
+    Link,
+    Pose,
+    Shape,
+    ShapeKind,
+    Vec3,
+)
+from robomodel.errors import Doubt
+from robomodel.model.graph import compose, inverse
+from robomodel.parsers.mjcf_actuators import Actuators
+from robomodel.parsers.mjcf_elements import JOINT_KINDS, Elements, pose, rotation, unused, vec
+from robomodel.parsers.mjcf_ties import Ties
+from robomodel.spatial import minus
+
+INDEPENDENT = "robomodel_independent:"
+"""What a ``<custom>`` text begins with that says whether the joint named after it is independent:
+true or false, or a word for each of its freedoms. MJCF has no word for it."""
+VELOCITY_LIMIT = "robomodel_velocity_limit:"
+"""What a ``<custom>`` number begins with that is the velocity limit of the joint named after it."""
+EFFORT_LIMIT = "robomodel_effort_limit:"
+"""The same of an effort limit that MuJoCo does not take: 0, or that of several freedoms."""
+NO_LIMIT = 1e10  # MuJoCo's own largest number: what is beyond is no limit
+
+
+_ZERO: Vec3 = (0.0, 0.0, 0.0)
+_HIDDEN_GROUP = 3  # MuJoCo's viewer shows the geoms of groups 0, 1 and 2
+_GREY = (0.5, 0.5, 0.5, 1.0)  # the colour of a geom that is given none
+_SHAPES: dict[int, ShapeKind] = {  # by mjtGeom
+    0: "plane",
+    2: "sphere",
+    3: "capsule",
+    4: "ellipsoid",
+    5: "cylinder",
+    6: "box",
+    7: "mesh",
+}
+
+
+@dataclass
+class Bodies:
+    """The bodies of a model; of its joints those that a constraint holds are no joints."""
+
+    elements: Elements
+    ties: Ties
+    actuators: Actuators
+
+    @property
+    def model(self) -> Any:
+        """MuJoCo's model."""
+        return self.elements.model
+
+    # ---- links
+
+    def link(self, body: int) -> Link:
+        """The link of a body."""
+        source, model = self.elements.body_source(body), self.model
+        inertial = None
+        if body and model.body_mass[body] > 0.0 and body not in self.elements.compiled.unweighed:
+            x, y, z = vec(model.body_inertia[body])
+            inertial = Inertial(
+                float(model.body_mass[body]),
+                (x, 0.0, 0.0, y, 0.0, z),
+                pose(model.body_ipos[body], model.body_iquat[body]),
+                source,
+            )
+        shapes = [shape for geom in self._geoms(body) for shape in self._shapes(geom)]
+        return Link(self.elements.bodies[body], inertial, source, tuple(shapes))
+
+    def _geoms(self, body: int) -> range:
+        first, count = int(self.model.body_geomadr[body]), int(self.model.body_geomnum[body])
+        return range(first, first + count)
+
+    def _shapes(self, geom: int) -> Iterator[Shape]:
+        """What is seen and what touches: a geom that does both gives two shapes.
+
+        A geom that touches nothing is only seen; one of a group that the viewer hides is not.
+        """
+        model, standing = self.model, self.elements.compiled.standing
+        name = self.elements.name("geom", geom)
+        kind = _SHAPES.get(int(standing.geom_type[geom]))
+        if kind is None:
+            return
+        r, s, t = vec(model.geom_size[geom])
+        origin = pose(standing.geom_pos[geom], standing.geom_quat[geom])
+        size: tuple[float, ...] = {
+            "sphere": (r,),
+            "capsule": (r, 2 * s),
+            "cylinder": (r, 2 * s),
+            "ellipsoid": (r, s, t),
+            "box": (2 * r, 2 * s, 2 * t),
+        }.get(kind, ())
+        file = None
+        node = self.elements.compiled.node("geom", name)
+        if kind == "mesh":
+            number = int(standing.geom_dataid[geom])
+            origin = compose(
+                origin, inverse(pose(standing.mesh_pos[number], standing.mesh_quat[number]))
+            )
+            mesh = self.elements.compiled.mesh(str(standing.mesh(number).name))
+            if mesh is None or mesh.path is None or mesh.moved:
+                return
+            file, size = mesh.path, mesh.scale
+        elif node is not None and "mesh" in node.attributes and model is standing:
+            return  # fitted to a mesh that was not read
+        material = int(model.geom_matid[geom])
+        colour = model.mat_rgba[material] if material >= 0 else model.geom_rgba[geom]
+        rgba = _four(colour)
+        touches = bool(model.geom_contype[geom] or model.geom_conaffinity[geom])
+        seen = not touches or model.geom_group[geom] < _HIDDEN_GROUP
+        given = self.elements.compiled.given(name)
+        source = self.elements.compiled.source(
+            "geom", name, f"geom '{given}'" if given else "<geom>"
+        )
+        roles: list[Literal["visual", "collision"]] = []
+        roles += ["visual"] if seen else []
+        roles += ["collision"] if touches else []
+        for role in roles:
+            yield Shape(
+                role, kind, size, origin, file, given, None if rgba == _GREY else rgba, source
+            )
+
+    # ---- joints
+
+    def chain(self, body: int) -> tuple[list[Joint], list[Link]]:
+        """The joints that lead to a body, and the massless links between them.
+
+        The body's frame is carried along: each joint turns it about a point p of it, so a joint's
+        own frame stands at p, and what follows starts from there, at -p.
+        """
+        if body == 0:
+            return [], []
+        model = self.model
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        source, name = self.elements.body_source(body), self.elements.bodies[body]
+        parent = self.elements.bodies[int(model.body_parentid[body])]
+        if model.body_mocapid[body] >= 0:
+            self.elements.doubts.append(
+                Doubt("is moved by hand (mocap); it is read as fixed", source, "mocap")
+            )
+        placement, at = pose(model.body_pos[body], model.body_quat[body]), _ZERO
+        joints: list[Joint] = []
+        links: list[Link] = []
+        for number in range(first, first + count):
+            kind = JOINT_KINDS[int(model.jnt_type[number])]
+            if kind == "free":
+                return [self._joint(number, parent, name, AT_ORIGIN)], []
+            point = at if kind == "slide" else vec(model.jnt_pos[number])
+            placement, at = compose(placement, Pose(minus(point, at))), point
+            reference = self.elements.reference(number)
+            if number in self.ties.locked:
+                moved = self._displacement(number, self.ties.locked[number] - reference)
+                placement = compose(placement, moved)
+                continue
+            placement = compose(placement, self._displacement(number, -reference))
+            last = number == first + count - 1 and at == _ZERO
+            child = (
+                name
+                if last
+                else unused(f"{name}.{self.elements.joints[number]}", self.elements.taken_links)
+            )
+            joints.append(self._joint(number, parent, child, placement))
+            if last:
+                return joints, links
+            links.append(Link(child, source=self.elements.joint_source(number)))
+            parent, placement = child, AT_ORIGIN
+        x, y, z = at
+        fixed = unused(f"{name}_fixed", self.elements.taken_joints)
+        origin = compose(placement, Pose((-x, -y, -z)))
+        joints.append(Joint(fixed, "fixed", parent, name, origin, source=source))
+        return joints, links
+
+    def _displacement(self, joint: int, by: float) -> Pose:
+        """How a joint displaces by so much; a ball joint is never displaced."""
+        axis = vec(self.model.jnt_axis[joint])
+        if not by:
+            return AT_ORIGIN
+        if JOINT_KINDS[int(self.model.jnt_type[joint])] == "slide":
+            x, y, z = axis
+            return Pose((by * x, by * y, by * z))
+        s = math.sin(by / 2)
+        return Pose(_ZERO, rotation((math.cos(by / 2), *(s * a for a in axis))))
+
+    def _joint(self, number: int, parent: str, child: str, origin: Pose) -> Joint:
+        """The joint with its properties; of its freedoms MJCF has all alike."""
+        model, name, source = (
+            self.model,
+            self.elements.joints[number],
+            self.elements.joint_source(number),
+        )
+        kind = JOINT_KINDS[int(model.jnt_type[number])]
+        dof = int(model.jnt_dofadr[number])
+        lower, upper = (float(x) for x in model.jnt_range[number])
+        effort = self._custom_number(EFFORT_LIMIT + name)
+        if model.jnt_actfrclimited[number]:
+            effort = float(max(abs(model.jnt_actfrcrange[number])))
+        velocity = self._custom_number(VELOCITY_LIMIT + name)
+        limits = Limits(velocity=velocity, effort=effort)
+        if model.jnt_limited[number]:
+            limits = Limits(_limit(lower), _limit(upper), velocity, effort)
+        bounded = math.isfinite(limits.lower) or math.isfinite(limits.upper)
+        armature = float(model.dof_armature[dof]) + self.actuators.armature.get(number, 0.0)
+        initial: float | None = None
+        reference = self.elements.reference(number) if kind != "free" else 0.0
+        if reference:
+            initial = min(max(reference, limits.lower), limits.upper)
+        if kind == "free" and armature:
+            self.elements.doubts.append(
+                Doubt(
+                    "the armature of a free joint, an inertia that no body has, is not applied",
+                    source,
+                    "free armature",
+                )
+            )
+            armature = 0.0
+        types: dict[str, JointType] = {
+            "free": "floating",
+            "ball": "spherical",
+            "slide": "prismatic",
+            "hinge": "revolute" if bounded else "continuous",
+        }
+        return Joint(
+            name,
+            types[kind],
+            parent,
+            child,
+            origin,
+            vec(model.jnt_axis[number]) if kind in ("slide", "hinge") else (1.0, 0.0, 0.0),
+            limits,
+            independent=self._independent(name, kind),
+            damping=float(model.dof_damping[dof]),
+            friction=float(model.dof_frictionloss[dof]),
+            initial=initial,
+            source=source,
+            armature=armature,
+        )
+
+    def _custom_number(self, key: str) -> float:
+        try:
+            return float(self.elements.compiled.custom.get(key, "inf"))
+        except ValueError:
+            return math.inf
+
+    def _independent(self, name: str, kind: str) -> bool | tuple[bool, ...] | None:
+        """What the file's ``<custom>`` says, if it speaks of this joint."""
+        words = self.elements.compiled.custom.get(INDEPENDENT + name, "").split()
+        if not words or not {"true", "false"}.issuperset(words):
+            return None
+        marks = tuple(word == "true" for word in words)
+        freedoms = {"free": 6, "ball": 3}.get(kind, 1)
+        return marks[0] if len(marks) == 1 else marks if len(marks) == freedoms else None
+
+
+def _limit(value: float) -> float:
+    return value if abs(value) < NO_LIMIT else math.copysign(math.inf, value)
+
+
+def _four(values: Any) -> tuple[float, float, float, float]:
+    a, b, c, d = (round(float(value), 7) for value in values)  # MuJoCo keeps single precision
+    return a, b, c, d

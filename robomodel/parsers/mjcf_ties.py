@@ -1,0 +1,326 @@
+"""MuJoCo's equality constraints, soft there, as loops, couplings and mimics, and its tendons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from robomodel.description import (
+    Anchor,
+    JointCoupling,
+    Loop,
+    LoopType,
+    Mimic,
+    Pose,
+)
+from robomodel.errors import DescriptionError, Doubt, Source
+from robomodel.model.joints import align
+from robomodel.parsers.mjcf_elements import Elements, clean, pose, unused, vec
+from robomodel.spatial import apply, matmul, minus, transpose
+
+Terms: TypeAlias = tuple[tuple[int, float], ...]
+"""Joints and coefficients."""
+
+_NEAR = 1e-9
+_EQUALITY_KINDS = ("connect", "weld", "joint", "tendon")  # by mjtEq
+_WRAP_JOINT, _WRAP_SITE = 1, 3  # mjtWrap
+_OBJECT_SITE = 6  # mjtObj
+
+
+@dataclass(frozen=True, slots=True)
+class _Tie:
+    """An equality constraint that ties something: its number, its kind, its name and its place."""
+
+    number: int
+    kind: str
+    name: str
+    source: Source
+
+
+@dataclass
+class Ties:
+    """The equality constraints of a model."""
+
+    elements: Elements
+
+    @property
+    def model(self) -> Any:
+        """MuJoCo's model."""
+        return self.elements.model
+
+    @cached_property
+    def ties(self) -> list[_Tie]:
+        """The equality constraints that are active."""
+        if self.elements.disabled("EQUALITY", "CONSTRAINT"):
+            return []
+        ties, taken = [], set[str]()
+        for number in range(self.model.neq):
+            if not self.model.eq_active0[number]:
+                continue
+            compiled = self.elements.name("equality", number)
+            kind = int(self.model.eq_type[number])
+            tag = _EQUALITY_KINDS[kind] if kind < len(_EQUALITY_KINDS) else "equality"
+            name = unused(self.elements.compiled.given(compiled) or f"{tag}_{number}", taken)
+            source = self.elements.compiled.source("equality", compiled, f"{tag} '{name}'")
+            if kind >= len(_EQUALITY_KINDS):
+                raise DescriptionError("equality constraints of this kind are not read", source)
+            ties.append(_Tie(number, tag, name, source))
+        return ties
+
+    @cached_property
+    def locked(self) -> dict[int, float]:
+        """Joints that a constraint of nothing else holds in one position: they are fixed there."""
+        held: dict[int, float] = {}
+        used: list[int] = []
+        for tie in self.ties:
+            if tie.kind == "joint":
+                first, second = self._ends(tie)
+                constant, slope = self._line(tie)
+                if second < 0 or not slope:
+                    held[first] = self.elements.reference(first) + constant
+                    used.append(first)
+                else:
+                    used += [first, second]
+            elif tie.kind == "tendon":
+                for tendon in self._ends(tie):
+                    used += [joint for joint, _ in self.terms(tendon) or ()] if tendon >= 0 else []
+        return {joint: position for joint, position in held.items() if used.count(joint) == 1}
+
+    def _ends(self, tie: _Tie) -> tuple[int, int]:
+        return int(self.model.eq_obj1id[tie.number]), int(self.model.eq_obj2id[tie.number])
+
+    def _line(self, tie: _Tie) -> tuple[float, float]:
+        """The constant and the slope of ``polycoef``; an error if it is no line."""
+        constant, slope, *higher = (float(x) for x in self.model.eq_data[tie.number, :5])
+        if any(higher) and self._ends(tie)[1] >= 0:
+            raise DescriptionError(
+                f"polycoef has the terms {' '.join(f'{x:g}' for x in higher)} beyond the linear "
+                "one; only linear couplings are read, so write the line that meets it best, or "
+                "deactivate it",
+                tie.source,
+            )
+        return constant, slope
+
+    def read(self) -> tuple[list[Loop], list[JointCoupling], dict[str, Mimic]]:
+        """Loops, couplings, and mimics by the name of the joint that follows another."""
+        loops: list[Loop] = []
+        couplings: list[JointCoupling] = []
+        mimics: dict[str, Mimic] = {}
+        for tie in self.ties:
+            if tie.kind in ("connect", "weld"):
+                loops += self._loop(tie)
+            elif tie.kind == "tendon":
+                for found in self._tendons(tie):
+                    if isinstance(found, Loop):
+                        loops.append(found)
+                    else:
+                        couplings.append(found)
+            else:
+                self._couple(tie, couplings, mimics)
+        return _hinged(loops), couplings, mimics
+
+    def _couple(self, tie: _Tie, couplings: list[JointCoupling], mimics: dict[str, Mimic]) -> None:
+        """y - y0 = a0 + a1 (x - x0) of two joints: y mimics x, unless it follows another one."""
+        first, second = self._ends(tie)
+        constant, slope = self._line(tie)
+        y = self.elements.joints[first]
+        offset = self.elements.reference(first) + constant
+        if first in self.locked:
+            return
+        if second < 0 or not slope:
+            couplings.append(JointCoupling(tie.name, ((y, 1.0),), offset, tie.source))
+            return
+        x = self.elements.joints[second]
+        offset -= slope * self.elements.reference(second)
+        leader = x
+        while leader in mimics:
+            leader = mimics[leader].joint
+        if y in mimics or leader == y:
+            couplings.append(JointCoupling(tie.name, ((y, 1.0), (x, -slope)), offset, tie.source))
+        else:
+            mimics[y] = Mimic(x, slope, offset)
+
+    def _loop(self, tie: _Tie) -> list[Loop]:
+        """``connect`` and ``weld``, between bodies or sites."""
+        model, data = self.model, self.model.eq_data[tie.number]
+        ends = self._ends(tie)
+        kind: LoopType = "spherical" if tie.kind == "connect" else "fixed"
+        if tie.kind == "weld" and not data[10]:
+            kind = "spherical"  # a torquescale of zero leaves the rotation free
+        if int(model.eq_objtype[tie.number]) == _OBJECT_SITE:
+            bodies = [int(model.site_bodyid[site]) for site in ends]
+            poses = [pose(model.site_pos[site], model.site_quat[site]) for site in ends]
+        elif tie.kind == "connect":
+            bodies = list(ends)
+            poses = [Pose(vec(data[:3])), Pose(vec(data[3:6]))]
+        else:
+            bodies = list(ends)
+            poses = [pose(data[3:6], data[6:10]), Pose(vec(data[:3]))]
+        return self._between(tie, kind, bodies, poses)
+
+    def _between(
+        self,
+        tie: _Tie,
+        kind: LoopType,
+        bodies: Sequence[int],
+        poses: Sequence[Pose],
+        length: float | None = None,
+    ) -> list[Loop]:
+        """A loop between two bodies, unless it ties nothing or what is moved by hand."""
+        if any(self.model.body_mocapid[body] >= 0 for body in bodies):
+            self.elements.doubts.append(
+                Doubt(
+                    "ties to a body that is moved by hand (mocap); it is left out",
+                    tie.source,
+                    "tie to mocap",
+                )
+            )
+            return []
+        one, other = (int(self.model.body_weldid[body]) for body in bodies)
+        if one == other:
+            self.elements.doubts.append(
+                Doubt("no joint separates its ends, so it ties nothing", tie.source, "no tie")
+            )
+            return []
+        anchors = [
+            Anchor(self.elements.bodies[body], pose)
+            for body, pose in zip(bodies, poses, strict=True)
+        ]
+        return [Loop(tie.name, kind, anchors[0], anchors[1], length=length, source=tie.source)]
+
+    # ---- tendons
+
+    def _wraps(self, tendon: int) -> range:
+        first, count = int(self.model.tendon_adr[tendon]), int(self.model.tendon_num[tendon])
+        return range(first, first + count)
+
+    def terms(self, tendon: int) -> Terms | None:
+        """The joints and coefficients (none is 0) of a fixed tendon; None for a spatial one."""
+        terms: dict[int, float] = {}
+        for wrap in self._wraps(tendon):
+            if int(self.model.wrap_type[wrap]) != _WRAP_JOINT:
+                return None
+            joint = int(self.model.wrap_objid[wrap])
+            terms[joint] = terms.get(joint, 0.0) + float(self.model.wrap_prm[wrap])
+        return tuple((joint, coefficient) for joint, coefficient in terms.items() if coefficient)
+
+    def _tendons(self, tie: _Tie) -> list[Loop] | list[JointCoupling]:
+        """L1 - L1(0) = a0 + a1 (L2 - L2(0)) of fixed tendons, or a constant L1 of two sites."""
+        model = self.model
+        first, second = self._ends(tie)
+        constant, slope = self._line(tie)
+        offset = float(model.tendon_length0[first]) + constant
+        own = self.terms(first)
+        terms = dict(own or ())
+        if second >= 0 and slope:
+            others = self.terms(second)
+            if others is None or own is None:
+                raise DescriptionError(
+                    "relates a spatial tendon to another one, which is not read; a spatial tendon "
+                    "can keep its length (one tendon, straight between two sites), and fixed ones "
+                    "can be related",
+                    tie.source,
+                )
+            offset -= slope * float(model.tendon_length0[second])
+            for joint, coefficient in others:
+                terms[joint] = terms.get(joint, 0.0) - slope * coefficient
+        if own is None:
+            return self._rod(tie, first, offset)
+        relation = tuple((self.elements.joints[joint], k) for joint, k in terms.items() if k)
+        if not relation:
+            self.elements.doubts.append(
+                Doubt("the coefficients of its joints are 0, so it ties nothing", tie.source)
+            )
+            return []
+        return [JointCoupling(tie.name, relation, offset, tie.source)]
+
+    def _rod(self, tie: _Tie, tendon: int, length: float) -> list[Loop]:
+        wraps = self._wraps(tendon)
+        if [int(self.model.wrap_type[wrap]) for wrap in wraps] != [_WRAP_SITE, _WRAP_SITE]:
+            raise DescriptionError(
+                "holds the length of a tendon that is not straight between two sites; only those "
+                "are read, as rods",
+                tie.source,
+            )
+        if length <= 0.0:
+            raise DescriptionError(
+                f"holds the length of its tendon at {length:g}; that of a rod is positive, and of "
+                "two points that meet <connect> tells",
+                tie.source,
+            )
+        sites = [int(self.model.wrap_objid[wrap]) for wrap in wraps]
+        bodies = [int(self.model.site_bodyid[site]) for site in sites]
+        poses = [Pose(vec(self.model.site_pos[site])) for site in sites]
+        return self._between(tie, "rod", bodies, poses, length)
+
+
+def _hinged(loops: Sequence[Loop]) -> list[Loop]:
+    """The loops, those that are one told as what they are.
+
+    Two points at which the same two links meet make a hinge; a point and a rod may make a universal
+    joint.
+    """
+    found: list[Loop] = []
+    for loop in loops:
+        links = loop.predecessor.link, loop.successor.link
+        join = {"spherical": _hinge, "rod": _universal}.get(loop.type)
+        for n, other in enumerate(found if join else ()):
+            if other.type == "spherical" and links == (
+                other.predecessor.link,
+                other.successor.link,
+            ):
+                joined = join(other, loop) if join else None
+                if joined is not None:
+                    found[n] = joined
+                    break
+        else:
+            found.append(loop)
+    return found
+
+
+def _universal(point: Loop, rod: Loop) -> Loop | None:
+    """The universal joint where a rod holds two directions from a point at right angles."""
+    axes = []
+    squares = 0.0
+    for end, other in (
+        (point.predecessor.origin, rod.predecessor.origin),
+        (point.successor.origin, rod.successor.origin),
+    ):
+        arm = apply(transpose(end.rotation), minus(other.xyz, end.xyz))
+        size = math.hypot(*arm)
+        if size < _NEAR:
+            return None
+        squares += size**2
+        axes.append(vec(clean(x / size) for x in arm))
+    if rod.length is None or abs(rod.length**2 - squares) > _NEAR * squares:
+        return None
+    return replace(point, type="universal", axis=axes[0], axis2=axes[1])
+
+
+def _hinge(first: Loop, second: Loop) -> Loop | None:
+    """The hinge about the line through the points of two loops; None if they are not so placed."""
+    ends = (first.predecessor.origin, first.successor.origin)
+    others = (second.predecessor.origin, second.successor.origin)
+    arms = [minus(b.xyz, a.xyz) for a, b in zip(ends, others, strict=True)]
+    length = math.hypot(*arms[0])
+    if length < _NEAR or abs(length - math.hypot(*arms[1])) > _NEAR * length:
+        return None
+    axes = [
+        apply(transpose(end.rotation), (x / length, y / length, z / length))
+        for end, (x, y, z) in zip(ends, arms, strict=True)
+    ]
+    if math.dist(*axes) <= _NEAR:  # an axis of the sites that are there
+        axis = vec(clean(a) for a in axes[0])
+        return replace(first, type="revolute", axis=axis)
+    columns = [align(axis) for axis in axes]
+    anchors = []
+    for end, (k, images), old in zip(
+        ends, columns, (first.predecessor, first.successor), strict=True
+    ):
+        order = [transpose(images)[(k + n) % 3] for n in range(3)]
+        turned = transpose((order[0], order[1], order[2]))
+        anchors.append(replace(old, origin=Pose(end.xyz, matmul(end.rotation, turned))))
+    return replace(first, type="revolute", predecessor=anchors[0], successor=anchors[1])

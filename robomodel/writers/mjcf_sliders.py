@@ -1,0 +1,69 @@
+"""Loops that leave translations free, for which MuJoCo has no constraint.
+
+A body that hangs on one of the two links by a joint of the loop's type is welded to the other link.
+It moves like a part of that link, which lends it half of its inertia, so nothing else changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from robomodel.description import Anchor, Description, Inertial, Joint, Link, Loop
+from robomodel.model.graph import compose, inverse
+from robomodel.spatial import apply, minus, transpose
+from robomodel.writers.mjcf_masses import heavy
+from robomodel.writers.mjcf_poses import link_pose, unit
+
+
+def with_sliders(description: Description) -> Description:
+    """The description with a body, a joint and a fixed loop for each prismatic and planar loop."""
+    links = {link.name: link for link in description.links}
+    joints = list(description.joints)
+    moved_by = {joint.child: joint for joint in joints}
+    taken = {joint.name for joint in joints}
+    loops = []
+    for loop in description.loops:
+        if loop.type not in ("prismatic", "planar"):
+            loops.append(loop)
+            continue
+        carrier, lender = loop.predecessor, loop.successor
+        if not heavy(links[lender.link].inertial):
+            carrier, lender = lender, carrier
+        name = loop.name
+        while name in links or name in taken:
+            name += ".slider"
+        links[name] = Link(name, None, loop.source)
+        taken.add(name)
+        if (said := links[lender.link].inertial) is not None and heavy(said):
+            half = _half(said)
+            links[lender.link] = replace(links[lender.link], inertial=half)
+            inside = compose(inverse(lender.origin), said.origin)
+            links[name] = replace(links[name], inertial=replace(half, origin=inside))
+        initial = None
+        if loop.type == "prismatic":
+            ends = [compose(link_pose(moved_by, end.link), end.origin) for end in (carrier, lender)]
+            apart = minus(ends[1].xyz, ends[0].xyz)
+            way = apply(transpose(ends[0].rotation), apart)
+            initial = sum(a * b for a, b in zip(way, unit(loop.axis), strict=True))
+        joints.append(
+            Joint(
+                name,
+                "prismatic" if loop.type == "prismatic" else "planar",
+                carrier.link,
+                name,
+                carrier.origin,
+                loop.axis,
+                independent=False,
+                initial=initial,
+                source=loop.source,
+            )
+        )
+        loops.append(Loop(loop.name, "fixed", Anchor(name), lender, source=loop.source))
+    return replace(
+        description, links=tuple(links.values()), joints=tuple(joints), loops=tuple(loops)
+    )
+
+
+def _half(said: Inertial) -> Inertial:
+    xx, xy, xz, yy, yz, zz = (x / 2.0 for x in said.inertia)
+    return replace(said, mass=said.mass / 2.0, inertia=(xx, xy, xz, yy, yz, zz))

@@ -1,0 +1,205 @@
+"""Loops, couplings and transmissions as constraints, tendons and motors of MJCF."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lxml import etree
+
+from robomodel.description import Description, Joint, LinkCoupling, Loop, Pose, Transmission, Vec3
+from robomodel.model.graph import compose
+from robomodel.writers.mjcf_draft import Draft, add
+from robomodel.writers.mjcf_poses import along, link_pose, pose_words, unit
+from robomodel.writers.text import number, numbers
+
+_ARM = 0.1  # m: how far along an axis the point is that stands for it
+_STIFF = "0.9999 0.9999 0.001 0.5 2"  # solimp: as little as MuJoCo lets its constraints yield
+_YIELDS = (
+    " Equality constraints of MuJoCo yield. Written as stiff as they can be, these let through a"
+    " ten-thousandth or so of what they hold; docs/mjcf.md tells how far accelerations are off. "
+)
+
+_Relation = Sequence[tuple[str, float]]  # joints and coefficients
+
+
+@dataclass
+class Ties:
+    """What ties the bodies of a document, once they are written."""
+
+    description: Description
+    draft: Draft
+
+    def __post_init__(self) -> None:
+        self.moved_by = {joint.child: joint for joint in self.description.joints}
+
+    def write(self) -> None:
+        """Write all of it, and how stiff it is."""
+        for loop in self.description.loops:
+            self._loop(loop)
+        self._couplings()
+        for transmission in self.description.transmissions:
+            self._transmission(transmission)
+        equality = self.draft.sections["equality"]
+        if len(equality):
+            equality.insert(0, etree.Comment(_YIELDS))
+            self.draft.add("default", "equality", solimp=_STIFF)
+
+    # ---- loops
+
+    def _loop(self, loop: Loop) -> None:
+        """A loop by the constraints between points that say the same of its two links."""
+        one, other = loop.predecessor.origin, loop.successor.origin
+        if loop.type == "fixed":
+            self._tie("weld", loop, "", one, other)
+        elif loop.type == "rod":
+            length = loop.length
+            if length is None:
+                length = self._distance(loop, one, other, initial=False)
+            self._rod(loop, "", one, other, length)
+        else:
+            self._tie("connect", loop, "", one, other)
+            axis = unit(loop.axis)
+            if loop.type in ("revolute", "continuous"):
+                self._tie(
+                    "connect", loop, ".axis", along(one, axis, _ARM), along(other, axis, _ARM)
+                )
+            elif loop.type == "universal":
+                # axes of one length from one point are at right angles where their ends are so far
+                ends = along(one, axis, _ARM), along(other, _second_axis(loop, axis), _ARM)
+                self._rod(loop, ".axes", *ends, math.sqrt(2.0) * _ARM)
+
+    def _sites(self, loop: Loop, suffix: str, one: Pose, other: Pose) -> tuple[str, str]:
+        names = []
+        ends = (
+            (loop.predecessor.link, "predecessor", one),
+            (loop.successor.link, "successor", other),
+        )
+        for link, role, pose in ends:
+            name = self.draft.unused("site", f"{loop.name}{suffix}.{role}")
+            add(self.draft.bodies[link], "site", name=name, **pose_words(pose))
+            names.append(name)
+        return names[0], names[1]
+
+    def _tie(self, tag: str, loop: Loop, suffix: str, one: Pose, other: Pose) -> None:
+        name = self.draft.unused("equality", loop.name + suffix)
+        site1, site2 = self._sites(loop, suffix, one, other)
+        self.draft.add("equality", tag, name=name, site1=site1, site2=site2)
+
+    def _rod(self, loop: Loop, suffix: str, one: Pose, other: Pose, length: float) -> None:
+        """A tendon between two sites keeps its length; MuJoCo counts from that at ``ref``."""
+        name = self.draft.unused("tendon", loop.name + suffix)
+        spatial = self.draft.add("tendon", "spatial", name=name)
+        for site in self._sites(loop, suffix, one, other):
+            add(spatial, "site", site=site)
+        begin = self._distance(loop, one, other)
+        equality = self.draft.unused("equality", loop.name + suffix)
+        line = numbers((length - begin, 0, 0, 0, 0))
+        self.draft.add("equality", "tendon", name=equality, tendon1=name, polycoef=line)
+
+    def _distance(self, loop: Loop, one: Pose, other: Pose, *, initial: bool = True) -> float:
+        """The distance of two points of the loop's links; joints are as of :func:`link_pose`."""
+        ends = ((loop.predecessor.link, one), (loop.successor.link, other))
+        points = [
+            compose(link_pose(self.moved_by, link, initial=initial), pose).xyz
+            for link, pose in ends
+        ]
+        return math.dist(*points)
+
+    # ---- couplings
+
+    def _couplings(self) -> None:
+        for coupling in self.description.couplings:
+            if isinstance(coupling, LinkCoupling):
+                couple(self.draft, coupling.name, self._paths(coupling), coupling.offset)
+            else:
+                relation = [(name, ratio) for name, ratio in coupling.terms if ratio]
+                couple(self.draft, coupling.name, self._led(relation), coupling.offset)
+        for joint in self.description.joints:
+            if joint.mimic is not None:
+                relation = [(joint.name, 1.0), (joint.mimic.joint, -joint.mimic.multiplier)]
+                couple(self.draft, joint.name, relation, joint.mimic.offset)
+
+    def _paths(self, coupling: LinkCoupling) -> _Relation:
+        """The joints from the common ancestor to either link, the successor's last one first."""
+        paths = []
+        for link in (coupling.predecessor, coupling.successor):
+            path: list[Joint] = []
+            while (joint := self.moved_by.get(link)) is not None:
+                path.append(joint)
+                link = joint.parent  # noqa: PLW2901
+            paths.append([each.name for each in path if each.type != "fixed"])
+        shared = set(paths[0]) & set(paths[1])
+        relation = [(name, 1.0) for name in paths[1] if name not in shared]
+        return relation + [(name, -coupling.ratio) for name in paths[0] if name not in shared]
+
+    def _led(self, relation: _Relation) -> _Relation:
+        """The relation with that joint first that depends on the others: the reader takes it so."""
+        marks = {joint.name: joint.independent for joint in self.description.joints}
+
+        def order(term: tuple[str, float]) -> tuple[int, float]:
+            mark = marks[term[0]]
+            return 1 if mark is None else 2 if mark else 0, -abs(term[1])
+
+        return sorted(relation, key=order)
+
+    # ---- actuators
+
+    def _transmission(self, transmission: Transmission) -> None:
+        """A motor on the joint, or on a tendon of the joints, of a transmission of one motor."""
+        joints = [joint for joint in transmission.joints if joint.name in self.draft.refs]
+        simple = (
+            len(transmission.actuators) == 1 and joints and len(joints) == len(transmission.joints)
+        )
+        if not simple or any(joint.offset for joint in joints):
+            self.draft.lost.append(f"the transmission '{transmission.name}'")
+            return
+        name = self.draft.unused("actuator", transmission.name)
+        motor = self.draft.add("actuator", "motor", name=name)
+        reduction = transmission.actuators[0].reduction
+        if len(joints) == 1:
+            motor.set("joint", joints[0].name)
+            gears = [x for x in (joints[0].reduction, reduction) if x is not None]
+            if gears:
+                motor.set("gear", number(math.prod(gears)))
+            return
+        tendon = self.draft.unused("tendon", transmission.name)
+        fixed = self.draft.add("tendon", "fixed", name=tendon)
+        for joint in joints:
+            coefficient = 1.0 if joint.reduction is None else joint.reduction
+            add(fixed, "joint", joint=joint.name, coef=number(coefficient))
+        motor.set("tendon", tendon)
+        if reduction is not None:
+            motor.set("gear", number(reduction))
+
+
+def couple(draft: Draft, name: str, relation: _Relation, offset: float) -> None:
+    """Tie joints by Σ coefficient · q = offset; MuJoCo counts positions from ``ref``."""
+    equality = draft.unused("equality", name)
+    (first, k), *others = relation
+    if len(others) > 1:
+        tendon = draft.unused("tendon", name)
+        fixed = draft.add("tendon", "fixed", name=tendon)
+        for joint, coefficient in relation:
+            add(fixed, "joint", joint=joint, coef=number(coefficient))
+        constant = offset - math.fsum(c * draft.refs[joint] for joint, c in relation)
+        line = numbers((constant, 0, 0, 0, 0))
+        draft.add("equality", "tendon", name=equality, tendon1=tendon, polycoef=line)
+        return
+    constant, slope = offset / k - draft.refs[first], 0.0
+    element = draft.add("equality", "joint", name=equality, joint1=first)
+    for second, coefficient in others:
+        slope = -coefficient / k
+        constant += slope * draft.refs[second]
+        element.set("joint2", second)
+    element.set("polycoef", numbers((constant, slope, 0, 0, 0)))
+
+
+def _second_axis(loop: Loop, first: Vec3) -> Vec3:
+    """The second axis of a universal loop: given, or the coordinate axis that follows, upright."""
+    if loop.axis2 is not None:
+        return unit(loop.axis2)
+    k = max(range(3), key=lambda n: (abs(first[n]), -n))
+    x, y, z = ((1.0 if n == (k + 1) % 3 else 0.0) - first[(k + 1) % 3] * first[n] for n in range(3))
+    return unit((x, y, z))
