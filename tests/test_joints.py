@@ -276,6 +276,15 @@ def test_difference_undoes_integrate(joint, angle: float) -> None:
 
 
 @every_joint
+def test_rates_are_the_derivative_of_integrate(joint) -> None:
+    rng = np.random.default_rng(5)
+    q, v, h = position(joint, rng), rng.normal(size=joint.nv), 1e-3
+    at = [joint.integrate(q, s * h * v) for s in (1, -1, 2, -2)]
+    slope = (8 * (at[0] - at[1]) - (at[2] - at[3])) / (12 * h)
+    np.testing.assert_allclose(joint.rates(q.tolist(), v.tolist()), slope, rtol=0, atol=1e-11)
+
+
+@every_joint
 def test_integrate_undoes_difference(joint) -> None:
     """Between positions far from one another; a quaternion may come back with its other sign."""
     rng = np.random.default_rng(9)

@@ -4,6 +4,16 @@ Knows no robotics. LLVM (llvmlite) is imported when the first program is compile
 """
 
 from robomodel.kernels.compile import Compiled, compile_program, lanes, obstacle
+from robomodel.kernels.emit import Iteration
 from robomodel.kernels.trace import Program, Trace, Traced
 
-__all__ = ["Compiled", "Program", "Trace", "Traced", "compile_program", "lanes", "obstacle"]
+__all__ = [
+    "Compiled",
+    "Iteration",
+    "Program",
+    "Trace",
+    "Traced",
+    "compile_program",
+    "lanes",
+    "obstacle",
+]

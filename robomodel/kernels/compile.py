@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from robomodel.kernels import cache
-from robomodel.kernels.emit import emit
+from robomodel.kernels.emit import Iteration, emit
 from robomodel.kernels.trace import Program
 
 _LOCK = threading.Lock()  # LLVM's context is shared by the process
@@ -60,21 +60,34 @@ def lanes() -> int:
 
 
 def compile_program(
-    program: Program | Callable[[], Program], sizes: Sequence[int], *, name: str | None = None
+    program: Program | Callable[[], Program],
+    sizes: Sequence[int],
+    *,
+    name: str | None = None,
+    iteration: Iteration | None = None,
 ) -> Compiled:
     """A generalized ufunc: one argument for each of ``sizes`` but the last, which is the result's.
 
     Sizes are the lengths of last axes, and part of the ufunc's signature. The program's inputs are
     the arguments one after the other, its outputs the result. ``name`` says all that makes the
     program what it is: then the program may be a function, called where the cache does not help.
+
+    With an ``iteration`` the program is run over time: some arguments, and the result, then have
+    one row for each instant, (..., T, size).
     """
+    result = len(sizes) - 1
+    rows: set[int] = set()
+    if iteration is not None:
+        rows = {*iteration.timed, result}
+        inputs = set(iteration.timed) & set(range(1, result))
+        if not inputs or len(inputs) < len(iteration.timed) or sizes[0] > sizes[-1]:
+            raise ValueError(f"sizes {tuple(sizes)} cannot be iterated over {iteration}")
     if (why := obstacle()) is not None:
         raise RuntimeError(f"kernels cannot be compiled here ({why})")
     with _LOCK:
-        engine, address = _load(_machine_code(program, sizes, name))
-    *inputs, output = sizes
-    signature = ",".join(f"({size})" for size in inputs) + f"->({output})"
-    return _ufunc(address, len(inputs), signature, (engine,))
+        engine, address = _load(_machine_code(program, sizes, name, iteration))
+    *shapes, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
+    return _ufunc(address, len(shapes), ",".join(shapes) + f"->{output}", (engine,))
 
 
 def _machine(features: str) -> Any:
@@ -86,7 +99,10 @@ def _machine(features: str) -> Any:
 
 
 def _machine_code(
-    program: Program | Callable[[], Program], sizes: Sequence[int], name: str | None
+    program: Program | Callable[[], Program],
+    sizes: Sequence[int],
+    name: str | None,
+    iteration: Iteration | None,
 ) -> bytes:
     """The program's object code, from the cache or from LLVM."""
     import llvmlite
@@ -95,24 +111,30 @@ def _machine_code(
     features, width = _features()
     processor = (llvm.get_default_triple(), llvm.get_host_cpu_name(), features)
     if name is None:
-        program = _fitting(program, sizes)
+        program = _fitting(program, sizes, iteration)
         name = f"{program.steps!r}{program.outputs!r}"
-    content = (repr(tuple(sizes)), name)
+    content = (repr((tuple(sizes), iteration)), name)
     key = cache.digest((*_versions(llvmlite.__version__), *processor, *content))
     code = cache.load(key)
     if code is None:
-        program = _fitting(program, sizes)
+        program = _fitting(program, sizes, iteration)
         machine = _machine(features)
-        module = llvm.parse_assembly(emit(program, sizes, width))
+        module = llvm.parse_assembly(emit(program, sizes, width, iteration))
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
         code = machine.emit_object(module)
         cache.store(key, code)
     return code
 
 
-def _fitting(program: Program | Callable[[], Program], sizes: Sequence[int]) -> Program:
+def _fitting(
+    program: Program | Callable[[], Program], sizes: Sequence[int], iteration: Iteration | None
+) -> Program:
     made = program if isinstance(program, Program) else program()
-    if sum(sizes[:-1]) != made.inputs or sizes[-1] != len(made.outputs):
+    carried, columns = (iteration.carried, iteration.columns) if iteration else (0, 0)
+    if (made.inputs, len(made.outputs)) != (
+        sum(sizes[:-1]) + carried + columns,
+        sizes[-1] + carried,
+    ):
         raise ValueError(f"sizes {tuple(sizes)} do not fit the program")
     return made
 

@@ -5,6 +5,7 @@ vector a number), the straight-line program runs on vectors, and the result is t
 programs are cut into functions of a few hundred steps, so that compile time grows linearly; what
 crosses a cut goes through a workspace whose slots are used again. Rows that do not fill a
 tile are copied to a place of their own first, the last one in place of those that are missing.
+A program may also be iterated over time, on inputs of each instant, before the tile is left.
 """
 
 from __future__ import annotations
@@ -45,6 +46,27 @@ COSINE = (
 )  # fmt: skip
 ROUNDER = 6755399441055744.0  # 1.5 · 2⁵²: adding it rounds to an integer, kept in the low bits
 FAR = 1e9  # radians: far beyond, the number of quarter turns has no room in the low bits
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """A program run over and over: its first outputs take the place of argument 0.
+
+    ``timed`` are the arguments that have one row for each instant, before the axis of their
+    numbers, as the result then has. An instant may have several stages: the program's last inputs
+    are then a row of ``table``, one for each stage, and before them stand ``carried`` numbers that
+    its last outputs give to the next stage or instant (zero at the start). Only what the last stage
+    of an instant gives is kept.
+    """
+
+    timed: tuple[int, ...]
+    table: tuple[tuple[float, ...], ...] = ()
+    carried: int = 0
+
+    @property
+    def columns(self) -> int:
+        """Constants of a stage."""
+        return len(self.table[0]) if self.table else 0
 
 
 @dataclass
@@ -444,10 +466,11 @@ def _by_rows(f: _Function, count: int, *, pack: bool) -> None:
             f.store(column, "%tile", i)
 
 
-def _rows(width: int, count: int, *, pack: bool) -> list[str]:
+def _rows(width: int, count: int, *, pack: bool, fetch: bool) -> list[str]:
     """A function between ``width`` rows, ``stride`` bytes apart, and ``count`` vectors."""
     f = _Function(width)
-    _prefetch(f, width, count, write=not pack)
+    if fetch:
+        _prefetch(f, width, count, write=not pack)
     if count <= width // 2:
         dense = f.value(f"icmp eq i64 %stride, {8 * count}")
         f.lines += [f"br i1 {dense}, label %dense, label %apart", "dense:"]
@@ -509,7 +532,9 @@ ret void
     return text
 
 
-def emit(program: Program, sizes: Sequence[int], width: int) -> str:
+def emit(
+    program: Program, sizes: Sequence[int], width: int, iteration: Iteration | None = None
+) -> str:
     """IR of ``loop(char **args, npy_intp *dims, npy_intp *steps, void *data)``.
 
     A generalized ufunc's inner loop: ``sizes`` are the lengths of the arguments' last axes, the
@@ -532,6 +557,8 @@ def emit(program: Program, sizes: Sequence[int], width: int) -> str:
         f"declare void @llvm.masked.store.v{width}f64.p0({vector}, ptr, i32 immarg, {mask})",
         "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)",
         "declare i64 @llvm.smin.i64(i64, i64)",
+        "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1 immarg)",
+        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)",
         "declare ptr @aligned_alloc(i64, i64)",
         "declare void @free(ptr)",
         _stage(width),
@@ -540,42 +567,95 @@ def emit(program: Program, sizes: Sequence[int], width: int) -> str:
     for n, piece in enumerate(pieces):
         text += _piece(program, piece, slots, tamed, width, n)
     for count in sorted(set(sizes[:-1])):
-        text += _rows(width, count, pack=True)
-    text += _rows(width, sizes[-1], pack=False)
-    text += _loop(sizes, width, len(pieces), work)
+        text += _rows(width, count, pack=True, fetch=iteration is None)
+    text += _rows(width, sizes[-1], pack=False, fetch=iteration is None)
+    if iteration is not None and iteration.table:
+        text += _stage_constants(iteration, width)
+    text += _loop(sizes, width, len(pieces), work, iteration)
     return "\n".join(text) + "\n"
 
 
-def _loop(sizes: Sequence[int], width: int, pieces: int, work: int) -> list[str]:
+def _stage_constants(iteration: Iteration, width: int) -> list[str]:
+    """A function that puts the constants of a stage into their places in the tile."""
+    f = _Function(width)
+    numbers = [x for row in iteration.table for x in row]
+    bits = (struct.unpack("<Q", struct.pack("<d", x))[0] for x in numbers)
+    entries = ", ".join(f"double 0x{x:016X}" for x in bits)
+    first = f.value(f"mul i64 %stage, {iteration.columns}")
+    for c in range(iteration.columns):
+        at = f.value(f"add i64 {first}, {c}")
+        place = f.value(f"getelementptr double, ptr @table, i64 {at}")
+        x = f.value(f"load double, ptr {place}")
+        one = f.value(f"insertelement {f.vector} poison, double {x}, i64 0")
+        everywhere = f"shufflevector {f.vector} {one}, {f.vector} poison"
+        f.store(f.value(f"{everywhere}, <{width} x i32> zeroinitializer"), "%tile", c)
+    return [
+        f"@table = internal constant [{len(numbers)} x double] [{entries}]",
+        "define internal void @constants(i64 %stage, ptr %tile) noinline {",
+        *f.lines,
+        "ret void",
+        "}",
+    ]
+
+
+def _loop(
+    sizes: Sequence[int], width: int, pieces: int, work: int, iteration: Iteration | None
+) -> list[str]:
     """The loop over tiles. One allocation holds the tiles, the workspace and staged rows.
 
     A single state stands in all lanes, by rows no bytes apart; fewer states than lanes, and numbers
     that are not contiguous, are staged. A tile is read before it is written, so that the result may
-    take the place of an argument.
+    take the place of an argument. Over time, each tile has all its instants before the next one.
     """
     bytes_ = 8 * width
-    starts, total = [], 0
-    for size in (*sizes, work, max(sizes)):
-        starts.append(total)
-        total += size * bytes_
     result = len(sizes) - 1
+    timed = frozenset((*iteration.timed, result)) if iteration else frozenset[int]()
+    carried, columns = (iteration.carried, iteration.columns) if iteration else (0, 0)
+    starts, total = {}, 0
+    for name, size in (
+        *((str(k), size) for k, size in enumerate(sizes[:-1])),
+        (".carried", carried),
+        (".constants", columns),
+        (str(result), sizes[-1]),
+        (".given", carried),
+        (".work", work),
+        (".stage", max(sizes)),
+    ):
+        starts[name] = total
+        total += size * bytes_
+    stage = "ptr %place.stage"
     lines = [
         "define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {",
         "entry:",
         "%n = load i64, ptr %dims",
+        # the axis of time is the second name in the signature: argument 0 has none
+        "%dim.time = getelementptr i64, ptr %dims, i64 2",
+        "%instants = load i64, ptr %dim.time" if timed else "%instants = add i64 1, 0",
     ]
+    inner = len(sizes)
     for k in range(len(sizes)):
         lines += [
             f"%arg.at{k} = getelementptr ptr, ptr %args, i64 {k}",
             f"%arg{k} = load ptr, ptr %arg.at{k}",
             f"%step.at{k} = getelementptr i64, ptr %steps, i64 {k}",
             f"%step{k} = load i64, ptr %step.at{k}",
-            f"%inner.at{k} = getelementptr i64, ptr %steps, i64 {len(sizes) + k}",
+        ]
+        if k in timed:
+            lines += [
+                f"%later.at{k} = getelementptr i64, ptr %steps, i64 {inner}",
+                f"%later{k} = load i64, ptr %later.at{k}",
+            ]
+            inner += 1
+        lines += [
+            f"%inner.at{k} = getelementptr i64, ptr %steps, i64 {inner}",
             f"%inner{k} = load i64, ptr %inner.at{k}",
             f"%gaps{k} = icmp ne i64 %inner{k}, 8",
         ]
+        inner += 1
     lines += [
-        "%any = icmp sgt i64 %n, 0",
+        "%states = icmp sgt i64 %n, 0",
+        "%times = icmp sgt i64 %instants, 0",
+        "%any = and i1 %states, %times",
         "br i1 %any, label %start, label %exit",
         "start:",
         f"%memory = call ptr @aligned_alloc(i64 {bytes_}, i64 {total})",
@@ -583,46 +663,74 @@ def _loop(sizes: Sequence[int], width: int, pieces: int, work: int) -> list[str]
         "br i1 %none, label %exit, label %begin",
         "begin:",
         *(
-            f"%place{k} = getelementptr i8, ptr %memory, i64 {start}"
-            for k, start in enumerate(starts)
+            f"%place{name} = getelementptr i8, ptr %memory, i64 {start}"
+            for name, start in starts.items()
         ),
         "br label %tile",
         "tile:",
-        f"%i = phi i64 [0, %begin], [%next, %moved{result}]",
+        "%i = phi i64 [0, %begin], [%next, %done]",
         "%left = sub i64 %n, %i",
         f"%count = call i64 @llvm.smin.i64(i64 %left, i64 {width})",
         "%single = icmp eq i64 %count, 1",
         f"%few = icmp slt i64 %count, {width}",
         "%some = xor i1 %single, true",
         "%short = and i1 %few, %some",
+        *(
+            line
+            for k, size in enumerate(sizes)
+            for line in (
+                f"%staged{k} = or i1 %gaps{k}, %short",
+                f"%apart{k} = select i1 %single, i64 0, i64 %step{k}",
+                f"%stride{k} = select i1 %staged{k}, i64 {8 * size}, i64 %apart{k}",
+                f"%offset{k} = mul i64 %i, %step{k}",
+                f"%first{k} = getelementptr i8, ptr %arg{k}, i64 %offset{k}",
+            )
+        ),
     ]
-    work_at, stage = f"ptr %place{len(sizes)}", f"ptr %place{len(sizes) + 1}"
-    for k, size in enumerate(sizes):
-        outside = f"ptr %from{k}, i64 %step{k}, i64 %inner{k}, i64 {size}, i64 %count, {stage}"
-        rows = f"ptr %rows{k}, i64 %stride{k}, ptr %place{k}"
+    moves = {k: _move(k, size, stage, result, timed) for k, size in enumerate(sizes)}
+    for k in range(result):
+        lines += moves[k] if k not in timed else []
+    tiles = f"ptr %place0, ptr %place{result}, ptr %place.work"
+    run = ["call void @tame(ptr %place0)"]
+    run += [f"call void @piece{n}({tiles})" for n in range(pieces)]
+    if iteration is None:
+        lines += [*run, *moves[result], "br label %done"]
+    else:
+        copy = "call void @llvm.memcpy.p0.p0.i64"
         lines += [
-            f"%staged{k} = or i1 %gaps{k}, %short",
-            f"%apart{k} = select i1 %single, i64 0, i64 %step{k}",
-            f"%stride{k} = select i1 %staged{k}, i64 {8 * size}, i64 %apart{k}",
-            f"%offset{k} = mul i64 %i, %step{k}",
-            f"%from{k} = getelementptr i8, ptr %arg{k}, i64 %offset{k}",
-            f"%rows{k} = select i1 %staged{k}, {stage}, ptr %from{k}",
+            f"call void @llvm.memset.p0.i64(ptr %place.carried, i8 0, i64 {carried * bytes_}, "
+            "i1 false)",
+            "br label %instant.before",
+            "instant.before:",
+            "br label %instant",
+            "instant:",
+            "%t = phi i64 [0, %instant.before], [%t.next, %instant.done]",
         ]
-        if k == result:
-            tiles = f"ptr %place0, ptr %place{result}, {work_at}"
-            lines.append("call void @tame(ptr %place0)")
-            lines += [f"call void @piece{n}({tiles})" for n in range(pieces)]
-            lines.append(f"call void @unpack{size}({rows})")
+        for k in iteration.timed:
+            lines += moves[k]
         lines += [
-            f"br i1 %staged{k}, label %stage{k}, label %moved{k}",
-            f"stage{k}:",
-            f"call void @{'scatter' if k == result else 'gather'}({outside})",
-            f"br label %moved{k}",
-            f"moved{k}:",
+            "br label %stage.before",
+            "stage.before:",
+            "br label %stage",
+            "stage:",
+            "%s = phi i64 [0, %stage.before], [%s.next, %stage]",
+            *(["call void @constants(i64 %s, ptr %place.constants)"] if columns else []),
+            *run,
+            f"{copy}(ptr %place0, ptr %place{result}, i64 {sizes[0] * bytes_}, i1 false)",
+            f"{copy}(ptr %place.carried, ptr %place.given, i64 {carried * bytes_}, i1 false)",
+            "%s.next = add i64 %s, 1",
+            f"%s.more = icmp slt i64 %s.next, {max(1, len(iteration.table))}",
+            "br i1 %s.more, label %stage, label %staged",
+            "staged:",
+            *moves[result],
+            "%t.next = add i64 %t, 1",
+            "%t.more = icmp slt i64 %t.next, %instants",
+            "br label %instant.done",
+            "instant.done:",
+            "br i1 %t.more, label %instant, label %done",
         ]
-        if k != result:
-            lines.append(f"call void @pack{size}({rows})")
     lines += [
+        "done:",
         f"%next = add i64 %i, {width}",
         "%more = icmp slt i64 %next, %n",
         "br i1 %more, label %tile, label %free",
@@ -634,3 +742,26 @@ def _loop(sizes: Sequence[int], width: int, pieces: int, work: int) -> list[str]
         "}",
     ]
     return lines
+
+
+def _move(k: int, size: int, stage: str, result: int, timed: frozenset[int]) -> list[str]:
+    """An argument's rows into its tile, or the result's tile into its rows."""
+    lines = [f"%from{k} = getelementptr i8, ptr %first{k}, i64 0"]
+    if k in timed:
+        lines = [
+            f"%elapsed{k} = mul i64 %t, %later{k}",
+            f"%from{k} = getelementptr i8, ptr %first{k}, i64 %elapsed{k}",
+        ]
+    lines.append(f"%rows{k} = select i1 %staged{k}, {stage}, ptr %from{k}")
+    outside = f"ptr %from{k}, i64 %step{k}, i64 %inner{k}, i64 {size}, i64 %count, {stage}"
+    rows = f"ptr %rows{k}, i64 %stride{k}, ptr %place{k}"
+    staging = [
+        f"br i1 %staged{k}, label %stage{k}, label %moved{k}",
+        f"stage{k}:",
+        f"call void @{'scatter' if k == result else 'gather'}({outside})",
+        f"br label %moved{k}",
+        f"moved{k}:",
+    ]
+    if k == result:
+        return [*lines, f"call void @unpack{size}({rows})", *staging]
+    return [*lines, *staging, f"call void @pack{size}({rows})"]

@@ -465,6 +465,19 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Closing:
+    """Towards closed loops: a motion of the spanning joints for unit time, and where it starts.
+
+    ``gaps`` are the loop rows' values. ``systems``: for every block, the matrix of its dependent
+    velocities, and the same rows over all of z.
+    """
+
+    step: list[Scalar]
+    gaps: list[Scalar]
+    systems: Sequence[tuple[Rows, Rows]]
+
+
+@dataclass(frozen=True, slots=True)
 class LoopConstraint:
     """Implicit: K(q) q̇ = 0 of loop joints, with linear couplings eliminated beforehand.
 
@@ -538,13 +551,17 @@ class LoopConstraint:
         loops = evaluate_loops(self.links, self.loops, positions, velocities, keep=self.keep)
         return self._held(loops.jacobian, [neg(b) for b in loops.bias])
 
-    def closing(self, positions: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """Newton's step to closed loops, independent joints held; and what they fail by before it.
-
-        The step is a motion of the spanning joints for unit time.
-        """
+    def closing(self, positions: Vector) -> Closing:
+        """Newton's step to closed loops, independent joints held; and what it starts from."""
         loops = evaluate_loops(self.links, self.loops, positions, keep=self.keep)
-        return self._held(loops.jacobian, [neg(x) for x in loops.values]), loops.values
+        columns = list(zip(*self.expand, strict=True))
+        reduced = [[dot(row, column) for column in columns] for row in loops.jacobian]
+        systems = [
+            ([[reduced[r][c] for c in b.columns] for r in b.rows], [reduced[r] for r in b.rows])
+            for b in self.blocks
+        ]
+        step = self._held(loops.jacobian, [neg(x) for x in loops.values])
+        return Closing(step, loops.values, systems)
 
     def _held(self, jacobian: Rows, right: Vector) -> list[Scalar]:
         """expand · [0; K_d⁻¹ right]."""

@@ -31,6 +31,7 @@ from robomodel.model.sampling import conditioning, random_positions, regularity
 NOT_EXACT = 1e-4  # a gap or a misalignment up to this is put down to rounding in the file
 RANK = 1e-5  # singular values below this share of the largest one count as zero
 SAMPLES = 24
+STRAY = 0.2  # radians, or cluster sizes: how far from closed configurations loops are watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,8 @@ def analyse_loops(question: Question) -> Finding:
     exact = samples.gap <= CLOSED and off <= 1e-9
     couplings = _row_numbers(question)[1]
     closing = tuple(range(geometry.rows)) if exact else (*keep, *couplings)
+    if not exact:
+        suspicions += _opening(question, q, null, closing)
     neutral = _loop_neutral(question, q, null, independent, closing, exact)
     return Finding(
         constraint,
@@ -153,6 +156,40 @@ def analyse_loops(question: Question) -> Finding:
         tuple(notes),
         tuple(suspicions),
     )
+
+
+def _opening(
+    question: Question, q: Array, null: Array, closing: tuple[int, ...]
+) -> list[tuple[str, Source]]:
+    """Loops of which conditions that were left out open as soon as the cluster moves.
+
+    They hold at the closed configurations only to first order (two links that may turn only
+    together, at a distance that is the largest they can have): to the letter, the robot is stuck.
+    """
+    geometry = question.geometry
+    rng = np.random.default_rng(20240608)
+    step = rng.uniform(-STRAY, STRAY, (len(q), null.shape[2]))
+    moved = geometry.integrate(q, np.einsum("snm,sm->sn", null, step) * _unit(question))
+    there, gaps = close(geometry, moved, rows=closing)
+    there = there[gaps <= CLOSED * max(1.0, question.scale)]
+    if not len(there):
+        return []
+    open_ = np.max(np.abs(geometry.evaluate(there)[0]) * _row_unit(question), axis=0)
+    found = []
+    of_loops, _ = _row_numbers(question)
+    for rows, source in zip(of_loops, question.loop_sources, strict=True):
+        worst = max((float(open_[row]) for row in rows if row not in closing), default=0.0)
+        if worst > NOT_EXACT:
+            found.append(
+                (
+                    "holds to first order only: taken to the letter, it leaves its cluster stuck "
+                    "where it is. Its conditions that say so are left out; they open by "
+                    f"{worst:.2g} of the cluster's size ({question.scale:.2g} m) when it moves by "
+                    f"{STRAY:g}; say what the joint leaves free with a loop of another type",
+                    source,
+                )
+            )
+    return found
 
 
 def _constraint(

@@ -84,7 +84,8 @@ def check_counts(question: Question, mobility: int, rank: int) -> None:
     )
     if mobility == 0:
         raise DescriptionError(
-            f"leaves no motion: mobility 0 = {count}; free a joint, or remove a loop or coupling",
+            f"leaves no motion: mobility 0 = {count}; free a joint, remove a loop or coupling, or "
+            "make these joints fixed",
             first_source(question),
         )
     if len(marked) > mobility:

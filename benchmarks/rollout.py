@@ -1,0 +1,265 @@
+"""Rollouts beside MuJoCo's: ``python benchmarks/rollout.py``. Needs the extra ``mujoco``.
+
+The same motions in one run: Mini Cheetah in flight with its twelve geared rotors, and a planar leg
+whose shank hangs on a four-bar, under forces that change at each step. MuJoCo gets the robots by
+``rm.write_mjcf``: loops and gears as its equality constraints, and, as most users have them,
+without (``approximate=True``: rotors as armature). Each row is timed on one thread, in CPU time,
+all rows taking turns; medians. Errors are the largest, over all motions, of the joints' positions
+at the end against DOP853 at a relative tolerance of 1e-12; gaps those of loops and gears there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+
+import mujoco
+import numpy as np
+from mujoco.rollout import Rollout
+from numpy.typing import NDArray
+
+import robomodel as rm
+from robomodel.model.closure import stack, unstack
+from robomodel.trajectory import SimulationError
+
+Array = NDArray[np.float64]
+ROBOTS = {"Mini Cheetah": "mini_cheetah", "four-bar leg": "planar_leg_linkage"}
+STRENGTH = {"Mini Cheetah": 2.0, "four-bar leg": 0.05}  # of the forces [N m]
+INTEGRATORS = ("Euler", "RK4", "implicitfast")
+DURATION = 0.1
+STEEP = 3.0  # joints that turn so many times as fast as an independent one are left out
+mujoco.set_mju_user_warning(lambda message: None)  # else a log file is left behind
+
+
+@dataclass(frozen=True)
+class Motions:
+    """Starts and forces of a batch, for a step, and where the motions really end."""
+
+    model: rm.Model
+    q: Array
+    v: Array
+    tau: Array
+    step: float
+    end: Array  # spanning positions
+
+
+@dataclass(frozen=True)
+class Row:
+    """One competitor: nanoseconds of CPU a step, error [rad, m] at the end, gap of loops.
+
+    No gap is told of a model without the joints that loops and gears relate.
+    """
+
+    robot: str
+    by: str
+    step: float
+    ns: float
+    error: float
+    gap: float | None
+
+
+def motions(name: str, count: int, step: float) -> Motions:
+    """Starts near the neutral configuration, and forces held over 10 ms."""
+    model = rm.robots.load(ROBOTS[name])
+    rng = np.random.default_rng(0)
+    stay = model.floating_base is not None
+    q, v, tau, end = [], [], [], []
+    steps, held = round(DURATION / step), round(0.01 / step)
+    while len(q) < count:
+        start = model.random_configuration(rng, near=model.neutral() if stay else None)
+        speed = 0.3 * rng.standard_normal(model.nv)
+        force = STRENGTH[name] * rng.standard_normal((steps // held, model.nv))
+        if stay:
+            force[:, :6] = 0.0
+        try:
+            exact = rm.simulate(model, start, speed, tau=force, step=0.01, rtol=1e-12, atol=1e-14)
+        except SimulationError:
+            continue  # the leg comes to its dead point
+        if model.loops and np.max(np.abs(model.constraint_jacobian(exact.q))) > STEEP:
+            continue  # or near it
+        q.append(start)
+        v.append(speed)
+        tau.append(np.repeat(force, held, axis=0))
+        end.append(spanning(model, exact.q[-1]))
+    return Motions(model, np.array(q), np.array(v), np.array(tau), step, np.array(end))
+
+
+def spanning(model: rm.Model, q: Array) -> Array:
+    """Positions of all joints of the tree."""
+    return stack(model.spanning_positions(unstack(q)), q.shape[:-1])
+
+
+def away(model: rm.Model, found: Array, end: Array) -> float:
+    """The largest error of a joint's position; a base's attitude as the quaternion's error."""
+    error = np.abs(found - end)
+    if model.floating_base is not None:
+        turn = slice(3, 7)
+        error[:, turn] = np.minimum(error[:, turn], np.abs(found[:, turn] + end[:, turn]))
+    return float(np.max(error))
+
+
+# ---- competitors ---------------------------------------------------------------------------------
+
+
+def ours(batch: Motions, method: str) -> tuple[Callable[[], object], Callable[[], Array]]:
+    """What is timed, and the spanning positions at the end."""
+    run = partial(rm.rollout, batch.model, batch.q, batch.v, batch.tau, batch.step, method)
+    return run, lambda: spanning(batch.model, run()[0][:, -1])
+
+
+class Theirs:
+    """MuJoCo's model of a robot, joint by joint."""
+
+    def __init__(self, batch: Motions, integrator: str, approximate: bool) -> None:
+        text = io.StringIO()
+        rm.write_mjcf(batch.model, text, approximate=approximate, drop=True)
+        self.batch = batch
+        self.model = mujoco.MjModel.from_xml_string(text.getvalue())
+        self.model.opt.timestep = batch.step
+        self.model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
+        self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+        self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
+        self.model.dof_damping[:] = 0.0
+        self.model.dof_frictionloss[:] = 0.0
+        self.data = mujoco.MjData(self.model)
+        self.rollout = Rollout(nthread=0)
+        self.states, self.forces = self._states(), self._forces()
+        kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
+        size = mujoco.mj_stateSize(self.model, kind)
+        self.out = np.zeros((len(self.states), self.forces.shape[1], size))
+
+    def _known(self) -> Iterator[tuple[int, int, int]]:
+        """The joints that it has: the body in ours, address of the position and of the velocity."""
+        for body, joint in enumerate(self.batch.model.joints):
+            there = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_JOINT, joint.name)
+            if there >= 0:
+                yield body, self.model.jnt_qposadr[there], self.model.jnt_dofadr[there]
+
+    def _states(self) -> Array:
+        model, (q, v) = self.batch.model, (self.batch.q, self.batch.v)
+        positions = spanning(model, q)
+        rates = np.einsum("...ij,...j->...i", model.constraint_jacobian(q), v)
+        qpos = np.zeros((len(q), self.model.nq))
+        qvel = np.zeros((len(q), self.model.nv))
+        for body, at, along in self._known():
+            node = model.nodes[body]
+            if node.joint.nv == 1:
+                qpos[:, at], qvel[:, along] = positions[:, node.q], rates[:, node.v]
+                continue
+            x, y, z, *turn, w = range(node.q, node.q + 7)
+            qpos[:, at : at + 7] = positions[:, [x, y, z, w, *turn]]
+            poses = rm.frame_pose(model, q, model.bodies[body].name)[:, :3, :3]
+            linear = rates[:, node.v + 3 : node.v + 6]
+            qvel[:, along : along + 3] = np.einsum("nij,nj->ni", poses, linear)
+            qvel[:, along + 3 : along + 6] = rates[:, node.v : node.v + 3]
+        return np.concatenate([np.zeros((len(q), 1)), qpos, qvel], axis=1)
+
+    def _forces(self) -> Array:
+        model, tau = self.batch.model, self.batch.tau
+        forces = np.zeros((*tau.shape[:2], self.model.nv))
+        for body, _, along in self._known():
+            name = model.joints[body].name
+            if name in model.dof_names:
+                forces[..., along] = tau[..., model.dof_names.index(name)]
+        return forces
+
+    def run(self) -> None:
+        """All motions."""
+        self.rollout.rollout(
+            self.model, self.data, self.states, self.forces, state=self.out,
+            control_spec=int(mujoco.mjtState.mjSTATE_QFRC_APPLIED), skip_checks=False,
+        )  # fmt: skip
+
+    def end(self) -> Array:
+        """Spanning positions at the end; of joints that it does not have, the true ones."""
+        self.run()
+        model, found = self.batch.model, self.batch.end.copy()
+        for body, address, _ in self._known():
+            node, at = model.nodes[body], address + 1  # time comes first
+            own = [at]
+            if node.joint.nv == 6:
+                own = [*range(at, at + 3), *range(at + 4, at + 7), at + 3]
+            found[:, node.q : node.q + node.joint.nq] = self.out[:, -1][:, own]
+        return found
+
+
+def competitors(batch: Motions) -> Iterator[tuple[str, Callable[[], object], Callable[[], Array]]]:
+    """Name, what is timed, and what gives the positions at the end."""
+    for method in ("semi_implicit_euler", "rk4"):
+        yield f"robomodel {method}", *ours(batch, method)
+    for integrator in INTEGRATORS:
+        exact = Theirs(batch, integrator, False)
+        yield f"MuJoCo {integrator}", exact.run, exact.end
+    if any(not joint.independent for joint in batch.model.joints) and not batch.model.loops:
+        for integrator in INTEGRATORS:
+            simple = Theirs(batch, integrator, True)
+            yield f"MuJoCo {integrator}, armature", simple.run, simple.end
+
+
+# ---- the run -------------------------------------------------------------------------------------
+
+
+def gap_of(model: rm.Model, positions: Array) -> float:
+    """The largest gap of loops and couplings at spanning positions."""
+    worst = 0.0
+    for cluster in model.clusters:
+        if cluster.geometry is not None:
+            worst = max(
+                worst, float(np.max(cluster.geometry.gap(positions[:, cluster.spanning_q])))
+            )
+    return worst
+
+
+def measure(name: str, count: int, steps: tuple[float, ...], rounds: int) -> list[Row]:
+    """All competitors on one robot, in turns."""
+    entries = []
+    for step in steps:
+        batch = motions(name, count, step)
+        entries += [(batch, *entry) for entry in competitors(batch)]
+    times: dict[int, list[float]] = {n: [] for n in range(len(entries))}
+    for _ in range(rounds + 1):
+        for n, (batch, _, run, _) in enumerate(entries):
+            start = time.process_time_ns()
+            run()
+            times[n].append((time.process_time_ns() - start) / batch.tau[..., 0].size)
+    rows = []
+    for n, (batch, by, _, end) in enumerate(entries):
+        found = end()
+        gap = None if by.endswith("armature") else gap_of(batch.model, found)
+        error = away(batch.model, found, batch.end)
+        rows.append(Row(name, by, batch.step, statistics.median(times[n][1:]), error, gap))
+    return rows
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=64, help="motions in a batch")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    rows = [
+        row for name in ROBOTS for row in measure(name, options.count, (1e-3, 5e-3), options.rounds)
+    ]
+    if options.json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
+        return
+    print(f"{options.count} motions of {DURATION:g} s; MuJoCo {mujoco.__version__}")
+    print(f"{'robot':14}{'by':34}{'step':>7}{'ns a step':>11}{'error':>10}{'gap':>10}")
+    for row in rows:
+        print(
+            f"{row.robot:14}{row.by:34}{row.step * 1e3:5.0f} ms{row.ns:11.0f}"
+            f"{row.error:10.1e}" + ("" if row.gap is None else f"{row.gap:10.1e}")
+        )
+
+
+if __name__ == "__main__":
+    main()

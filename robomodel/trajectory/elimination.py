@@ -1,0 +1,144 @@
+"""Elimination along time: a linearised graph solved by QR, one time after the other.
+
+The rows in which time t occurs give x_t as a linear function of x_t+1 plus unit noise, and leave
+rows on x_t+1: first the conditions, by a rank-revealing QR with exact substitution into the rest,
+then the weighted rows by QR. No normal equations are formed, so that no digits are lost to their
+squared condition number. What is left after time t is also what a fixed-lag smoother keeps of the
+past; and the chain of conditionals, run backwards, gives solution and covariances (the square-root
+form of the smoother of Rauch, Tung and Striebel).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from robomodel.model.joints import Array
+from robomodel.trajectory.graph import Linear
+
+RANK = 1e-10  # of a condition's row, scaled to length 1
+DETERMINED = 1e-13  # of what a column was before the others were taken out of it
+
+
+class UndeterminedError(ValueError):
+    """The factors leave the unknown ``.label`` of time ``.time`` free (None: at some time)."""
+
+    def __init__(self, time: int | None, label: str) -> None:
+        when = "" if time is None else f" at time {time}"
+        super().__init__(
+            f"the factors leave '{label}'{when} undetermined: add a prior or a measurement"
+        )
+        self.time = time
+        self.label = label
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """x_t = gain · x_t+1 + offset + root · ε with ε ~ N(0, 1): (n, n), (n,), (n, free)."""
+
+    gain: Array
+    offset: Array
+    root: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows on one time's x (…, n + 1): conditions, and weighted rows of unit noise."""
+
+    hard: Array
+    soft: Array
+
+
+def eliminate(
+    hard: Array, soft: Array, labels: Sequence[str], time: int = 0
+) -> tuple[Conditional, Rows]:
+    """Eliminate x_t from rows [A B b] (…, 2n + 1); what is left are rows on x_t+1."""
+    from scipy.linalg import lapack
+
+    n = len(labels)
+    rank, order = 0, np.arange(n)
+    solved, kept = np.zeros((0, 2 * n + 1)), np.zeros((0, n + 1))
+    if len(hard):
+        norms = np.sqrt(np.einsum("ij,ij->i", hard[:, :-1], hard[:, :-1]))
+        hard = hard[norms > 0.0] / norms[norms > 0.0, np.newaxis]
+        triangle, order, tau, _, _ = lapack.dgeqp3(hard[:, :n])
+        order = order - 1
+        rank = int(np.count_nonzero(np.abs(np.diagonal(triangle)) > RANK))
+        reflectors = triangle[:, : len(tau)]
+        turned, _, _ = lapack.dormqr("L", "T", reflectors, tau, hard[:, n:], 64 * (n + 1))
+        # the columns of the other unknowns, of x_t+1, and b, solved for the first ``rank``
+        mixed = np.concatenate([triangle[:rank, rank:], turned[:rank]], axis=1)
+        solved, _ = lapack.dtrtrs(triangle[:rank, :rank], mixed) if rank else (mixed, 0)
+        kept = turned[rank:]
+        kept = kept[np.max(np.abs(kept[:, :-1]), axis=1, initial=0.0) > RANK]
+    free, pivot_at, rest_at = n - rank, order[:rank], order[rank:]
+    work = np.concatenate([soft[:, rest_at], soft[:, n:]], axis=1)
+    if rank:
+        work -= soft[:, pivot_at] @ solved
+    sizes = np.sqrt(np.einsum("ij,ij->j", work[:, :free], work[:, :free]))
+    # heavy rows first, as Householder's method wants them where weights differ much
+    work = work[np.argsort(-np.max(np.abs(work), axis=1, initial=0.0))]
+    r: Array = np.asarray(np.linalg.qr(work, mode="r")) if len(work) else work
+    pivots = np.zeros(free)
+    diagonal = np.abs(np.diagonal(r[:free, :free]))
+    pivots[: len(diagonal)] = diagonal
+    loose = ~(pivots > DETERMINED * sizes)
+    if np.any(loose):
+        raise UndeterminedError(time, labels[rest_at[int(np.argmax(loose))]])
+    # gain, offset and root side by side: first of the rest, then of the pivots through it
+    found = np.zeros((n, n + 1 + free))
+    if free:
+        right = np.concatenate([r[:free, free:], np.eye(free)], axis=1)
+        right[:, :n] *= -1.0
+        found[rest_at], _ = lapack.dtrtrs(r[:free, :free], right)
+    if rank:
+        found[pivot_at, : n + 1] = solved[:, free:]
+        found[pivot_at, :n] *= -1.0
+        found[pivot_at] -= solved[:, :free] @ found[rest_at]
+    conditional = Conditional(found[:, :n], found[:, n], found[:, n + 1 :])
+    return conditional, Rows(kept, r[free : free + n, free:])
+
+
+def chain(linear: Linear, damping: Array | None = None) -> list[Conditional]:
+    """The conditionals of all times; ``damping`` (count, n) adds a row damping · x = 0 for each."""
+    n = linear.n
+    left = Rows(np.zeros((0, n + 1)), np.zeros((0, n + 1)))
+    result = []
+    for t in range(linear.count):
+        hard = np.concatenate([_widened(left.hard, n), linear.hard[t]])
+        soft = [_widened(left.soft, n), linear.soft[t]]
+        if damping is not None:
+            soft.append(np.concatenate([np.diag(damping[t]), np.zeros((n, n + 1))], axis=1))
+        conditional, left = eliminate(hard, np.concatenate(soft), linear.labels, t)
+        result.append(conditional)
+    return result
+
+
+def _widened(rows: Array, n: int) -> Array:
+    """Rows on x_t as rows on x_t and x_t+1."""
+    return np.concatenate([rows[:, :n], np.zeros((len(rows), n)), rows[:, n:]], axis=1)
+
+
+def back_substitute(conditionals: Sequence[Conditional]) -> Array:
+    """The solution (count, n)."""
+    n = len(conditionals[0].offset)
+    result = np.zeros((len(conditionals), n))
+    x = np.zeros(n)
+    for t in range(len(conditionals) - 1, -1, -1):
+        x = conditionals[t].gain @ x + conditionals[t].offset
+        result[t] = x
+    return result
+
+
+def covariances(conditionals: Sequence[Conditional]) -> Array:
+    """Σ (count, n, n) of x at each time, exactly determined directions with zeros."""
+    n = len(conditionals[0].offset)
+    result = np.zeros((len(conditionals), n, n))
+    sigma = np.zeros((n, n))
+    for t in range(len(conditionals) - 1, -1, -1):
+        gain, root = conditionals[t].gain, conditionals[t].root
+        sigma = gain @ sigma @ gain.T + root @ root.T
+        result[t] = sigma
+    return result

@@ -1,0 +1,353 @@
+"""Factors of trajectories: priors, integrators, dynamics, sensors (Blanco-Claraco et al., B9-B12).
+
+All are on a model's independent coordinates: configurations q on their manifold, velocities v,
+accelerations a, forces tau. Loops are closed by how q moves, so no factor needs to say so.
+:mod:`robomodel.trajectory.planar` has those of dependent coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from robomodel.dynamics import (
+    _run,
+    aba,
+    aba_derivatives,
+    frame_pose,
+    jacobian,
+    rnea,
+    rnea_derivatives,
+)
+from robomodel.dynamics.frames import FrameLike, frame_key
+from robomodel.errors import did_you_mean
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.trajectory.spaces import Space
+
+Variables: TypeAlias = tuple[tuple[str, int], ...]
+Errors: TypeAlias = tuple[Array, Sequence[Array]]
+
+
+def _minus(e: Array, data: Array | None) -> Array:
+    return e if data is None else e - data
+
+
+def _ones(count: int, dim: int, scale: float = 1.0) -> Array:
+    return np.broadcast_to(scale * np.eye(dim), (count, dim, dim))
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A variable is ``data``: e = local(data, x) (B9)."""
+
+    name: str
+    space: Space
+
+    @property
+    def variables(self) -> Variables:
+        """The variable."""
+        return ((self.name, 0),)
+
+    @property
+    def rows(self) -> int:
+        """Its directions."""
+        return self.space.dim
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Zero where there is no data."""
+        wanted = np.zeros_like(x[0]) if data is None else data
+        return self.space.local(wanted, x[0]), [self.space.local_jacobians(wanted, x[0])[1]]
+
+
+@dataclass(frozen=True)
+class Equal:
+    """A variable stays as it is from one time to the next: e = local(x_t, x_t+1)."""
+
+    name: str
+    space: Space
+
+    @property
+    def variables(self) -> Variables:
+        """The variable at both times."""
+        return ((self.name, 0), (self.name, 1))
+
+    @property
+    def rows(self) -> int:
+        """Its directions."""
+        return self.space.dim
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """With data: it changes by so much."""
+        return _minus(self.space.local(x[0], x[1]), data), self.space.local_jacobians(x[0], x[1])
+
+
+@dataclass(frozen=True)
+class Euler:
+    """x_t+1 follows x_t along ``step`` times its rate at t, in the space of x (B10)."""
+
+    name: str
+    rate: str
+    step: float
+    space: Space
+
+    @property
+    def variables(self) -> Variables:
+        """x at both times, its rate at the first."""
+        return ((self.name, 0), (self.name, 1), (self.rate, 0))
+
+    @property
+    def rows(self) -> int:
+        """Directions of x."""
+        return self.space.dim
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """local(x_t, x_t+1) - h ẋ_t."""
+        e = _minus(self.space.local(x[0], x[1]) - self.step * x[2], data)
+        moved = self.space.local_jacobians(x[0], x[1])
+        return e, [*moved, _ones(len(e), self.rows, -self.step)]
+
+
+@dataclass(frozen=True)
+class Trapezoid:
+    """x_t+1 follows x_t along ``step`` times the mean of its rates at both times (B10)."""
+
+    name: str
+    rate: str
+    step: float
+    space: Space
+
+    @property
+    def variables(self) -> Variables:
+        """x and its rate at both times."""
+        return ((self.name, 0), (self.name, 1), (self.rate, 0), (self.rate, 1))
+
+    @property
+    def rows(self) -> int:
+        """Directions of x."""
+        return self.space.dim
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """local(x_t, x_t+1) - h (ẋ_t + ẋ_t+1) / 2."""
+        half = self.step / 2
+        e = _minus(self.space.local(x[0], x[1]) - half * (x[2] + x[3]), data)
+        slope = _ones(len(e), self.rows, -half)
+        return e, [*self.space.local_jacobians(x[0], x[1]), slope, slope]
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """The equations of motion of a model; ``data`` are the forces (nv) where they are known.
+
+    ``tau``: the variable of unknown forces, or None. ``form``: "force", e = rnea(q, v, a) - tau
+    [N m, N]; "acceleration", e = aba(q, v, tau) - a, which is the paper's. ``q``, ``v``, ``a`` name
+    the variables.
+    """
+
+    model: Model
+    tau: str | None = None
+    form: str = "force"
+    q: str = "q"
+    v: str = "v"
+    a: str = "a"
+
+    def __post_init__(self) -> None:
+        if self.form not in ("force", "acceleration"):
+            raise ValueError(f"form '{self.form}' is neither 'force' nor 'acceleration'")
+
+    @property
+    def variables(self) -> Variables:
+        """q, v, a and, where unknown, tau."""
+        return tuple((x, 0) for x in (self.q, self.v, self.a, self.tau) if x is not None)
+
+    @property
+    def rows(self) -> int:
+        """nv."""
+        return self.model.nv
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Data besides a variable tau are forces of which the total is made up."""
+        model, (q, v, a) = self.model, x[:3]
+        tau = np.zeros_like(a) if data is None else data
+        if self.tau is not None:
+            tau = tau + x[3]
+        if self.form == "force":
+            e = rnea(model, q, v, a) - tau
+            slopes = [*rnea_derivatives(model, q, v, a), _ones(len(e), self.rows, -1.0)]
+        else:
+            e = aba(model, q, v, tau) - a
+            by_q, by_v, inverse = aba_derivatives(model, q, v, tau)
+            slopes = [by_q, by_v, _ones(len(e), self.rows, -1.0), inverse]
+        return e, slopes[: len(self.variables)]
+
+
+# ---- observations --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Components of a variable are measured: a tachometer's v, a torque sensor's tau (B12)."""
+
+    name: str
+    indices: tuple[int, ...]
+    dim: int
+
+    @property
+    def variables(self) -> Variables:
+        """The variable."""
+        return ((self.name, 0),)
+
+    @property
+    def rows(self) -> int:
+        """Number of components."""
+        return len(self.indices)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """x[indices] - data."""
+        chosen = np.eye(self.dim)[list(self.indices)]
+        slope = np.broadcast_to(chosen, (len(x[0]), *chosen.shape))
+        return _minus(x[0][:, list(self.indices)], data), [slope]
+
+
+def readings(model: Model, name: str, dofs: Sequence[str]) -> Reading:
+    """A reading of v, a or tau at some of ``model.dof_names``."""
+    index = {dof: i for i, dof in enumerate(model.dof_names)}
+    for dof in dofs:
+        if dof not in index:
+            raise KeyError(f"no freedom '{dof}' in '{model.name}'{did_you_mean(dof, index)}")
+    return Reading(name, tuple(index[dof] for dof in dofs), model.nv)
+
+
+@dataclass(frozen=True)
+class Encoders:
+    """Positions of joints of one freedom are measured, dependent joints' and rotors' included."""
+
+    model: Model
+    joints: tuple[str, ...]
+    q: str = "q"
+    _at: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        index = {joint.name: i for i, joint in enumerate(self.model.joints)}
+        for name in self.joints:
+            if name not in index:
+                hint = did_you_mean(name, index)
+                raise KeyError(f"no joint '{name}' in '{self.model.name}'{hint}")
+            if self.model.joints[index[name]].nv != 1:
+                raise ValueError(f"joint '{name}' has several freedoms, so no encoder")
+        object.__setattr__(self, "_at", tuple(index[name] for name in self.joints))
+
+    @property
+    def variables(self) -> Variables:
+        """Q."""
+        return ((self.q, 0),)
+
+    @property
+    def rows(self) -> int:
+        """Number of joints."""
+        return len(self.joints)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Positions minus data; angles as they are, not wrapped."""
+        positions = self.model.joint_positions(x[0])
+        e = np.stack([positions[name] for name in self.joints], axis=-1)
+        rows = [self.model.nodes[body].v for body in self._at]
+        return _minus(e, data), [self.model.constraint_jacobian(x[0])[:, rows, :]]
+
+
+@dataclass(frozen=True)
+class Gyroscope:
+    """Angular velocity of a link in its own axes is measured [rad/s].
+
+    ``bias``: a variable of three numbers that the instrument adds. ``frame``: a link, or (link,
+    offset).
+    """
+
+    model: Model
+    frame: FrameLike
+    bias: str | None = None
+    q: str = "q"
+    v: str = "v"
+
+    @property
+    def variables(self) -> Variables:
+        """q, v and the bias."""
+        return tuple((x, 0) for x in (self.q, self.v, self.bias) if x is not None)
+
+    @property
+    def rows(self) -> int:
+        """Three axes."""
+        return 3
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """ω + bias - data."""
+        arguments, frames = dict(zip("qv", x, strict=False)), (frame_key(self.frame),)
+        omega, *slopes = _run(
+            self.model, "gyroscope_derivatives", arguments, "compiled", frames=frames
+        )
+        if self.bias is not None:
+            omega, slopes = omega + x[2], [*slopes, _ones(len(omega), 3)]
+        return _minus(omega, data), slopes
+
+
+@dataclass(frozen=True)
+class Accelerometer:
+    """Acceleration of a point minus gravity, in its link's axes, is measured [m/s²].
+
+    ``frame``: a link, or (link, offset), which is where it sits. ``bias`` as of a gyroscope.
+    """
+
+    model: Model
+    frame: FrameLike
+    bias: str | None = None
+    q: str = "q"
+    v: str = "v"
+    a: str = "a"
+
+    @property
+    def variables(self) -> Variables:
+        """q, v, a and the bias."""
+        return tuple((x, 0) for x in (self.q, self.v, self.a, self.bias) if x is not None)
+
+    @property
+    def rows(self) -> int:
+        """Three axes."""
+        return 3
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Specific force + bias - data."""
+        arguments, frames = dict(zip("qva", x, strict=False)), (frame_key(self.frame),)
+        force, *slopes = _run(
+            self.model, "accelerometer_derivatives", arguments, "compiled", frames=frames
+        )
+        if self.bias is not None:
+            force, slopes = force + x[3], [*slopes, _ones(len(force), 3)]
+        return _minus(force, data), slopes
+
+
+@dataclass(frozen=True)
+class Marker:
+    """World position of a link's origin, or of a point (link, offset), is measured [m]."""
+
+    model: Model
+    frame: FrameLike
+    q: str = "q"
+
+    @property
+    def variables(self) -> Variables:
+        """Q."""
+        return ((self.q, 0),)
+
+    @property
+    def rows(self) -> int:
+        """Three axes."""
+        return 3
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Position minus data."""
+        pose = frame_pose(self.model, x[0], self.frame)
+        slope = pose[:, :3, :3] @ jacobian(self.model, x[0], self.frame)[:, 3:]
+        return _minus(pose[:, :3, 3], data), [slope]

@@ -1,0 +1,231 @@
+"""Factor graphs over time.
+
+Variables, each present at every time of the trajectory; factors, each a function of variables at
+one time or at two neighbouring ones, placed at any number of times. A factor is evaluated at all
+its times in one call, so arrays carry time as their first axis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from robomodel.model.joints import Array
+from robomodel.trajectory.noise import Noise, NoiseLike, as_noise
+from robomodel.trajectory.spaces import Space
+
+Values: TypeAlias = Mapping[str, Array]
+"""Variable → (count, size), time first."""
+Times: TypeAlias = NDArray[np.intp]
+
+
+class Factor(Protocol):
+    """An error e of some variables, with its Jacobians."""
+
+    @property
+    def variables(self) -> tuple[tuple[str, int], ...]:
+        """(name, 0) for a variable at the factor's time, (name, 1) at the next."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """Number of components of e."""
+        ...
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> tuple[Array, Sequence[Array]]:
+        """E (K, rows), and its Jacobian (K, rows, dim) by each variable, at K times.
+
+        ``x``: the variables' values (K, size) in the order of ``variables``; ``data`` (K, m): what
+        was measured or is wanted there.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A factor with its noise, the times (K,) it stands at, ascending, and its data (K, m)."""
+
+    factor: Factor
+    noise: Noise
+    times: Times
+    data: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A graph linearised: A_t x_t + B_t x_t+1 = b, whitened, row by row.
+
+    ``blocks``: for each term its rows [A B b] (K, rows, 2n + 1). ``hard[t]`` and ``soft[t]``: the
+    rows of time t, conditions and weighted equations. ``labels`` name the n unknowns of a time.
+    """
+
+    labels: tuple[str, ...]
+    count: int
+    blocks: tuple[tuple[Term, Array], ...]
+
+    @property
+    def n(self) -> int:
+        """Unknowns of one time."""
+        return len(self.labels)
+
+    @cached_property
+    def hard(self) -> list[Array]:
+        """Rows (h, 2n + 1) of each time that must hold exactly."""
+        return self._rows(0)
+
+    @cached_property
+    def soft(self) -> list[Array]:
+        """Whitened rows (s, 2n + 1) of each time."""
+        return self._rows(1)
+
+    def _rows(self, kind: int) -> list[Array]:
+        found: list[list[Array]] = [[] for _ in range(self.count)]
+        for term, block in self.blocks:
+            chosen = term.noise.parts[kind]
+            if not len(chosen):
+                continue
+            rows = block if len(chosen) == block.shape[1] else block[:, chosen]
+            for t, row in zip(term.times.tolist(), rows, strict=True):
+                found[t].append(row)
+        none = np.zeros((0, 2 * self.n + 1))
+        return [np.concatenate(rows) if rows else none for rows in found]
+
+    def residuals(self, step: Array | None = None) -> tuple[float, float]:
+        """(½ ‖soft errors‖², ‖hard errors‖), after a step (count, n) as linearised."""
+        hard, soft = 0.0, 0.0
+        both = np.zeros((self.count, 2 * self.n + 1, 1))
+        both[:, -1] = -1.0
+        if step is not None:
+            both[:, : self.n, 0], both[:-1, self.n : -1, 0] = step, step[1:]
+        for term, block in self.blocks:
+            e = (block @ both[term.times])[..., 0]
+            exact, weighted = term.noise.parts
+            hard += float(np.vdot(e[:, exact], e[:, exact]))
+            soft += float(np.vdot(e[:, weighted], e[:, weighted]))
+        return 0.5 * soft, math.sqrt(hard)
+
+    @cached_property
+    def scales(self) -> Array:
+        """Norm (count, n) of each unknown's column, 1 where it has none."""
+        squares = np.zeros((self.count + 1, self.n))
+        for term, block in self.blocks:
+            columns = np.sum(block[..., :-1] ** 2, axis=1)
+            np.add.at(squares, term.times, columns[:, : self.n])
+            np.add.at(squares, term.times + 1, columns[:, self.n :])
+        scales: Array = np.sqrt(squares[:-1])
+        return np.where(scales > 0.0, scales, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Variables by name with the space each lives in, ``count`` times, and terms."""
+
+    spaces: Mapping[str, Space]
+    count: int
+    terms: tuple[Term, ...] = ()
+
+    @cached_property
+    def slices(self) -> dict[str, slice]:
+        """Each variable's part of the n directions of one time."""
+        stops = np.cumsum([space.dim for space in self.spaces.values()]).tolist()
+        return {
+            name: slice(stop - space.dim, stop)
+            for (name, space), stop in zip(self.spaces.items(), stops, strict=True)
+        }
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """A name for each direction of one time's variables."""
+        return tuple(f"{name}[{i}]" for name, s in self.spaces.items() for i in range(s.dim))
+
+    @property
+    def n(self) -> int:
+        """Directions of all variables at one time."""
+        return len(self.labels)
+
+    def add(
+        self,
+        factor: Factor,
+        noise: NoiseLike,
+        *,
+        times: ArrayLike | None = None,
+        data: ArrayLike | None = None,
+    ) -> Graph:
+        """The graph with one more factor at some times (default: wherever it fits).
+
+        ``noise``: a :class:`Noise`, or standard deviations, one for all rows or one for each; zero
+        means exactly. ``data``: (m,) for all times alike, or (K, m).
+        """
+        reach = max(offset for _, offset in factor.variables)
+        for name, offset in factor.variables:
+            if name not in self.spaces:
+                raise ValueError(f"the graph has no variable '{name}', only {list(self.spaces)}")
+            if offset not in (0, 1):
+                raise ValueError("a factor reaches from its time to the next, not further")
+        at = np.arange(self.count - reach) if times is None else np.atleast_1d(np.asarray(times))
+        if at.dtype.kind not in "iu" or at.ndim != 1 or np.any(np.diff(at) <= 0):
+            raise ValueError("times are indices, ascending")
+        if len(at) and (at[0] < 0 or at[-1] + reach >= self.count):
+            raise ValueError(f"a factor stands outside the times 0 … {self.count - 1}")
+        numbers = None
+        if data is not None:
+            numbers = np.asarray(data, dtype=float)
+            numbers = np.broadcast_to(numbers, (len(at), numbers.shape[-1]))
+        term = Term(factor, as_noise(noise, factor.rows), at.astype(np.intp), numbers)
+        return replace(self, terms=(*self.terms, term))
+
+    def window(self, first: int, stop: int) -> Graph:
+        """The times from first to stop - 1 with the factors wholly inside, renumbered from 0."""
+        terms = []
+        for term in self.terms:
+            reach = max(offset for _, offset in term.factor.variables)
+            a, b = np.searchsorted(term.times, (first, stop - reach)).tolist()
+            if a < b:
+                data = None if term.data is None else term.data[a:b]
+                terms.append(Term(term.factor, term.noise, term.times[a:b] - first, data))
+        return replace(self, count=stop - first, terms=tuple(terms))
+
+    def errors(self, term: Term, values: Values) -> tuple[Array, Sequence[Array]]:
+        """A term's errors (K, rows), not whitened, and Jacobians, at these values."""
+        x = [values[name][term.times + offset] for name, offset in term.factor.variables]
+        return term.factor.evaluate(x, term.data)
+
+    def linearize(self, values: Values) -> Linear:
+        """All terms at these values."""
+        blocks = []
+        for term in self.terms:
+            e, jacobians = self.errors(term, values)
+            block = np.zeros((len(term.times), term.factor.rows, 2 * self.n + 1))
+            for (name, offset), jacobian in zip(term.factor.variables, jacobians, strict=True):
+                part = self.slices[name]
+                block[..., part.start + offset * self.n : part.stop + offset * self.n] += jacobian
+            block[..., -1] = -e
+            blocks.append((term, term.noise.whiten(block)))
+        return Linear(self.labels, self.count, tuple(blocks))
+
+    def retract(self, values: Values, step: Array) -> dict[str, Array]:
+        """The values moved by a step (count, n)."""
+        return {
+            name: space.retract(values[name], step[:, self.slices[name]])
+            for name, space in self.spaces.items()
+        }
+
+    def checked(self, values: Values) -> dict[str, Array]:
+        """Values as arrays of the right shapes; a ValueError says which are not."""
+        result = {}
+        for name, space in self.spaces.items():
+            if name not in values:
+                raise ValueError(f"no start is given for variable '{name}'")
+            x = np.asarray(values[name], dtype=float)
+            if x.shape != (self.count, space.size):
+                raise ValueError(
+                    f"variable '{name}' needs shape ({self.count}, {space.size}), got {x.shape}"
+                )
+            result[name] = x
+        return result

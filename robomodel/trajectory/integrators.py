@@ -1,0 +1,326 @@
+"""Steps in time on the configuration manifold, for one state under any inputs.
+
+A state x is q and v, one after the other. Explicit methods advance it as plain numbers and then
+bring q back to the manifold (projection methods: Hairer, Lubich and Wanner, Geometric numerical
+integration, IV.4); since every stage's q̇ is tangent to it, their order is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robomodel.model.closure import CLOSED
+from robomodel.model.joints import Array, JointModel, Planar, Spherical
+from robomodel.model.model import Model
+from robomodel.trajectory.functions import (
+    closing,
+    flow,
+    lagrangian,
+    position_rates,
+    wrench_forces,
+)
+
+ROUNDING = 1e-13  # gaps below this are rounding, and left alone
+SINGULAR = (
+    1e6  # condition of loops beyond which they count as singular: 1e-12 rad from a dead point
+)
+
+Signal = Callable[[float, Array, Array], Array]  # (t, q, v) → numbers
+Places = NDArray[np.intp]
+
+
+class StepError(Exception):
+    """A step that comes to nothing, and why."""
+
+
+def settle(model: Model, q: Array) -> tuple[Array, Array]:
+    """q (nq,) with unit quaternions and closed loops, independent joints held; and its systems.
+
+    Those are what :func:`condition` and :func:`orientation` look at. Raises :class:`StepError`.
+    """
+    newton = closing(model)
+    before = math.inf
+    for _ in range(20):
+        found = newton.function(q)
+        gaps = found[newton.gaps]
+        gap = float(np.max(np.abs(gaps))) if len(gaps) else 0.0
+        q = found[: model.nq]
+        if gap <= ROUNDING or (gap <= CLOSED and gap >= before):
+            return q, found[newton.gaps.stop :]
+        if not math.isfinite(gap):
+            break
+        before = gap
+    raise StepError(
+        f"loops stay open by {gap:.3g}: it is too long, or leads out of what they reach"
+    )
+
+
+def systems_of(model: Model, found: Array) -> list[tuple[int, Array, float]]:
+    """Cluster, matrix of the dependent velocities and norm of all its rows, block by block."""
+    newton = closing(model)
+    first = newton.gaps.stop
+    result = []
+    for cluster, (m, n), start in newton.blocks:
+        at = start - first
+        matrix = found[at : at + m * n].reshape(m, n)
+        result.append((cluster, matrix, math.sqrt(found[at + m * n])))
+    return result
+
+
+def condition(model: Model, found: Array) -> tuple[float, int]:
+    """How near a singular position is, 1 or more, and the cluster of which this is said."""
+    worst, where = 1.0, -1
+    for cluster, matrix, norm in systems_of(model, found):
+        smallest = float(np.linalg.svd(matrix, compute_uv=False)[-1])
+        here = norm / smallest if smallest > 0.0 else math.inf
+        if here > worst or where < 0:
+            worst, where = here, cluster
+    return worst, where
+
+
+def turned(model: Model, before: Array, after: Array) -> int | None:
+    """A cluster of which a system's determinant has changed its sign, if there is one."""
+    for (cluster, a, _), (_, b, _) in zip(
+        systems_of(model, before), systems_of(model, after), strict=True
+    ):
+        if np.linalg.det(a.T @ b) < 0.0:
+            return cluster
+    return None
+
+
+@dataclass(frozen=True)
+class Motion:
+    """The equations of motion under inputs: ``tau`` and, stacked, ``wrenches`` on ``links``."""
+
+    model: Model
+    tau: Signal
+    links: tuple[str, ...]
+    wrenches: Signal | None
+
+    @cached_property
+    def _flow(self) -> Callable[..., Array]:
+        return flow(self.model, self.links)
+
+    def _pushes(self, t: float, q: Array, v: Array) -> list[Array]:
+        if self.wrenches is None:
+            return []
+        return np.split(self.wrenches(t, q, v), len(self.links))
+
+    def rate(self, t: float, x: Array) -> Array:
+        """ẋ."""
+        q, v = x[: self.model.nq], x[self.model.nq :]
+        return self._flow(q, v, self.tau(t, q, v), *self._pushes(t, q, v))
+
+    def forces(self, t: float, q: Array, v: Array) -> Array:
+        """Tau with what the wrenches do to the independent joints."""
+        pushes = self._pushes(t, q, v)
+        own = self.tau(t, q, v)
+        return own + wrench_forces(self.model, self.links)(q, *pushes) if pushes else own
+
+    def settled(self, x: Array) -> Array:
+        """X with its q on the manifold."""
+        nq = self.model.nq
+        return np.concatenate([settle(self.model, x[:nq])[0], x[nq:]])
+
+
+class Step(Protocol):
+    """One step of a method with steps of given length."""
+
+    def __call__(self, motion: Motion, t: float, h: float, x: Array) -> Array:
+        """The state at t + h from x at t."""
+
+
+def rk4(motion: Motion, t: float, h: float, x: Array) -> Array:
+    """Runge and Kutta's classical step."""
+    k1 = motion.rate(t, x)
+    k2 = motion.rate(t + h / 2, x + h / 2 * k1)
+    k3 = motion.rate(t + h / 2, x + h / 2 * k2)
+    k4 = motion.rate(t + h, x + h * k3)
+    return motion.settled(x + h / 6 * (k1 + 2 * (k2 + k3) + k4))
+
+
+def semi_implicit_euler(motion: Motion, t: float, h: float, x: Array) -> Array:
+    """v first, then q with the new v; first order."""
+    nq = motion.model.nq
+    v = x[nq:] + h * motion.rate(t, x)[nq:]
+    q = x[:nq]
+    return motion.settled(np.concatenate([q + h * position_rates(motion.model)(q, v), v]))
+
+
+# ---- a variational method ------------------------------------------------------------------------
+
+
+def variational(motion: Motion, t: float, h: float, x: Array) -> Array:
+    """A step of discrete mechanics: second order, implicit, symplectic, symmetric in time.
+
+    With w the constant velocity that leads from q₀ to q₁ in the time h, the action of a step is
+    h/2 (L(q₀, w) + L(q₁, w)) (Marsden and West, Acta Numerica 2001); q₁ and the momenta p = M v at
+    both ends make it stationary. On SO(3), SE(2) and SE(3) variations of w are those of q₀ and q₁
+    by the inverse of the exponential's derivative (Bou-Rabee and Marsden, 2009):
+
+    p₀ = dexp⁻ᵀ(h w) (M₀ + M₁) w / 2 - h/2 (∂L(q₀, w) + τ₀),
+    p₁ = dexp⁻ᵀ(-h w) (M₀ + M₁) w / 2 + h/2 (∂L(q₁, w) + τ₁).
+    """
+    model = motion.model
+    nq, nv = model.nq, model.nv
+    chart = chart_of(model)
+    at = lagrangian(model)
+    q0, v0 = x[:nq], x[nq:]
+
+    def evaluate(q: Array, v: Array) -> tuple[Array, Array]:
+        found = at(q, v)
+        return found[: nv * nv].reshape(nv, nv), found[nv * nv :]
+
+    mass0 = evaluate(q0, v0)[0]
+    if not np.all(np.isfinite(mass0)):
+        raise StepError("the mass matrix is not finite")
+    inverse = np.linalg.inv(mass0)
+    known = mass0 @ v0 + h / 2 * motion.forces(t, q0, v0)
+    w = v0 + h / 2 * motion.rate(t, x)[nq:]
+    guess = q0 + h * position_rates(model)(q0, w)
+    before = math.inf
+    for _ in range(100):
+        q1 = guess = settle(model, chart.moved(q0, h * w, guess))[0]
+        mass1, slope1 = evaluate(q1, w)
+        mean = (mass0 + mass1) @ w / 2
+        left = chart.pulled(h * w, mean) - h / 2 * evaluate(q0, w)[1] - known
+        change = inverse @ left
+        size = float(np.max(np.abs(change), initial=0.0))
+        scale = float(np.max(np.abs(w), initial=1e-3))
+        if not math.isfinite(size) or (size >= before and size <= 1e-12 * scale):
+            break
+        w, before = w - change, size
+        if size <= 1e-15 * scale:
+            break
+    if not before <= 1e-12 * scale:
+        raise StepError("its equations do not converge; take shorter ones")
+    q1 = settle(model, chart.moved(q0, h * w, guess))[0]
+    mass1, slope1 = evaluate(q1, w)
+    momentum = chart.pulled(-h * w, (mass0 + mass1) @ w / 2) + h / 2 * slope1
+    v1 = w
+    for _ in range(100):  # forces may depend on the velocity that they make
+        after = np.linalg.solve(mass1, momentum + h / 2 * motion.forces(t + h, q1, v1))
+        done = np.max(np.abs(after - v1), initial=0.0) <= 1e-15 * np.max(np.abs(after), initial=0.0)
+        v1 = np.asarray(after)
+        if done:
+            break
+    return np.concatenate([q1, v1])
+
+
+STEPS: dict[str, Step] = {
+    "rk4": rk4,
+    "semi_implicit_euler": semi_implicit_euler,
+    "variational": variational,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Configurations near q₀ by the motion of the independent joints, exponentials on groups.
+
+    ``plain`` joints' positions are numbers: their places in q and in v. ``groups``: joint, part of
+    q, part of v.
+    """
+
+    plain: tuple[Places, Places]
+    groups: tuple[tuple[JointModel, slice, slice], ...]
+
+    def moved(self, q: Array, motion: Array, guess: Array) -> Array:
+        """``guess`` with the independent joints where ``motion`` leads them from q."""
+        result = guess.copy()
+        at, along = self.plain
+        result[at] = q[at] + motion[along]
+        for joint, part, v in self.groups:
+            result[part] = joint.integrate(q[part], motion[v])
+        return result
+
+    def pulled(self, motion: Array, momentum: Array) -> Array:
+        """dexp⁻ᵀ(motion) momentum."""
+        result = momentum.copy()
+        for joint, _, v in self.groups:
+            result[v] = inverse_dexp(adjoint(joint, motion[v])).T @ momentum[v]
+        return result
+
+
+def chart_of(model: Model) -> Chart:
+    """The chart of a model; ValueError where independent velocities are not those of joints."""
+    known = model.derived.get("trajectory chart")
+    if isinstance(known, Chart):
+        return known
+    plain: list[tuple[int, int]] = []
+    groups: list[tuple[JointModel, slice, slice]] = []
+    for cluster in model.clusters:
+        column = {c: cluster.v.start + n for n, c in enumerate(cluster.columns)}
+        at = first = 0
+        for body in cluster.bodies:
+            joint = model.nodes[body].joint
+            if cluster.implicit:
+                own = [column.get(c) for c in range(first, first + joint.nv)]
+                first += joint.nv
+            else:
+                own = [None]
+                if model.joints[body].independent:
+                    own = list(range(cluster.v.start + first, cluster.v.start + first + joint.nv))
+                    first += joint.nv
+                else:
+                    continue
+            part = slice(cluster.q.start + at, cluster.q.start + at + joint.nq)
+            at += joint.nq
+            taken = [v for v in own if v is not None]
+            if not taken:
+                continue
+            if joint.nv == 1:
+                plain.append((part.start, taken[0]))
+            elif taken == list(range(taken[0], taken[0] + joint.nv)):
+                groups.append((joint, part, slice(taken[0], taken[0] + joint.nv)))
+            else:
+                raise ValueError(
+                    f"method 'variational' needs all velocities of joint "
+                    f"'{model.joints[body].name}' independent, or none; use 'dop853'"
+                )
+    places: Places = np.array(plain, dtype=np.intp).reshape(-1, 2)
+    made = Chart((places[:, 0], places[:, 1]), tuple(groups))
+    model.derived["trajectory chart"] = made
+    return made
+
+
+def adjoint(joint: JointModel, x: Sequence[float] | Array) -> Array:
+    """ad of a joint's velocity x: ad(x) y is their Lie bracket."""
+    if isinstance(joint, Planar):
+        vx, vy, omega = x
+        return np.array([[0.0, -omega, vy], [omega, 0.0, -vx], [0.0, 0.0, 0.0]])
+    turning = _skew(x[:3])
+    if isinstance(joint, Spherical):
+        return turning
+    return np.block([[turning, np.zeros((3, 3))], [_skew(x[3:]), turning]])
+
+
+def _skew(x: Sequence[float] | Array) -> Array:
+    a, b, c = x
+    return np.array([[0.0, -c, b], [c, 0.0, -a], [-b, a, 0.0]])
+
+
+# Bernoulli numbers B₂ₖ / (2k)!: 1/12, -1/720, …, falling as (2π)⁻²ᵏ
+_SERIES = (
+    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
+    1 / 74724249600, -3617 / 10670622842880000, 43867 / 5109094217170944000,
+    -174611 / 802857662698291200000,
+)  # fmt: skip
+
+
+def inverse_dexp(ad: Array) -> Array:
+    """dexp⁻¹ = 1 - ad/2 + Σ B₂ₖ/(2k)! ad²ᵏ; to rounding for turns of up to one radian."""
+    square = ad @ ad
+    power = np.eye(len(ad))
+    result = power - ad / 2
+    for coefficient in _SERIES:
+        power = power @ square
+        result = result + coefficient * power
+    return result

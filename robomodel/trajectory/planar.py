@@ -1,0 +1,288 @@
+"""Factors of planar mechanisms in natural coordinates (Blanco-Claraco et al., B6-B13).
+
+Dependent coordinates "q", rates "v", accelerations "a", all vectors (n,), which factors keep on the
+constraints; and, if wanted, independent ones "z", "zd", "zdd": some of the coordinates by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.natural.mechanism import Mechanism
+from robomodel.model.joints import Array
+from robomodel.trajectory.factors import Equal, Errors, Prior, Reading, Trapezoid, Variables
+from robomodel.trajectory.graph import Graph
+from robomodel.trajectory.noise import NoiseLike
+from robomodel.trajectory.problems import staged
+from robomodel.trajectory.solve import Solution, fixed_lag
+from robomodel.trajectory.spaces import Vectors
+
+TRAPEZOID, DYNAMICS, EQUAL = 0.1, 0.01, 10.0
+"""Standard deviations of the paper's noise models (its table 2); the others are exact."""
+LOOSE = 1e6
+"""Standard deviation of an equality of accelerations: it decides only where nothing else does."""
+
+
+@dataclass(frozen=True)
+class _Independent:
+    """A mechanism, and which of its coordinates a further variable repeats, if any."""
+
+    mechanism: Mechanism
+    independent: tuple[str, ...] = ()
+
+    @cached_property
+    def _selection(self) -> Array:
+        names = self.mechanism.coordinates
+        for name in self.independent:
+            if name not in names:
+                raise ValueError(f"there is no coordinate '{name}', only {list(names)}")
+        return np.eye(len(names))[[names.index(name) for name in self.independent]]
+
+    @cached_property
+    def rows(self) -> int:
+        """Conditions, and independent coordinates."""
+        return len(self.mechanism.conditions.rows) + len(self.independent)
+
+    def _variables(self, *names: str) -> Variables:
+        return tuple((x, 0) for x in (names if self.independent else names[:-1]))
+
+    def _joined(self, values: Array, slopes: list[Array], x: Sequence[Array]) -> Errors:
+        """The conditions' rows, and those of the variable that repeats some coordinates.
+
+        ``x[-2]`` holds those coordinates, ``x[-1]`` the further variable; ``slopes`` are by all
+        variables but the last.
+        """
+        if not self.independent:
+            return values, slopes
+        select, count = self._selection, len(values)
+        f, n = select.shape
+        below = [np.zeros((count, f, n)) for _ in slopes]
+        below[-1] = np.broadcast_to(select, (count, f, n))
+        slopes = [np.concatenate(pair, axis=1) for pair in zip(slopes, below, strict=True)]
+        last = np.zeros((count, self.rows, f))
+        last[:, -f:] = -np.eye(f)
+        e = np.concatenate([values, x[-2] @ select.T - x[-1]], axis=1)
+        return e, [*slopes, last]
+
+
+class PositionConstraints(_Independent):
+    """Φ(q) = 0, and q[independent] = z."""
+
+    @property
+    def variables(self) -> Variables:
+        """q and, with independent coordinates, z."""
+        return self._variables("q", "z")
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """[Φ; q[independent] - z]."""
+        return self._joined(self.mechanism.residual(x[0]), [self.mechanism.jacobian(x[0])], x)
+
+
+class VelocityConstraints(_Independent):
+    """Φ_q q̇ = 0, and q̇[independent] = ż."""
+
+    @property
+    def variables(self) -> Variables:
+        """q, v and, with independent coordinates, zd."""
+        return self._variables("q", "v", "zd")
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """[Φ_q q̇; q̇[independent] - ż]."""
+        q, v = x[:2]
+        phi = self.mechanism.jacobian(q)
+        values = np.einsum("kij,kj->ki", phi, v)
+        return self._joined(values, [self.mechanism.jacobian_rate(q, v), phi], x)
+
+
+class AccelerationConstraints(_Independent):
+    """Φ_q q̈ + Φ̇_q q̇ = 0, and q̈[independent] = z̈."""
+
+    @property
+    def variables(self) -> Variables:
+        """q, v, a and, with independent coordinates, zdd."""
+        return self._variables("q", "v", "a", "zdd")
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """[Φ_q q̈ + Φ̇_q q̇; q̈[independent] - z̈]."""
+        m, (q, v, a) = self.mechanism, x[:3]
+        phi, rate = m.jacobian(q), m.jacobian_rate(q, v)
+        values = np.einsum("kij,kj->ki", phi, a) + np.einsum("kij,kj->ki", rate, v)
+        by_q = np.einsum("kmij,kj->kmi", m.hessian_rate(q, v), v) + m.jacobian_rate(q, a)
+        return self._joined(values, [by_q, 2.0 * rate, phi], x)
+
+
+@dataclass(frozen=True)
+class PlanarDynamics:
+    """Accelerations are those of the KKT system under gravity and forces Q: e = q̈(q, q̇, Q) - a.
+
+    ``forces``: the variable Q (n), or None; ``data`` are known forces (n). With ``independent``
+    coordinates it is z̈(q, q̇, Q) - zdd instead: the null-space form gives the same accelerations.
+    Jacobians are exact: those of the KKT system's solution.
+    """
+
+    mechanism: Mechanism
+    independent: tuple[str, ...] = ()
+    forces: str | None = None
+
+    @cached_property
+    def _selection(self) -> Array:
+        names = self.mechanism.coordinates
+        chosen = [names.index(name) for name in self.independent]
+        return np.eye(len(names))[chosen or range(len(names))]
+
+    @property
+    def variables(self) -> Variables:
+        """q, v, then a or zdd, then Q if it is unknown."""
+        names = ("q", "v", "zdd" if self.independent else "a", self.forces)
+        return tuple((x, 0) for x in names if x is not None)
+
+    @property
+    def rows(self) -> int:
+        """Accelerations compared."""
+        return len(self._selection)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """The KKT system K [q̈; λ] = [Q; c] and its change, K ∂[q̈; λ] = ∂[Q; c] - ∂K [q̈; λ]."""
+        m, (q, v) = self.mechanism, x[:2]
+        count, n, c = len(q), m.n, len(m.conditions.rows)
+        load = np.zeros((count, n)) + m.weight + (0.0 if data is None else data)
+        if self.forces is not None:
+            load = load + x[3]
+        phi, rate = m.jacobian(q), m.jacobian_rate(q, v)
+        system = np.zeros((count, n + c, n + c))
+        system[:, :n, :n], system[:, n:, :n] = m.mass_matrix, phi
+        system[:, :n, n:] = np.swapaxes(phi, 1, 2)
+        right = np.concatenate([load, -np.einsum("kij,kj->ki", rate, v)], axis=1)
+        inverse = np.linalg.inv(system)
+        found = np.einsum("kij,kj->ki", inverse, right)
+        a, multipliers = found[:, :n], found[:, n:]
+        by_q = np.zeros((count, n + c, n))
+        by_q[:, :n] = -np.einsum("kmij,km->kij", m.hessian(q), multipliers)
+        by_q[:, n:] = -np.einsum("kmij,kj->kmi", m.hessian_rate(q, v), v) - m.jacobian_rate(q, a)
+        top = self._selection @ inverse[:, :n]
+        slopes = [top @ by_q, -2.0 * top[:, :, n:] @ rate]
+        slopes.append(np.broadcast_to(-np.eye(self.rows), (count, self.rows, self.rows)))
+        if self.forces is not None:
+            slopes.append(top[:, :, :n])
+        return a @ self._selection.T - x[2], slopes
+
+
+# ---- graphs --------------------------------------------------------------------------------------
+
+
+def forward(
+    mechanism: Mechanism,
+    count: int,
+    step: float,
+    *,
+    q: ArrayLike,
+    v: ArrayLike,
+    forces: ArrayLike = 0.0,
+    integrator_noise: NoiseLike = TRAPEZOID,
+    dynamics_noise: NoiseLike = DYNAMICS,
+) -> Graph:
+    """Forward dynamics in dependent coordinates, from q and v (n) at the first time (B6).
+
+    Constraints hold exactly, integrators and dynamics by the paper's weights. The graph has more
+    equations than unknowns: integrated coordinates do not quite stay on the constraints, and the
+    weights say where the difference goes.
+    """
+    vectors = Vectors(mechanism.n)
+    graph = Graph(dict.fromkeys(("q", "v", "a"), vectors), count)
+    graph = graph.add(Prior("q", vectors), 0.0, times=[0], data=q)
+    graph = graph.add(Prior("v", vectors), 0.0, times=[0], data=v)
+    later = np.arange(1, count)  # the priors say it of the first
+    graph = graph.add(PositionConstraints(mechanism), 0.0, times=later)
+    graph = graph.add(VelocityConstraints(mechanism), 0.0, times=later)
+    graph = graph.add(Trapezoid("q", "v", step, vectors), integrator_noise)
+    graph = graph.add(Trapezoid("v", "a", step, vectors), integrator_noise)
+    known = np.broadcast_to(np.asarray(forces, dtype=float), (count, mechanism.n))
+    return graph.add(PlanarDynamics(mechanism), dynamics_noise, data=known)
+
+
+def forward_independent(
+    mechanism: Mechanism,
+    independent: Sequence[str],
+    count: int,
+    step: float,
+    *,
+    q: ArrayLike,
+    v: ArrayLike,
+    forces: ArrayLike = 0.0,
+    integrator_noise: NoiseLike = TRAPEZOID,
+    dynamics_noise: NoiseLike = DYNAMICS,
+    equal_noise: NoiseLike | None = None,
+) -> Graph:
+    """Forward dynamics in independent coordinates, coupled to the dependent ones (B7).
+
+    As many equations as unknowns. ``equal_noise`` adds the paper's soft equality of successive q,
+    which keeps to a branch, and drags the motion back.
+    """
+    chosen = tuple(independent)
+    vectors, few = Vectors(mechanism.n), Vectors(len(chosen))
+    variables = dict.fromkeys(("q", "v", "a"), vectors) | dict.fromkeys(("z", "zd", "zdd"), few)
+    at = [mechanism.coordinates.index(name) for name in chosen]
+    graph = Graph(variables, count)
+    for name, value in (("z", q), ("zd", v)):
+        data = np.asarray(value, dtype=float)[at]
+        graph = graph.add(Prior(name, few), 0.0, times=[0], data=data)
+    graph = graph.add(PositionConstraints(mechanism, chosen), 0.0)
+    graph = graph.add(VelocityConstraints(mechanism, chosen), 0.0)
+    graph = graph.add(AccelerationConstraints(mechanism, chosen), 0.0)
+    graph = graph.add(Trapezoid("z", "zd", step, few), integrator_noise)
+    graph = graph.add(Trapezoid("zd", "zdd", step, few), integrator_noise)
+    known = np.broadcast_to(np.asarray(forces, dtype=float), (count, mechanism.n))
+    graph = graph.add(PlanarDynamics(mechanism, chosen), dynamics_noise, data=known)
+    return graph if equal_noise is None else graph.add(Equal("q", vectors), equal_noise)
+
+
+def inverse(
+    mechanism: Mechanism,
+    actuated: Sequence[str],
+    trajectory: ArrayLike,
+    step: float,
+    *,
+    q: ArrayLike,
+    v: ArrayLike,
+) -> Solution:
+    """Forces "Q" at the ``actuated`` coordinates that move them along a trajectory (count, f) (B8).
+
+    ``q``, ``v``: all coordinates and their rates at the first time. In four stages, each from where
+    the one before ended: positions; rates and accelerations by integrators; velocity constraints;
+    forces, zero where nothing drives. Positions are begun time by time, which keeps them on their
+    branch. To the paper's factors comes a loose equality of successive accelerations: integrators
+    alone leave free, for each freedom, a motion that changes sign from each time to the next.
+    """
+    names = mechanism.coordinates
+    wanted = np.asarray(trajectory, dtype=float)
+    count, at = len(wanted), tuple(names.index(name) for name in actuated)
+    vectors = Vectors(mechanism.n)
+    idle = tuple(i for i in range(mechanism.n) if i not in at)
+
+    def graph(*variables: str) -> Graph:
+        made = Graph(dict.fromkeys(variables, vectors), count)
+        made = made.add(Reading("q", at, mechanism.n), 0.0, data=wanted)
+        made = made.add(PositionConstraints(mechanism), 0.0)
+        return made.add(Equal("q", vectors), EQUAL)
+
+    def integrated(made: Graph) -> Graph:
+        made = made.add(Prior("v", vectors), 0.0, times=[0], data=v)
+        made = made.add(Trapezoid("q", "v", step, vectors), TRAPEZOID)
+        made = made.add(Trapezoid("v", "a", step, vectors), TRAPEZOID)
+        return made.add(Equal("a", vectors), LOOSE)
+
+    positions = graph("q")
+    motion = integrated(graph("q", "v", "a"))
+    later = np.arange(1, count)
+    constrained = motion.add(VelocityConstraints(mechanism), 0.0, times=later)
+    forced = integrated(graph("q", "v", "a", "Q"))
+    forced = forced.add(VelocityConstraints(mechanism), 0.0, times=later)
+    forced = forced.add(Reading("Q", idle, mechanism.n), 0.0)
+    forced = forced.add(PlanarDynamics(mechanism, forces="Q"), DYNAMICS)
+    start = fixed_lag(positions, {"q": np.asarray(q, dtype=float)}, 2).newest
+    return staged([positions, motion, constrained, forced], start)

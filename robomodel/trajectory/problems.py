@@ -1,0 +1,177 @@
+"""The usual problems as graphs: forward and inverse dynamics, and estimation from sensors.
+
+For any model, in its independent coordinates: variables "q", "v", "a" and, where forces are
+unknown, "tau". The graphs are ordinary ones: what a problem needs besides is added to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.model.joints import Array
+from robomodel.model.model import Model, as_array
+from robomodel.trajectory.factors import Dynamics, Equal, Prior, Trapezoid
+from robomodel.trajectory.graph import Factor, Graph, Values
+from robomodel.trajectory.noise import NoiseLike
+from robomodel.trajectory.solve import Solution, solve
+from robomodel.trajectory.spaces import Configurations, Space, Vectors
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What one sensor said: its factor, standard deviations, data (K, m), times (K,) (all)."""
+
+    factor: Factor
+    noise: NoiseLike
+    data: ArrayLike
+    times: ArrayLike | None = None
+
+
+def spaces(model: Model, *, forces: bool = False) -> dict[str, Space]:
+    """The spaces of "q", "v", "a" and, with unknown forces, "tau"."""
+    vectors = Vectors(model.nv)
+    found: dict[str, Space] = {"q": Configurations(model), "v": vectors, "a": vectors}
+    return found | {"tau": vectors} if forces else found
+
+
+def motion(
+    model: Model,
+    count: int,
+    step: float,
+    *,
+    q: ArrayLike | None = None,
+    v: ArrayLike | None = None,
+    tau: ArrayLike = 0.0,
+    q_noise: NoiseLike = 0.0,
+    v_noise: NoiseLike = 0.0,
+    integrator_noise: NoiseLike = 0.0,
+    force_noise: NoiseLike = 0.0,
+    form: str = "force",
+) -> Graph:
+    """A model's motion over ``count`` times ``step`` [s] apart, under tau (nv) or (count, nv).
+
+    Trapezoidal integrators from a to v and from v to q, the equations of motion at each time, and
+    priors on the first q and v where those are given. Noises as standard deviations, zero for
+    exactly: with all of them zero this is forward dynamics, its solution that of the trapezoidal
+    rule. ``force_noise`` [N m, N] is what disturbs the forces, or, with ``form="acceleration"``,
+    the accelerations.
+    """
+    variables = spaces(model)
+    forces = np.broadcast_to(np.asarray(tau, dtype=float), (count, model.nv))
+    graph = Graph(variables, count)
+    for name, value, noise in (("q", q, q_noise), ("v", v, v_noise)):
+        if value is not None:
+            graph = graph.add(Prior(name, variables[name]), noise, times=[0], data=value)
+    graph = _integrated(graph, step, integrator_noise)
+    return graph.add(Dynamics(model, form=form), force_noise, data=forces)
+
+
+def _integrated(graph: Graph, step: float, noise: NoiseLike) -> Graph:
+    for name, rate in (("q", "v"), ("v", "a")):
+        graph = graph.add(Trapezoid(name, rate, step, graph.spaces[name]), noise)
+    return graph
+
+
+def rolled_out(step: float, space: Space) -> Callable[[dict[str, Array]], dict[str, Array]]:
+    """A prediction for :func:`fixed_lag`: the accelerations stay, v and q follow."""
+
+    def predict(last: dict[str, Array]) -> dict[str, Array]:
+        v = last["v"] + step * last["a"]
+        q = space.retract(last["q"], step / 2 * (last["v"] + v))
+        return last | {"q": q, "v": v}
+
+    return predict
+
+
+def estimate(
+    model: Model,
+    measurements: Sequence[Measurement],
+    count: int,
+    step: float,
+    *,
+    q: ArrayLike,
+    v: ArrayLike,
+    q_noise: NoiseLike,
+    v_noise: NoiseLike,
+    force_noise: NoiseLike,
+    tau: ArrayLike = 0.0,
+    start: Values | None = None,
+) -> Solution:
+    """The most likely motion given noisy sensors, all at once.
+
+    Of a model that starts near q and v (standard deviations ``q_noise``, ``v_noise``, in the
+    tangent space) under forces tau that are disturbed by white ``force_noise``. ``start``: where
+    to begin (default: the motion without disturbances). ``Solution.covariance`` says how well each
+    variable is known. For a fixed lag, or for further unknowns such as biases, build the graph by
+    :func:`motion` and :meth:`Graph.add`, and use :func:`fixed_lag`.
+    """
+    graph = motion(
+        model,
+        count,
+        step,
+        q=q,
+        v=v,
+        tau=tau,
+        q_noise=q_noise,
+        v_noise=v_noise,
+        force_noise=force_noise,
+    )
+    for found in measurements:
+        graph = graph.add(found.factor, found.noise, times=found.times, data=found.data)
+    if start is None:
+        start = undisturbed(model, count, step, q, v, tau)
+    return solve(graph, start)
+
+
+def undisturbed(
+    model: Model, count: int, step: float, q: ArrayLike, v: ArrayLike, tau: ArrayLike = 0.0
+) -> dict[str, Array]:
+    """Forward dynamics by the trapezoidal rule: q (count, nq), v and a (count, nv)."""
+    from robomodel.dynamics import aba
+    from robomodel.trajectory.solve import fixed_lag
+
+    graph = motion(model, count, step, q=q, v=v, tau=tau)
+    forces = np.broadcast_to(np.asarray(tau, dtype=float), (count, model.nv))
+    q, v = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
+    start = {"q": q, "v": v, "a": aba(model, q, v, forces[0])}
+    return fixed_lag(graph, start, 2, predict=rolled_out(step, graph.spaces["q"])).newest
+
+
+def staged(graphs: Sequence[Graph], start: Values) -> Solution:
+    """Solve graphs one after the other, each from where the last ended; new variables at zero."""
+    values = dict(start)
+    for graph in graphs:
+        zeros = {
+            name: np.zeros((graph.count, space.size))
+            for name, space in graph.spaces.items()
+            if name not in values
+        }
+        found = solve(graph, {**values, **zeros})
+        values = dict(found.values)
+    return found
+
+
+def inverse_dynamics(model: Model, q: ArrayLike, step: float) -> Solution:
+    """The forces "tau" (count, nv) that move a model through configurations q (count, nq).
+
+    In stages: positions; velocities and accelerations, by trapezoidal integrators; forces. Loops
+    are closed by the configurations themselves. Integrators alone leave motions free that change
+    sign from each time to the next; a soft equality of successive accelerations rules them out, so
+    that neither the first velocity nor the first acceleration need be known.
+    """
+    wanted = as_array(q, model.nq, "q", "nq")
+    known = spaces(model, forces=True)
+    graphs = []
+    for names in (("q",), ("q", "v", "a"), ("q", "v", "a", "tau")):
+        graph = Graph({name: known[name] for name in names}, len(wanted))
+        graph = graph.add(Prior("q", known["q"]), 0.0, data=wanted)
+        if "a" in names:
+            graph = _integrated(graph, step, 0.0).add(Equal("a", known["a"]), 1.0)
+        if "tau" in names:
+            graph = graph.add(Dynamics(model, tau="tau"), 0.0)
+        graphs.append(graph)
+    return staged(graphs, {"q": wanted})

@@ -1,0 +1,211 @@
+"""What a simulation gives: the states over time, what is measured of them, ways out to files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics import energy
+from robomodel.model.configuration import held
+from robomodel.model.joints import Array, Planar
+from robomodel.model.model import Model
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a simulation ended early: ``joint`` met its "lower" or "upper" ``limit`` at ``time``."""
+
+    time: float
+    joint: str
+    limit: str
+    position: float
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """States of a model over time.
+
+    ``times`` (T+1,) [s] begin at 0; ``q`` (T+1, nq), ``v`` and ``tau`` (T+1, nv), the forces at
+    these states (those held over a step stand at its beginning). ``stop`` says why the motion ended
+    before its time; ``dense`` is there after an adaptive method, see :meth:`at`.
+    """
+
+    model: Model
+    method: str
+    times: Array
+    q: Array
+    v: Array
+    tau: Array
+    stop: Stop | None = None
+    dense: Callable[[float], Array] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Trajectory of '{self.model.name}' by {self.method}: {len(self)} states, "
+            f"0 to {self.times[-1]:.6g} s>"
+        )
+
+    # ---- measured
+
+    @cached_property
+    def _energies(self) -> tuple[Array, Array]:
+        return energy(self.model, self.q, self.v)
+
+    @property
+    def kinetic(self) -> Array:
+        """Kinetic energy (T+1,) [J]."""
+        return self._energies[0]
+
+    @property
+    def potential(self) -> Array:
+        """Potential energy (T+1,) [J], zero at the world's origin."""
+        return self._energies[1]
+
+    @property
+    def energy(self) -> Array:
+        """Total energy (T+1,) [J]."""
+        return self.kinetic + self.potential
+
+    @cached_property
+    def residual(self) -> Array:
+        """The largest gap of loops and couplings at each state (T+1,), redundant rows included."""
+        gaps: Array = np.max(np.abs(self.model.residual(self.q)), axis=-1, initial=0.0)
+        return gaps
+
+    def at(self, times: ArrayLike) -> tuple[Array, Array]:
+        """(q, v) at any times (...) of the simulation, by the adaptive method's interpolant.
+
+        Loops are closed there too. ValueError after other methods, and outside of the times.
+        """
+        from robomodel.trajectory.integrators import settle
+
+        if self.dense is None:
+            raise ValueError(f"method '{self.method}' has no states between steps; use 'dop853'")
+        wanted = np.asarray(times, dtype=float)
+        if not np.all((wanted >= self.times[0]) & (wanted <= self.times[-1])):
+            raise ValueError(f"times must be between {self.times[0]:g} and {self.times[-1]:g} s")
+        nq, nv = self.model.nq, self.model.nv
+        q, v = np.empty((*wanted.shape, nq)), np.empty((*wanted.shape, nv))
+        for index, t in np.ndenumerate(wanted):
+            state = self.dense(float(t))
+            q[index], v[index] = settle(self.model, state[:nq])[0], state[nq:]
+        return q, v
+
+    # ---- out
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns: time, q:…, v:…, tau:…, kinetic, potential, residual."""
+        dofs = self.model.dof_names
+        return (
+            "time",
+            *(f"q:{name}" for name in position_names(self.model)),
+            *(f"v:{name}" for name in dofs),
+            *(f"tau:{name}" for name in dofs),
+            "kinetic",
+            "potential",
+            "residual",
+        )
+
+    def to_numpy(self) -> Array:
+        """One row a state, (T+1, len(columns))."""
+        measured = [x[:, None] for x in (self.kinetic, self.potential, self.residual)]
+        return np.concatenate([self.times[:, None], self.q, self.v, self.tau, *measured], axis=1)
+
+    def to_dict(self) -> dict[str, Array]:
+        """Column by name."""
+        return dict(zip(self.columns, self.to_numpy().T, strict=True))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A data frame, indexed by time; needs pandas."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_pandas needs pandas: pip install 'robomodel[pandas]'") from error
+        return pandas.DataFrame(self.to_numpy(), columns=list(self.columns)).set_index("time")
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """A file of comma-separated values, names in the first line, all digits kept."""
+        quoted = [f'"{c}"' if "," in c or '"' in c else c for c in self.columns]
+        numbers = self.to_numpy()
+        np.savetxt(path, numbers, "%.17g", ",", header=",".join(quoted), comments="")
+
+    def plot(self) -> Figure:
+        """Positions, velocities, change of energy, and gaps over time; needs Matplotlib."""
+        try:
+            from matplotlib import pyplot
+        except ImportError as error:
+            raise ImportError("plot needs Matplotlib: pip install 'robomodel[views]'") from error
+        figure: Figure
+        figure, axes = pyplot.subplots(4, 1, sharex=True, figsize=(8, 10), layout="constrained")
+        few = 12  # more lines than that have no use for a legend
+        for axis, values, names, label in (
+            (axes[0], self.q, position_names(self.model), "q"),
+            (axes[1], self.v, self.model.dof_names, "v"),
+        ):
+            lines = axis.plot(self.times, values)
+            axis.set_ylabel(label)
+            if len(names) <= few:
+                axis.legend(lines, names, fontsize="small")
+        axes[2].plot(self.times, self.energy - self.energy[0])
+        axes[2].set_ylabel("change of energy [J]")
+        axes[3].plot(self.times, self.residual)
+        axes[3].set_ylabel("residual")
+        axes[3].set_xlabel("time [s]")
+        figure.suptitle(f"{self.model.name}, {self.method}")
+        return figure
+
+
+class SimulationError(RuntimeError):
+    """A motion that cannot be continued.
+
+    ``time`` [s] and ``trajectory`` (the states up to there). Where loops are why: ``loops``, their
+    names, and ``condition``, how singular their position is as seen from the independent joints.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        time: float,
+        *,
+        loops: tuple[str, ...] = (),
+        condition: float | None = None,
+        trajectory: Trajectory | None = None,
+    ) -> None:
+        self.time = time
+        self.loops = loops
+        self.condition = condition
+        self.trajectory = trajectory
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = (str(self), self.time)
+        return type(self), made, {"loops": self.loops, "condition": self.condition}
+
+
+def position_names(model: Model) -> tuple[str, ...]:
+    """A label for each of the nq positions; quaternions are .qx .qy .qz .qw."""
+    names: list[str] = []
+    for cluster in model.clusters:
+        for body, _, _ in held(model, cluster):
+            joint, name = model.nodes[body].joint, model.joints[body].name
+            if joint.nq == 1:
+                names.append(name)
+                continue
+            turn = ("angle",) if isinstance(joint, Planar) else ("qx", "qy", "qz", "qw")
+            place = ("x", "y", "z")[: joint.nq - len(turn)]
+            names += [f"{name}.{part}" for part in (*place, *turn)]
+    return tuple(names)

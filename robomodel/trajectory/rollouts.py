@@ -1,0 +1,250 @@
+"""Rollouts: many motions at once under given forces, the loop over time inside the kernel."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.aba import aba
+from robomodel.kernels import Iteration
+from robomodel.model.closure import CLOSED
+from robomodel.model.constraints import LoopConstraint, Rows
+from robomodel.model.joints import Array
+from robomodel.model.model import Model, as_array
+from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sub
+from robomodel.trajectory.functions import Build, Function, function, openness, rates, settled
+
+Method: TypeAlias = Literal["rk4", "semi_implicit_euler"]
+METHODS = ("rk4", "semi_implicit_euler")
+
+
+def rollout(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    step: float,
+    method: Method = "rk4",
+    *,
+    closing: int = 2,
+    threads: int = 1,
+    backend: Literal["numpy", "compiled"] = "compiled",
+) -> tuple[Array, Array]:
+    """Motions from (q, v) under ``tau`` (..., T, nv): q (..., T+1, nq) and v (..., T+1, nv).
+
+    Row k of ``tau`` acts, without change, from time k · ``step`` [s] to the next; row 0 of the
+    results is the start. ``q`` (..., nq), ``v`` (..., nv) and ``tau`` broadcast. ``threads`` spread
+    the batch (0: one for each processor); results do not depend on them.
+
+    ``method``: "rk4" (fourth order) or "semi_implicit_euler" (first order; v, then q with the new
+    v). Each step ends with quaternions of unit length and loops closed by ``closing`` steps of
+    Newton's. The whole loop over time is one compiled program.
+
+    Raises ValueError where the loops of ``q`` are open (close them with :meth:`Model.close`). A
+    motion whose loops come to a singular position, or do not close because ``step`` is too long, is
+    not-a-number from there on, for itself alone, with a RuntimeWarning.
+    """
+    if method not in METHODS:
+        known = ", ".join(f"'{name}'" for name in METHODS)
+        raise ValueError(f"method '{method}' is not known; known are {known}")
+    if backend not in ("numpy", "compiled"):
+        raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
+    if not np.isfinite(step):
+        raise ValueError(f"step must be a number of seconds, got {step!r}")
+    if closing < 1:
+        raise ValueError(f"closing must be at least one step of Newton's, got {closing!r}")
+    at, speed = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
+    force = as_array(tau, model.nv, "tau", "nv")
+    if force.ndim < 2:
+        raise ValueError(f"tau needs an axis of time, (..., T, nv), got shape {force.shape}")
+    check_closed(model, at, backend)
+    try:
+        batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1], force.shape[:-2])
+    except ValueError:
+        raise ValueError(
+            f"batch axes do not broadcast: q {at.shape}, v {speed.shape}, tau {force.shape}"
+        ) from None
+    nq, nv, times = model.nq, model.nv, force.shape[-2]
+    run = _program(model, method, closing, backend)
+    states = np.empty((*batch, times + 1, run.sizes[-1]))
+    states[..., 0, :nq], states[..., 0, nq : nq + nv] = at, speed
+    if model.nodes and times:
+        _spread(run, states, np.broadcast_to(force, (*batch, times, nv)), float(step), threads)
+    positions, velocities = states[..., :nq], states[..., nq : nq + nv]
+    if run.sizes[-1] > nq + nv:
+        _drop_open(model, states, times, backend)
+    return positions, velocities
+
+
+# stage by stage: the share of a step at which it stands, its weight, whether it is the first, the
+# last, of a step
+RUNGE_KUTTA = (
+    (0.0, 1 / 6, 1.0, 0.0),
+    (0.5, 1 / 3, 0.0, 0.0),
+    (0.5, 1 / 3, 0.0, 0.0),
+    (1.0, 1 / 6, 0.0, 1.0),
+)
+
+
+def _program(model: Model, method: str, closing: int, backend: str) -> Function:
+    """(state, tau at each instant, step) → the state after it, and what tells of its loops.
+
+    That is, where there are any, the sum of the squares of the gaps *before* the step, and for each
+    system of dependent velocities a number that is positive unless its determinant changed its sign
+    in the step.
+    """
+    nq, nv = model.nq, model.nv
+    shapes = [
+        (len(block.columns), len(block.rows))
+        for cluster in model.clusters
+        if isinstance(cluster.constraint, LoopConstraint)
+        for block in cluster.constraint.blocks
+    ]
+    entries = sum(m * n for m, n in shapes)
+    loops = bool(shapes)
+
+    def told(known: Vector, gap: Scalar, systems: Sequence[Rows]) -> list[Scalar]:
+        """What tells of the loops, with what is known from before the step: gap and systems."""
+        if not loops:
+            return []
+        at, signs = 0, []
+        for (n, m), after in zip(shapes, systems, strict=True):
+            before = [known[at + i * n : at + (i + 1) * n] for i in range(m)]
+            signs.append(_alike(before, after))
+            at += m * n
+        return [gap, *signs]
+
+    def euler(state: Vector, tau: Vector, step: Vector) -> list[Scalar]:
+        q, v = list(state[:nq]), list(state[nq:])
+        v1 = _along(v, step[0], aba(model, q, v, tau))
+        q1, _, systems = settled(model, _along(q, step[0], rates(model, q, v1)), closing)
+        gap, known = _loops(model, q)
+        return [*q1, *v1, *told(known, gap, systems)]
+
+    def stage(
+        state: Vector, tau: Vector, step: Vector, carried: Vector, row: Vector
+    ) -> list[Scalar]:
+        """One of four; the state moves at the last one, and is settled, again and again, at all."""
+        share, weight, first, last = row
+        q, v = list(state[:nq]), list(state[nq:])
+        slope, total = carried[: nq + nv], carried[nq + nv : 2 * (nq + nv)]
+        h = share * step[0]
+        at, speed = _along(q, h, slope[:nq]), _along(v, h, slope[nq:])
+        slope = [*rates(model, at, speed), *aba(model, at, speed, tau)]
+        total = _along([mul(1.0 - first, x) for x in total], weight, slope)
+        end = last * step[0]
+        q1, gap, systems = settled(model, _along(q, end, total[:nq]), closing)
+        v1 = _along(v, end, total[nq:])
+        here = [gap, *(x for matrix in systems for r in matrix for x in r)] if loops else []
+        known = [
+            add(x, mul(first, sub(y, x)))
+            for x, y in zip(carried[2 * (nq + nv) :], here, strict=True)
+        ]
+        checks = told(known[1:], known[0], systems) if loops else []
+        return [*q1, *v1, *checks, *slope, *total, *known]
+
+    sizes = (nq + nv, nv, 1, nq + nv + len(shapes) + loops)
+    if method == "rk4":
+        carried = 2 * (nq + nv) + (1 + entries if loops else 0)
+        build: Build = stage
+        iteration = Iteration((1,), RUNGE_KUTTA, carried)
+    else:
+        build, iteration = euler, Iteration((1,))
+    name = f"rollout {method} {closing}"
+    return function(model, name, sizes, build, iteration=iteration, backend=backend)
+
+
+def _loops(model: Model, q: Vector) -> tuple[Scalar, list[Scalar]]:
+    """Σ of the squares of the gaps, and the systems of dependent velocities, flat."""
+    found = [
+        cluster.constraint.closing(q[cluster.q])
+        for cluster in model.clusters
+        if isinstance(cluster.constraint, LoopConstraint)
+    ]
+    gaps = [x for closing in found for x in closing.gaps]
+    systems = [m for closing in found for m, _ in closing.systems]
+    return dot(gaps, gaps), [x for matrix in systems for row in matrix for x in row]
+
+
+def _alike(a: Rows, b: Rows) -> Scalar:
+    """det(aᵀ b): positive where a and b differ by little, not where a singularity is in between.
+
+    Of matrices that are alike aᵀ b is nearly symmetric and positive: no pivots need be sought.
+    """
+    columns = list(zip(*b, strict=True))
+    work = [[dot(x, y) for y in columns] for x in zip(*a, strict=True)]
+    result: Scalar = 1.0
+    for k, row in enumerate(work):
+        result = mul(result, row[k])
+        for other in work[k + 1 :]:
+            factor = div(other[k], row[k])
+            other[k + 1 :] = [
+                sub(x, mul(factor, y)) for x, y in zip(other[k + 1 :], row[k + 1 :], strict=True)
+            ]
+    return result
+
+
+def _along(x: Vector, h: Scalar, dx: Vector) -> list[Scalar]:
+    """x + h dx."""
+    return [add(a, mul(h, d)) for a, d in zip(x, dx, strict=True)]
+
+
+def _spread(run: Function, states: Array, force: Array, step: float, threads: int) -> None:
+    """Iterate over all motions, some on each thread."""
+    size = run.sizes[0]
+    rows = states.reshape(-1, *states.shape[-2:])  # a view: states are new, without gaps
+    forces = force.reshape(-1, *force.shape[-2:]) if force.ndim > 2 else force[None]
+    workers = min(threads or os.cpu_count() or 1, max(1, len(rows)))
+    length = np.array([step])
+
+    def part(piece: slice) -> None:
+        run(rows[piece, 0, :size], forces[piece], length, out=rows[piece, 1:])
+
+    if workers <= 1:
+        part(slice(None))
+        return
+    edges = np.linspace(0, len(rows), workers + 1).astype(int).tolist()
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(part, [slice(*ends) for ends in itertools.pairwise(edges)]))
+
+
+def check_closed(model: Model, q: Array, backend: str = "compiled") -> None:
+    """Refuse configurations whose loops are open."""
+    if not any(cluster.implicit for cluster in model.clusters):
+        return
+    gap = math.sqrt(float(np.max(openness(model, backend)(q), initial=0.0)))
+    if not gap <= CLOSED:
+        raise ValueError(
+            f"the loops of '{model.name}' are open at q: residual {gap:.3g}; "
+            "start from model.close(q) or model.configuration(...)"
+        )
+
+
+def _drop_open(model: Model, states: Array, times: int, backend: str) -> None:
+    """Make motions not-a-number from where their loops were left open."""
+    with np.errstate(invalid="ignore"):
+        first = model.nq + model.nv
+        gaps = states[..., 1:, first]  # row t + 1 tells of row t
+        last = openness(model, backend)(states[..., -1, : model.nq])
+        opened = ~(np.concatenate([gaps, last], axis=-1) <= CLOSED**2)
+        opened[..., 1:] |= ~np.all(states[..., 1:, first + 1 :] > 0.0, axis=-1)
+    if not np.any(opened):
+        return
+    after = np.logical_or.accumulate(opened, axis=-1)
+    states[after] = np.nan
+    when: Sequence[int] = np.argmax(after, axis=-1)[np.any(after, axis=-1)].tolist()
+    warnings.warn(
+        f"{len(when)} of {opened[..., 0].size} motions of '{model.name}' come to a singular "
+        f"position of its loops, or take steps that are too long for them, from step {min(when)} "
+        f"of {times} on; they are not-a-number from there",
+        RuntimeWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,583 @@
+"""Simulation: one motion, on the configuration manifold, under controllers and external forces."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time as clock
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.errors import did_you_mean
+from robomodel.model.joints import Array
+from robomodel.model.model import Model, as_array
+from robomodel.trajectory.integrators import (
+    SINGULAR,
+    STEPS,
+    Motion,
+    Signal,
+    StepError,
+    chart_of,
+    condition,
+    settle,
+    turned,
+)
+from robomodel.trajectory.record import SimulationError, Stop, Trajectory
+from robomodel.trajectory.rollouts import check_closed
+
+Method: TypeAlias = Literal["rk4", "dop853", "semi_implicit_euler", "variational"]
+Wrenches: TypeAlias = Mapping[str, ArrayLike]
+Controller: TypeAlias = Callable[[float, Array, Array], ArrayLike]
+Pusher: TypeAlias = Callable[[float, Array, Array], Wrenches]
+
+STEP = 1e-3
+INSIDE = 1e-9  # this far beyond a limit, a joint still counts as standing at it
+
+
+def simulate(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    tau: ArrayLike | Controller | None = None,
+    duration: float | None = None,
+    step: float | None = None,
+    method: Method = "dop853",
+    f_ext: Wrenches | Pusher | None = None,
+    hold: bool = False,
+    stop_at_limits: bool | Iterable[str] = False,
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+    progress: bool = True,
+) -> Trajectory:
+    """The motion from q (nq,) and v (nv,; default at rest) over ``duration`` [s].
+
+    ``tau``: forces (nv,), constant; a row for each step (T, nv), held over it, where ``duration``
+    may be left out; or a controller, ``tau(t, q, v)``. Default none. ``f_ext``: link name → wrench
+    (6,) or (T, 6) on that link, moment first, in its own axes, or a function of t, q, v that gives
+    such a mapping, always of the same links. Controllers must not change q and v. They are asked
+    several times a step, at the method's stages, where quaternions and loops are exact to the
+    step's truncation only; with ``hold`` once a step, at its beginning, as a digital one is.
+
+    ``method``:
+
+    * "dop853": Dormand and Prince's eighth order with steps adapted to ``rtol`` and ``atol`` (of
+      numbers in q and v). States are kept every ``step`` [s], without it at the method's own
+      steps, and :meth:`Trajectory.at` gives any others;
+    * "rk4": fourth order, steps of ``step`` [s] (default 1 ms);
+    * "variational": second order, implicit, symplectic: the error of energy stays bounded however
+      long the motion is;
+    * "semi_implicit_euler": first order.
+
+    All of them leave loops closed to rounding. ``stop_at_limits``: end where a joint (any of the
+    tree, or those named) meets its position limit; :attr:`Trajectory.stop` says which. ``progress``
+    shows a bar, on a terminal, where it takes more than a second.
+
+    Joint damping, friction and effort limits act only if ``tau`` makes them.
+
+    Raises ValueError for arguments that do not fit, loops open at q included, and
+    :class:`SimulationError` where the motion cannot be continued: a singular position of loops as
+    seen from the independent joints, numbers that are not finite, a step that does not converge. It
+    names the time, the loops and their condition, and holds the trajectory up to there.
+    """
+    if method not in (*STEPS, "dop853"):
+        known = ", ".join(f"'{name}'" for name in ("dop853", *STEPS))
+        raise ValueError(f"method '{method}' is not known; known are {known}")
+    if step is not None and not (math.isfinite(step) and step > 0.0):
+        raise ValueError(f"step must be a positive number of seconds, got {step!r}")
+    if method == "variational":
+        chart_of(model)
+    start = _start(model, q, v)
+    inputs = Inputs.of(model, tau, f_ext, hold, start)
+    if step is None and (method != "dop853" or inputs.stepwise):
+        step = STEP
+    duration = _duration(duration, step, inputs.rows)
+    run = _Run(model, method, inputs, _Limits.of(model, stop_at_limits, start))
+    with _Progress(duration, progress) as bar, np.errstate(all="ignore"):
+        if method == "dop853":
+            _adaptive(run, start, duration, step, rtol, atol, bar)
+        else:
+            assert step is not None
+            _fixed(run, start, duration, step, bar)
+    return run.trajectory()
+
+
+def _start(model: Model, q: ArrayLike, v: ArrayLike | None) -> Array:
+    at = as_array(q, model.nq, "q", "nq")
+    speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
+    if at.ndim != 1 or speed.ndim != 1:
+        raise ValueError(
+            f"simulate takes one state, got q {at.shape} and v {speed.shape}; rollout takes batches"
+        )
+    if not (np.all(np.isfinite(at)) and np.all(np.isfinite(speed))):
+        raise ValueError("q and v must be finite")
+    check_closed(model, at)
+    return np.concatenate([at, speed])
+
+
+def _duration(duration: float | None, step: float | None, rows: int | None) -> float:
+    """How long, agreeing with the number of steps that held inputs are given for."""
+    if rows is None:
+        if duration is None or not (math.isfinite(duration) and duration >= 0.0):
+            raise ValueError(f"duration must be a number of seconds, got {duration!r}")
+        return float(duration)
+    assert step is not None
+    if duration is not None and _count(duration, step) != rows:
+        raise ValueError(
+            f"{rows} rows of tau or f_ext are not for the {_count(duration, step)} steps of "
+            f"{step:g} s in {duration:g} s"
+        )
+    return rows * step if duration is None else float(duration)
+
+
+def _count(duration: float, step: float) -> int:
+    """Steps in a duration, the last one perhaps shorter."""
+    steps = duration / step
+    nearest = round(steps)
+    return nearest if abs(steps - nearest) <= 1e-9 * max(1.0, steps) else math.ceil(steps)
+
+
+# ---- inputs --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What acts on the robot: ``tau`` and ``wrenches`` on ``links``, by step or as functions."""
+
+    model: Model
+    tau: Array | Signal
+    links: tuple[str, ...]
+    wrenches: Array | Signal | None
+    hold: bool
+
+    @staticmethod
+    def of(
+        model: Model,
+        tau: ArrayLike | Controller | None,
+        f_ext: Wrenches | Pusher | None,
+        hold: bool,
+        start: Array,
+    ) -> Inputs:
+        """From what the user gives; ValueError or KeyError where it does not fit."""
+        nq, nv = model.nq, model.nv
+        acting: Array | Signal
+        if callable(tau):
+            acting = _checked(tau, nv)
+        else:
+            acting = as_array(np.zeros(nv) if tau is None else tau, nv, "tau", "nv")
+            if acting.ndim > 2:
+                raise ValueError(f"tau must be (nv,) or (T, nv), got shape {acting.shape}")
+        if not f_ext:
+            made = Inputs(model, acting, (), None, hold)
+        elif callable(f_ext):
+            links = tuple(f_ext(0.0, start[:nq].copy(), start[nq:].copy()))
+            pushing = _stacked(f_ext, links) if links else None
+            made = Inputs(model, acting, links, pushing, hold)
+        else:
+            given = {link: as_array(x, 6, f"f_ext['{link}']", "6") for link, x in f_ext.items()}
+            try:
+                rows = np.broadcast_arrays(*given.values())
+            except ValueError:
+                raise ValueError("wrenches must be (6,), or (T, 6) with one T") from None
+            if rows[0].ndim > 2:
+                raise ValueError(f"wrenches must be (6,) or (T, 6), got shape {rows[0].shape}")
+            made = Inputs(model, acting, tuple(given), np.concatenate(rows, axis=-1), hold)
+        for link in made.links:
+            model.frame(link)  # a KeyError with a hint for unknown ones
+        lengths = set(made.lengths)
+        if len(lengths) > 1:
+            raise ValueError(f"tau and f_ext have different numbers of rows: {sorted(lengths)}")
+        return made
+
+    @property
+    def rows(self) -> int | None:
+        """The number of steps for which rows are given; None without."""
+        return next(iter(self.lengths), None)
+
+    @property
+    def lengths(self) -> list[int]:
+        """How many rows those inputs have that come by steps."""
+        given = (self.tau, self.wrenches)
+        return [len(x) for x in given if isinstance(x, np.ndarray) and x.ndim == 2]
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether anything changes from step to step only."""
+        asked = self.hold and (callable(self.tau) or callable(self.wrenches))
+        return asked or self.rows is not None
+
+    def during(self, k: int, t: float, x: Array) -> Motion:
+        """The equations of motion during step k, which begins at t and x."""
+        tau = self._signal(self.tau, k, t, x)
+        pushing = None if self.wrenches is None else self._signal(self.wrenches, k, t, x)
+        return Motion(self.model, tau, self.links, pushing)
+
+    def _signal(self, given: Array | Signal, k: int, t: float, x: Array) -> Signal:
+        if callable(given):
+            if not self.hold:
+                return given
+            value = given(t, x[: self.model.nq], x[self.model.nq :])
+        else:
+            value = given[min(k, len(given) - 1)] if given.ndim == 2 else given
+        return lambda _t, _q, _v: value
+
+
+def _checked(controller: Controller, nv: int) -> Signal:
+    def tau(t: float, q: Array, v: Array) -> Array:
+        value = np.asarray(controller(t, q, v), dtype=float)
+        if value.shape != (nv,):
+            raise ValueError(f"the controller must give nv = {nv} forces, gave shape {value.shape}")
+        return value
+
+    return tau
+
+
+def _stacked(pusher: Pusher, links: tuple[str, ...]) -> Signal:
+    def wrenches(t: float, q: Array, v: Array) -> Array:
+        given = pusher(t, q, v)
+        if set(given) != set(links):
+            raise ValueError(
+                f"f_ext must give wrenches on the same links at all times: {sorted(links)} at the "
+                f"start, {sorted(given)} at {t:.6g} s"
+            )
+        parts = [np.asarray(given[link], dtype=float) for link in links]
+        if any(part.shape != (6,) for part in parts):
+            raise ValueError("f_ext must give wrenches of six numbers")
+        return np.concatenate(parts)
+
+    return wrenches
+
+
+# ---- joint limits --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Position limits to be watched; a margin is how far inside of one a joint is."""
+
+    model: Model
+    joints: tuple[str, ...] = ()
+    places: tuple[int, ...] = ()  # in the spanning positions
+    bounds: tuple[float, ...] = ()
+    signs: tuple[float, ...] = ()
+
+    @staticmethod
+    def of(model: Model, wanted: bool | Iterable[str], start: Array) -> _Limits:
+        if wanted is False:
+            return _Limits(model)
+        index = {joint.name: body for body, joint in enumerate(model.joints)}
+        names = set(index) if wanted is True else {wanted} if isinstance(wanted, str) else None
+        names = set(wanted) if names is None and not isinstance(wanted, bool) else names
+        assert names is not None
+        for name in sorted(names - set(index)):
+            raise KeyError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, index)}")
+        rows = [
+            (joint.name, node.q, bound, sign)
+            for joint, node in zip(model.joints, model.nodes, strict=True)
+            if joint.name in names and joint.nv == 1 and joint.type != "continuous"
+            for bound, sign in ((joint.lower, 1.0), (joint.upper, -1.0))
+            if math.isfinite(bound)
+        ]
+        made = _Limits(model, *(tuple(column) for column in zip(*rows, strict=True)))
+        beyond = made.margins(start) < -INSIDE
+        if np.any(beyond):
+            n = int(np.argmax(beyond))
+            raise ValueError(
+                f"joint '{made.joints[n]}' is beyond its {made.side(n)} limit {made.bounds[n]:g} "
+                "at the start"
+            )
+        return made
+
+    def side(self, n: int) -> str:
+        """Which limit this is."""
+        return "lower" if self.signs[n] > 0.0 else "upper"
+
+    def margins(self, x: Array) -> Array:
+        """How far inside of each limit the state is."""
+        if not self.places:
+            return np.empty(0)
+        q = [float(c) for c in x[: self.model.nq]]
+        positions = self.model.spanning_positions(q)
+        at = np.array([positions[i] for i in self.places])
+        inside: Array = np.array(self.signs) * (at - np.array(self.bounds))
+        return inside
+
+    def first(
+        self, t: float, h: float, x: Array, after: Array, at: Callable[[float], Array]
+    ) -> tuple[float, Array, Stop] | None:
+        """The first limit met between x at t and ``after`` at t + h: share of h, state, which."""
+        if not self.places:
+            return None
+        before, now = self.margins(x), self.margins(after)
+        met: tuple[float, int] | None = None
+        for n in np.flatnonzero(now < 0.0).tolist():
+            share = 0.0
+            if before[n] > 0.0:
+                from scipy.optimize import brentq
+
+                share = brentq(lambda s, n=n: self.margins(at(s))[n], 0.0, 1.0, xtol=1e-14)
+            if met is None or share < met[0]:
+                met = share, n
+        if met is None:
+            return None
+        share, n = met
+        state = x if share == 0.0 else at(share)
+        stop = Stop(t + share * h, self.joints[n], self.side(n), self.bounds[n])
+        return share, state, stop
+
+
+# ---- the runs ------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Run:
+    """A simulation under way."""
+
+    model: Model
+    method: str
+    inputs: Inputs
+    limits: _Limits
+    rows: list[tuple[float, Array, Array]] = field(default_factory=list)  # time, state, tau
+    stop: Stop | None = None
+    knots: list[float] = field(default_factory=list)
+    pieces: list[Any] = field(default_factory=list)
+    systems: Array | None = None
+
+    def trajectory(self) -> Trajectory:
+        """What there is up to now."""
+        nq = self.model.nq
+        times = np.array([t for t, _, _ in self.rows])
+        states = np.array([x for _, x, _ in self.rows]).reshape(len(times), nq + self.model.nv)
+        tau = np.array([u for _, _, u in self.rows]).reshape(len(times), self.model.nv)
+        dense = None
+        if self.pieces:
+            from scipy.integrate import OdeSolution
+
+            dense = OdeSolution(self.knots, self.pieces)
+        return Trajectory(
+            self.model, self.method, times, states[:, :nq], states[:, nq:], tau, self.stop, dense
+        )
+
+    def keep(self, t: float, x: Array, motion: Motion) -> None:
+        """Record a state, under the forces of the step that it begins or ends."""
+        nq = self.model.nq
+        self.rows.append((t, x, np.array(motion.tau(t, x[:nq], x[nq:]))))
+
+    def accept(self, t: float, x: Array) -> None:
+        """Refuse a state that is not finite, singular, or beyond a singular position."""
+        if not np.all(np.isfinite(x)):
+            raise self.error(t, "the state is not finite")
+        systems = settle(self.model, x[: self.model.nq])[1]
+        if not len(systems):
+            return
+        worst, cluster = condition(self.model, systems)
+        if worst > SINGULAR:
+            raise self.error(t, "a singular position", cluster, worst)
+        if self.systems is not None:
+            crossed = turned(self.model, self.systems, systems)
+            if crossed is not None:
+                raise self.error(t, "beyond a singular position", crossed, worst)
+        self.systems = systems
+
+    def failed(self, t: float, x: Array, what: str) -> SimulationError:
+        """The error of a step from x that came to nothing; loops are blamed where they may be."""
+        try:
+            worst, cluster = condition(self.model, settle(self.model, x[: self.model.nq])[1])
+        except StepError:
+            worst, cluster = math.inf, -1
+        return self.error(t, what, cluster, worst)
+
+    def error(
+        self, t: float, what: str, cluster: int = -1, worst: float | None = None
+    ) -> SimulationError:
+        """What is told of a motion that cannot be continued."""
+        head = f"the motion of '{self.model.name}' cannot be continued at {t:.6g} s: {what}"
+        if cluster < 0:
+            return SimulationError(head, t, trajectory=self.trajectory())
+        found = self.model.clusters[cluster]
+        assert found.geometry is not None
+        loops = tuple(loop.name for loop in found.geometry.loops)
+        names = ", ".join(f"'{name}'" for name in loops)
+        message = (
+            f"{head}; loops {names} are at condition {worst:.3g} as seen from "
+            f"{', '.join(found.independent)}: where that is large, load the robot with other "
+            "independent joints"
+        )
+        return SimulationError(
+            message, t, loops=loops, condition=worst, trajectory=self.trajectory()
+        )
+
+
+def _fixed(run: _Run, x: Array, duration: float, step: float, bar: _Progress) -> None:
+    """Steps of one length; the last one is shorter where the duration asks for it."""
+    advance = STEPS[run.method]
+    count = _count(duration, step)
+    motion = run.inputs.during(0, 0.0, x)
+    run.accept(0.0, x)
+    run.keep(0.0, x, motion)
+    for k in range(count):
+        t = k * step
+        end = duration if k == count - 1 else (k + 1) * step
+        if k:
+            motion = run.inputs.during(k, t, x)
+            run.keep(t, x, motion)
+
+        def at(
+            share: float, motion: Motion = motion, t: float = t, h: float = end - t, x: Array = x
+        ) -> Array:
+            return advance(motion, t, share * h, x)
+
+        try:
+            after = at(1.0)
+        except StepError as error:
+            raise run.failed(t, x, f"the step from there fails ({error})") from None
+        met = run.limits.first(t, end - t, x, after, at)
+        if met is not None:
+            _, x, run.stop = met
+            run.accept(run.stop.time, x)
+            run.keep(run.stop.time, x, motion)
+            return
+        run.accept(end, after)
+        x = after
+        bar.at(end)
+    if count:
+        run.keep(duration, x, motion)
+
+
+def _adaptive(
+    run: _Run,
+    x: Array,
+    duration: float,
+    step: float | None,
+    rtol: float,
+    atol: float,
+    bar: _Progress,
+) -> None:
+    """DOP853, step by step, each followed by a return to the manifold."""
+    motion = run.inputs.during(0, 0.0, x)
+    run.accept(0.0, x)
+    run.keep(0.0, x, motion)
+    if duration == 0.0:
+        return
+    if not np.all(np.isfinite(motion.rate(0.0, x))):
+        raise run.failed(0.0, x, "accelerations are not finite")
+    run.knots.append(0.0)
+    count = 1 if step is None or not run.inputs.stepwise else _count(duration, step)
+    length: float | None = None
+    for k in range(count):
+        t = 0.0 if step is None else k * step
+        end = duration if step is None or k == count - 1 else (k + 1) * step
+        if k:
+            motion = run.inputs.during(k, t, x)
+            run.keep(t, x, motion)
+        x, length = _segment(run, motion, (t, end), x, step, (rtol, atol), length, bar)
+        if run.stop is not None:
+            return
+    run.keep(duration, x, motion)
+
+
+def _segment(
+    run: _Run,
+    motion: Motion,
+    span: tuple[float, float],
+    x: Array,
+    every: float | None,
+    tolerances: tuple[float, float],
+    length: float | None,
+    bar: _Progress,
+) -> tuple[Array, float]:
+    """Integrate over a time in which inputs are smooth; the state and the length of steps there."""
+    from scipy.integrate import DOP853
+
+    begin, end = span
+    first = None if length is None else min(length, end - begin)
+    rtol, atol = tolerances
+    solver = DOP853(motion.rate, begin, x, end, rtol=rtol, atol=atol, first_step=first)
+    longest = 0.0
+    while solver.status == "running":
+        x, t = solver.y, solver.t
+        try:
+            solver.step()
+            if solver.status == "failed":
+                raise run.failed(t, x, "steps have become too short")
+            dense = solver.dense_output()
+            after = motion.settled(solver.y)
+        except StepError as error:
+            raise run.failed(t, x, f"the step from there fails ({error})") from None
+        now = solver.t
+        longest = max(longest, now - t)
+
+        def at(share: float, t: float = t, now: float = now, dense: Any = dense) -> Array:
+            return motion.settled(dense(t + share * (now - t)))
+
+        met = run.limits.first(t, now - t, x, after, at)
+        if met is None:
+            run.accept(now, after)
+        else:
+            _, after, run.stop = met
+            now = run.stop.time
+            run.accept(now, after)
+        if now > run.knots[-1]:
+            run.knots.append(now)
+            run.pieces.append(dense)
+        if every is not None:  # the end of a segment is its caller's to keep
+            _keep_between(run, motion, (t, min(now, end - 2e-9 * every)), dense, every)
+        if met is not None:
+            run.keep(now, after, motion)
+            return after, longest
+        if every is None and now < end:
+            run.keep(now, after, motion)
+        solver.y, solver.f = after, motion.rate(now, after)
+        bar.at(now)
+    return solver.y, max(longest, solver.h_abs)
+
+
+def _keep_between(
+    run: _Run, motion: Motion, span: tuple[float, float], dense: Any, every: float
+) -> None:
+    """Record the states that are asked for in a step, its beginning left out."""
+    t, now = span
+    k = math.floor(t / every + 1e-9) + 1
+    while k * every <= now + 1e-9 * every:
+        run.keep(k * every, motion.settled(dense(k * every)), motion)
+        k += 1
+
+
+# ---- progress ------------------------------------------------------------------------------------
+
+
+class _Progress:
+    """A bar on the terminal, from the first second on."""
+
+    def __init__(self, duration: float, wanted: bool) -> None:
+        self.duration = duration
+        self.wanted = wanted and sys.stderr.isatty()
+        self.began = clock.monotonic()
+        self.shown: Any = None
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown is not None:
+            self.shown[0].stop()
+
+    def at(self, t: float) -> None:
+        """Say how far it is."""
+        if not self.wanted:
+            return
+        if self.shown is None:
+            if clock.monotonic() - self.began < 1.0:
+                return
+            from rich.console import Console
+            from rich.progress import Progress
+
+            bar = Progress(console=Console(stderr=True), transient=True)
+            self.shown = bar, bar.add_task("simulate", total=self.duration)
+            bar.start()
+        bar, task = self.shown
+        bar.update(task, completed=t)

@@ -1,0 +1,322 @@
+"""Nonlinear least squares on factor graphs: Gauss-Newton, Levenberg-Marquardt, covariances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from robomodel.errors import ClosureError
+from robomodel.model.joints import Array
+from robomodel.trajectory import elimination
+from robomodel.trajectory.graph import Graph, Linear, Values
+
+Method: TypeAlias = Literal["levenberg-marquardt", "gauss-newton"]
+LinearSolver: TypeAlias = Literal["qr", "augmented"]
+
+DAMPING, MOST = 1e-6, 1e12  # least and largest, of the squared norm of an unknown's column
+FASTER, SLOWER = 0.1, 10.0
+NOISE = 1e-14  # of the merit, below which a predicted improvement means nothing
+PENALTY = 0.5  # share of the conditions' improvement that the merit must at least predict
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Values at the minimum, with what it cost to get there.
+
+    ``cost``: ½ Σ eᵀ Σ⁻¹ e of the weighted factors; ``violation``: norm of the errors of the exact
+    ones; ``iterations``: linear systems solved.
+    """
+
+    graph: Graph
+    values: dict[str, Array]
+    cost: float
+    violation: float
+    iterations: int
+    converged: bool
+
+    def __getitem__(self, name: str) -> Array:
+        return self.values[name]
+
+    @cached_property
+    def covariances(self) -> Array:
+        """Σ (count, n, n) of all variables at each time, in their tangent spaces.
+
+        Of the linearised graph: (Jᵀ Λ J)⁻¹, exact factors kept. Raises ``UndeterminedError`` where
+        the factors do not fix some unknown.
+        """
+        return elimination.covariances(elimination.chain(self.graph.linearize(self.values)))
+
+    def covariance(self, name: str) -> Array:
+        """Σ (count, dim, dim) of one variable."""
+        part = self.graph.slices[name]
+        result: Array = self.covariances[:, part, part]
+        return result
+
+
+def solve(
+    graph: Graph,
+    start: Values,
+    *,
+    method: Method = "levenberg-marquardt",
+    linear_solver: LinearSolver = "qr",
+    tolerance: float = 1e-9,
+    max_iterations: int = 50,
+) -> Solution:
+    """The values that minimise the graph's cost, from a start (variable → (count, size)).
+
+    Ends when a step is below ``tolerance`` in every variable, relative to 1 + its largest value, or
+    when no step improves any more. Steps that reach where a model's loops cannot close count as no
+    improvement. ``linear_solver``: "qr", elimination along time, linear in ``count``; "augmented",
+    sparse LU of the symmetric indefinite system of multipliers and unknowns, which needs no order
+    and serves as a check. Gauss-Newton takes each step whole. Levenberg-Marquardt's steps are
+    Gauss-Newton's until one does not improve, or is undetermined: even little damping holds back
+    long trajectories, whose slow modes hardly any factor resists.
+    """
+    if method not in ("levenberg-marquardt", "gauss-newton"):
+        raise ValueError(f"method '{method}' is not known")
+    values = graph.checked(start)
+    linear_step = STEPS[linear_solver]
+    return minimize(graph, values, method, linear_step, tolerance, max_iterations)[0]
+
+
+def minimize(
+    graph: Graph,
+    values: dict[str, Array],
+    method: Method,
+    linear_step: Callable[[Linear, Array | None], Array],
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[Solution, Linear]:
+    """The iteration itself, on checked values; and the graph linearised where it ends."""
+    damped = method == "levenberg-marquardt"
+    linear = graph.linearize(values)
+    cost, gap = linear.residuals()
+    scales: Array | float = 0.0
+    damping, least, penalty, iterations, converged = 0.0, 0.0, 1.0, 0, False
+    while iterations < max_iterations and not converged:
+        iterations += 1
+        rows = None
+        if damping > 0.0:
+            scales = np.maximum(scales, linear.scales)
+            rows = np.sqrt(damping) * scales
+        try:
+            step = linear_step(linear, rows)
+        except elimination.UndeterminedError:
+            if not damped or damping > 0.0:
+                raise
+            damping = least = DAMPING
+            continue
+        small = _small(graph, values, step, tolerance)
+        expected_cost, expected_gap = linear.residuals(step)
+        better_gap = gap - expected_gap
+        if better_gap > 0.0:  # an exact penalty, large enough that the step is one downhill
+            penalty = max(penalty, (expected_cost - cost) / ((1.0 - PENALTY) * better_gap))
+        predicted = cost - expected_cost + penalty * better_gap
+        if predicted <= NOISE * (cost + penalty * gap):
+            converged = True  # rounding is all that is left
+            break
+        trial = _moved(graph, values, step)
+        if trial is None:
+            new_cost = new_gap = np.inf
+        else:
+            following = graph.linearize(trial)
+            new_cost, new_gap = following.residuals()
+        actual = cost - new_cost + penalty * (gap - new_gap)
+        good = bool(np.isfinite(actual)) and (not damped or actual > 0.0 or small)
+        if good and trial is not None:
+            values, linear, cost, gap = trial, following, new_cost, new_gap
+            converged = small and damping <= 1.0  # much damped, every step is small
+            if actual > 0.25 * predicted:
+                damping = damping * FASTER if damping > DAMPING else least
+        elif not damped or damping > MOST:
+            break
+        else:
+            damping = max(damping * SLOWER, DAMPING)
+    return Solution(graph, values, cost, gap, iterations, converged), linear
+
+
+def _moved(graph: Graph, values: Values, step: Array) -> dict[str, Array] | None:
+    if not np.all(np.isfinite(step)):
+        return None
+    try:
+        return graph.retract(values, step)
+    except ClosureError:
+        return None
+
+
+def _small(graph: Graph, values: Values, step: Array, tolerance: float) -> bool:
+    return all(
+        np.max(np.abs(step[:, part]), initial=0.0)
+        <= tolerance * (1.0 + np.max(np.abs(values[name]), initial=0.0))
+        for name, part in graph.slices.items()
+    )
+
+
+# ---- linear systems ------------------------------------------------------------------------------
+
+
+def along_time(linear: Linear, damping: Array | None) -> Array:
+    """The step (count, n) by QR along time."""
+    return elimination.back_substitute(elimination.chain(linear, damping))
+
+
+def augmented(linear: Linear, damping: Array | None) -> Array:
+    """The step (count, n) from [E J; Jᵀ 0] [λ; x] = [b; 0], E = 1 for weighted rows, else 0.
+
+    Sparse, symmetric and indefinite; by LU with pivoting, refined once. Damping adds rows.
+    """
+    from scipy.sparse import block_array, csc_array, diags_array, vstack
+    from scipy.sparse.linalg import splu
+
+    n, size = linear.n, linear.n * linear.count
+    parts, right, weights = [], [], []
+    for blocks, weight in ((linear.hard, 0.0), (linear.soft, 1.0)):
+        for t, rows in enumerate(blocks):
+            width = min(2 * n, size - t * n)
+            parts.append(_placed(rows[:, :width], t * n, size))
+            right.append(rows[:, -1])
+            weights.append(np.full(len(rows), weight))
+    if damping is not None:
+        parts.append(csc_array(diags_array(damping.ravel())))
+        right.append(np.zeros(size))
+        weights.append(np.ones(size))
+    jacobian = vstack(parts, format="csc")
+    corner = diags_array(np.concatenate(weights))
+    system = block_array([[corner, jacobian], [jacobian.T, None]], format="csc")
+    wanted = np.concatenate([*right, np.zeros(size)])
+    try:
+        factors = splu(system)
+    except RuntimeError:
+        raise elimination.UndeterminedError(None, "some unknown") from None
+    solved = factors.solve(wanted)
+    solved += factors.solve(wanted - system @ solved)
+    result: Array = solved[-size:].reshape(linear.count, n)
+    return result
+
+
+def _placed(rows: Array, first: int, size: int) -> object:
+    from scipy.sparse import coo_array
+
+    i, j = np.nonzero(rows)
+    return coo_array((rows[i, j], (i, j + first)), shape=(len(rows), size))
+
+
+STEPS: dict[str, Callable[[Linear, Array | None], Array]] = {
+    "qr": along_time,
+    "augmented": augmented,
+}
+
+
+# ---- fixed lag -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Lagged:
+    """What a fixed-lag smoother says.
+
+    ``newest``: each time's values as soon as that time was reached; ``smoothed``: when it left the
+    window, with the measurements of ``window`` - 1 later times. ``covariances`` (count, n, n) of
+    the newest, if asked for. ``iterations`` (count,).
+    """
+
+    graph: Graph
+    newest: dict[str, Array]
+    smoothed: dict[str, Array]
+    covariances: Array | None
+    iterations: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """The past as a factor: rows [C d] on the motion of one time's variables from ``anchor``."""
+
+    graph: Graph
+    matrix: Array
+    wanted: Array
+    anchor: dict[str, Array]
+
+    @property
+    def variables(self) -> tuple[tuple[str, int], ...]:
+        """All variables of a time."""
+        return tuple((name, 0) for name in self.graph.spaces)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.matrix)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> tuple[Array, Sequence[Array]]:
+        """C · local(anchor, x) - d."""
+        e, jacobians = -self.wanted, []
+        for (name, space), value in zip(self.graph.spaces.items(), x, strict=True):
+            c, anchor = self.matrix[:, self.graph.slices[name]], self.anchor[name]
+            e = e + space.local(anchor, value) @ c.T
+            jacobians.append(c @ space.local_jacobians(anchor, value)[1])
+        return e, jacobians
+
+
+def fixed_lag(
+    graph: Graph,
+    start: Values,
+    window: int,
+    *,
+    predict: Callable[[dict[str, Array]], dict[str, Array]] | None = None,
+    method: Method = "levenberg-marquardt",
+    tolerance: float = 1e-9,
+    max_iterations: int = 15,
+    covariances: bool = False,
+) -> Lagged:
+    """Solve the graph time by time, keeping the last ``window`` times as unknowns.
+
+    At each time its variables and factors are added and the window is solved anew; then the oldest
+    time is eliminated, and what its factors say of the next one stays as a linear factor there.
+    ``start``: the first time's values (variable → (size,)). ``predict``: the next time's values
+    from the last one's (default: the same). Nothing later than a time is used for its ``newest``.
+    """
+    if window < 2:
+        raise ValueError("a window has two times or more")
+    newest = {name: np.empty((graph.count, space.size)) for name, space in graph.spaces.items()}
+    smoothed = {name: np.empty_like(x) for name, x in newest.items()}
+    sigmas = np.zeros((graph.count, graph.n, graph.n)) if covariances else None
+    iterations = np.zeros(graph.count, dtype=int)
+    current = {name: np.asarray(start[name], dtype=float)[np.newaxis] for name in graph.spaces}
+    past: tuple[tuple[Past, Array], ...] = ()
+    first = 0
+    for t in range(graph.count):
+        if t > 0:
+            last = {name: x[-1:] for name, x in current.items()}
+            ahead = last if predict is None else predict(last)
+            current = {name: np.concatenate([x, ahead[name]]) for name, x in current.items()}
+        local = graph.window(first, t + 1)
+        for factor, sigma in past:
+            local = local.add(factor, sigma, times=[0])
+        found, linear = minimize(local, current, method, along_time, tolerance, max_iterations)
+        current, iterations[t] = found.values, found.iterations
+        for name, x in current.items():
+            newest[name][t] = x[-1]
+        if sigmas is not None:
+            sigmas[t] = found.covariances[-1]
+        if t + 1 - first == window:
+            for name, x in current.items():
+                smoothed[name][first] = x[0]
+            past = _marginal(local, linear, current)
+            current = {name: x[1:] for name, x in current.items()}
+            first += 1
+    for name, x in current.items():
+        smoothed[name][first:] = x
+    return Lagged(graph, newest, smoothed, sigmas, iterations)
+
+
+def _marginal(graph: Graph, linear: Linear, values: Values) -> tuple[tuple[Past, Array], ...]:
+    """What the factors of time 0 say of time 1, linear at these values."""
+    _, rows = elimination.eliminate(linear.hard[0], linear.soft[0], graph.labels)
+    anchor = {name: x[1] for name, x in values.items()}
+    return tuple(
+        (Past(graph, block[:, :-1], block[:, -1], anchor), np.full(len(block), sigma))
+        for block, sigma in ((rows.hard, 0.0), (rows.soft, 1.0))
+        if len(block)
+    )

@@ -1,0 +1,265 @@
+"""Spaces that variables live in: vectors, and configurations of a model on their manifold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+from math import factorial
+from typing import Protocol
+
+import numpy as np
+
+from robomodel.model.configuration import held
+from robomodel.model.constraints import LoopConstraint
+from robomodel.model.joints import Array, Floating, JointModel, Planar
+from robomodel.model.model import Cluster, Model
+from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sqrt
+from robomodel.trajectory.functions import Function, function
+
+SMALL = 0.1  # motions of a loop's independent joints up to which a few Newton steps will close it
+CLOSED = 1e-12
+NEWTON = 4
+
+
+class Space(Protocol):
+    """Where a variable lives: ``size`` numbers, ``dim`` directions to move in."""
+
+    @property
+    def size(self) -> int:
+        """Numbers of a value."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """Directions."""
+        ...
+
+    def retract(self, x: Array, dx: Array) -> Array:
+        """The point (..., size) reached from x along dx (..., dim)."""
+        ...
+
+    def local(self, x0: Array, x1: Array) -> Array:
+        """The dx (..., dim) that leads from x0 to x1."""
+        ...
+
+    def local_jacobians(self, x0: Array, x1: Array) -> tuple[Array, Array]:
+        """Derivatives (..., dim, dim) of ``local`` by motions of x0 and of x1."""
+        ...
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors of ``dim`` numbers."""
+
+    dim: int
+
+    @property
+    def size(self) -> int:
+        """As many as directions."""
+        return self.dim
+
+    def retract(self, x: Array, dx: Array) -> Array:
+        """x + dx."""
+        return x + dx
+
+    def local(self, x0: Array, x1: Array) -> Array:
+        """x1 - x0."""
+        return x1 - x0
+
+    def local_jacobians(self, x0: Array, x1: Array) -> tuple[Array, Array]:
+        """-1 and 1."""
+        one = np.eye(self.dim)
+        shape = (*np.broadcast_shapes(x0.shape[:-1], x1.shape[:-1]), self.dim, self.dim)
+        return np.broadcast_to(-one, shape), np.broadcast_to(one, shape)
+
+
+@dataclass(frozen=True)
+class Configurations:
+    """Closed configurations of a model, moved by ``integrate``: loops stay closed."""
+
+    model: Model
+
+    @property
+    def size(self) -> int:
+        """nq."""
+        return self.model.nq
+
+    @property
+    def dim(self) -> int:
+        """nv."""
+        return self.model.nv
+
+    def retract(self, x: Array, dx: Array) -> Array:
+        """``model.integrate``; for small motions of loops by a compiled program."""
+        loops = [cluster for cluster in self.model.clusters if cluster.implicit]
+        largest = max(
+            (float(np.max(np.abs(dx[..., c.v]), initial=0.0)) for c in loops), default=1.0
+        )
+        if largest > SMALL or not self._steady:
+            return self.model.integrate(x, dx)
+        follow = _following(self.model)(x, dx)
+        result, gaps = follow[..., : self.size].copy(), follow[..., self.size :]
+        if not np.max(np.abs(gaps), initial=0.0) <= CLOSED:
+            return self.model.integrate(x, dx)
+        for cluster in self.model.clusters:
+            if not cluster.implicit:
+                for body, at, along in held(self.model, cluster):
+                    part = slice(cluster.q.start + at.start, cluster.q.start + at.stop)
+                    joint = self.model.nodes[body].joint
+                    result[..., part] = joint.integrate(x[..., part], dx[..., along])
+        return result
+
+    @cached_property
+    def _steady(self) -> bool:
+        """Whether independent joints of loops have one freedom each, so that they move by dx."""
+        return all(
+            node.joint.nv == 1 or not self.model.joints[body].independent
+            for cluster in self.model.clusters
+            if cluster.implicit
+            for body, node in ((body, self.model.nodes[body]) for body in cluster.bodies)
+        )
+
+    def local(self, x0: Array, x1: Array) -> Array:
+        """``model.difference``."""
+        return self.model.difference(x0, x1)
+
+    def local_jacobians(self, x0: Array, x1: Array) -> tuple[Array, Array]:
+        """-1 and 1, but for joints that turn about several axes: -Jl⁻¹ and Jr⁻¹ of their group."""
+        first, second = _signed_units(x0, x1, self.dim)
+        for cluster in self._curved:
+            for x, result, sign in ((x0, first, -1.0), (x1, second, 1.0)):
+                slopes = _slopes(self.model, cluster, x0[..., cluster.q], x1[..., cluster.q], sign)
+                if cluster.implicit:
+                    g = self.model.constraint_jacobian(x)[..., cluster.spanning_v, cluster.v]
+                    slopes = (slopes @ g)[..., list(cluster.columns), :]
+                result[..., cluster.v, cluster.v] = sign * slopes
+        return first, second
+
+    @cached_property
+    def _curved(self) -> tuple[Cluster, ...]:
+        return tuple(
+            cluster
+            for cluster in self.model.clusters
+            if any(self.model.nodes[body].joint.nv > 1 for body in cluster.bodies)
+        )
+
+
+def _following(model: Model) -> Function:
+    """(q, dx) → q with the joints of loops moved along G dx and closed by Newton, then gaps."""
+    loops = [
+        (cluster, cluster.constraint)
+        for cluster in model.clusters
+        if isinstance(cluster.constraint, LoopConstraint)
+    ]
+
+    def build(q: Vector, dx: Vector) -> list[Scalar]:
+        result, gaps = list(q), []
+        for cluster, constraint in loops:
+            own = list(q[cluster.q])
+            rows = constraint.jacobian(constraint.positions(own))
+            own = _stepped(model, cluster, own, [dot(row, dx[cluster.v]) for row in rows])
+            for _ in range(NEWTON):
+                own = _stepped(model, cluster, own, constraint.closing(own).step)
+            gaps += constraint.closing(own).gaps
+            result[cluster.q] = own
+        return [*result, *gaps]
+
+    count = sum(len(constraint.keep) for _, constraint in loops)
+    return function(model, "following", (model.nq, model.nv, model.nq + count), build)
+
+
+def _stepped(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Scalar]:
+    """A cluster's joints moved along a small step of their velocities, quaternions normalised."""
+    result = list(q)
+    at = 0
+    for body, part, _ in held(model, cluster):
+        joint = model.nodes[body].joint
+        rates = joint.rates(q[part], step[at : at + joint.nv])
+        result[part] = [add(x, rate) for x, rate in zip(q[part], rates, strict=True)]
+        if joint.nq != joint.nv:
+            turn = slice(part.stop - 4, part.stop)
+            inverse = div(1.0, sqrt(dot(result[turn], result[turn])))
+            result[turn] = [mul(inverse, x) for x in result[turn]]
+        at += joint.nv
+    return result
+
+
+def _signed_units(x0: Array, x1: Array, dim: int) -> tuple[Array, Array]:
+    batch = np.broadcast_shapes(x0.shape[:-1], x1.shape[:-1])
+    one = np.zeros((*batch, dim, dim))
+    one[..., range(dim), range(dim)] = 1.0
+    return -one, one
+
+
+def _slopes(model: Model, cluster: Cluster, x0: Array, x1: Array, sign: float) -> Array:
+    """∂ log(x0⁻¹ x1) by motions of x1 (sign 1) or of the inverse of x0 (-1), joint by joint."""
+    parts: list[tuple[int, Array]] = []
+    for joint, at in _joints(model, cluster):
+        difference = joint.difference(x0[..., at], x1[..., at])
+        if joint.nv == 1:
+            parts.append((1, np.ones((*difference.shape[:-1], 1, 1))))
+        else:
+            parts.append((joint.nv, inverse_jacobian(sign * _adjoint(joint, difference))))
+    dim = sum(size for size, _ in parts)
+    result = np.zeros((*parts[0][1].shape[:-2], dim, dim))
+    first = 0
+    for size, block in parts:
+        result[..., first : first + size, first : first + size] = block
+        first += size
+    return result
+
+
+def _joints(model: Model, cluster: Cluster) -> Iterator[tuple[JointModel, slice]]:
+    for body, at, _ in held(model, cluster):
+        yield model.nodes[body].joint, at
+
+
+def _adjoint(joint: JointModel, x: Array) -> Array:
+    """ad of a joint's velocity x (..., nv): the Lie bracket with it, as a matrix."""
+    if isinstance(joint, Planar):
+        result = np.zeros((*x.shape[:-1], 3, 3))
+        result[..., 0, 1], result[..., 1, 0] = -x[..., 2], x[..., 2]
+        result[..., 0, 2], result[..., 1, 2] = x[..., 1], -x[..., 0]
+        return result
+    turn = _skew(x[..., :3])
+    if not isinstance(joint, Floating):
+        return turn
+    result = np.zeros((*x.shape[:-1], 6, 6))
+    result[..., :3, :3] = result[..., 3:, 3:] = turn
+    result[..., 3:, :3] = _skew(x[..., 3:])
+    return result
+
+
+def _skew(w: Array) -> Array:
+    result = np.zeros((*w.shape[:-1], 3, 3))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        result[..., i, j], result[..., j, i] = -w[..., k], w[..., k]
+    return result
+
+
+@cache
+def _even_coefficients(count: int) -> tuple[float, ...]:
+    """Those of (z/2) coth(z/2) in z²: Bernoulli numbers over factorials."""
+    cosh = [Fraction(1, 4**k * factorial(2 * k)) for k in range(count)]
+    sinhc = [Fraction(1, 4**k * factorial(2 * k + 1)) for k in range(count)]
+    found: list[Fraction] = []
+    for k in range(count):
+        found.append(cosh[k] - sum(found[j] * sinhc[k - j] for j in range(k)))
+    return tuple(float(c) for c in found)
+
+
+def inverse_jacobian(ad: Array) -> Array:
+    """Jr⁻¹ = ad/2 + (ad/2) coth(ad/2) of a Lie group from ad (..., n, n) of its logarithm.
+
+    Log(Exp(x) Exp(δ)) = x + Jr⁻¹ δ; Jl⁻¹ is the same of -ad. A power series in ad, good to rounding
+    for turns up to π, which is as far as logarithms go.
+    """
+    one, square = np.eye(ad.shape[-1]), ad @ ad
+    turn = float(np.max(np.abs(ad), initial=0.0))
+    coefficients = _even_coefficients(28 if turn > 0.3 else 10)
+    result: Array = np.broadcast_to(coefficients[-1] * one, ad.shape)
+    for c in reversed(coefficients[:-1]):
+        result = c * one + square @ result
+    return result + ad / 2

@@ -1,0 +1,296 @@
+"""Rollouts: kernels iterated over time, beside NumPy, beside simulations; loops; refusals."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from mechanisms import EXPLICIT_KINDS, KINDS, random_mechanism
+
+import robomodel as rm
+from robomodel.kernels import Iteration, Trace, compile_program, lanes
+from robomodel.scalars import sincos
+
+Array = np.ndarray
+METHODS = ("rk4", "semi_implicit_euler")
+
+
+def state(name: str) -> tuple[rm.Model, Array, Array]:
+    """A robot at its neutral configuration, moving."""
+    model = rm.robots.load(name)
+    return model, model.neutral(), 0.3 * np.random.default_rng(0).standard_normal(model.nv)
+
+
+# ---- the facility: a program iterated over time --------------------------------------------------
+
+
+def spinner() -> tuple[Trace, list[object]]:
+    """x, y ← a map with an input u and a constant c; and one more output."""
+    trace = Trace()
+    x, y, u, w, c = trace.inputs(5)
+    s, k = sincos(x)
+    return trace, [x + c * y, 0.9 * y + c * (u - s), s * w + k]
+
+
+def expected(x: Array, u: Array, c: Array) -> Array:
+    """The same in plain Python."""
+    rows = []
+    for row in u:
+        x = np.array([x[0] + c[0] * x[1], 0.9 * x[1] + c[0] * (row[0] - math.sin(x[0])),
+                      math.sin(x[0]) * row[1] + math.cos(x[0])])  # fmt: skip
+        rows.append(x)
+    return np.array(rows).reshape(len(u), 3)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, lanes(), lanes() + 1, 3 * lanes() + 2])
+@pytest.mark.parametrize("times", [0, 1, 5])
+def test_a_program_iterated_over_time(count: int, times: int) -> None:
+    """Any number of states and instants; rows apart, broadcast, or with gaps between numbers."""
+    trace, outputs = spinner()
+    compiled = compile_program(
+        trace.program(outputs).fused(), [2, 2, 1, 3], iteration=Iteration((1,))
+    )
+    run = compiled.ufunc
+    assert run.signature == "(2),(t,2),(1)->(t,3)"
+    rng = np.random.default_rng(count)
+    x, u = rng.standard_normal((count, 2)), rng.standard_normal((count, times, 2))
+    c = rng.random((count, 1))
+    want = np.array([expected(*each) for each in zip(x, u, c, strict=True)])
+    np.testing.assert_allclose(run(x, u, c), want, rtol=0, atol=1e-14)
+    wide = np.full((count, times, 4), np.nan)
+    wide[..., ::2] = u
+    out = np.full((times + 1, count, 6), np.nan)
+    view = np.moveaxis(out, 0, 1)[:, 1:, ::2]
+    run(np.asfortranarray(x), wide[..., ::2], c, out=view)
+    np.testing.assert_allclose(view, want, rtol=0, atol=1e-14)
+    assert np.all(np.isnan(out[0]))  # nothing is written elsewhere
+    assert np.all(np.isnan(out[..., 1::2]))
+    shared = run(x, u[0], c[0])
+    want = np.array([expected(each, u[0], c[0]) for each in x])
+    np.testing.assert_allclose(shared, want, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("count", [1, lanes() + 3])
+def test_stages_of_an_instant(count: int) -> None:
+    """Constants of each stage, and numbers handed on from stage to stage and instant to instant."""
+    trace = Trace()
+    x, u, total, a, b = trace.inputs(5)
+    program = trace.program([x + a * u, total * b, total + x])
+    table = ((1.0, 0.0), (0.5, 0.25), (-0.3, 2.0))
+    compiled = compile_program(
+        program, [1, 1, 2], iteration=Iteration((1,), table, carried=1)
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    start, rows = rng.standard_normal((count, 1)), rng.standard_normal((count, 4, 1))
+    found = compiled.ufunc(start, rows)
+    for n in range(count):
+        at, total_at = float(start[n, 0]), 0.0
+        for t in range(4):
+            for first, second in table:
+                given = at + first * rows[n, t, 0], total_at * second, total_at + at
+                at, total_at = given[0], given[2]
+            np.testing.assert_allclose(found[n, t], given[:2], rtol=1e-14, atol=1e-15)
+    with pytest.raises(ValueError, match="do not fit"):
+        compile_program(program, [1, 1, 2], iteration=Iteration((1,), table))
+
+
+def test_huge_angles_while_iterating() -> None:
+    """An angle that is an input of each instant, beyond where the polynomials end."""
+    trace = Trace()
+    x, u = trace.inputs(2)
+    s, _ = sincos(u)
+    compiled = compile_program(trace.program([x + s, s]), [1, 1, 2], iteration=Iteration((1,)))
+    u_rows = np.array([[1e12], [0.5], [1e15]])
+    found = compiled.ufunc(np.array([1.0]), u_rows)
+    np.testing.assert_allclose(found[:, 1], np.sin(u_rows[:, 0]), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(found[:, 0], 1.0 + np.cumsum(np.sin(u_rows)), rtol=0, atol=1e-14)
+
+
+def test_what_cannot_be_iterated() -> None:
+    trace, outputs = spinner()
+    program = trace.program(outputs)
+    for sizes, timed in (
+        ([2, 2, 1, 3], (0,)),
+        ([2, 2, 1, 3], (3,)),
+        ([2, 2, 1, 3], ()),
+        ([4, 1, 3], (1,)),
+    ):
+        with pytest.raises(ValueError, match="cannot be iterated"):
+            compile_program(program, sizes, iteration=Iteration(timed))
+
+
+# ---- closing -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k not in EXPLICIT_KINDS])
+def test_newtons_step_holds_independent_joints(kind: str) -> None:
+    """It meets all conditions to second order: of a gap of 1e-5 it leaves less than 1e-7."""
+    mechanism = random_mechanism(np.random.default_rng(len(kind)), [kind], n_joints=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        model = rm.load(mechanism.text, floating_base=mechanism.floating_base)
+    q = model.random_configuration(1)
+    for cluster in model.clusters:
+        if not cluster.implicit:
+            continue
+        geometry, columns = cluster.geometry, list(cluster.columns)
+        rng = np.random.default_rng(0)
+        matrix = np.array(cluster.constraint.expand)  # off the loops, not off the couplings
+        away = geometry.integrate(
+            q[cluster.q], matrix @ (1e-5 * rng.standard_normal(matrix.shape[1]))
+        )
+        found = cluster.constraint.closing(away.tolist())
+        step = np.array(found.step)
+        np.testing.assert_array_equal(step[columns], 0.0)
+        before, after = geometry.gap(away), geometry.gap(geometry.integrate(away, step))
+        assert before > 1e-8
+        assert after < 1e-2 * before
+        assert np.max(np.abs(found.gaps)) <= before
+        for block, (system, rows) in zip(cluster.constraint.blocks, found.systems, strict=True):
+            assert np.shape(system) == (len(block.rows), len(block.columns))
+            np.testing.assert_array_equal(np.array(rows)[:, list(block.columns)], system)
+
+
+# ---- rollouts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["four_bar", "six_bar", "mini_cheetah", "tello"])
+def test_compiled_and_numpy_agree(name: str, method: str) -> None:
+    model, q, v = state(name)
+    tau = 0.1 * np.random.default_rng(1).standard_normal((3, 6, model.nv))
+    found = rm.rollout(model, q, v, tau, 1e-3, method)
+    slow = rm.rollout(model, q, v, tau, 1e-3, method, backend="numpy")
+    for a, b, n in zip(found, slow, (model.nq, model.nv), strict=True):
+        assert a.shape == b.shape == (3, 7, n)
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found[0][:, 0], np.tile(q, (3, 1)))
+    np.testing.assert_array_equal(found[1][:, 0], np.tile(v, (3, 1)))
+    assert np.max(np.abs(model.residual(found[0])), initial=0.0) <= 1e-14
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["crank_rocker", "tello", "mini_cheetah"])
+def test_a_rollout_is_a_simulation(name: str, method: str) -> None:
+    """Two implementations of the same steps: stages in the kernel, and stages in Python."""
+    model, q, v = state(name)
+    tau = np.random.default_rng(1).standard_normal((100, model.nv))
+    tau *= 0.02 if name == "tello" else 1.0  # its rotors are light
+    q_at, v_at = rm.rollout(model, q, v, tau, 2e-3, method)
+    found = rm.simulate(model, q, v, tau=tau, step=2e-3, method=method)
+    far = max(1.0, float(np.max(np.abs(found.v))))
+    np.testing.assert_allclose(q_at, found.q, rtol=0, atol=1e-12 * far)
+    np.testing.assert_allclose(v_at, found.v, rtol=0, atol=1e-11 * far)
+
+
+@pytest.mark.parametrize(("method", "order"), [("rk4", 4), ("semi_implicit_euler", 1)])
+def test_orders_of_convergence(method: str, order: int) -> None:
+    model, q, v = state("crank_rocker")
+    force = np.array([3.0])
+    exact = rm.simulate(model, q, v, tau=force, duration=0.4, rtol=1e-13, atol=1e-15)
+    away = []
+    for count in (20, 40, 80):
+        q_at, _ = rm.rollout(model, q, v, np.tile(force, (count, 1)), 0.4 / count, method)
+        away.append(np.max(np.abs(q_at[-1] - exact.q[-1])))
+    assert np.log2(away[0] / away[1]) == pytest.approx(order, abs=0.25)
+    assert np.log2(away[1] / away[2]) == pytest.approx(order, abs=0.15)
+
+
+@pytest.mark.parametrize("name", ["crank_rocker", "tello"])
+def test_loops_stay_closed_on_long_steps(name: str) -> None:
+    """Two steps of Newton's after each of 10 ms; more make no difference."""
+    model, q, v = state(name)
+    tau = np.zeros((50, model.nv))
+    found = rm.rollout(model, q, v, tau, 0.01)[0]
+    assert np.max(np.abs(model.residual(found))) <= 1e-14
+    more = rm.rollout(model, q, v, tau, 0.01, closing=4)[0]
+    np.testing.assert_allclose(found, more, rtol=0, atol=1e-12)
+
+
+def test_broadcasting_and_threads() -> None:
+    model, q, v = state("crank_rocker")
+    rng = np.random.default_rng(2)
+    tau = rng.standard_normal((5, 1, 8, 1))
+    speeds = v + rng.random((3, 1))
+    q_at, v_at = rm.rollout(model, q, speeds, tau, 1e-3)
+    assert q_at.shape == (5, 3, 9, 3)
+    one = rm.rollout(model, q, speeds[1], tau[4, 0], 1e-3)
+    np.testing.assert_allclose(q_at[4, 1], one[0], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(v_at[4, 1], one[1], rtol=0, atol=1e-14)
+    for threads in (2, 3, 0, 64):
+        spread = rm.rollout(model, q, speeds, tau, 1e-3, threads=threads)
+        np.testing.assert_allclose(spread[0], q_at, rtol=0, atol=1e-15)
+    empty = rm.rollout(model, q, v, np.zeros((0, 4, 1)), 1e-3)
+    assert empty[0].shape == (0, 5, 3)
+    still = rm.rollout(model, q, v, np.zeros((0, 1)), 1e-3)
+    np.testing.assert_array_equal(still[0], q[None])
+
+
+def test_backwards_in_time() -> None:
+    """A negative step goes back to where the motion came from."""
+    model, q, v = state("crank_rocker")
+    tau = np.zeros((100, 1))
+    q_at, v_at = rm.rollout(model, q, v, tau, 1e-3)
+    back, _ = rm.rollout(model, q_at[-1], v_at[-1], tau, -1e-3)
+    np.testing.assert_allclose(back[-1], q, rtol=0, atol=1e-11)
+
+
+def test_one_motion_that_comes_to_a_singular_position() -> None:
+    """It alone is not-a-number from there on, and a warning says so."""
+    model = rm.load(rm.robots.path("six_bar"), gravity=(0.0, -9.81, 0.0))
+    q = model.neutral()
+    hold = rm.bias_force(model, q, np.zeros(3))
+    tau = np.zeros((2, 600, 3))
+    tau[1] = hold  # stands still, the other one falls
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        q_at, v_at = rm.rollout(model, q, np.zeros(3), tau, 1e-3)
+    (message,) = [str(w.message) for w in caught if "come to a" in str(w.message)]
+    assert message.startswith("1 of 2 motions of 'six_bar'")
+    bad = np.isnan(q_at).any(axis=-1)
+    assert not bad[1].any()
+    assert not bad[0, :390].any()
+    assert bad[0, -1]
+    assert np.all(np.diff(bad[0].astype(int)) >= 0)  # once lost, lost
+    np.testing.assert_array_equal(np.isnan(v_at).any(axis=-1), bad)
+    np.testing.assert_allclose(q_at[1], np.tile(q, (601, 1)), rtol=0, atol=1e-9)
+
+
+def test_refusals() -> None:
+    model, q, v = state("crank_rocker")
+    tau = np.zeros((4, 1))
+    for arguments, options, message in (
+        ((q, v, tau, 1e-3, "rk5"), {}, "method 'rk5' is not known"),
+        ((q, v, tau, math.nan), {}, "step must be"),
+        ((q, v, tau, 1e-3), {"closing": 0}, "at least one"),
+        ((q, v, tau, 1e-3), {"backend": "gpu"}, "backend 'gpu'"),
+        ((q, v, np.zeros(1), 1e-3), {}, "axis of time"),
+        ((q, v, np.zeros((4, 2)), 1e-3), {}, "tau needs nv = 1"),
+        ((q + 0.1, v, tau, 1e-3), {}, "open at q"),
+        ((np.tile(q, (2, 1)), v, np.zeros((3, 4, 1)), 1e-3), {}, "do not broadcast"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rm.rollout(model, *arguments, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_mechanisms(kind: str) -> None:
+    """Compiled and NumPy's rollouts agree, with closed loops."""
+    rng = np.random.default_rng(KINDS.index(kind))
+    for _ in range(2):
+        mechanism = random_mechanism(rng, [kind], n_joints=4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rm.DescriptionWarning)
+            model = rm.load(mechanism.text, floating_base=mechanism.floating_base)
+        q = model.random_configuration(rng)
+        v = 0.1 * rng.standard_normal(model.nv)
+        tau = np.zeros((2, 5, model.nv))
+        found = rm.rollout(model, q, v, tau, 1e-4)
+        slow = rm.rollout(model, q, v, tau, 1e-4, backend="numpy")
+        scale = max(1.0, float(np.max(np.abs(slow[1]))))
+        np.testing.assert_allclose(found[0], slow[0], rtol=0, atol=1e-10 * scale)
+        np.testing.assert_allclose(found[1], slow[1], rtol=0, atol=1e-8 * scale)
+        assert np.max(np.abs(model.residual(found[0])), initial=0.0) <= 1e-12
