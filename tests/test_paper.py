@@ -1,0 +1,130 @@
+"""The paper's experiments: what decides their tables, and that the documentation can take them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import robomodel as rm
+
+ROOT = Path(__file__).parent.parent
+sys.path.append(str(ROOT / "benchmarks"))
+
+import paper_docs  # noqa: E402
+import paper_experiments as experiments  # noqa: E402
+import paper_published as published  # noqa: E402
+
+
+def row(links: int, ns: float | None, flops: int = 1) -> experiments.Row:
+    return experiments.Row("geared", links, "aba", "cluster", flops, 1, ns)
+
+
+def test_growth_is_the_exponent_of_what_was_measured() -> None:
+    rows = [row(n, 0.1 * n**1.7 if n < 100 else None, n**3) for n in (6, 12, 24, 48, 100)]
+    rows[0] = row(6, 1e9)  # outside of the range
+    exponent, first, last = experiments.growth(rows, "ns", 12)
+    assert exponent == pytest.approx(1.7, rel=1e-12)
+    assert (first, last) == (12, 48)
+    assert experiments.growth(rows, "flops", 12)[0] == pytest.approx(3.0, rel=1e-12)
+    assert experiments.growth(rows, "ns", 48) is None
+
+
+def test_every_number_of_the_paper_has_its_place() -> None:
+    assert {algorithm for algorithm, _ in published.PERCENT} == set(published.TABLES)
+    for (algorithm, method), percent in published.PERCENT.items():
+        assert method in experiments.METHODS[algorithm]
+        assert len(percent) == len(published.SYSTEMS)
+    for algorithm, kind, method in published.EXPONENTS:
+        assert method in experiments.METHODS[algorithm]
+        assert kind in experiments.COMPARED
+
+
+def test_the_exact_methods_agree_and_what_is_too_large_is_counted_only() -> None:
+    effort = experiments.Effort(states=8, rounds=1, links=(3,), compiled=2, counted=3)
+    system = next(experiments.chains(effort))
+    rows = {(r.algorithm, r.method): r for r in experiments.speed(system, effort)}
+    assert set(rows) == {(a, m) for a in ("aba", "efpa") for m in experiments.METHODS[a]
+                         if m != "unconstrained"}  # fmt: skip
+    for (_, method), found in rows.items():
+        assert found.flops > 0
+        assert (found.ns is None) == (method in ("projection", "lagrange"))
+    effort = experiments.Effort(states=8, rounds=1, links=(3,))
+    system = next(experiments.chains(effort))
+    for found in experiments.speed(system, effort):
+        assert found.difference is None or found.difference < 1e-12
+        assert found.ns is not None
+        assert 0.0 < found.ns <= found.median
+
+
+def test_differences_are_relative_to_each_state() -> None:
+    expected = np.array([[1e6, 1.0], [1e-6, 0.0]])
+    found = expected + np.array([[0.0, 1.0], [0.0, 1e-7]])
+    assert experiments.largest_difference(found, expected) == pytest.approx(0.1)
+
+
+def test_the_approximation_is_exact_for_a_symmetric_rotor_on_the_base_only() -> None:
+    name, model = next(experiments.approximated())
+    found = experiments.errors(name, model, 5)
+    assert found["rnea approximate"][1] < 1e-12
+    assert found["aba approximate"][1] < 1e-8  # percent
+    assert found["aba unconstrained"][0] > 0.1
+    found = experiments.errors("two links", rm.robots.chain("geared", 2), 5)
+    assert found["rnea approximate"][0] > 1e-3
+
+
+def test_the_legs_torques_are_those_of_the_papers_figure() -> None:
+    time, tau, names = experiments.leg_torques()
+    knee = names.index("knee_link_joint")
+    lowest = int(np.argmin(np.round(tau["cluster"][:, knee], 9)))
+    # read off the figure that the authors keep with their library: -11.229 N m once a period
+    assert tau["cluster"][lowest, knee] == pytest.approx(-11.229, abs=5e-4)
+    assert time[lowest] * experiments.FREQUENCY % 1.0 == pytest.approx(0.25)
+    for entry in experiments.leg_table(tau, names):
+        assert entry["approximate"] < entry["unconstrained"] < entry["peak"]
+    assert not np.array_equal(tau["approximate"], tau["as the paper"])
+
+
+def test_the_documentation_has_a_mark_for_every_table() -> None:
+    text = (ROOT / "docs/paper.md").read_text("utf-8")
+    marks = [name for _, name, _ in paper_docs.MARK.findall(text)]
+    filled = paper_docs.fill(text, {name: f"| {name} |" for name in marks})
+    assert [name for _, name, _ in paper_docs.MARK.findall(filled)] == marks
+    assert all(f"\n| {name} |\n" in filled for name in marks)
+    with pytest.raises(ValueError, match="do not fit"):
+        paper_docs.fill(text, {"another": ""})
+
+
+def test_signs_and_orders_that_differ_are_named() -> None:
+    ns = {"approximate": 60.0, "cluster": 100.0, "projection": 130.0}  # as in the paper
+    times = {name: dict(ns) for name in published.SYSTEMS}
+    times["GT"]["projection"] = 99.0
+    times["Tello"]["approximate"] = 120.0
+    found = {
+        (name, method): experiments.Row(name, 0, "efpa", method, 1, 1, x, x)
+        for name, own in times.items()
+        for method, x in own.items()
+    }
+    assert list(paper_docs.differences(found, "efpa")) == [
+        "approximate: faster in the paper, the other way round here: Tello (+20 %).",
+        "projection: slower in the paper, no difference above 2 % here: GT.",
+        "order of times: cluster < approximate < projection, on Tello.",
+    ]
+
+
+@pytest.mark.slow
+def test_a_smoke_run_writes_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import paper
+
+    paper.main(["--quick", "--output", str(tmp_path)])
+    shown = capsys.readouterr().out
+    text = (ROOT / "docs/paper.md").read_text("utf-8")
+    for _, name, _ in paper_docs.MARK.findall(text):
+        assert f"\n# {name}\n" in shown
+    assert {file.name for file in tmp_path.iterdir()} >= {"results.json"} | {
+        f"figure{n}.png" for n in range(9, 15)
+    }
+    paper.main(["--from", str(tmp_path / "results.json"), "--output", str(tmp_path / "again")])
+    assert (tmp_path / "again/results.json").read_text() == (tmp_path / "results.json").read_text()
