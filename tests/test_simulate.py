@@ -616,10 +616,10 @@ def test_a_bar_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
         def isatty(self) -> bool:
             return True
 
-    from robomodel.trajectory import simulation
+    from robomodel import progress
 
     clock = iter(range(10**9))
-    monkeypatch.setattr(simulation.clock, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
     model, q, v = crank_rocker()
     for stream, wanted, shown in (
         (Terminal(), True, True),

@@ -27,6 +27,7 @@ from robomodel.dynamics.compiled import Kernel
 from robomodel.errors import did_you_mean
 from robomodel.kernels.compile import obstacle
 from robomodel.model import Model
+from robomodel.progress import track
 
 ALGORITHMS = ("rnea", "aba", "crba", "bias_force", "rnea_derivatives", "aba_derivatives")
 USUAL = ALGORITHMS[:4]
@@ -66,7 +67,11 @@ def command(
         raise UserError(f"kernels cannot be compiled here ({why})", status=1)
     with reporting(file):
         model = load(file, extend, floating_base, strict, name=name)
-        rows = [_measure(model, each, states, threads) for each in algorithm or USUAL]
+        wanted = algorithm or USUAL
+        rows = [
+            _measure(model, each, states, threads)
+            for each in track("benchmark", wanted, len(wanted))
+        ]
     machine = f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}"
     if as_json:
         print_json(

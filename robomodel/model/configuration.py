@@ -403,14 +403,19 @@ def _random_loops(
     independent = list(cluster.columns)
     typical = float(regularity(geometry, start[None], unit, independent)[0])
     fallback = start if near is None else near
-    # one at a time first (the common case), then in larger batches
-    for count in (8, 32, 128):
+    # a few first, of which one soon closes (the common case), then larger batches with patience
+    for count, iterations in ((8, 10), (32, 60), (128, 60)):
         if near is None:
             guesses = random_positions(geometry, columns, rng, count, scale)
-            q, gap = newton.close(geometry, guesses, held=independent, rows=cluster.closing_rows)
+            q, gap = newton.close(
+                geometry, guesses, held=independent, rows=cluster.closing_rows,
+                iterations=iterations,
+            )  # fmt: skip
             loose = ~_closed(cluster, geometry, q, gap)
             if np.all(loose):
-                q, gap = newton.close(geometry, guesses, rows=cluster.closing_rows)
+                q, gap = newton.close(
+                    geometry, guesses, rows=cluster.closing_rows, iterations=iterations
+                )
         else:
             moves = rng.uniform(-NEAR, NEAR, (count, cluster.nv)) * unit[independent]
             q, gap = _move(cluster, np.broadcast_to(near, (count, len(near))).copy(), moves)
@@ -422,9 +427,11 @@ def _random_loops(
         inside = fine & np.all((at >= low - 1e-12) & (at <= high + 1e-12), axis=1)
         fallback = q[int(np.argmax(fine))]
         if np.any(inside):
-            result: Array = q[int(np.argmax(inside))]
-            return result
-    return fallback
+            fallback = q[int(np.argmax(inside))]
+            break
+    polished, _ = newton.close(geometry, fallback[None], rows=cluster.closing_rows, iterations=3)
+    result: Array = polished[0]
+    return result
 
 
 def cluster_scale(geometry: Geometry) -> float:

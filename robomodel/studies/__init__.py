@@ -29,14 +29,22 @@ def validate(model: object, **options: Any) -> Report:
     return study(model, **options)
 
 
-def price(model: Model, *, samples: int = 200, seed: int = 0, tolerance: float = 0.1) -> Price:
+def price(
+    model: Model,
+    *,
+    samples: int = 200,
+    seed: int = 0,
+    tolerance: float = 0.1,
+    progress: bool = True,
+) -> Price:
     """What it costs to approximate a robot by an open tree with constant armature.
 
     Errors of mass matrix, inverse and forward dynamics (``method="approximate"``) over ``samples``
     random states, joint by joint, and the range of each joint's armature there. Joints with a
     median error above ``tolerance``, or ten times that at worst, should not be approximated. See
-    docs/armature.md. Raises ValueError where no open tree stands for the robot.
+    docs/armature.md. ``progress`` shows a bar on a terminal when it takes long. Raises
+    ValueError where no open tree stands for the robot.
     """
     from robomodel.studies.pricing import study
 
-    return study(model, samples=samples, seed=seed, tolerance=tolerance)
+    return study(model, samples=samples, seed=seed, tolerance=tolerance, progress=progress)

@@ -17,6 +17,7 @@ from robomodel import dynamics
 from robomodel.model import Model
 from robomodel.model.approximate import approximate, select
 from robomodel.model.joints import Array
+from robomodel.progress import track
 
 Quantity = Literal["mass_matrix", "torque", "acceleration"]
 
@@ -109,12 +110,13 @@ def _pair(error: Error) -> dict[str, float | None]:
     }
 
 
-def study(model: Model, *, samples: int, seed: int, tolerance: float) -> Price:
+def study(model: Model, *, samples: int, seed: int, tolerance: float, progress: bool) -> Price:
     """See :func:`robomodel.price`."""
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
     rng = np.random.default_rng(seed)
-    q = np.array([model.random_configuration(rng) for _ in range(samples)])
+    draws = track("random states", range(samples), samples, progress)
+    q = np.array([model.random_configuration(rng) for _ in draws])
     v, a = rng.standard_normal((2, samples, model.nv))
     per_joint = errors(model, q, v, a)
     rows = tuple(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-import time as clock
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -15,6 +13,7 @@ from numpy.typing import ArrayLike
 from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
+from robomodel.progress import Progress
 from robomodel.trajectory.integrators import (
     SINGULAR,
     STEPS,
@@ -97,7 +96,7 @@ def simulate(
         step = STEP
     duration = _duration(duration, step, inputs.rows)
     run = _Run(model, method, inputs, _Limits.of(model, stop_at_limits, start))
-    with _Progress(duration, progress) as bar, np.errstate(all="ignore"):
+    with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
         if method == "dop853":
             _adaptive(run, start, duration, step, rtol, atol, bar)
         else:
@@ -412,7 +411,7 @@ class _Run:
         )
 
 
-def _fixed(run: _Run, x: Array, duration: float, step: float, bar: _Progress) -> None:
+def _fixed(run: _Run, x: Array, duration: float, step: float, bar: Progress) -> None:
     """Steps of one length; the last one is shorter where the duration asks for it."""
     advance = STEPS[run.method]
     count = _count(duration, step)
@@ -455,7 +454,7 @@ def _adaptive(
     step: float | None,
     rtol: float,
     atol: float,
-    bar: _Progress,
+    bar: Progress,
 ) -> None:
     """DOP853, step by step, each followed by a return to the manifold."""
     motion = run.inputs.during(0, 0.0, x)
@@ -488,7 +487,7 @@ def _segment(
     every: float | None,
     tolerances: tuple[float, float],
     length: float | None,
-    bar: _Progress,
+    bar: Progress,
 ) -> tuple[Array, float]:
     """Integrate over a time in which inputs are smooth; the state and the length of steps there."""
     from scipy.integrate import DOP853
@@ -545,39 +544,3 @@ def _keep_between(
     while k * every <= now + 1e-9 * every:
         run.keep(k * every, motion.settled(dense(k * every)), motion)
         k += 1
-
-
-# ---- progress ------------------------------------------------------------------------------------
-
-
-class _Progress:
-    """A bar on the terminal, from the first second on."""
-
-    def __init__(self, duration: float, wanted: bool) -> None:
-        self.duration = duration
-        self.wanted = wanted and sys.stderr.isatty()
-        self.began = clock.monotonic()
-        self.shown: Any = None
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.shown is not None:
-            self.shown[0].stop()
-
-    def at(self, t: float) -> None:
-        """Say how far it is."""
-        if not self.wanted:
-            return
-        if self.shown is None:
-            if clock.monotonic() - self.began < 1.0:
-                return
-            from rich.console import Console
-            from rich.progress import Progress
-
-            bar = Progress(console=Console(stderr=True), transient=True)
-            self.shown = bar, bar.add_task("simulate", total=self.duration)
-            bar.start()
-        bar, task = self.shown
-        bar.update(task, completed=t)

@@ -1,0 +1,52 @@
+"""How far a long piece of work is: a bar on the terminal, from its first second on."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+_Item = TypeVar("_Item")
+
+
+class Progress:
+    """A bar on standard error, if that is a terminal. Use it in a ``with`` statement."""
+
+    def __init__(self, what: str, total: float, wanted: bool = True) -> None:
+        self.what = what
+        self.total = total
+        self.wanted = wanted and sys.stderr.isatty()
+        self.began = time.monotonic()
+        self.shown: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown is not None:
+            self.shown[0].stop()
+
+    def at(self, done: float) -> None:
+        """Say how far it is, of ``total``."""
+        if not self.wanted:
+            return
+        if self.shown is None:
+            if time.monotonic() - self.began < 1.0:
+                return
+            from rich.console import Console
+            from rich.progress import Progress as Bar
+
+            bar = Bar(console=Console(stderr=True), transient=True)
+            self.shown = bar, bar.add_task(self.what, total=self.total)
+            bar.start()
+        bar, task = self.shown
+        bar.update(task, completed=done)
+
+
+def track(what: str, items: Iterable[_Item], total: int, wanted: bool = True) -> Iterator[_Item]:
+    """The items, with a bar that counts them."""
+    with Progress(what, total, wanted) as bar:
+        for n, item in enumerate(items):
+            bar.at(n)
+            yield item
