@@ -12,7 +12,8 @@ import robomodel as rm
 from robomodel.cli import main
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = re.findall(r"```xml\n(.*?)```", (ROOT / "docs/format.md").read_text(), re.DOTALL)
+REFERENCES = "".join((ROOT / f"docs/{page}.md").read_text() for page in ("format", "sdf"))
+EXAMPLES = re.findall(r"```xml\n(.*?)```", REFERENCES, re.DOTALL)
 
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -137,8 +137,8 @@ def _fetch(source: object) -> tuple[str, str]:
         file = os.fsdecode(name) if isinstance(name, str | bytes) else TEXT
         return _read_stream(cast(_Readable, source), file), file
     raise TypeError(
-        "a robot is read from a path, text, bytes, an open file, or a URDF object of urchin, urdfpy "
-        f"or yourdfpy, not from {type(source).__name__}"
+        "a robot is read from a path, text, bytes, an open file, or a URDF object of urchin, "
+        f"urdfpy or yourdfpy, not from {type(source).__name__}"
     )
 
 

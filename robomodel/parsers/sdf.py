@@ -15,16 +15,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from robomodel.description import (
-    Description,
-    Vec3,
-)
+from robomodel.description import Description, Vec3
 from robomodel.errors import DescriptionError, did_you_mean
 from robomodel.parsers import sdf_elements as elements
-from robomodel.parsers.sdf_description import Describer, Parts
+from robomodel.parsers.sdf_description import Describer, Parts, stands_for_world
 from robomodel.parsers.sdf_elements import CUSTOM, SdfDocument
 from robomodel.parsers.sdf_files import Library, opened
-from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Scope
+from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Names, Scope
 from robomodel.parsers.xml import Document, Element, listed, shown
 
 _SDF = frozenset(("model", "world"))
@@ -41,13 +38,16 @@ _WORLD_SETTINGS = frozenset(
 )
 _INCLUDE = frozenset(("uri", "name", "pose", "static", "placement_frame", "plugin", "namespace"))
 _MAX_DEPTH = 64  # of models in models
+_UNNAMED = "default"  # what Gazebo calls a world without a name
+_SCENERY = ("model://sun", "model://ground_plane")  # a light, and a plane that never moves
 
 
 def read_sdf(document: Document, *, name: str | None = None) -> Description:
-    """What the file says of one model, or (by the world's name) of all that a world holds.
+    """What the file says of one model, or of all that its world holds.
 
-    ``name`` chooses among several; the only one needs none. Files that ``<include>`` names are
-    read from the folder of the file, and model folders from beside it.
+    ``name`` chooses among several models; without it (or by the world's name) all are one robot.
+    Files that ``<include>`` names are read from the folder of the file, and model folders from
+    beside it.
     """
     main = opened(document)
     for element in main.root:
@@ -74,6 +74,8 @@ class _Reader:
     def __init__(self, main: SdfDocument) -> None:
         self.main = main
         self.library = Library(main)
+        self.scenery: list[Element] = []
+        self.labels = self._labelled()
 
     def description(self, name: str | None) -> Description:
         """The description of the model (or world) of this name."""
@@ -84,9 +86,9 @@ class _Reader:
         ground.scope = ground.inner = world
         everything, parts = Parts(), Parts()
         here = _Place(self.main, files=self.library.start)
-        models = [each for each in holder if each.tag in ("model", "include")]
+        models = [each for each in holder if each in self.labels]
         for each in models:
-            label = _label(self.main, each)
+            label = self.labels[each]
             inside = everything if model is None else parts if each is model else Parts()
             full = "" if each is model else label
             build = partial(self._model if each.tag == "model" else self._include, inside)
@@ -96,9 +98,9 @@ class _Reader:
             self._world(wanted, here, world_element, world, model)
         for each in models:
             if model is None or each is model:
-                world.find(_label(self.main, each))
+                world.find(self.labels[each])
         chosen = holder if model is None else model
-        called = chosen.get("name") or _label(self.main, chosen)
+        called = self.labels.get(chosen) or chosen.get("name", "").strip() or _UNNAMED
         source = self.main.source(chosen, f"{shown(chosen)} '{called}'")
         found = everything if model is None else parts
         if not found.links:
@@ -106,36 +108,58 @@ class _Reader:
         gravity = None if world_element is None else self._gravity(world_element)
         return Describer(Frames(ground), found).description(called, source, gravity)
 
+    def _labelled(self) -> dict[Element, str]:
+        """The models that can be chosen, and what each is called; includes only in worlds."""
+        root = self.main.root
+        labels: dict[Element, str] = {}
+        names = Names()
+        for holder in (root, *root.findall("world")):
+            for each in holder:
+                if each.tag != "model" and (each.tag != "include" or holder is root):
+                    continue
+                if each.tag == "include" and self._is_scenery(each):
+                    self.scenery.append(each)
+                    continue
+                label = _label(self.main, each)
+                labels[each] = names.fresh(label)
+                if labels[each] != label:
+                    said = f"another model is called '{label}'; this one is read as "
+                    self.main.suspect(each, f"{said}'{labels[each]}'", "models of one name")
+        return labels
+
+    def _is_scenery(self, include: Element) -> bool:
+        """Whether an include is of Gazebo's sun or ground, which few files have beside them."""
+        uri = self.main.required(include, "uri").rstrip("/")
+        return uri in _SCENERY and not self.library.has(self.main, uri)
+
     def _chosen(self, name: str | None) -> tuple[Element | None, Element | None]:
-        """The world, if any, and the model in it; no model stands for the whole world."""
+        """The world, if any, and the model in it; no model stands for all of them."""
         root = self.main.root
         worlds = root.findall("world")
-        models = [
-            (holder, each)
-            for holder in (root, *worlds)
-            for each in holder
-            if each.tag == "model" or (each.tag == "include" and holder is not root)
-        ]
-        labels = [_label(self.main, each) for _, each in models]
+        models, labels = list(self.labels), list(self.labels.values())
         if name is None:
-            if len(models) == 1:
-                ((holder, model),) = models
-                return (None if holder is root else holder), model
             if not models:
                 raise DescriptionError("the file holds no <model>", self.main.source(root, "<sdf>"))
-            whole = "".join(
-                f", or name={world.get('name')!r} for all of the world"
-                for world in worlds[:1]
-                if world.get("name")
-            )
-            raise DescriptionError(
-                f"the file holds {len(models)} models: {listed(labels)}; "
-                f"say which, as in name={labels[-1]!r}{whole}",
-                self.main.source(root, "<sdf>"),
-            )
-        for (holder, model), label in zip(models, labels, strict=True):
+            holders = {each.getparent() for each in models}
+            several = f"the file holds {len(models)} models: {listed(labels)}"
+            if len(holders) > 1:
+                raise DescriptionError(
+                    f"{several}, in {len(holders)} places; say which, as in name={labels[-1]!r}",
+                    self.main.source(root, "<sdf>"),
+                )
+            (holder,) = holders
+            for each in self.scenery:
+                uri = self.main.required(each, "uri")
+                self.main.suspect(each, f"there is no {uri} beside the file; it is left out")
+            if len(models) > 1:
+                self.main.suspect(
+                    root, f"{several}; all are read, as one robot; name={labels[-1]!r} takes one"
+                )
+            return None if holder is root else holder, models[0] if len(models) == 1 else None
+        for model, label in self.labels.items():
             if label == name:
-                return (None if holder is root else holder), model
+                holder = model.getparent()
+                return None if holder is root else holder, model
         for world in worlds:
             if world.get("name") == name:
                 return world, None
@@ -158,7 +182,7 @@ class _Reader:
         self, parts: Parts, here: _Place, element: Element, world: Scope, model: Element | None
     ) -> None:
         """The frames and joints of a world; of the joints those of the chosen model."""
-        called = None if model is None else _label(self.main, model)
+        called = None if model is None else self.labels[model]
         for each in element:
             if each.tag == "frame":
                 self._frame(parts if model is None else Parts(), here, each, world)
@@ -247,6 +271,10 @@ class _Reader:
         path = self.library.included(document, element, here.files)
         included = self.library.read(path, document, element)
         models = included.root.findall("model")
+        if not models and any(each.tag in _SDF_IRRELEVANT for each in included.root):
+            frame = Frame(full, "model", outer, document, element)  # of a light there is nothing
+            frame.inner = Scope(full, frame, static=True)
+            return frame
         if len(models) != 1:
             raise document.error(
                 element, f"{included.file} holds {len(models)} models; an include takes one"
@@ -271,16 +299,26 @@ class _Reader:
 
     def _name(self, document: SdfDocument, element: Element) -> str:
         name = document.text(element, "name")
-        if name == WORLD:
+        if name == WORLD and document.version >= (1, 7):
             raise document.error(
                 element, f"a {shown(element)} cannot be called 'world'; give it another name"
             )
         return name
 
     def _link(self, parts: Parts, here: _Place, element: Element, scope: Scope) -> None:
-        name = self._name(here.document, element)
-        placed = elements.placed(here.document, element)
-        link = Frame(_full(element, name, scope), "link", scope, here.document, element, placed)
+        document = here.document
+        name, placed = self._name(document, element), elements.placed(document, element)
+        full = _full(element, name, scope)
+        link = Frame(full, "link", scope, document, element, placed)
+        if full == WORLD:  # allowed before 1.7, where a joint's parent 'world' is then this link
+            link.name = f"{scope.frame.element.get('name')}{BETWEEN}{WORLD}"
+        if name == WORLD:
+            what = "stands for it" if stands_for_world(link) else "is one of its own"
+            document.suspect(
+                element,
+                "from SDF 1.7 on no link may be called 'world', which is the world itself; this "
+                f"one {what}, and is called '{link.name}' here",
+            )
         scope.add(name, link)
         parts.links.append(link)
 

@@ -27,8 +27,9 @@ from robomodel.description import (
 from robomodel.errors import Source, did_you_mean
 from robomodel.parsers import sdf_elements as elements
 from robomodel.parsers.sdf_elements import CUSTOM, Axis, Placed, SdfDocument, pose_in, turned
-from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, tidy
+from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Names, tidy
 from robomodel.parsers.sdf_tree import Connection, Span, Step, span
+from robomodel.parsers.structure import by_name
 from robomodel.parsers.xml import Element, shown, spelled
 from robomodel.spatial import cross, transpose
 
@@ -47,7 +48,7 @@ _LINK_IRRELEVANT = frozenset(
     (
         *("collision", "visual", "sensor", "projector", "audio_sink", "audio_source", "battery"),
         *("light", "particle_emitter", "plugin", "material", "self_collide", "enable_wind"),
-        *("must_be_base_link", "gripper"),
+        *("must_be_base_link", "gripper", "contact"),
     )
 )
 _JOINT = frozenset(
@@ -59,6 +60,7 @@ _JOINT = frozenset(
 _JOINT_IRRELEVANT = frozenset(("sensor", "plugin"))
 _ALONG = 1e-6  # sine of the angle by which a gearbox's axis may miss those of its joints
 _ON_AXIS = 1e-12  # m
+_MOST_GEARED = 100  # joints that one gearbox may add up
 
 
 @dataclass(slots=True)
@@ -85,10 +87,10 @@ class Describer:
         # by the names of the joints that are written down
         self.steps: dict[str, Step] = {}
         self.makers: dict[str, Connection] = {}
-        self.axes: dict[str, Vec3] = {}  # in the world
+        self.axes: dict[str, tuple[Frame, Vec3]] = {}  # and the frame that each is in
         self.above: dict[str, Joint] = {}  # by the name of the child
-        self.taken = {each.name for each in (*parts.links, *parts.frames)} | {WORLD}
-        self.named = {each.name for each in parts.joints}
+        self.link_names = Names((WORLD, *(each.name for each in (*parts.links, *parts.frames))))
+        self.joint_names = Names(each.name for each in parts.joints)
 
     def description(self, name: str, source: Source, gravity: Vec3 | None) -> Description:
         """All of it."""
@@ -98,7 +100,7 @@ class Describer:
                 self.gearboxes.append(frame)
             else:
                 self.connections[frame] = self._connection(frame, kind)
-        held = [link for link in self.parts.links if link.scope and link.scope.static]
+        held = [link for link in self.parts.links if _is_held(link)]
         found = span(self.frames.world, self.parts.links, held, tuple(self.connections.values()))
         together = _welded(found, self.frames.world, held)
         self._ground(found, held, source)
@@ -114,11 +116,13 @@ class Describer:
             self._fixed_frame(frame)
         ground = together(self.frames.world)
         links = [_link(self.frames, link, together(link) is ground) for link in self.parts.links]
+        links = [self.links[0], *links, *self.links[1:]]
+        by_name(links, "link")  # or what follows a name up the tree might go round for ever
         self.joints = [self._with_mimic(joint) for joint in self.joints]
         self.above = {joint.child: joint for joint in self.joints}
         return Description(
             name,
-            (self.links[0], *links, *self.links[1:]),
+            tuple(links),
             tuple(self.joints),
             tuple(self.loops),
             tuple(self._gearbox(frame) for frame in self.gearboxes),
@@ -157,7 +161,7 @@ class Describer:
     def _end(self, joint: Frame, tag: str) -> Frame:
         """The link that a joint's parent or child is, or is attached to."""
         name = joint.document.required(joint.element, tag)
-        if name == WORLD:
+        if _is_world(joint, name):
             if tag == "child":
                 raise joint.document.error(
                     joint.element, "the child cannot be the world; make the world the parent"
@@ -239,7 +243,7 @@ class Describer:
         world = self.frames.world
         self.links.append(Link(WORLD, None, source))
         for link in held:
-            self._fix(self._unused(link.name), world, link, link)
+            self._fix(self.joint_names.fresh(link.name), world, link, link)
         for link in found.free:
             name = link.element.get(f"{{{CUSTOM}}}joint")
             if not name:
@@ -248,7 +252,7 @@ class Describer:
                     name = f"{name}_{link.name}"
             self.joints.append(
                 Joint(
-                    self._unused(name),
+                    self.joint_names.fresh(name),
                     "floating",
                     WORLD,
                     link.name,
@@ -257,15 +261,6 @@ class Describer:
                     source=_source(link),
                 )
             )
-
-    def _unused(self, name: str) -> str:
-        """A name that no joint has."""
-        fresh, count = name, 0
-        while fresh in self.named:
-            count += 1
-            fresh = f"{name}_{count}"
-        self.named.add(fresh)
-        return fresh
 
     def _fix(self, name: str, parent: Frame, child: Frame, at: Frame) -> None:
         origin = self.frames.pose(parent, child)
@@ -277,7 +272,7 @@ class Describer:
         """A ``<frame>`` as a link without mass, fixed to the link that carries it."""
         carrier = self.frames.carrier(frame)
         self.links.append(Link(frame.name, None, _source(frame)))
-        self._fix(self._unused(frame.name), carrier, frame, frame)
+        self._fix(self.joint_names.fresh(frame.name), carrier, frame, frame)
 
     def _tree_joint(self, each: Connection, reverse: bool) -> None:
         """A connection as joints of the tree, one after the other."""
@@ -302,7 +297,7 @@ class Describer:
         self._add(each, step, at, own, tidy(standing), step.axis)
         self.joints.append(
             Joint(
-                self._unused(f"{each.name}{BETWEEN}fixed"),
+                self.joint_names.fresh(f"{each.name}{BETWEEN}fixed"),
                 "fixed",
                 own,
                 end.name,
@@ -322,11 +317,8 @@ class Describer:
 
     def _between(self, each: Connection, *names: str) -> str:
         """A link without mass, of the first of these names that is free, or one like the last."""
-        count, fresh = 1, next((name for name in names if name not in self.taken), names[-1])
-        while fresh in self.taken:
-            count += 1
-            fresh = f"{names[-1]}{BETWEEN}{count}"
-        self.taken.add(fresh)
+        free = (name for name in names if name not in self.link_names.taken)
+        fresh = self.link_names.fresh(next(free, names[-1]), BETWEEN, 2)
         self.links.append(Link(fresh, None, each.source))
         return fresh
 
@@ -339,8 +331,7 @@ class Describer:
             limits = Limits(limits.lower + q, limits.upper + q, limits.velocity, limits.effort)
         self.steps[step.name] = step
         self.makers[step.name] = each
-        upright = self.frames.pose(self.frames.world, each.frame).rotation
-        self.axes[step.name] = turned(upright, step.axis)
+        self.axes[step.name] = each.frame, step.axis
         self.joints.append(
             Joint(
                 step.name,
@@ -448,7 +439,9 @@ class Describer:
         source = document.source(element, f"joint '{frame.name}'")
         parent, child = self._end(frame, "parent"), self._end(frame, "child")
         name = document.required(element, "gearbox_reference_body")
-        reference = self._carrier(frame, name, element) if name != WORLD else self.frames.world
+        reference = self.frames.world
+        if not _is_world(frame, name):
+            reference = self._carrier(frame, name, element)
         ratio = document.value(element, "gearbox_ratio", 1.0)
         terms: list[dict[str, float]] = []
         for end, tag in ((parent, "axis"), (child, "axis2")):
@@ -456,8 +449,7 @@ class Describer:
             if part is None:
                 raise document.error(element, f"a gearbox joint needs <{tag}>")
             direction = self._direction(frame, elements.axis(document, part, bounded=False))
-            upright = self.frames.pose(self.frames.world, frame).rotation
-            terms.append(self._angle(reference, end, turned(upright, direction), frame, tag))
+            terms.append(self._angle(reference, end, self._upright(frame, direction), frame, tag))
         first, second = terms
         offset = sum(k * self._standing(q) for q, k in second.items())
         offset += ratio * sum(k * self._standing(q) for q, k in first.items())
@@ -483,13 +475,19 @@ class Describer:
         """By how much each joint turns ``end`` about the direction, as seen from the reference."""
         document = gearbox.document
         up, down = self._path(reference.name, end.name)
+        if len(up) + len(down) > _MOST_GEARED:
+            raise document.error(
+                gearbox.element,
+                f"{len(up) + len(down)} joints lie between the reference body '{reference.name}' "
+                f"and '{end.name}'; more than {_MOST_GEARED} are not read",
+            )
         terms = {}
         for joint, way in (*((j, -1.0) for j in up), *((j, 1.0) for j in down)):
             if joint.type in ("fixed", "prismatic"):
                 continue
             sign = 0.0
             if joint.type in ONE_DOF:
-                sign = _alignment(self.axes[joint.name], direction)
+                sign = _alignment(self._upright(*self.axes[joint.name]), direction)
             if not sign:
                 raise document.error(
                     gearbox.element,
@@ -503,6 +501,10 @@ class Describer:
                 f"nothing turns '{end.name}' in the reference body '{reference.name}'",
             )
         return terms
+
+    def _upright(self, frame: Frame, axis: Vec3) -> Vec3:
+        """An axis of a frame in the world."""
+        return turned(self.frames.in_world(frame).rotation, axis)
 
     def _path(self, start: str, end: str) -> tuple[list[Joint], list[Joint]]:
         """The joints up from one link to the common ancestor, and down to the other."""
@@ -546,9 +548,22 @@ def _type(frame: Frame) -> str:
     return kind
 
 
+def _is_world(joint: Frame, name: str) -> bool:
+    """Whether a joint means the world by a name, and no link that old files may call so."""
+    return name == WORLD and joint.scope is not None and WORLD not in joint.scope.tables["link"]
+
+
+def stands_for_world(link: Frame) -> bool:
+    """Whether a link is the world as old files write it: called so, with nothing to it."""
+    things = ("inertial", "visual", "collision")
+    return link.element.get("name") == WORLD and all(link.element.find(t) is None for t in things)
+
+
 def _is_held(frame: Frame) -> bool:
-    """Whether a frame is the world, or a link of a static model."""
-    return frame.kind == "world" or (frame.scope is not None and frame.scope.static)
+    """Whether a frame is the world, or a link of a static model, or one that stands for it."""
+    if frame.kind == "world" or (frame.scope is not None and frame.scope.static):
+        return True
+    return frame.kind == "link" and stands_for_world(frame)
 
 
 def _welded(found: Span, world: Frame, held: Sequence[Frame]) -> Callable[[Frame], Frame]:

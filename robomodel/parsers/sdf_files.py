@@ -126,6 +126,13 @@ class Library:
             )
         return self._documents[path]
 
+    def has(self, document: SdfDocument, uri: str) -> bool:
+        """Whether a ``model://NAME`` is in the folder of the document, or beside it."""
+        place = self._places[document.file]
+        name = uri.removeprefix("model://")
+        folders = (os.path.dirname(place), os.path.dirname(os.path.dirname(place))) if place else ()
+        return any(os.path.exists(os.path.join(folder, name)) for folder in folders)
+
     # ---- which file
 
     def _resolved(self, document: SdfDocument, include: Element, uri: str) -> str:

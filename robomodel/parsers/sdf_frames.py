@@ -7,7 +7,7 @@ are those of the file, before anything moves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,6 +23,7 @@ BETWEEN = "::"
 
 _KINDS = ("link", "frame", "model", "joint")  # in the order in which names are looked up
 _ROUNDING = 1e-15  # of a cosine, or of a metre
+_FAR = 32  # more steps than lie between the frames of any joint that a person wrote
 
 
 @dataclass(eq=False, slots=True)
@@ -101,6 +102,24 @@ class Scope:
                     yield from (f"{name}{BETWEEN}{inner}" for inner in frame.inner.names())
 
 
+class Names:
+    """Names that are taken, and fresh ones like them."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self.taken = set(taken)
+        self._counts: dict[str, int] = {}
+
+    def fresh(self, name: str, between: str = "_", first: int = 1) -> str:
+        """The name, with a number after it if it is taken already; it is taken from now on."""
+        found, count = name, self._counts.get(name, first)
+        while found in self.taken:
+            found = f"{name}{between}{count}"
+            count += 1
+        self._counts[name] = count
+        self.taken.add(found)
+        return found
+
+
 class Frames:
     """What frames say of each other, looked up once."""
 
@@ -108,6 +127,7 @@ class Frames:
         self.world = world
         self._bases: dict[Frame, tuple[Frame, Pose]] = {}
         self._depths: dict[Frame, int] = {world: 0}
+        self._in_world: dict[Frame, Pose] = {world: Pose()}
         self._carriers: dict[Frame, Frame] = {world: world}
 
     def named(self, name: str, scope: Scope, document: SdfDocument, element: Element) -> Frame:
@@ -131,7 +151,12 @@ class Frames:
         up, down = Pose(), Pose()
         a, b = outer, inner
         depth_a, depth_b = self._depth(a), self._depth(b)
+        steps = 0
         while a is not b:
+            steps += 1
+            if steps > _FAR:
+                up, down = self.in_world(outer), self.in_world(inner)
+                break
             if depth_a >= depth_b:
                 a, step = self._base(a)
                 up, depth_a = pose_in(step, up), depth_a - 1
@@ -141,6 +166,18 @@ class Frames:
         if a is outer:
             return down
         return tidy(pose_in(graph.inverse(up), down))
+
+    def in_world(self, frame: Frame) -> Pose:
+        """The pose of a frame in the world, computed step by step and once."""
+        self._depth(frame)  # refuses circles
+        path = []
+        while frame not in self._in_world:
+            path.append(frame)
+            frame = self._base(frame)[0]
+        pose = self._in_world[frame]
+        for below in reversed(path):
+            pose = self._in_world[below] = pose_in(pose, self._base(below)[1])
+        return pose
 
     def _base(self, frame: Frame) -> tuple[Frame, Pose]:
         """The frame that this one's pose is written in, and the pose of this one in it."""
@@ -160,10 +197,25 @@ class Frames:
         if frame.inner is None or not frame.placement:
             return base, frame.placed.pose
         placement = self.named(frame.placement, frame.inner, frame.document, frame.element)
-        self._bases[frame] = base, Pose()  # the frames within do not ask where the model stands
-        within = self.pose(frame, placement)
-        del self._bases[frame]
+        within = self._within(frame, placement)
         return base, tidy(pose_in(frame.placed.pose, graph.inverse(within)))
+
+    def _within(self, model: Frame, placement: Frame) -> Pose:
+        """The pose of a frame in the model that is placed by it."""
+        pose, at = Pose(), placement
+        path: dict[Frame, None] = {}
+        while at is not model:
+            if at in path:
+                _refuse_circle(path, at, "are placed in each other, round in a circle")
+            path[at] = None
+            if not _is_within(at, model):
+                raise model.document.error(
+                    model.element,
+                    f"the placement_frame {spelled(model.placement)} does not stand in the model",
+                )
+            at, step = self._base(at)
+            pose = pose_in(step, pose)
+        return pose
 
     def _named(self, name: str, frame: Frame) -> Frame:
         """A frame that ``frame`` names, which must not be itself."""
@@ -222,6 +274,14 @@ class Frames:
         raise frame.document.error(
             frame.element, "the model has no link; give it one, or <static>true</static>"
         )
+
+
+def _is_within(frame: Frame, model: Frame) -> bool:
+    """Whether a frame is one of a model, or of the models in it."""
+    scope = frame.scope
+    while scope is not None and scope is not model.inner and scope.frame.kind != "world":
+        scope = scope.frame.scope
+    return scope is model.inner
 
 
 def _refuse_circle(path: dict[Frame, None], frame: Frame, what: str) -> None:

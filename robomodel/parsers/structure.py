@@ -30,14 +30,14 @@ _Named = TypeVar("_Named", Link, Joint, Loop, LinkCoupling | JointCoupling)
 
 def check_structure(description: Description, *, strict: bool = False) -> None:
     """Refuse a description whose names or tree make no sense, whatever format it came from."""
-    links = _by_name(description.links, "link")
+    links = by_name(description.links, "link")
     if not links:
         raise DescriptionError(
             'the robot has no links; it needs at least one <link name="..."/>', description.source
         )
-    joints = _by_name(description.joints, "joint")
-    _by_name(description.loops, "loop")
-    _by_name(description.couplings, "coupling")
+    joints = by_name(description.joints, "joint")
+    by_name(description.loops, "loop")
+    by_name(description.couplings, "coupling")
     _check_tree(description, links)
     for joint in description.joints:
         if joint.mimic is not None:
@@ -64,7 +64,8 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
     suspect_all(doubts, strict=strict)
 
 
-def _by_name(things: Iterable[_Named], kind: str) -> dict[str, _Named]:
+def by_name(things: Iterable[_Named], kind: str) -> dict[str, _Named]:
+    """Links, joints or the like by name; refuses a name that is given twice."""
     found: dict[str, _Named] = {}
     for thing in things:
         first = found.setdefault(thing.name, thing)

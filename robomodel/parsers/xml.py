@@ -139,11 +139,11 @@ _SAFELY: Any = {
 }
 
 
-_DECLARATION = re.compile(r"(\s*)<\?xml\s[^>]*\?>")
+_DECLARATION = re.compile(r"((?>\s|<!--.*?-->)*+)<\?xml\s[^>]*\?>", re.DOTALL)
 
 
 def _without_declaration(text: str) -> str:
-    """A text in a program often begins with a line break, which ``<?xml ...?>`` may not follow.
+    """``<?xml ...?>`` may follow nothing, but texts begin with a line break, files with a comment.
 
     It says nothing that is still needed: the text is decoded, and of versions there is but one,
     though files write "0.0" and "1.1".
@@ -530,8 +530,10 @@ class Document:
 
 
 _INFINITE = ("inf", "+inf", "-inf")
-_COUNTS = ("no", "one number") + tuple(
-    f"{count} numbers" for count in ("two", "three", "four", "five", "six", "seven")
+_COUNTS = (
+    "no",
+    "one number",
+    *(f"{count} numbers" for count in ("two", "three", "four", "five", "six", "seven")),
 )
 
 

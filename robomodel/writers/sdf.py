@@ -13,7 +13,9 @@ import math
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
+import numpy as np
 from lxml import etree
 
 from robomodel.description import (
@@ -33,7 +35,7 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import DescriptionWarning
-from robomodel.model import build, graph
+from robomodel.model import build, graph, masses
 from robomodel.model.demands import universal_frame
 from robomodel.parsers.sdf_elements import CUSTOM, off_axis, pose_in, turned
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD, tidy
@@ -55,10 +57,44 @@ _CLOSED = 1e-9  # m, or the sine of an angle
 
 def to_sdf(description: Description) -> tuple[str, list[str]]:
     """The text of an SDF file that says the description, and what it cannot say of it."""
-    writer = _Writer(description)
+    writer = _Writer(_of_bodies(description))
     root = writer.written()
     body = etree.tostring(root, pretty_print=True, encoding="unicode")
     return f'<?xml version="1.0"?>\n{body}', writer.lost
+
+
+def _of_bodies(description: Description) -> Description:
+    """The robot with inertias that no body has counted with the links that they are fixed to.
+
+    Such are moments without mass, or of one axis only, as rotors have that are held still. It is
+    the same mechanism; Gazebo and Drake refuse a file with a link of such an inertia.
+    """
+    links = {link.name: link for link in description.links}
+    above = {joint.child: joint for joint in description.joints if joint.type == "fixed"}
+    for link in description.links:
+        if link.inertial is None or _is_of_a_body(link.inertial):
+            continue
+        pose, at = AT_ORIGIN, link.name
+        while at in above:
+            pose, at = pose_in(above[at].origin, pose), above[at].parent
+            carrier = links[at].inertial
+            if carrier is not None and carrier.mass > 0.0:
+                both = masses.placed(carrier, AT_ORIGIN) + masses.placed(link.inertial, pose)
+                com, ((xx, xy, xz), (_, yy, yz), (_, _, zz)) = masses.centred(both)
+                moments = xx, xy, xz, yy, yz, zz
+                whole = Inertial(float(both.mass), moments, Pose(com), carrier.source)
+                if _is_of_a_body(whole):
+                    links[at] = replace(links[at], inertial=whole)
+                    links[link.name] = replace(links[link.name], inertial=None)
+                break
+    return replace(description, links=tuple(links.values()))
+
+
+def _is_of_a_body(inertial: Inertial) -> bool:
+    """Whether there is a body with these moments, or nothing."""
+    xx, xy, xz, yy, yz, zz = inertial.inertia
+    a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return bool((inertial.mass > 0.0 or c == 0.0) and a >= 0.0 and c <= (a + b) * (1 + 1e-9))
 
 
 class _Writer:
@@ -85,7 +121,8 @@ class _Writer:
         self.mimics = self._mimics()
         self.taken: dict[tuple[str, ...], set[str]] = defaultdict(set)
         self.models: dict[tuple[str, ...], etree._Element] = {}
-        self.said: dict[str, str] = {self.root: WORLD} if self.ground else {}
+        self.said: dict[str, str] = {self.root: WORLD} if self.ground else {}  # of links
+        self.called: dict[str, str] = {}  # of joints
 
     # ---- the configuration that is shown
 
@@ -223,7 +260,7 @@ class _Writer:
         if description.gravity is not None:
             holder = etree.SubElement(file, "world", {"name": "default"})
             _text(holder, "gravity", numbers(description.gravity))
-        name = description.name or "robot"
+        name = description.name.strip() or "robot"
         if BETWEEN in name or name == WORLD:
             self.lost.append(f"a robot called '{name}'")
             name = name.replace(BETWEEN, "_") if name != WORLD else "robot"
@@ -246,7 +283,9 @@ class _Writer:
                 self._link(link)
         if not self.ground:
             self._joint_element("fixed", self._unused(f"{self.root}_to_world"), WORLD, self.root)
-        for joint in description.joints:
+        elements = [joint for joint in description.joints if self._is_element(joint)]
+        self._name_joints(elements)
+        for joint in elements:
             self._joint(joint)
         for loop in description.loops:
             self._loop(loop)
@@ -265,12 +304,17 @@ class _Writer:
     def _is_joints_own(self, name: str) -> bool:
         """Whether a link that is fixed to the one it moves is what reading makes of the joint."""
         joint = self.above[name]
-        first = self.crosses[joint.parent][0] if joint.parent in self.crosses else joint
+        first = self._first(joint).name
+        if name != (f"{first}{BETWEEN}frame" if first in self.links and first != name else first):
+            return False
         inner = self.carriers[name][1].xyz
         if joint.type == "spherical":
-            return name == first.name and math.hypot(*inner) > _ON_AXIS
-        turns = joint.type != "prismatic"
-        return name == first.name and turns and off_axis(inner, joint.axis) > _ON_AXIS
+            return math.hypot(*inner) > _ON_AXIS
+        return joint.type != "prismatic" and off_axis(inner, joint.axis) > _ON_AXIS
+
+    def _first(self, joint: Joint) -> Joint:
+        """The joint that the element of a joint is called after."""
+        return self.crosses[joint.parent][0] if joint.parent in self.crosses else joint
 
     def _unused(self, name: str) -> str:
         while name in self.joints:
@@ -348,10 +392,40 @@ class _Writer:
 
     # ---- joints of the tree
 
+    def _is_element(self, joint: Joint) -> bool:
+        """Whether a joint is not said by a frame, a free link, or with the joint above."""
+        return not (
+            joint.type == "floating"
+            or joint.child in self.frames
+            or self.carriers.get(joint.parent, ("",))[0] == joint.child
+            or joint.parent in self.crosses
+        )
+
+    def _name_joints(self, joints: Sequence[Joint]) -> None:
+        """Give joints their names, in models from which those that mimic reach their leaders."""
+        for joint in joints:
+            ends = [self._end(end) for end in (joint.parent, self._moved(joint))]
+            self.called[joint.name] = self._claim(joint.name, *ends, more="joint")
+        changed = True
+        while changed:
+            changed = False
+            for name, (leader, *_) in self.mimics.items():
+                follower = self._first(self.joints[name]).name
+                said = self.called[follower]
+                within = said[: len(said) - len(said.split(BETWEEN)[-1])]
+                if not self.called[self._first(self.joints[leader]).name].startswith(within):
+                    self.called[follower] = self._claim(said.replace(BETWEEN, "_"))
+                    changed = True
+
+    def _moved(self, joint: Joint) -> str:
+        """The link of the file that the element of a joint moves."""
+        last = self.crosses[joint.child][1] if joint.child in self.crosses else joint
+        return self.carriers.get(last.child, (last.child,))[0]
+
     def _joint_element(self, kind: str, name: str, parent: str, child: str) -> etree._Element:
         """A joint between two links, called as in the description (or the world)."""
         ends = [WORLD if end == WORLD else self._end(end) for end in (parent, child)]
-        said = self._claim(name, *ends, more="joint")
+        said = self.called.get(name) or self._claim(name, *ends, more="joint")
         element = self._element("joint", name, said, type=kind)
         within = len(said) - len(said.split(BETWEEN)[-1])
         for tag, end in zip(("parent", "child"), ends, strict=True):
@@ -370,15 +444,9 @@ class _Writer:
         return self.said[self._body(link)]
 
     def _joint(self, joint: Joint) -> None:
-        if joint.type == "floating" or joint.child in self.frames:
-            return
-        if self.carriers.get(joint.parent, ("",))[0] == joint.child:
-            return  # said with the joint above
-        if joint.parent in self.crosses:
-            return
         cross = self.crosses.get(joint.child)
         last = cross[1] if cross else joint
-        child, inner = self.carriers.get(last.child, (last.child, AT_ORIGIN))
+        inner = self.carriers[last.child][1] if last.child in self.carriers else AT_ORIGIN
         if cross:
             inner = pose_in(self._standing(last), inner)
         if joint.type == "planar":
@@ -388,7 +456,7 @@ class _Writer:
         if cross:
             axes = joint.axis, turned(last.origin.rotation, last.axis)
             kind = "universal" if abs(_cosine(*axes)) <= _PARALLEL else "revolute2"
-        element = self._joint_element(kind, joint.name, joint.parent, child)
+        element = self._joint_element(kind, joint.name, joint.parent, self._moved(joint))
         if inner != AT_ORIGIN:
             _pose(element, tidy(graph.inverse(inner)), "")
         if joint.type in ONE_DOF:
@@ -502,11 +570,10 @@ class _Writer:
 
     def _mimic(self, axis: etree._Element, joint: Joint) -> None:
         leader, multiplier, offset = self.mimics[joint.name]
-        first = leader
-        for one, second in self.crosses.values():
-            if second.name == leader:
-                first = one.name
-        element = etree.SubElement(axis, "mimic", {"joint": first})
+        first = self._first(self.joints[leader]).name
+        said = self.called[self._first(joint).name]
+        within = len(said) - len(said.split(BETWEEN)[-1])
+        element = etree.SubElement(axis, "mimic", {"joint": self.called[first][within:]})
         if first != leader:
             element.set("axis", "axis2")
         offset += multiplier * self._at(leader) - self._at(joint.name)
