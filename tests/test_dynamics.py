@@ -136,14 +136,14 @@ def test_every_kind_of_mechanism(kind: str) -> None:
     pytest.fail(f"only {checked} mechanisms of this kind move")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(mechanisms())
 def test_random_mechanisms(mechanism: Mechanism) -> None:
     assume(check(mechanism, np.random.default_rng(1)))
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=700, deadline=None)
 @given(mechanisms())
 def test_many_random_mechanisms(mechanism: Mechanism) -> None:
     assume(check(mechanism, np.random.default_rng(2)))

@@ -95,7 +95,7 @@ def test_random_mechanisms(kind: str) -> None:
     assert_same_robot(model, again)
 
 
-@pytest.mark.parametrize("name", ["mini_cheetah", "four_bar"])
+@pytest.mark.parametrize("name", ["mini_cheetah", "six_bar"])
 def test_open_trees(name: str) -> None:
     """Without loops and couplings, as plain readers take it."""
     model = rm.robots.load(name)
