@@ -1,0 +1,773 @@
+"""Factor graphs over time: factors, solvers, and the problems they are made for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+from scipy.stats import chi2
+from texts import joint, link, robot
+
+import robomodel as rm
+from robomodel.dynamics.natural import Angle, Body, Mechanism
+from robomodel.trajectory import planar
+from robomodel.trajectory.elimination import UndeterminedError
+from robomodel.trajectory.factors import (
+    Accelerometer,
+    Dynamics,
+    Encoders,
+    Equal,
+    Euler,
+    Gyroscope,
+    Marker,
+    Prior,
+    Reading,
+    Trapezoid,
+    readings,
+)
+from robomodel.trajectory.graph import Factor, Graph
+from robomodel.trajectory.gtsam_solver import solve_with_gtsam
+from robomodel.trajectory.noise import as_noise, diagonal, exact, gaussian
+from robomodel.trajectory.problems import (
+    Measurement,
+    estimate,
+    inverse_dynamics,
+    motion,
+    rolled_out,
+    spaces,
+    undisturbed,
+)
+from robomodel.trajectory.solve import fixed_lag, solve
+from robomodel.trajectory.spaces import Configurations, Space, Vectors
+
+Array = NDArray[np.float64]
+
+TREE = robot(
+    link("trunk"),
+    link("ball"),
+    link("sheet"),
+    link("tip"),
+    joint("base_joint", "base", "trunk", kind="floating"),
+    joint("ball_joint", "trunk", "ball", "0.1 0.2 0.3", kind="spherical"),
+    joint("sheet_joint", "ball", "sheet", "0.2 0 0.1", kind="planar"),
+    joint("tip_joint", "sheet", "tip", "0 0.3 0"),
+)
+
+
+@pytest.fixture(scope="module")
+def tree() -> rm.Model:
+    return rm.load(TREE)
+
+
+@pytest.fixture(scope="module")
+def crank() -> rm.Model:
+    return rm.robots.load("crank_rocker")
+
+
+def four_bar(*, angle: bool) -> Mechanism:
+    rocker = math.sqrt(13.0)
+    return Mechanism(
+        {"A": (0.0, 0.0), "D": (4.0, 0.0), "P1": None, "P2": None},
+        (
+            Body("crank", "A", "P1", 1.0, 1.0, (0.5, 0.0), 1.0 / 12.0),
+            Body("coupler", "P1", "P2", 2.0, 2.0, (1.0, 0.0), 8.0 / 12.0),
+            Body("rocker", "D", "P2", rocker, 4.0, (rocker / 2.0, 0.0), 52.0 / 12.0),
+        ),
+        (Angle("theta", ("A", "P1"), 1.0),) if angle else (),
+    )
+
+
+# ---- noise ---------------------------------------------------------------------------------------
+
+
+def test_noise_whitens() -> None:
+    rng = np.random.default_rng(0)
+    root = np.tril(rng.standard_normal((3, 3))) + 3 * np.eye(3)
+    x = rng.standard_normal((5, 3, 2))
+    sigma = root @ root.T
+    dense = gaussian(sigma).whiten(x)
+    expected = np.einsum("kia,ij,kjb->kab", x, np.linalg.inv(sigma), x)
+    assert np.einsum("kia,kib->kab", dense, dense) == pytest.approx(expected, rel=1e-12)
+    mixed = diagonal([0.5, 0.0, 2.0])
+    assert mixed.whiten(x) == pytest.approx(x * np.array([[2.0], [1.0], [0.5]]))
+    assert list(mixed.hard) == [False, True, False]
+    assert as_noise(0.1, 2).covariance == pytest.approx(0.01 * np.eye(2))
+
+
+def test_noise_samples_have_its_covariance() -> None:
+    rng = np.random.default_rng(1)
+    sigma = np.array([[2.0, 0.6], [0.6, 0.5]])
+    for noise, wanted in ((gaussian(sigma), sigma), (diagonal([0.0, 3.0]), np.diag([0.0, 9.0]))):
+        found = np.cov(noise.sample(rng, 40000).T)
+        assert found == pytest.approx(wanted, abs=0.05 * np.max(wanted))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: gaussian([[1.0, 0.0], [0.0, 0.0]]), "positive definite"),
+        (lambda: gaussian([[1.0, 0.5], [0.0, 1.0]]), "symmetric"),
+        (lambda: gaussian([1.0, 2.0]), "square"),
+        (lambda: diagonal([1.0, -1.0]), "zero up"),
+        (lambda: diagonal([1.0, math.nan]), "finite"),
+        (lambda: as_noise(exact(2), 3), "3 rows"),
+    ],
+)
+def test_noise_refuses(make: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+# ---- spaces --------------------------------------------------------------------------------------
+
+
+def states(space: Space, count: int, rng: np.random.Generator, near: Array | None = None) -> Array:
+    if isinstance(space, Configurations):
+        if near is not None:
+            return space.retract(near, 0.05 * rng.standard_normal((count, space.dim)))
+        return np.array([space.model.random_configuration(rng) for _ in range(count)])
+    return rng.standard_normal((count, space.size))
+
+
+def differentiated(function: Any, space: Space, x: Array) -> Array:
+    """Derivative (K, rows, dim) by motions of x: central differences, extrapolated once."""
+    columns = []
+    for d in np.eye(space.dim):
+
+        def change(h: float, d: Array = d) -> Array:
+            up, down = (space.retract(x, np.tile(s * h * d, (len(x), 1))) for s in (1, -1))
+            return (function(up) - function(down)) / (2 * h)
+
+        columns.append((4 * change(5e-4) - change(1e-3)) / 3)
+    return np.stack(columns, axis=-1)
+
+
+@pytest.mark.parametrize("name", ["tree", "crank_rocker", "mini_cheetah", "vectors"])
+def test_local_and_its_derivatives(name: str, tree: rm.Model) -> None:
+    rng = np.random.default_rng(2)
+    space: Space = (
+        Vectors(4)
+        if name == "vectors"
+        else Configurations(tree if name == "tree" else rm.robots.load(name))
+    )
+    x0 = states(space, 4, rng)
+    step = (0.6 if name == "tree" else 0.05) * rng.standard_normal((4, space.dim))
+    x1 = space.retract(x0, step)
+    assert space.local(x0, x1) == pytest.approx(step, abs=1e-12)
+    first, second = space.local_jacobians(x0, x1)
+    by_first = differentiated(lambda x: space.local(x, x1), space, x0)
+    by_second = differentiated(lambda x: space.local(x0, x), space, x1)
+    assert first == pytest.approx(by_first, abs=3e-10)
+    assert second == pytest.approx(by_second, abs=3e-10)
+
+
+def test_small_motions_of_loops_are_those_of_integrate() -> None:
+    model = rm.robots.load("planar_leg_linkage")
+    rng = np.random.default_rng(3)
+    q = np.array([model.random_configuration(rng) for _ in range(20)])
+    dq = 0.03 * rng.standard_normal((20, model.nv))
+    moved = Configurations(model).retract(q, dq)
+    assert moved == pytest.approx(model.integrate(q, dq), abs=1e-12)
+    assert np.abs(model.residual(moved)).max() < 1e-13
+
+
+# ---- factors: Jacobians --------------------------------------------------------------------------
+
+PLANAR = four_bar(angle=True)
+BARE = four_bar(angle=False)
+THETA = ("theta",)
+
+
+def planar_spaces(mechanism: Mechanism) -> dict[str, Space]:
+    full = dict.fromkeys(("q", "v", "a", "Q"), Vectors(mechanism.n))
+    return {**full, **dict.fromkeys(("z", "zd", "zdd"), Vectors(1))}
+
+
+def cases(model: rm.Model) -> list[tuple[Factor, dict[str, Space]]]:
+    """Every factor of a model, with the spaces of its variables."""
+    own = {**spaces(model, forces=True), "b": Vectors(3)}
+    last = model.bodies[-1].name
+    one = tuple(x.name for x in model.joints if x.nv == 1)
+    made: Sequence[Factor] = [
+        Prior("q", own["q"]),
+        Equal("q", own["q"]),
+        Euler("q", "v", 0.02, own["q"]),
+        Trapezoid("q", "v", 0.02, own["q"]),
+        Trapezoid("v", "a", 0.02, own["v"]),
+        Dynamics(model),
+        Dynamics(model, tau="tau"),
+        Dynamics(model, form="acceleration"),
+        Dynamics(model, form="acceleration", tau="tau"),
+        Reading("tau", (0,), model.nv),
+        Encoders(model, one),
+        Gyroscope(model, last),
+        Gyroscope(model, (last, (0.1, 0.2, 0.3)), bias="b"),
+        Accelerometer(model, (last, (0.1, 0.2, 0.3))),
+        Accelerometer(model, last, bias="b"),
+        Marker(model, (last, (0.1, 0.2, 0.3))),
+    ]
+    return [(factor, own) for factor in made]
+
+
+PLANAR_FACTORS: list[tuple[Factor, dict[str, Space]]] = [
+    (factor, planar_spaces(mechanism))
+    for mechanism, chosen in ((BARE, ()), (PLANAR, ()), (PLANAR, THETA))
+    for factor in (
+        planar.PositionConstraints(mechanism, chosen),
+        planar.VelocityConstraints(mechanism, chosen),
+        planar.AccelerationConstraints(mechanism, chosen),
+        planar.PlanarDynamics(mechanism, chosen),
+        planar.PlanarDynamics(mechanism, chosen, forces="Q"),
+    )
+]
+
+
+def check_jacobians(factor: Factor, own: dict[str, Space], with_data: bool) -> None:
+    rng = np.random.default_rng(4)
+    x: list[Array] = []
+    for name, offset in factor.variables:
+        near = x[0] if offset else None  # neighbouring configurations are near each other
+        x.append(states(own[name], 3, rng, near))
+    e, slopes = factor.evaluate(x, None)
+    data = None
+    if with_data and isinstance(factor, Prior):
+        data = states(own["q"], 3, rng, x[0])
+    elif with_data and not isinstance(factor, planar.PlanarDynamics | planar._Independent):
+        data = rng.standard_normal((3, e.shape[1]))
+    e, slopes = factor.evaluate(x, data)
+    assert e.shape == (3, factor.rows)
+    assert len(slopes) == len(factor.variables)
+    for i, (name, _) in enumerate(factor.variables):
+
+        def of(value: Array, i: int = i) -> Array:
+            return factor.evaluate([*x[:i], value, *x[i + 1 :]], data)[0]
+
+        expected = differentiated(of, own[name], x[i])
+        size = max(1.0, float(np.abs(expected).max()))
+        assert slopes[i] == pytest.approx(expected, abs=2e-8 * size), name
+
+
+@pytest.mark.parametrize("index", range(16))
+def test_jacobians_on_a_linkage(index: int, crank: rm.Model) -> None:
+    check_jacobians(*cases(crank)[index], with_data=True)
+
+
+@pytest.mark.parametrize(
+    "index", [pytest.param(i, marks=pytest.mark.slow) if i in (7, 8) else i for i in range(1, 16)]
+)
+def test_jacobians_on_joints_of_many_freedoms(index: int, tree: rm.Model) -> None:
+    check_jacobians(*cases(tree)[index], with_data=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("robot_name", ["tello", "mini_cheetah", "planar_leg_linkage"])
+def test_jacobians_on_robots(robot_name: str) -> None:
+    for factor, own in cases(rm.robots.load(robot_name)):
+        if not isinstance(factor, Prior):
+            check_jacobians(factor, own, with_data=False)
+
+
+@pytest.mark.parametrize(("factor", "own"), PLANAR_FACTORS)
+def test_jacobians_in_natural_coordinates(factor: Factor, own: dict[str, Space]) -> None:
+    check_jacobians(factor, own, with_data=False)
+
+
+def test_a_sensors_error_is_what_it_measures(tree: rm.Model) -> None:
+    rng = np.random.default_rng(5)
+    q = np.array([tree.random_configuration(rng)])
+    v, a = rng.standard_normal((2, 1, tree.nv))
+    at = ("tip", (0.1, 0.2, 0.3))
+    omega = Gyroscope(tree, at).evaluate([q, v], None)[0]
+    assert omega == pytest.approx(rm.frame_velocity(tree, q, v, at)[:, :3], abs=1e-13)
+
+    def position(t: float) -> Array:
+        moved = tree.integrate(q, v * t + a * t * t / 2)
+        return rm.frame_pose(tree, moved, at)[0, :3, 3]
+
+    h = 2e-3  # a floating base's a is the derivative of v, so of what integrate follows, at t = 0
+    second = (
+        -position(2 * h)
+        + 16 * position(h)
+        - 30 * position(0)
+        + 16 * position(-h)
+        - position(-2 * h)
+    ) / (12 * h * h)
+    turned = rm.frame_pose(tree, q, at)[0, :3, :3].T @ (second - np.array(tree.gravity))
+    force = Accelerometer(tree, at).evaluate([q, v, a], None)[0][0]
+    assert force == pytest.approx(turned, abs=1e-7)
+
+
+def test_factors_refuse(crank: rm.Model) -> None:
+    with pytest.raises(KeyError, match="coupler_joint"):
+        Encoders(crank, ("coupler_join",))
+    with pytest.raises(KeyError, match="crank_joint"):
+        readings(crank, "v", ["crank_join"])
+    with pytest.raises(ValueError, match="force"):
+        Dynamics(crank, form="torque")
+    graph = Graph({"x": Vectors(2)}, 3)
+    prior = Prior("x", Vectors(2))
+    with pytest.raises(ValueError, match="no variable 'y'"):
+        graph.add(Prior("y", Vectors(2)), 1.0)
+    with pytest.raises(ValueError, match="outside"):
+        graph.add(Equal("x", Vectors(2)), 1.0, times=[2])
+    with pytest.raises(ValueError, match="ascending"):
+        graph.add(prior, 1.0, times=[1, 0])
+    with pytest.raises(ValueError, match="no start"):
+        solve(graph.add(prior, 1.0), {})
+    with pytest.raises(ValueError, match="shape"):
+        solve(graph.add(prior, 1.0), {"x": np.zeros((2, 2))})
+
+
+# ---- solvers -------------------------------------------------------------------------------------
+
+
+class Affine:
+    """A x_t + B x_t+1 - data."""
+
+    def __init__(self, a: Array, b: Array | None = None) -> None:
+        self.matrices = [a] if b is None else [a, b]
+        self.variables = tuple(("x", i) for i in range(len(self.matrices)))
+        self.rows = len(a)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> tuple[Array, Sequence[Array]]:
+        e = sum(y @ m.T for y, m in zip(x, self.matrices, strict=True)) - data
+        return e, [np.broadcast_to(m, (len(e), *m.shape)) for m in self.matrices]
+
+
+def chain(count: int, n: int, rng: np.random.Generator, hard: bool) -> Graph:
+    """A random linear graph, with exact rows that leave freedom if ``hard``."""
+    graph = Graph({"x": Vectors(n)}, count)
+    sigma = 10.0 ** rng.uniform(-2, 2, n)
+    graph = graph.add(
+        Affine(rng.standard_normal((n, n)), rng.standard_normal((n, n))),
+        diagonal(sigma),
+        data=rng.standard_normal((count - 1, n)),
+    )
+    root = rng.standard_normal((n, n)) + 2 * np.eye(n)
+    graph = graph.add(
+        Affine(rng.standard_normal((n, n))),
+        gaussian(root @ root.T),
+        data=rng.standard_normal((count, n)),
+    )
+    if hard:
+        a, b = rng.standard_normal((2, 1, n))
+        graph = graph.add(Affine(a, b), 0.0, data=rng.standard_normal((count - 1, 1)))
+        a = rng.standard_normal((1, n))
+        twice = np.concatenate([a, -2 * a])  # a condition, and its repetition
+        data = rng.standard_normal((count, 1)) @ np.array([[1.0, -2.0]])
+        graph = graph.add(Affine(twice), 0.0, data=data)
+    return graph
+
+
+def dense(graph: Graph) -> tuple[Array, Array]:
+    """Solution and covariance (blocks) by the multipliers' system, dense."""
+    start = {name: np.zeros((graph.count, s.size)) for name, s in graph.spaces.items()}
+    linear = graph.linearize(start)
+    n, size = linear.n, linear.n * linear.count
+    rows: list[list[Array]] = [[], []]
+    for kind, parts in enumerate((linear.hard, linear.soft)):
+        for t, block in enumerate(parts):
+            full = np.zeros((len(block), size + n + 1))
+            full[:, t * n : t * n + 2 * n] = block[:, :-1]
+            full[:, -1] = block[:, -1]
+            rows[kind].append(full)
+    hard, soft = (np.delete(np.concatenate(x), np.s_[size : size + n], axis=1) for x in rows)
+    c, d, j, b = hard[:, :-1], hard[:, -1], soft[:, :-1], soft[:, -1]
+    if len(c):
+        _, s, vt = np.linalg.svd(c)
+        null = vt[int(np.sum(s > 1e-10 * s[0])) :].T
+        base = np.linalg.lstsq(c, d, rcond=1e-12)[0]
+    else:
+        null, base = np.eye(size), np.zeros(size)
+    reduced = j @ null
+    x = base + null @ np.linalg.lstsq(reduced, b - j @ base, rcond=None)[0]
+    triangle = np.linalg.inv(np.linalg.qr(reduced, mode="r"))
+    sigma = null @ triangle @ triangle.T @ null.T
+    blocks = [sigma[i : i + n, i : i + n] for i in range(0, size, n)]
+    return x.reshape(linear.count, n), np.array(blocks)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("n", [3, 6])
+def test_elimination_solves_and_gives_covariances(hard: bool, n: int) -> None:
+    rng = np.random.default_rng(6)
+    graph = chain(9, n, rng, hard)
+    x, sigma = dense(graph)
+    found = solve(graph, {"x": np.zeros((9, n))})
+    assert found.converged
+    assert found["x"] == pytest.approx(x, abs=1e-10 * np.abs(x).max())
+    assert found.covariances == pytest.approx(sigma, abs=1e-10 * np.abs(sigma).max())
+    assert found.violation < 1e-12 * max(1.0, np.abs(x).max())
+
+
+def test_the_sparse_system_of_multipliers_agrees() -> None:
+    rng = np.random.default_rng(7)
+    graph = chain(12, 4, rng, False)
+    graph = graph.add(Affine(np.ones((1, 4)), -np.ones((1, 4))), 0.0, data=[0.3])
+    start = {"x": np.zeros((12, 4))}
+    one, other = solve(graph, start), solve(graph, start, linear_solver="augmented")
+    assert other["x"] == pytest.approx(one["x"], abs=1e-9 * np.abs(one["x"]).max())
+
+
+def test_weights_far_apart_keep_their_digits() -> None:
+    """Normal equations lose what QR keeps: 1e8 between weights is 1e16 between their squares."""
+    rng = np.random.default_rng(8)
+    n, count = 3, 8
+    graph = Graph({"x": Vectors(n)}, count)
+    truth = rng.standard_normal((count, n))
+    heavy = rng.standard_normal((n - 1, n))
+    a, b = rng.standard_normal((2, n, n))
+    graph = graph.add(Affine(heavy), 1e-8, data=truth @ heavy.T)
+    graph = graph.add(Affine(a, b), 1.0, data=truth[:-1] @ a.T + truth[1:] @ b.T)
+    graph = graph.add(Affine(np.eye(n)), 1.0, data=truth)
+    linear = graph.linearize({"x": np.zeros((count, n))})
+    found = solve(graph, {"x": np.zeros((count, n))}, max_iterations=1, method="gauss-newton")
+    assert np.abs(found["x"] - truth).max() < 1e-11
+    size = n * count
+    j, right = [], []
+    for t, block in enumerate(linear.soft):
+        full = np.zeros((len(block), size + n))
+        full[:, t * n : t * n + 2 * n] = block[:, :-1]
+        j.append(full[:, :size])
+        right.append(block[:, -1])
+    matrix, wanted = np.concatenate(j), np.concatenate(right)
+    normal = np.linalg.solve(matrix.T @ matrix, matrix.T @ wanted).reshape(count, n)
+    assert np.abs(normal - truth).max() > 3e-7
+
+
+def test_what_is_undetermined_is_named() -> None:
+    graph = Graph({"x": Vectors(2), "y": Vectors(1)}, 4)
+    graph = graph.add(Prior("x", Vectors(2)), 1.0)
+    graph = graph.add(Equal("y", Vectors(1)), 1.0)
+    start = {"x": np.ones((4, 2)), "y": np.arange(4.0)[:, np.newaxis]}
+    with pytest.raises(UndeterminedError, match=r"'y\[0\]' at time 3") as caught:
+        solve(graph, start, method="gauss-newton")
+    assert (caught.value.time, caught.value.label) == (3, "y[0]")
+    found = solve(graph, start)  # damping chooses among equals
+    assert found["y"] == pytest.approx(np.full((4, 1), found["y"][0, 0]), abs=1e-8)
+    with pytest.raises(UndeterminedError):
+        _ = found.covariances
+
+
+class Rosenbrock:
+    """(1 - x, 10 (y - x²))."""
+
+    variables = (("x", 0),)
+    rows = 2
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> tuple[Array, Sequence[Array]]:
+        a, b = x[0].T
+        slope = np.zeros((len(a), 2, 2))
+        slope[:, 0, 0], slope[:, 1, 0], slope[:, 1, 1] = -1.0, -20.0 * a, 10.0
+        return np.stack([1.0 - a, 10.0 * (b - a * a)], axis=-1), [slope]
+
+
+class Circle:
+    """x² + y² - 1."""
+
+    variables = (("x", 0),)
+    rows = 1
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> tuple[Array, Sequence[Array]]:
+        return np.sum(x[0] ** 2, axis=1, keepdims=True) - 1.0, [2.0 * x[0][:, np.newaxis]]
+
+
+def test_nonlinear_problems() -> None:
+    graph = Graph({"x": Vectors(2)}, 1)
+    valley = graph.add(Rosenbrock(), 1.0)
+    found = solve(valley, {"x": np.array([[-1.2, 1.0]])})
+    assert found.converged
+    assert found["x"] == pytest.approx(np.ones((1, 2)), abs=1e-9)
+    # the point of a circle nearest to (3, 4), from afar
+    graph = graph.add(Prior("x", Vectors(2)), 1.0, data=[3.0, 4.0]).add(Circle(), 0.0)
+    found = solve(graph, {"x": np.array([[5.0, 0.1]])}, max_iterations=200)
+    assert found.converged
+    assert found["x"] == pytest.approx(np.array([[0.6, 0.8]]), abs=1e-6)
+    assert found.violation < 1e-12
+
+
+def test_fixed_lag_of_a_linear_graph_is_exact() -> None:
+    """A marginal is exact there: the newest is the batch of what is known so far."""
+    rng = np.random.default_rng(9)
+    graph = chain(8, 3, rng, True)
+    lagged = fixed_lag(graph, {"x": np.zeros(3)}, 3, covariances=True)
+    assert lagged.covariances is not None
+    for t in (0, 1, 4, 7):
+        so_far = solve(graph.window(0, t + 1), {"x": np.zeros((t + 1, 3))})
+        size = np.abs(so_far["x"]).max()
+        assert lagged.newest["x"][t] == pytest.approx(so_far["x"][t], abs=1e-9 * size)
+        sigma = so_far.covariances[t]
+        assert lagged.covariances[t] == pytest.approx(sigma, abs=1e-9 * np.abs(sigma).max())
+    to_five = solve(graph.window(0, 6), {"x": np.zeros((6, 3))})
+    assert lagged.smoothed["x"][3] == pytest.approx(to_five["x"][3], abs=1e-8)
+    with pytest.raises(ValueError, match="two times"):
+        fixed_lag(graph, {"x": np.zeros(3)}, 1)
+
+
+# ---- forward dynamics ----------------------------------------------------------------------------
+
+
+def reference(model: rm.Model, q: Array, v: Array, times: Array) -> tuple[Array, Array]:
+    """Motion of independent coordinates under gravity from q, integrated to 1e-12."""
+
+    def flow(_: float, x: Array) -> Array:
+        at = model.integrate(q, x[: model.nv])
+        rate = x[model.nv :]
+        return np.concatenate([rate, rm.aba(model, at, rate, np.zeros(model.nv))])
+
+    start = np.concatenate([np.zeros(model.nv), v])
+    found = solve_ivp(
+        flow, (0, times[-1]), start, method="DOP853", rtol=1e-11, atol=1e-11, t_eval=times
+    )
+    return found.y[: model.nv].T, found.y[model.nv :].T
+
+
+def test_forward_dynamics_is_of_second_order(crank: rm.Model) -> None:
+    errors = []
+    for count, step in ((11, 0.02), (21, 0.01)):
+        times = np.arange(count) * step
+        moved, v = reference(crank, crank.neutral(), np.array([1.0]), times)
+        found = undisturbed(crank, count, step, crank.neutral(), [1.0])
+        off = crank.difference(np.tile(crank.neutral(), (count, 1)), found["q"]) - moved
+        errors.append([np.abs(off).max(), np.abs(found["v"] - v).max()])
+        assert np.abs(crank.residual(found["q"])).max() < 1e-12
+    ratio = np.array(errors[0]) / np.array(errors[1])
+    assert ratio == pytest.approx([4.0, 4.0], rel=0.1)
+
+
+def test_batch_and_fixed_lag_agree(crank: rm.Model) -> None:
+    graph = motion(crank, 15, 5e-3, q=crank.neutral(), v=[0.5])
+    found = undisturbed(crank, 15, 5e-3, crank.neutral(), [0.5])
+    batch = solve(graph, {name: np.repeat(x[:1], 15, axis=0) for name, x in found.items()})
+    assert batch.converged
+    for name in found:
+        assert batch[name] == pytest.approx(found[name], abs=1e-9)
+    form = motion(crank, 15, 5e-3, q=crank.neutral(), v=[0.5], form="acceleration")
+    again = fixed_lag(
+        form,
+        {name: x[0] for name, x in found.items()},
+        4,
+        predict=rolled_out(5e-3, graph.spaces["q"]),
+    )
+    assert again.newest["q"] == pytest.approx(found["q"], abs=1e-9)
+
+
+@pytest.mark.slow
+def test_natural_coordinates_follow_the_exact_motion(crank: rm.Model) -> None:
+    count, step = 31, 1e-3
+    moved, _ = reference(crank, crank.neutral(), np.zeros(1), np.arange(count) * step)
+    exact_q = np.stack([np.cos(moved[:, 0]), np.sin(moved[:, 0])], axis=-1)  # of P1
+    for mechanism, chosen in ((BARE, ()), (PLANAR, THETA)):
+        q, v = np.array([1.0, 0.0, 1.0, 2.0, 0.0])[: mechanism.n], np.zeros(mechanism.n)
+        a = mechanism.accelerations(q, v, v)[0]
+        begin = {"q": q, "v": v, "a": a}
+        if chosen:
+            graph = planar.forward_independent(mechanism, chosen, count, step, q=q, v=v)
+            begin |= {"z": q[4:], "zd": v[4:], "zdd": a[4:]}
+        else:
+            graph = planar.forward(mechanism, count, step, q=q, v=v)
+        found = fixed_lag(graph, begin, 3)
+        assert np.abs(found.newest["q"][:, :2] - exact_q).max() < 1e-7
+        gap = mechanism.residual(found.newest["q"])
+        assert np.abs(gap).max() < 1e-12
+        dragged = graph.add(Equal("q", Vectors(mechanism.n)), planar.EQUAL)
+        if chosen:  # the paper's soft equality costs more than the scheme
+            found = fixed_lag(dragged, begin, 3)
+            assert np.abs(found.newest["q"][:, :2] - exact_q).max() > 3e-7
+
+
+def test_gtsam_finds_the_same(crank: rm.Model) -> None:
+    pytest.importorskip("gtsam")
+    q, v = np.array([1.0, 0.0, 1.0, 2.0]), np.zeros(4)
+    natural = planar.forward(BARE, 6, 5e-3, q=q, v=v)
+    gyroscope = Gyroscope(crank, "coupler")
+    sigma = {"q_noise": 0.02, "v_noise": 0.2, "force_noise": 1.0}
+    noisy = motion(crank, 5, 0.01, q=crank.neutral(), v=[0.5], **sigma)
+    begin = undisturbed(crank, 5, 0.01, crank.neutral(), [0.5])
+    measured = gyroscope.evaluate([begin["q"], begin["v"]], None)[0]
+    measured = measured + 0.05 * np.random.default_rng(13).standard_normal(measured.shape)
+    noisy = noisy.add(gyroscope, gaussian(0.0025 * np.eye(3) + 0.0005), data=measured)
+    still = {name: np.tile(x, (6, 1)) for name, x in (("q", q), ("v", v), ("a", v))}
+    for graph, start in ((natural, still), (noisy, begin)):
+        ours = solve(graph, start)
+        theirs = solve_with_gtsam(graph, start, max_iterations=20)
+        for name, x in theirs.items():
+            assert x == pytest.approx(ours[name], abs=1e-8 * (1.0 + np.abs(x).max())), name
+
+
+# ---- inverse dynamics ----------------------------------------------------------------------------
+
+
+def test_inverse_dynamics_in_independent_coordinates(crank: rm.Model) -> None:
+    errors = []
+    for count, step in ((41, 0.02), (81, 0.01)):
+        times = np.arange(count)[:, np.newaxis] * step
+        start = np.tile(crank.neutral(), (count, 1))
+        q = crank.integrate(start, 1.2 * (1 - np.cos(2 * times)))
+        wanted = rm.rnea(crank, q, 2.4 * np.sin(2 * times), 4.8 * np.cos(2 * times))
+        found = inverse_dynamics(crank, q, step)
+        assert found.violation < 1e-9
+        errors.append(np.sqrt(np.mean((found["tau"] - wanted) ** 2)))
+    assert errors[1] < 3e-3
+    assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.25)
+
+
+def test_inverse_dynamics_in_four_stages(crank: rm.Model) -> None:
+    step, count = 5e-3, 81
+    times = np.arange(count)[:, np.newaxis] * step
+    theta = 1.2 * (1 - np.cos(2 * times))
+    q = crank.integrate(np.tile(crank.neutral(), (count, 1)), theta)
+    wanted = rm.rnea(crank, q, 2.4 * np.sin(2 * times), 4.8 * np.cos(2 * times))[:, 0]
+    found = planar.inverse(
+        PLANAR, THETA, theta, step, q=np.array([1.0, 0.0, 1.0, 2.0, 0.0]), v=np.zeros(5)
+    )
+    assert found.converged
+    assert found.violation < 1e-10
+    assert np.abs(found["Q"][:, :4]).max() < 1e-12
+    assert np.sqrt(np.mean((found["Q"][:, 4] - wanted) ** 2)) < 1e-4 * np.abs(wanted).max()
+
+
+# ---- estimation ----------------------------------------------------------------------------------
+
+
+def test_perfect_sensors_are_believed() -> None:
+    """From sensors without noise, and a start that is off, the true motion comes out."""
+    model = rm.robots.load("five_bar")
+    count, step = 12, 0.01
+    q0 = model.neutral()
+    truth = undisturbed(model, count, step, model.integrate(q0, [0.05, -0.04]), [0.3, -0.2])
+    link_name = model.bodies[-1].name
+    encoders = Encoders(model, (model.joints[0].name, model.joints[-1].name))
+    gyroscope = Gyroscope(model, link_name)
+    accelerometer = Accelerometer(model, (link_name, (0.05, 0.0, 0.0)))
+    marker = Marker(model, (link_name, (0.05, 0.0, 0.0)))
+    speed = readings(model, "v", model.dof_names[:1])
+    measurements = [
+        Measurement(encoders, 1e-4, encoders.evaluate([truth["q"]], None)[0]),
+        Measurement(gyroscope, 1e-4, gyroscope.evaluate([truth["q"], truth["v"]], None)[0]),
+        Measurement(
+            accelerometer,
+            1e-4,
+            accelerometer.evaluate([truth["q"], truth["v"], truth["a"]], None)[0],
+        ),
+        Measurement(marker, 1e-4, marker.evaluate([truth["q"]], None)[0]),
+        Measurement(speed, 1e-4, truth["v"][[2, 5]][:, :1], times=[2, 5]),
+    ]
+    found = estimate(
+        model,
+        measurements,
+        count,
+        step,
+        q=truth["q"][0],
+        v=truth["v"][0],
+        q_noise=1.0,
+        v_noise=1.0,
+        force_noise=1.0,
+        start=undisturbed(model, count, step, q0, [0.0, 0.0]),
+    )
+    assert found.converged
+    for name, x in truth.items():
+        assert found[name] == pytest.approx(x, abs=1e-7)
+
+
+def consistency(model: rm.Model, runs: int, count: int, seed: int) -> tuple[Array, Array]:
+    """Normalised squared errors of (q, v) at the first, middle and last time, and costs, by run.
+
+    The truth is drawn from the very model that the estimator has: a random start, forces
+    disturbed at random, and a gyroscope on the coupler with noise and an unknown bias.
+    """
+    rng = np.random.default_rng(seed)
+    step, q0, v0 = 0.02, model.neutral(), np.array([0.5])
+    sigma = {"q_noise": 0.1, "v_noise": 0.2, "force_noise": 2.0}
+    drift, seen, biased = 0.01, 0.05, 0.1
+    gyroscope = Gyroscope(model, "coupler", bias="bias")
+    errors, costs = [], []
+    for _ in range(runs):
+        q = model.integrate(q0, sigma["q_noise"] * rng.standard_normal(1))
+        v = v0 + sigma["v_noise"] * rng.standard_normal(1)
+        truth = undisturbed(
+            model, count, step, q, v, sigma["force_noise"] * rng.standard_normal((count, 1))
+        )
+        bias = biased * rng.standard_normal((1, 3)) + np.concatenate(
+            [np.zeros((1, 3)), np.cumsum(drift * rng.standard_normal((count - 1, 3)), axis=0)]
+        )
+        measured = gyroscope.evaluate([truth["q"], truth["v"], bias], None)[0]
+        measured = measured + seen * rng.standard_normal((count, 3))
+        plain = motion(model, count, step, q=q0, v=v0, **sigma)
+        graph = Graph({**plain.spaces, "bias": Vectors(3)}, count, plain.terms)
+        graph = graph.add(Prior("bias", Vectors(3)), biased, times=[0])
+        graph = graph.add(Equal("bias", Vectors(3)), drift).add(gyroscope, seen, data=measured)
+        start = undisturbed(model, count, step, q0, v0)
+        found = solve(graph, {**start, "bias": np.zeros((count, 3))}, tolerance=1e-7)
+        assert found.converged
+        off = np.concatenate(
+            [
+                model.difference(found["q"], truth["q"]),
+                truth["v"] - found["v"],
+                bias - found["bias"],
+            ],
+            axis=1,
+        )
+        rows = np.r_[0:2, 3:6]  # q, v and the bias of q, v, a, bias
+        row = []
+        for t in (0, count // 2, count - 1):
+            inverse = np.linalg.inv(found.covariances[t][np.ix_(rows, rows)])
+            row.append(off[t] @ inverse @ off[t])
+        errors.append(row)
+        costs.append(2 * found.cost)
+    return np.array(errors), np.array(costs)
+
+
+def check_consistency(errors: Array, costs: Array, count: int) -> None:
+    """Sums over independent runs are χ², here within their 0.1 % and 99.9 % points.
+
+    Five numbers are estimated at each time. 2 · cost has as many degrees of freedom as there are
+    measurements, for every unknown has a prior or a disturbance of its own.
+    """
+    runs = len(errors)
+    low, high = chi2.ppf([1e-3, 1 - 1e-3], 5 * runs)
+    assert np.all(errors.sum(axis=0) > low)
+    assert np.all(errors.sum(axis=0) < high)
+    low, high = chi2.ppf([1e-3, 1 - 1e-3], 3 * count * runs)
+    assert low < costs.sum() < high
+
+
+def test_errors_are_as_large_as_their_covariances_say(crank: rm.Model) -> None:
+    check_consistency(*consistency(crank, 6, 12, seed=10), 12)
+
+
+@pytest.mark.slow
+def test_errors_are_as_large_as_their_covariances_say_many_runs(crank: rm.Model) -> None:
+    check_consistency(*consistency(crank, 150, 40, seed=11), 40)
+
+
+@pytest.mark.slow
+def test_the_newest_of_a_fixed_lag_is_as_good_as_it_says(crank: rm.Model) -> None:
+    rng = np.random.default_rng(12)
+    count, step, q0 = 20, 0.02, crank.neutral()
+    truth = undisturbed(crank, count, step, q0, [0.5], 2.0 * rng.standard_normal((count, 1)))
+    gyroscope = Gyroscope(crank, "rocker")
+    measured = gyroscope.evaluate([truth["q"], truth["v"]], None)[0]
+    measured = measured + 0.02 * rng.standard_normal(measured.shape)
+    noise = {"q_noise": 0.05, "v_noise": 0.1, "force_noise": 2.0}
+    graph = motion(crank, count, step, q=q0, v=[0.5], **noise)
+    graph = graph.add(gyroscope, 0.02, data=measured)
+    start = {name: x[0] for name, x in truth.items()}
+    found = fixed_lag(
+        graph, start, 5, predict=rolled_out(step, graph.spaces["q"]), covariances=True
+    )
+    assert found.covariances is not None
+    off = crank.difference(found.newest["q"], truth["q"])[:, 0]
+    sigma = np.sqrt(found.covariances[:, 0, 0])
+    assert np.abs(off / sigma).max() < 4.0
+    batch = solve(graph, found.smoothed)
+    late = found.covariances[-1]
+    assert late == pytest.approx(batch.covariances[-1], rel=0.02, abs=1e-6)
+    assert np.all(
+        np.diagonal(batch.covariances[:-4], axis1=1, axis2=2)[:, 0] <= sigma[:-4] ** 2 * 1.01
+    )
