@@ -109,6 +109,104 @@ def test_rnea_order_makes_inverse_dynamics_triangular(view):
     np.testing.assert_array_equal(np.abs(np.diag(matrix)), 1.0)
 
 
+def branched_tree(seed: int, n: int = 8) -> rm.Model:
+    """Links on random parents, turning or sliding, in general position."""
+    rng = np.random.default_rng(seed)
+    lines = ['<link name="link0"/>']
+    for i in range(1, n + 1):
+        parent = 0 if i == 1 else rng.integers(1, i)
+        numbers = rng.normal(size=(5, 3))
+        numbers[4] /= np.linalg.norm(numbers[4])
+        xyz, rpy, at, turned, axis = (" ".join(map(str, x)) for x in numbers)
+        kind = rng.choice(["continuous", "prismatic"])
+        limit = '<limit lower="-1" upper="1" effort="1" velocity="1"/>'
+        lines.append(
+            f'<link name="link{i}"><inertial><origin xyz="{at}" rpy="{turned}"/><mass value="2"/>'
+            '<inertia ixx="0.3" iyy="0.4" izz="0.5" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+            f'<joint name="joint{i}" type="{kind}"><parent link="link{parent}"/>'
+            f'<child link="link{i}"/><origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="{axis}"/>'
+            f"{limit if kind == 'prismatic' else ''}</joint>"
+        )
+    return rm.load(f'<robot name="tree">{"".join(lines)}</robot>')
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_abas_substitutions_make_forward_dynamics_triangular(seed):
+    """Document 003, property 2, with the order of rows as it must be; on a branched tree.
+
+    W_R takes I^A a out of f; W_L puts accelerations into the torques (1), scales them (2), puts
+    joint accelerations into the accelerations (3) and those of the children into the wrenches (4).
+    """
+    model = branched_tree(seed)
+    parents = [node.parent for node in model.nodes]
+    assert len(set(parents)) < len(parents)  # branched
+    n = len(parents)
+    q, v, _, tau = state(model, seed)
+    system = equations(model, q.tolist(), v.tolist())
+    measured = [(f"fx[{node.name}]", f"tau[{joint.name}]")
+                for node, joint in zip(model.nodes, model.joints, strict=True)]  # fmt: skip
+    matrix, constant = system.matrix()
+    matrix, constant = np.array(matrix, dtype=float), np.array(constant, dtype=float)
+    d = np.vstack([matrix, np.zeros((7 * n, system.unknowns))])
+    b = np.concatenate([constant, np.zeros(7 * n)])
+    at, rows = system.columns, {}
+    for factor in system.factors:
+        start = sum(len(r) for r in rows.values())
+        rows[factor.name] = range(start, start + factor.rows)
+    for i, names in enumerate(measured):
+        for name in names:
+            start = sum(len(r) for r in rows.values())
+            rows[name] = range(start, start + len(at[name]))
+            d[rows[name], at[name]] = 1.0
+        b[rows[names[1]]] = -tau[i]
+
+    def of(kind: str, i: int) -> str:
+        owner = model.joints[i] if kind in ("tau", "torque", "qdd") else model.nodes[i]
+        return f"{kind}[{owner.name}]"
+
+    def block(row: str, i: int, column: str, j: int) -> np.ndarray:
+        return d[np.ix_(rows[of(row, i)], at[of(column, j)])]
+
+    inertia = [block("wrench", i, "a", i) for i in range(n)]  # becomes articulated
+    s = [block("acceleration", i, "qdd", i) for i in range(n)]
+    for i in reversed(range(n)):
+        if parents[i] >= 0:
+            x = block("acceleration", i, "a", parents[i])
+            u = inertia[i] @ s[i]
+            inertia[parents[i]] = (
+                inertia[parents[i]] + x.T @ (inertia[i] - u @ u.T / (s[i].T @ u)) @ x
+            )
+    right, left = np.eye(len(d)), [np.eye(len(d)) for _ in range(4)]
+    for i in range(n):
+        right[np.ix_(at[of("f", i)], at[of("a", i)])] = inertia[i]
+        torque_row, motion_row = rows[of("torque", i)], rows[of("acceleration", i)]
+        left[0][np.ix_(torque_row, motion_row)] = s[i].T @ inertia[i]
+        left[1][np.ix_(torque_row, torque_row)] = 1.0 / (s[i].T @ inertia[i] @ s[i])
+        left[2][np.ix_(motion_row, torque_row)] = -s[i]
+        if parents[i] >= 0:
+            carried = block("wrench", parents[i], "f", i) @ inertia[i]
+            left[3][np.ix_(rows[of("wrench", parents[i])], motion_row)] = carried
+    through = left[3] @ left[2] @ left[1] @ left[0]
+    order = [name for pair in measured for name in pair]
+    order += [of("f", i) for i in reversed(range(n))]
+    order += [of("a", i) for i in range(n)] + [of("qdd", i) for i in range(n)]
+    twin = {"f": "wrench", "a": "acceleration", "qdd": "torque", "fx": "fx", "tau": "tau"}
+    columns = [c for name in order for c in at[name]]
+    p = []
+    for name in order:
+        kind, _, owner = name.partition("[")
+        p += rows[f"{twin[kind]}[{owner}"]
+    triangular = (through @ d @ right)[np.ix_(p, columns)]
+    size = np.abs(triangular).max()
+    assert np.abs(np.triu(triangular, 1)).max() < 1e-14 * size
+    assert np.abs(np.diag(triangular)).min() > 0.5  # units, one way or the other
+    moved = np.zeros(len(d))
+    moved[columns] = np.linalg.solve(np.tril(triangular), -(through @ b)[p])
+    found = right @ moved
+    true = rm.aba(model, q, v, tau, backend="numpy")
+    assert close(found[[at[of("qdd", i)][0] for i in range(n)]], true, 1e-11)
+
+
 # ---- inverse, forward, hybrid -------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
 from robomodel.kernels import Trace, compile_program, lanes
+from robomodel.kernels.emit import CHUNK
 from robomodel.scalars import sincos
 
 
@@ -165,13 +166,13 @@ def test_a_singular_state_is_not_a_number_for_itself_alone() -> None:
 
 def test_long_programs_are_cut_and_keep_their_meaning() -> None:
     parts = [link("l0", INERTIAL)]
-    for i in range(60):
+    for i in range(80):
         axis = ("1 0 0", "0 1 0", "0 0 1")[i % 3]
         parts += [link(f"l{i + 1}"), joint(f"j{i}", f"l{i}", f"l{i + 1}", "0.1 0 0.05", axis=axis)]
     model = rm.load(robot(*parts, joint("bolt", "base", "l0", kind="fixed")))
     q, v, x = states(model, 10)
     kernel = rm.compile(model, "aba")
-    assert len(kernel.program.steps) > 4000
+    assert len(kernel.program.steps) > CHUNK
     close(kernel(q, v, x), rm.aba(model, q, v, x, backend="numpy"), 1e-9)
     close(rm.compile(model, "rnea")(q, v, x), rm.rnea(model, q, v, x, backend="numpy"))
 

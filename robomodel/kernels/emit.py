@@ -31,7 +31,7 @@ from robomodel.kernels.trace import (
     Step,
 )
 
-CHUNK = 4000  # steps in one function, if there is but one
+CHUNK = 6000  # steps in one function, if there is but one
 PIECE = 400  # steps in a function, where there are several
 
 # π/2 in three parts (Cody and Waite), and the minimax polynomials of fdlibm on [-π/4, π/4]
