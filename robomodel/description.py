@@ -269,7 +269,11 @@ class Transmission:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A whole robot as its file says it, in the file's order; gravity where the file states it."""
+    """A whole robot as its file says it, in the file's order; gravity where the file states it.
+
+    ``simulated``: the format is a simulator's, for which loops that leave no motion hold their
+    links like welds. Elsewhere they are taken for mistakes.
+    """
 
     name: str
     links: tuple[Link, ...]
@@ -279,3 +283,4 @@ class Description:
     transmissions: tuple[Transmission, ...] = ()
     source: Source = field(default=NOWHERE, repr=False)
     gravity: Vec3 | None = None
+    simulated: bool = False

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from robomodel import parsers
 from robomodel.model import Model, build
+from robomodel.model.question import RigidError
+from robomodel.model.rigid import welded
 from robomodel.shapes import Role, with_inertias
 
 
@@ -47,10 +49,16 @@ def load(
     description = parsers.read(source, extend=extend, format=format, name=name, strict=strict)
     if inertia_from is not None:
         description = with_inertias(description, inertia_from, density=density, strict=strict)
-    return build(
-        description,
-        floating_base=floating_base,
-        independent=independent,
-        gravity=gravity,
-        strict=strict,
-    )
+    while True:
+        try:
+            return build(
+                description,
+                floating_base=floating_base,
+                independent=independent,
+                gravity=gravity,
+                strict=strict,
+            )
+        except RigidError as error:
+            if not description.simulated:
+                raise
+            description = welded(description, error, strict=strict)

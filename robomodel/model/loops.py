@@ -112,7 +112,9 @@ def analyse_loops(question: Question) -> Finding:
     generic = samples.ranks == rank
     q, jacobian = samples.q[generic], samples.jacobian[generic]
     mobility = n - rank
-    check_counts(question, mobility, rank)
+    first = np.broadcast_to(question.start, q.shape)
+    nearest = q[int(np.argmin(np.linalg.norm(geometry.difference(first, q), axis=1)))]
+    check_counts(question, mobility, rank, nearest)
     _, singular, right = np.linalg.svd(jacobian)
     null = np.swapaxes(right[:, rank:, :], 1, 2)  # (samples, n, mobility), orthonormal
     suspicions: list[tuple[str, Source]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from robomodel.errors import DescriptionError, Source
@@ -72,8 +72,26 @@ def first_source(question: Question) -> Source:
     return (*question.loop_sources, *question.linear_sources)[0]
 
 
-def check_counts(question: Question, mobility: int, rank: int) -> None:
-    """Compare the marks of independence with the mobility."""
+class RigidError(DescriptionError):
+    """A cluster whose loops leave no motion; where its joints stand, by name, and its loops."""
+
+    def __init__(
+        self,
+        message: str,
+        source: Source | None = None,
+        positions: Mapping[str, tuple[float, ...]] | None = None,
+        conditions: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(message, source)
+        self.positions = positions
+        self.conditions = conditions
+
+
+def check_counts(question: Question, mobility: int, rank: int, closed: Array | None = None) -> None:
+    """Compare the marks of independence with the mobility.
+
+    ``closed``: spanning positions at which the loops close, for what a cluster without mobility is.
+    """
     columns = question.columns
     marked = [c.label for c in columns if c.chosen]
     excluded = [c.label for c in columns if c.chosen is False]
@@ -83,10 +101,20 @@ def check_counts(question: Question, mobility: int, rank: int) -> None:
         f"({condition_names(question)})"
     )
     if mobility == 0:
-        raise DescriptionError(
+        geometry = question.geometry
+        stand: dict[str, tuple[float, ...]] | None = None
+        if closed is not None:
+            joint_of = {column.link: column.joint for column in columns}
+            stand = {
+                joint_of[i]: tuple(closed[link.q : link.q + link.joint.nq].tolist())
+                for i, link in enumerate(geometry.links)
+            }
+        raise RigidError(
             f"leaves no motion: mobility 0 = {count}; free a joint, remove a loop or coupling, or "
             "make these joints fixed",
             first_source(question),
+            stand,
+            frozenset([*(x.name for x in geometry.loops), *(x.name for x in geometry.linear)]),
         )
     if len(marked) > mobility:
         raise DescriptionError(

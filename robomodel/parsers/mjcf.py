@@ -79,6 +79,7 @@ class _Reading:
             tuple(actuators.transmissions()),
             replace(root.source, element="<mujoco>"),
             self._gravity(),
+            simulated=True,
         )
 
     def _check_finite(self) -> None:

@@ -128,6 +128,7 @@ class Describer:
             tuple(self._gearbox(frame) for frame in self.gearboxes),
             source=source,
             gravity=gravity,
+            simulated=True,
         )
 
     def _leaders(self) -> set[Connection]:

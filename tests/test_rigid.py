@@ -1,0 +1,105 @@
+"""Linkages without motion, in files of simulators: one body, where the loops close."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from texts import coupling, fan, four_bar, joint, link, loop, robot
+
+import robomodel as rm
+from robomodel.description import Description
+from robomodel.model import build
+from robomodel.model.question import RigidError
+from robomodel.model.rigid import welded
+from robomodel.parsers import read
+
+TRIANGLE = {  # sides 1, 0.7 and a third that is found by closing
+    kind: robot(
+        link("a"),
+        link("b"),
+        joint("ja", "base", "a", mark=None, more='<initial position="0.9"/>'),
+        joint("jb", "base", "b", "1.1 0 0", kind=kind, axis=axis, more=more),
+        loop("tip", "revolute", "a", "b", "0.8 0 0", at_b),
+    )
+    for kind, axis, more, at_b in (
+        ("continuous", "0 0 1", '<initial position="2.2"/>', "0.7 0 0"),
+        ("prismatic", "0 1 0", '<initial position="0.5"/>', "-0.6 0 0"),
+    )
+}
+
+
+def rigid(text: str) -> tuple[Description, RigidError]:
+    description = read(text)
+    with pytest.raises(RigidError, match="mobility 0") as caught:
+        build(description)
+    return description, caught.value
+
+
+@pytest.mark.parametrize("kind", TRIANGLE)
+def test_joints_are_fixed_where_the_loop_closes(kind: str) -> None:
+    description, error = rigid(TRIANGLE[kind])
+    with pytest.warns(rm.DescriptionWarning, match="mobility 0 = 2 .*rigid assembly"):
+        held = welded(description, error, strict=False)
+    assert held.loops == ()
+    model = build(replace(held, links=(*held.links,)), floating_base=True)
+    assert model.nv == 6
+    q = model.neutral()
+    q[:3] = 0.3, -0.2, 0.1
+    at_b = "0.7 0 0" if kind == "continuous" else "-0.6 0 0"
+    tips = [
+        rm.frame_pose(model, q, (name, [float(x) for x in at.split()]), backend="numpy")[:3, 3]
+        for name, at in (("a", "0.8 0 0"), ("b", at_b))
+    ]
+    np.testing.assert_allclose(tips[0], tips[1], atol=1e-12)
+    with pytest.raises(rm.DescriptionError, match="rigid assembly"):
+        welded(description, error, strict=True)
+
+
+def test_ball_and_free_joints_are_fixed_too() -> None:
+    turned = '<axis xyz="0 0 1"/>'
+    for kind in ("spherical", "floating"):
+        text = robot(
+            link("a"),
+            joint("j", "base", "a", "0.1 0.2 0.3", kind=kind, rpy="0.3 -0.2 0.5"),
+            loop("held", "fixed", "base", "a", "0.1 0.2 0.3" if kind == "spherical" else "1 2 3",
+                 more=turned),
+        )  # fmt: skip
+        description, error = rigid(text)
+        with pytest.warns(rm.DescriptionWarning, match="rigid assembly"):
+            held = welded(description, error, strict=False)
+        model = build(held, floating_base=True)
+        q = model.neutral()
+        base, a = (rm.frame_pose(model, q, name, backend="numpy") for name in ("base", "a"))
+        between = np.linalg.inv(base) @ a
+        there = (0.1, 0.2, 0.3) if kind == "spherical" else (1.0, 2.0, 3.0)
+        np.testing.assert_allclose(between[:3, 3], there, atol=1e-10)
+        np.testing.assert_allclose(between[:3, :3], np.eye(3), atol=1e-10)
+
+
+def test_elsewhere_they_are_mistakes() -> None:
+    closing = loop("weld", "fixed", "crank", "rocker", "1.1 0 0")
+    with pytest.raises(rm.DescriptionError, match="leaves no motion"):
+        rm.load(four_bar(closing=closing))
+    locked = fan(coupling("one", {"a": 2, "b": -1}), coupling("two", {"a": 3, "b": -1}))
+    description, error = rigid(locked)  # nothing says where
+    with pytest.raises(RigidError):
+        welded(description, error, strict=False)
+
+
+def test_in_a_file_of_a_simulator() -> None:
+    pytest.importorskip("mujoco")
+    text = """<mujoco><worldbody>
+      <body name="a"><joint name="ja" type="hinge" axis="0 0 1"/>
+        <inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/></body>
+      <body name="c" pos="0 0 1"><joint name="jc" type="hinge" axis="0 1 0"/>
+        <inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/></body>
+      <body name="b" pos="1 0 0"><joint name="jb" type="hinge" axis="0 0 1"/>
+        <inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/></body>
+    </worldbody><equality><weld body1="a" body2="b"/></equality></mujoco>"""
+    with pytest.warns(rm.DescriptionWarning, match="rigid assembly"):
+        model = rm.load(text)
+    assert model.dof_names == ("jc",)
+    with pytest.raises(rm.DescriptionError, match="rigid assembly"):
+        rm.load(text, strict=True)
