@@ -405,7 +405,13 @@ def load(mechanism: Mechanism) -> tuple[rm.Model, Array] | None:
     return (model, model.configuration(joints, base_pose=base)) if model.nv else None
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "tether"])
+LONG = ("planar_chain", "spatial_loop", "loop_on_loop", "two_outputs", "ankle", "six_bar")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=pytest.mark.slow) if k in LONG else k for k in (*KINDS, "tether")],
+)
 def test_every_kind_of_mechanism(kind: str) -> None:
     checked = 0
     for seed in range(10):

@@ -449,7 +449,8 @@ def test_models_pickle() -> None:
         model = rm.robots.load(name)
         copy = pickle.loads(pickle.dumps(model))
         q = model.random_configuration(0)
-        np.testing.assert_array_equal(rm.crba(copy, q), rm.crba(model, q))
+        mass = [rm.crba(each, q, backend="numpy") for each in (copy, model)]
+        np.testing.assert_array_equal(*mass)
         assert copy.dof_names == model.dof_names
 
 
