@@ -1,0 +1,591 @@
+"""Elimination orders measured: operations, times, fill; beside recursions and sparse solvers.
+
+Orders are those of :mod:`robomodel.dynamics.elimination`, as programs of forward dynamics. Counts
+are of programs as traced, before multiplications are fused into additions: equal expressions count
+once, products with 0 and ±1 nothing, divisions and roots one, sines and cosines apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from counts import counts, traced
+from race import Array, Race
+from scipy.sparse.linalg import splu
+
+import robomodel as rm
+from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.elimination import NAMES, Order, gauss, operations, program, search_order
+from robomodel.dynamics.elimination.programs import as_order, backward_error
+from robomodel.dynamics.equations.system import System, pieces
+from robomodel.dynamics.problem import Problem
+from robomodel.kernels import Program, Trace
+from robomodel.kernels.compile import compile_program
+from robomodel.model.closure import unstack
+
+try:
+    import gtsam
+except ImportError:
+    gtsam = None
+try:
+    import pybullet_data
+except ImportError:
+    pybullet_data = None
+
+SEED = 1  # of the chains' parameters and of all states
+ORDERS = tuple(name for name in NAMES if name not in ("rnea", "searched"))
+"""Named orders of forward dynamics; "rnea" is the same order as "crba" there."""
+CHAIN_ORDERS = ("crba", "aba", "colamd", "nested dissection")
+"""Those of chains, where all greedy orders are much the same."""
+SCALAR = "scalar LU of D"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One program or solver on one robot: operations, and the least nanoseconds a state.
+
+    ``error``: the largest backward error of its accelerations at any state.
+    """
+
+    system: str
+    links: int
+    name: str
+    mul: int | None = None
+    add: int | None = None
+    div: int | None = None
+    trig: int | None = None
+    ns: float | None = None
+    median: float | None = None
+    error: float | None = None
+
+    @property
+    def operations(self) -> int | None:
+        """All but sines and cosines."""
+        if self.mul is None or self.add is None or self.div is None:
+            return None
+        return self.mul + self.add + self.div
+
+    @classmethod
+    def of(cls, system: str, links: int, name: str, found: Program) -> Row:
+        """Counted, not timed."""
+        n = counts(found)
+        return cls(system, links, name, n["mul"], n["add"], n["div"], n["trig"])
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured."""
+
+    states: int = 1024  # in a batch
+    singles: int = 16  # states of solvers that take matrices
+    rounds: int = 15
+    links: tuple[int, ...] = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+    compiled: int = 60_000  # operations up to which a chain's program is timed
+    dense: int = 12  # links up to which the dense system of a chain is timed
+    serial: tuple[int, ...] = (2, 4, 6, 8, 12, 16, 20, 25, 30)  # links of document 003's chain
+    zero_fill: tuple[int, ...] = (2, 5, 10, 20, 30, 50, 100)
+    searched: tuple[tuple[str, int], ...] = (
+        ("PUMA 560", 1500), ("7-axis arm", 1500), ("Mini Cheetah", 1000)
+    )  # fmt: skip
+
+
+QUICK = Effort(
+    states=64, singles=4, rounds=2, links=(2, 4, 8), compiled=4000, dense=4, serial=(2, 6),
+    zero_fill=(2, 10, 30), searched=(("PUMA 560", 40), ("7-axis arm", 10), ("Mini Cheetah", 4)),
+)  # fmt: skip
+
+
+# ---- robots --------------------------------------------------------------------------------------
+
+
+def arm() -> tuple[rm.Model, str]:
+    """A 7-axis arm and what it is: KUKA's as PyBullet ships it where that is installed."""
+    if pybullet_data is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rm.DescriptionWarning)
+            path = f"{pybullet_data.getDataPath()}/kuka_iiwa/model.urdf"
+            return rm.load(path), "KUKA LBR iiwa, as PyBullet ships it"
+    return chain(7), "a random chain of seven links (pybullet_data is not installed)"
+
+
+def robots() -> dict[str, rm.Model]:
+    """The robots in particular, by name."""
+    return {
+        "PUMA 560": rm.robots.load("puma560"),
+        "7-axis arm": arm()[0],
+        "Mini Cheetah": rm.robots.load("mini_cheetah"),
+    }
+
+
+def chain(links: int) -> rm.Model:
+    """A serial chain in general position: nothing vanishes but by the joints' axes."""
+    return rm.robots.chain("plain", links, rng=np.random.default_rng(SEED))
+
+
+def tapered(links: int) -> rm.Model:
+    """Document 003's chain: each link 0.9 times as long as the last, axes 1.5 rad askew.
+
+    Slender links along x of density and thickness in proportion, with revolute joints about z.
+    """
+    lines = ['<robot name="tapered"><link name="link0"/>']
+    before = 0.0
+    for n in range(links):
+        length = 0.9**n
+        mass = length**3
+        across, along = mass * length**2 * 1.015 / 12.0, mass * length**2 * 0.0025
+        skew = 1.5 if n else 0.0
+        lines.append(
+            f'<link name="link{n + 1}"><inertial><origin xyz="{length / 2} 0 0"/>'
+            f'<mass value="{mass}"/><inertia ixx="{along}" iyy="{across}" izz="{across}"'
+            ' ixy="0" ixz="0" iyz="0"/></inertial></link>'
+            f'<joint name="joint{n + 1}" type="continuous"><parent link="link{n}"/>'
+            f'<child link="link{n + 1}"/><origin xyz="{before} 0 0" rpy="{skew} 0 0"/>'
+            '<axis xyz="0 0 1"/></joint>'
+        )
+        before = length
+    return rm.load("".join([*lines, "</robot>"]), gravity=(0.0, -9.81, 0.0))
+
+
+def states(model: rm.Model, count: int) -> tuple[Array, Array, Array]:
+    """Positions, velocities and forces; a few dozen configurations take turns."""
+    rng = np.random.default_rng(SEED)
+    some = np.array([model.random_configuration(rng) for _ in range(min(count, 64))])
+    v, tau = rng.normal(size=(2, count, model.nv))
+    return np.resize(some, (count, model.nq)), v, tau
+
+
+# ---- programs ------------------------------------------------------------------------------------
+
+
+CORE: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "RNEA (inverse dynamics)": ("rnea", {}),
+    "ABA": ("aba", {}),
+    "CRBA + LDLᵀ": ("aba", {"method": "projection"}),
+}
+"""The recursions: what they are called here, and what they are to ``rm.compile``."""
+
+
+def scalar_lu(forward: Forward, plan: gauss.Plan) -> Program:
+    """Forward dynamics by Gaussian elimination of scalars with these pivots."""
+    model, trace = forward.problem.model, Trace()
+    q, v, tau = (trace.inputs(n) for n in (model.nq, model.nv, model.nv))
+    found = gauss.eliminate(forward(q, v, tau), (), plan).solution()
+    joints = [piece for piece in pieces(model) if piece.dofs]
+    values = {i: x for p in joints for i, x in zip(p.dofs, found[f"qdd[{p.name}]"], strict=True)}
+    return trace.program([values[i] for i in range(model.nv)])
+
+
+@dataclass(frozen=True)
+class Forward:
+    """The equations of forward dynamics at states, scalars of any kind."""
+
+    problem: Problem
+
+    @classmethod
+    def of(cls, model: rm.Model, **how: object) -> Forward:
+        """``how`` they are written, as of :class:`Problem`."""
+        return cls(Problem.forward(model, **how))
+
+    def __call__(self, q: Sequence, v: Sequence, tau: Sequence) -> System:
+        """The system at these states."""
+        joints = [piece for piece in pieces(self.problem.model) if piece.dofs]
+        values = {f"tau[{p.name}]": [tau[i] for i in p.dofs] for p in joints}
+        return self.problem.system(q, v, values, {})
+
+    def permutation(self, count: int = 8, *, scalar: bool = True) -> gauss.Plan:
+        """Pivots that are safe at so many states, of the fewest operations of a few ways.
+
+        Variable by variable in the orders of COLAMD and ABA, and scalar by scalar (``scalar``; slow
+        where there are many), always by Markowitz's count. Where no way has pivots that are safe at
+        all these states, half as many are asked for.
+        """
+        system = self(*(unstack(x) for x in states(self.problem.model, count)))
+        ways: list[Callable[[], gauss.Plan]] = [
+            lambda order=order: gauss.plan(system, self.problem.order(order))
+            for order in ("colamd", "aba")
+        ]
+        if scalar:
+            ways.append(lambda: markowitz(system))
+        plans = []
+        for way in ways:
+            with contextlib.suppress(gauss.SingularError):
+                plans.append(way())
+        if not plans:
+            return self.permutation(count // 2, scalar=scalar)
+        return min(plans, key=lambda plan: lu_operations(gauss.eliminate(system, (), plan)))
+
+
+def speed(
+    name: str, links: int, model: rm.Model, orders: Mapping[str, Order], effort: Effort
+) -> list[Row]:
+    """Recursions, orders and solvers on one robot, in turns."""
+    q, v, tau = states(model, effort.states)
+    rows: dict[str, Row] = {}
+    race = Race(effort.rounds)
+
+    def add(what: str, found: Program, run: Callable[..., Array], forward: bool = True) -> None:
+        row = Row.of(name, links, what, found)
+        out = run(q, v, tau)
+        if forward:
+            row = replace(row, error=float(backward_error(model, q, v, tau, out).max()))
+        rows[what] = row
+        race.add(what, lambda: run(q, v, tau, out=out), len(q))
+
+    for what, (algorithm, how) in CORE.items():
+        found = traced(model, Task(algorithm, **how))
+        add(what, found, rm.compile(model, algorithm, **how)._ufunc, algorithm == "aba")
+    for what, order in orders.items():
+        found = program(model, order)
+        label = what if what == "searched" else f"order {what}"
+        if operations(found) > effort.compiled and links:
+            rows[label] = Row.of(name, links, label, found)
+            continue
+        add(label, found, rm.compile(model, "aba", order=order)._ufunc)
+    system = Forward.of(model, view="cluster")
+    plan = system.permutation(scalar=not links)
+    found = scalar_lu(system, plan)
+    if operations(found) <= effort.compiled or not links:
+        content = hashlib.sha256(repr((found.steps, found.outputs)).encode()).hexdigest()
+        kernel = compile_program(found.fused, [model.nq, model.nv, model.nv, model.nv],
+                                 name=f"scalar LU {content}")  # fmt: skip
+        add(SCALAR, found, kernel.ufunc)
+    solvers = matrix_solvers(system, plan, effort, dense=links <= effort.dense)
+    for what, (run, solved) in solvers.items():
+        few = [x[: len(solved)] for x in (q, v, tau)]
+        error = float(backward_error(model, *few, solved).max())
+        rows[what] = Row(name, links, what, error=error)
+        race.add(what, run, len(solved))
+    times = race.run()
+    return [
+        replace(row, ns=times[what].minimum, median=times[what].median) if what in times else row
+        for what, row in rows.items()
+    ]
+
+
+Solver = tuple[Callable[[], object], Array]
+
+
+def matrix_solvers(
+    forward: Forward, plan: gauss.Plan, effort: Effort, dense: bool
+) -> dict[str, Solver]:
+    """Solvers of M or D: what is timed, and the accelerations that come out.
+
+    Of D only the solution is timed, its entries being there; M and the bias are computed anew.
+    """
+    model = forward.problem.model
+    every = states(model, effort.states)
+    crba, bias = rm.compile(model, "crba"), rm.compile(model, "bias_force")
+
+    def lapack() -> Array:
+        q, v, tau = every
+        return np.linalg.solve(crba(q), (tau - bias(q, v))[..., None])[..., 0]
+
+    found: dict[str, Solver] = {"LAPACK on M": (lapack, lapack())}
+    q, v, tau = (x[: effort.singles] for x in every)
+    matrix, right, place = as_arrays(forward(*(unstack(x) for x in (q, v, tau))), len(q))
+    joints = {
+        i: place[f"qdd[{p.name}]"][n] for p in pieces(model) for n, i in enumerate(p.dofs)
+    }  # fmt: skip
+    at = [joints[i] for i in range(model.nv)]
+    if dense:
+
+        def whole() -> Array:
+            return np.linalg.solve(matrix, right[..., None])[..., 0]
+
+        found["LAPACK on D"] = whole, whole()[:, at]
+    rows, columns = (list(x) for x in zip(*plan.pivots, strict=True))
+    pattern = sp.csc_array((matrix != 0.0).any(axis=0)[np.ix_(rows, columns)])
+    i = np.array(rows)[pattern.indices]
+    j = np.repeat(columns, np.diff(pattern.indptr))
+    permuted = [
+        sp.csc_matrix((m[i, j], pattern.indices, pattern.indptr), shape=pattern.shape)
+        for m in matrix
+    ]
+    plain = [sp.csc_matrix(m) for m in matrix]
+    options = {"Equil": False}
+
+    def fixed() -> list[Array]:
+        return [
+            splu(m, permc_spec="NATURAL", diag_pivot_thresh=0.0, options=options).solve(b[rows])
+            for m, b in zip(permuted, right, strict=True)
+        ]
+
+    def colamd() -> list[Array]:
+        return [splu(m).solve(b) for m, b in zip(plain, right, strict=True)]
+
+    back = np.argsort(columns)
+    found["SuperLU on D, fixed permutation"] = fixed, np.array(fixed())[:, back][:, at]
+    found["SuperLU on D, COLAMD"] = colamd, np.array(colamd())[:, at]
+    return found
+
+
+def as_arrays(system: System, count: int) -> tuple[Array, Array, dict[str, range]]:
+    """D (count, n, n) and -b (count, n) of a system whose values are batches."""
+    rows, constant = system.matrix()
+    matrix = np.zeros((count, len(rows), system.unknowns))
+    for i, row in enumerate(rows):
+        for j, x in enumerate(row):
+            matrix[:, i, j] = x
+    right = np.zeros((count, len(rows)))
+    for i, x in enumerate(constant):
+        right[:, i] = -np.asarray(x)
+    return matrix, right, system.columns
+
+
+# ---- scalar permutations (document 003) ----------------------------------------------------------
+
+
+def markowitz(system: System, share: float = 0.1) -> gauss.Plan:
+    """Scalar pivots that cost least: (row entries - 1) (column entries - 1), units preferred.
+
+    Values may be batches: a pivot is no smaller than ``share`` of its column's largest in any.
+    """
+    matrix, _ = system.matrix()
+    batch = np.broadcast_shapes(*{np.shape(x) for row in matrix for x in row})
+    rows = {
+        i: {c: np.broadcast_to(x, batch).astype(float) for c, x in enumerate(row) if np.any(x)}
+        for i, row in enumerate(matrix)
+    }
+    columns: dict[int, set[int]] = {c: set() for c in range(system.unknowns)}
+    for i, row in rows.items():
+        for c in row:
+            columns[c].add(i)
+    pivots = []
+    while columns:
+        r, c = _cheapest(rows, columns, share)
+        pivots.append((r, c))
+        row = rows.pop(r)
+        for other in row:
+            columns[other].discard(r)
+        for target in columns.pop(c):
+            work = rows[target]
+            factor = work.pop(c) / row[c]
+            for other, x in row.items():
+                if other == c:
+                    continue
+                work[other] = work.get(other, 0.0) - factor * x
+                columns[other].add(target)
+    return gauss.Plan((), tuple(pivots))
+
+
+def _cheapest(
+    rows: Mapping[int, dict[int, Array]], columns: Mapping[int, set[int]], share: float
+) -> tuple[int, int]:
+    """The next pivot; shortest columns first, as long as they can be cheaper."""
+    best: tuple[tuple[float, float], tuple[int, int]] | None = None
+    shortest = min(len(row) for row in rows.values())
+    for c in sorted(columns, key=lambda c: len(columns[c])):
+        among = columns[c]
+        if best is not None and best[0][0] <= (shortest - 1) * (len(among) - 1):
+            break
+        largest = np.max([np.abs(rows[i][c]) for i in among], axis=0)
+        for i in among:
+            size = np.abs(rows[i][c])
+            if not np.all(size >= share * largest) or not np.all(size > 1e-9):
+                continue
+            cost = (len(rows[i]) - 1) * (len(among) - 1)
+            key = float(cost), float(not np.all(size == 1.0))
+            if best is None or key < best[0]:
+                best = key, (i, c)
+    if best is None:
+        raise gauss.SingularError("D", "has no pivot left that is large enough at all states")
+    return best[1]
+
+
+def lu_operations(done: gauss.Elimination, *, outer: bool = True) -> int:
+    """Multiplications, additions and divisions of a sparse LU on numbers, with one solution.
+
+    Products with ±1 are free; nothing is merged, and fill counts an addition. A pivot's update is
+    an outer product; not ``outer``: an elementwise one, as document 003 counts it.
+    """
+    row_at = {r: k for k, (r, _) in enumerate(done.plan.pivots)}
+    column_at = {c: k for k, (_, c) in enumerate(done.plan.pivots)}
+    total = 0
+    for (_, c), row, steps in zip(done.plan.pivots, done.rows, done.lost, strict=True):
+        left = {row_at[target]: _unit(x) for target, x in steps}
+        right = {column_at[other]: _unit(x) for other, x in row.items() if other != c}
+        if outer:
+            pairs = [(a, b) for a in left.values() for b in right.values()]
+        else:
+            pairs = [(left[k], right[k]) for k in left.keys() & right.keys()]
+        total += len(pairs) + sum(not (a or b) for a, b in pairs)
+        if not _unit(row[c]):
+            total += len(left) + 1
+        for used in (left, right):  # forward and back-substitution
+            total += len(used) + sum(not unit for unit in used.values())
+    return total
+
+
+def _unit(x: object) -> bool:
+    return bool(np.all(np.abs(x) == 1.0))
+
+
+def closed_form(links: int) -> int:
+    """ABA on a chain of Denavit-Hartenberg joints (Brandl, Johanni and Otter 1986): 429 n - 507.
+
+    224 n - 259 multiplications and 205 n - 248 additions, as Featherstone (2008, table 10.1) and
+    document 003 give them.
+    """
+    return 429 * links - 507
+
+
+def serial(links: int) -> dict[str, float]:
+    """Document 003, figure 1: forward dynamics of its chain by permuted sparse LU.
+
+    Its equations have the net force on each body too; "without" is without these.
+    """
+    model = tapered(links)
+    at = [x[0].tolist() for x in states(model, 1)]
+    found: dict[str, float] = {"links": links, "closed form": closed_form(links)}
+    for net in (True, False):
+        forward = Forward.of(model, net_forces=net)
+        plan = forward.permutation(1)
+        done = gauss.eliminate(forward(*at), (), plan)
+        if net:
+            found["elementwise"] = lu_operations(done, outer=False)
+            found["counted"] = lu_operations(done)
+        else:
+            found["without"] = lu_operations(done)
+            found["traced"] = operations(scalar_lu(forward, plan))
+    for name, (algorithm, how) in CORE.items():
+        found[name] = operations(traced(model, Task(algorithm, **how)))
+    return found
+
+
+def zero_fill(links: int) -> dict[str, float]:
+    """Document 003, section IV-D: Markowitz's permutation of inverse dynamics; entries and fill."""
+    model = tapered(links)
+    problem = Problem.inverse(model)
+    start = time.perf_counter()
+    plan = markowitz(problem.structure)
+    taken = time.perf_counter() - start
+    done = gauss.eliminate(problem.structure, (), plan)
+    entries = len(problem.structure.pattern())
+    return {
+        "links": links,
+        "unknowns": problem.structure.unknowns,
+        "entries": entries,
+        "fill": done.entries + sum(map(len, done.lost)) - entries,
+        "counted": lu_operations(done),
+        "RNEA": operations(traced(model, Task("rnea"))),
+        "seconds": taken,
+    }
+
+
+# ---- factor graphs (document 001) ----------------------------------------------------------------
+
+PUBLISHED: Mapping[tuple[str, str], float] = {  # µs, tables I and II
+    ("inverse", "rnea"): 26.6,
+    ("inverse", "COLAMD"): 11.0,
+    ("inverse", "nested dissection"): 11.7,
+    ("forward", "crba"): 51.8,
+    ("forward", "aba"): 25.5,
+    ("forward", "COLAMD"): 11.2,
+    ("forward", "nested dissection"): 12.1,
+}
+
+
+def factor_graphs(model: rm.Model, effort: Effort) -> Iterator[dict[str, object]]:
+    """Elimination and back-substitution by GTSAM, in its own orders and in the classical ones.
+
+    Factors as constraints, which it eliminates by QR, and of unit variance, where it prefers
+    Cholesky's factorisation of the normal equations. Error: of joint accelerations or torques,
+    relative to the largest. Orders are found beforehand; all of a problem's take turns.
+    """
+    q, v, tau = states(model, effort.singles)
+    a = rm.aba(model, q, v, tau)
+    joints = model.dof_names
+    for kind, given, unknown, answer in (
+        ("inverse", ("qdd", a), "tau", tau), ("forward", ("tau", tau), "qdd", a)
+    ):  # fmt: skip
+        problem = getattr(Problem, kind)(model)
+        keys = {name: i for i, name in enumerate(problem.graph.sizes)}
+        systems = [
+            problem.system(q[n].tolist(), v[n].tolist(),
+                           {f"{given[0]}[{j}]": [float(x)] for j, x in zip(joints, given[1][n],
+                                                                           strict=True)}, {})
+            for n in range(len(q))
+        ]  # fmt: skip
+        race, errors = Race(effort.rounds), {}
+        for noise in ("constraints, QR", "unit variance, Cholesky"):
+            exact = noise.startswith("constraints")
+            graphs = [as_graph(system, keys, exact) for system in systems]
+            for order in (o for k, o in PUBLISHED if k == kind):
+                if order == "COLAMD":
+                    ordering = gtsam.Ordering.ColamdGaussianFactorGraph(graphs[0])
+                elif order == "nested dissection":
+                    ordering = gtsam.Ordering.MetisGaussianFactorGraph(graphs[0])
+                else:
+                    ordering = gtsam.Ordering()
+                    for name in problem.order(order):
+                        ordering.push_back(keys[name])
+
+                def run(graphs: list = graphs, ordering: object = ordering) -> list:
+                    return [g.eliminateSequential(ordering).optimize() for g in graphs]
+
+                found = [[x.at(keys[f"{unknown}[{j}]"])[0] for j in joints] for x in run()]
+                errors[order, noise] = float(np.abs(found - answer).max() / np.abs(answer).max())
+                race.add(f"{order}/{noise}", run, len(graphs))
+        times = race.run()
+        for (order, noise), error in errors.items():
+            yield {
+                "problem": kind, "order": order, "noise": noise, "error": error,
+                "ns": times[f"{order}/{noise}"].minimum, "paper": PUBLISHED[kind, order],
+            }  # fmt: skip
+
+
+def as_graph(system: System, keys: Mapping[str, int], exact: bool) -> object:
+    """The system as GTSAM's factor graph."""
+    graph = gtsam.GaussianFactorGraph()
+    for factor in system.factors:
+        terms = [
+            x
+            for name, rows in factor.blocks.items()
+            for x in (keys[name], np.array(rows, dtype=float))
+        ]
+        kind = gtsam.noiseModel.Constrained.All if exact else gtsam.noiseModel.Unit.Create
+        right = -np.array(factor.constant, dtype=float)
+        graph.add(gtsam.JacobianFactor(*terms, right, kind(factor.rows)))
+    return graph
+
+
+# ---- search --------------------------------------------------------------------------------------
+
+
+def search(
+    model: rm.Model, steps: int, progress: Callable[[int, int], None]
+) -> tuple[Order, dict[str, object]]:
+    """The cheapest order that annealing finds, and how it went."""
+    seen: list[int] = []
+
+    def note(step: int, fewest: int) -> None:
+        seen.append(fewest)
+        progress(step, fewest)
+
+    start = time.perf_counter()
+    found = search_order(model, steps=steps, progress=note)
+    taken = time.perf_counter() - start
+    named = {name: operations(program(model, as_order(model, name))) for name in ORDERS}
+    best = min(named, key=lambda name: named[name])
+    return found, {
+        "steps": steps,
+        "seconds": taken,
+        "best named": best,
+        "named": named[best],
+        "core": {
+            name: operations(traced(model, Task(algorithm, **how)))
+            for name, (algorithm, how) in CORE.items()
+        },
+        "found": seen[-1],
+        "at": seen.index(seen[-1]) + 1,
+        "variables": list(found.variables),
+        "split": found.split,
+        "bias_first": found.bias_first,
+    }
