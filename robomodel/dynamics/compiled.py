@@ -60,6 +60,14 @@ class Kernel:
         """What is compiled; traced when asked for: code from the cache needs no trace."""
         return trace(self.model, self.task)
 
+    @property
+    def fast(self) -> Callable[..., Any]:
+        """The kernel for calls without options: the ufunc itself where its result needs no shape.
+
+        To be kept beside the kernel, which keeps the machine code.
+        """
+        return self._ufunc if self._plain else self
+
     def __reduce__(self) -> tuple[type[Kernel], tuple[Model, Task]]:
         return type(self), (self.model, self.task)
 
