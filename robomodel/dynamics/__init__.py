@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.compiled import Kernel, kernel, trace
+from robomodel.dynamics.compiled import kernel, trace
 from robomodel.dynamics.frames import FrameKey, FrameLike, frame_key, frame_keys
 from robomodel.dynamics.impulse import collide
 from robomodel.kernels import obstacle
