@@ -56,7 +56,8 @@ def _sizes(description: Description) -> Iterator[tuple[Source, tuple[float, ...]
         if (own := link.inertial) is not None:
             yield own.source, (own.mass, *own.inertia, *own.origin.xyz)
     for joint in description.joints:
-        yield joint.source, (*joint.origin.xyz, *joint.axis, joint.pitch, joint.armature)
+        at = joint.initial or 0.0
+        yield joint.source, (*joint.origin.xyz, *joint.axis, joint.pitch, joint.armature, at)
         if joint.mimic is not None:
             yield joint.source, (joint.mimic.multiplier, joint.mimic.offset)
     for loop in description.loops:
