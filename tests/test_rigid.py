@@ -103,3 +103,10 @@ def test_in_a_file_of_a_simulator() -> None:
     assert model.dof_names == ("jc",)
     with pytest.raises(rm.DescriptionError, match="rigid assembly"):
         rm.load(text, strict=True)
+
+
+@pytest.mark.parametrize("length", ["0", "-1", "1e-320"])
+def test_a_rod_has_a_length(length: str) -> None:
+    closing = loop("rod", "rod", "coupler", "rocker", attributes=f'length="{length}"')
+    with pytest.raises(rm.DescriptionError, match="of the rod is not positive"):
+        rm.load(four_bar(closing=closing))

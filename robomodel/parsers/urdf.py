@@ -614,10 +614,11 @@ def _length(document: Document, element: Element, kind: str) -> float | None:
     if kind != "rod":
         document.suspect(element, f"'length' means nothing in a {kind} loop; it is ignored")
         return None
-    if length <= 0.0:
+    if length <= 1e-12:  # as where the ends say it
         raise document.error(
             element,
-            f"the length {length:g} of the rod is not positive; for two points that coincide "
+            f"the length {length:g} of the rod is not positive"
+            f"{' beyond rounding' if length > 0.0 else ''}; for two points that coincide "
             "write a loop of type spherical",
         )
     return length
