@@ -97,10 +97,10 @@ def slope(rows: Sequence[Mapping[str, float]], name: str) -> float:
 
 def plot(rows: Sequence[Mapping[str, float]], file: Path) -> None:
     """All times over the number of links, log-log."""
-    import matplotlib as mpl  # noqa: PLC0415 - only who wants a plot needs it
+    import matplotlib as mpl
 
     mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
+    import matplotlib.pyplot as plt
 
     links = [row["links"] for row in rows]
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")

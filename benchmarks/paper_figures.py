@@ -25,11 +25,11 @@ UNIT = "nanoseconds a state, one core"
 def pyplot() -> Any:
     """Matplotlib, drawing to files; ImportError that says how to get it."""
     try:
-        import matplotlib as mpl  # noqa: PLC0415 - only who wants figures needs it
+        import matplotlib as mpl
     except ImportError:
         raise ImportError("figures need matplotlib: pip install 'robomodel[views]'") from None
     mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
+    import matplotlib.pyplot as plt
 
     return plt
 

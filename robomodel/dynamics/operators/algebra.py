@@ -9,6 +9,7 @@ Products that keep a structure have it: a block-diagonal operator times an adjac
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -96,19 +97,19 @@ def transposed(matrix: Array) -> Array:
     return np.swapaxes(matrix, -1, -2)
 
 
-class Operator:
+class Operator(ABC):
     """A linear map from stacked vectors of ``cols`` to those of ``rows``."""
 
     rows: Space
     cols: Space
 
+    @abstractmethod
     def _act(self, x: Array) -> Array:
         """The operator on x (..., cols.size)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _act_transposed(self, y: Array) -> Array:
         """Its transpose on y (..., rows.size)."""
-        raise NotImplementedError
 
     @overload
     def __matmul__(self, other: Operator) -> Operator: ...
