@@ -259,73 +259,71 @@ class Encoders:
 
 
 @dataclass(frozen=True)
-class Gyroscope:
+class _Instrument:
+    """Three numbers in a link's own axes, and what a bias adds to them."""
+
+    model: Model
+    frame: FrameLike
+    bias: str | None = None
+    q: str = "q"
+    v: str = "v"
+
+    @property
+    def _state(self) -> tuple[str, ...]:
+        """The variables of the state that it depends on, in the order of its algorithm."""
+        return (self.q, self.v)
+
+    @property
+    def _algorithm(self) -> str:
+        """What gives the three numbers and their derivatives by the state."""
+        return "gyroscope_derivatives"
+
+    @property
+    def variables(self) -> Variables:
+        """Those of the state, and the bias."""
+        names = self._state if self.bias is None else (*self._state, self.bias)
+        return tuple((x, 0) for x in names)
+
+    @property
+    def rows(self) -> int:
+        """Three axes."""
+        return 3
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """What is measured + bias - data."""
+        arguments = dict(zip("qva", x[: len(self._state)], strict=False))
+        frames = (frame_key(self.frame),)
+        found, *slopes = _run(self.model, self._algorithm, arguments, "compiled", frames=frames)
+        if self.bias is not None:
+            found, slopes = found + x[-1], [*slopes, _ones(len(found), 3)]
+        return _minus(found, data), slopes
+
+
+@dataclass(frozen=True)
+class Gyroscope(_Instrument):
     """Angular velocity of a link in its own axes is measured [rad/s].
 
     ``bias``: a variable of three numbers that the instrument adds. ``frame``: a link, or (link,
     offset).
     """
 
-    model: Model
-    frame: FrameLike
-    bias: str | None = None
-    q: str = "q"
-    v: str = "v"
-
-    @property
-    def variables(self) -> Variables:
-        """q, v and the bias."""
-        return tuple((x, 0) for x in (self.q, self.v, self.bias) if x is not None)
-
-    @property
-    def rows(self) -> int:
-        """Three axes."""
-        return 3
-
-    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """ω + bias - data."""
-        arguments, frames = dict(zip("qv", x, strict=False)), (frame_key(self.frame),)
-        omega, *slopes = _run(
-            self.model, "gyroscope_derivatives", arguments, "compiled", frames=frames
-        )
-        if self.bias is not None:
-            omega, slopes = omega + x[2], [*slopes, _ones(len(omega), 3)]
-        return _minus(omega, data), slopes
-
 
 @dataclass(frozen=True)
-class Accelerometer:
+class Accelerometer(_Instrument):
     """Acceleration of a point minus gravity, in its link's axes, is measured [m/s²].
 
     ``frame``: a link, or (link, offset), which is where it sits. ``bias`` as of a gyroscope.
     """
 
-    model: Model
-    frame: FrameLike
-    bias: str | None = None
-    q: str = "q"
-    v: str = "v"
     a: str = "a"
 
     @property
-    def variables(self) -> Variables:
-        """q, v, a and the bias."""
-        return tuple((x, 0) for x in (self.q, self.v, self.a, self.bias) if x is not None)
+    def _state(self) -> tuple[str, ...]:
+        return (self.q, self.v, self.a)
 
     @property
-    def rows(self) -> int:
-        """Three axes."""
-        return 3
-
-    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Specific force + bias - data."""
-        arguments, frames = dict(zip("qva", x, strict=False)), (frame_key(self.frame),)
-        force, *slopes = _run(
-            self.model, "accelerometer_derivatives", arguments, "compiled", frames=frames
-        )
-        if self.bias is not None:
-            force, slopes = force + x[3], [*slopes, _ones(len(force), 3)]
-        return _minus(force, data), slopes
+    def _algorithm(self) -> str:
+        return "accelerometer_derivatives"
 
 
 @dataclass(frozen=True)
