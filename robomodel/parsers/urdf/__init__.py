@@ -1,0 +1,14 @@
+"""URDF and URDF+: robots as ROS writes them, with loops, gears, belts and rods.
+
+One small function reads each element. What is wrong with a single element is refused where it is
+read; :mod:`robomodel.parsers.structure` then looks at the whole: names that mean nothing, links
+without a place in the tree. No mechanics here: whether loops close is for the model.
+
+Every word is described in ``docs/format.md``.
+"""
+
+from robomodel.parsers.urdf.joints import JOINT_TYPES
+from robomodel.parsers.urdf.loops import LOOP_TYPES
+from robomodel.parsers.urdf.robot import read_urdf
+
+__all__ = ["JOINT_TYPES", "LOOP_TYPES", "read_urdf"]

@@ -1,0 +1,102 @@
+"""What elements of several kinds have: placements, axes, types, links by name, values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from robomodel.description import Pose, Rows3, Vec3
+from robomodel.errors import did_you_mean
+from robomodel.parsers.xml import Document, Element, shown
+
+NAME = frozenset(("name",))
+NAME_TYPE = frozenset(("name", "type"))
+_LINK = frozenset(("link",))
+_VALUE = frozenset(("value",))
+XYZ = frozenset(("xyz",))
+_XYZ_RPY = frozenset(("xyz", "rpy"))
+_ORIGIN = _XYZ_RPY | {"quat_xyzw"}
+_ZERO: Vec3 = (0.0, 0.0, 0.0)
+X: Vec3 = (1.0, 0.0, 0.0)
+_NO_POSE = Pose()
+_UNIT_TOLERANCE = 1e-3  # files round 0.57735; more than this is a slip
+
+
+def read_origin(document: Document, element: Element | None) -> Pose:
+    """``<origin xyz rpy>``; ``quat_xyzw`` (URDF 1.2) in place of rpy."""
+    if element is None:
+        return _NO_POSE
+    names: Sequence[str] = element.keys()  # type: ignore[assignment]
+    if not _XYZ_RPY.issuperset(names):
+        document.expect(element, _ORIGIN)
+    xyz = document.vector(element, "xyz", _ZERO)
+    if "quat_xyzw" not in names:
+        return Pose.from_rpy(xyz, document.vector(element, "rpy", _ZERO))
+    if element.get("rpy") is not None:
+        raise document.error(element, "<origin> has both rpy and quat_xyzw; keep one of them")
+    return Pose(xyz, _rotation(document, element))
+
+
+def _rotation(document: Document, element: Element) -> Rows3:
+    quaternion = document.quadruple(element, "quat_xyzw")
+    norm = math.hypot(*quaternion)
+    if not 0.0 < norm < math.inf:
+        raise document.error(element, "quat_xyzw is zero; no rotation is '0 0 0 1'")
+    if abs(norm - 1.0) > _UNIT_TOLERANCE:
+        document.suspect(element, f"quat_xyzw has the norm {norm:.6g}; it is normalised")
+    x, y, z, w = (c / norm for c in quaternion)
+    return (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
+        (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
+        (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)),
+    )
+
+
+def read_type(document: Document, element: Element, known: tuple[str, ...]) -> str:
+    """The attribute ``type``, which must be one of those known."""
+    kind = document.text(element, "type")
+    if kind not in known:
+        raise document.error(
+            element,
+            f"the type '{kind}' is not known{did_you_mean(kind, known)}; known: {', '.join(known)}",
+        )
+    return kind
+
+
+def read_linked(document: Document, element: Element, parts: dict[str, Element], tag: str) -> str:
+    """The link that ``<parent link>``, ``<successor link>`` or the like names."""
+    part = parts.get(tag)
+    if part is None:
+        raise document.error(element, f'<{shown(element)}> needs a {tag} link: <{tag} link="..."/>')
+    document.expect(part, _LINK)
+    return document.text(part, "link")
+
+
+def read_axis(document: Document, element: Element | None, *, used: bool) -> Vec3 | None:
+    """The axis as written; None where none is given, or none is used (only its numbers are read).
+
+    Exporters write a zero axis for fixed joints, which is harmless there and nowhere else.
+    """
+    if element is None:
+        return None
+    document.expect(element, XYZ)
+    axis = document.vector(element, "xyz")
+    if not used:
+        return None
+    norm = math.hypot(*axis)
+    if abs(norm - 1.0) > _UNIT_TOLERANCE:
+        tag = shown(element)
+        if not 0.0 < norm < math.inf:
+            raise document.error(
+                element, f'<{tag}> is zero; give it a direction, as in <{tag} xyz="0 0 1"/>'
+            )
+        document.suspect(
+            element, f"<{tag}> has the length {norm:.6g}, not 1; only its direction is used", "axis"
+        )
+    return axis
+
+
+def read_value(document: Document, element: Element) -> float:
+    """The number in ``<... value>``."""
+    document.expect(element, _VALUE)
+    return document.number(element, "value")

@@ -1,0 +1,200 @@
+"""Joints of the tree, and what an extension changes of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import cast, get_args
+
+from robomodel.description import FREEDOMS, ONE_DOF, Joint, JointType, Limits, Mimic
+from robomodel.parsers.urdf.elements import (
+    X,
+    read_axis,
+    read_linked,
+    read_origin,
+    read_type,
+    read_value,
+)
+from robomodel.parsers.urdf.transmissions import read_rotor
+from robomodel.parsers.xml import Document, Element, spelled
+
+JOINT_TYPES: tuple[str, ...] = get_args(JointType)
+_JOINTS_WITH_AXIS = ONE_DOF | {"planar"}
+_JOINT_PARTS = frozenset(
+    (
+        *("parent", "child", "origin", "axis", "limit", "mimic", "dynamics"),
+        *("initial", "pitch", "armature", "rotor"),
+    )
+)
+_JOINT_IRRELEVANT = frozenset(("calibration", "safety_controller", "gazebo", "sensor"))
+_JOINT = frozenset(("name", "type", "independent"))
+_LIMIT = frozenset(("lower", "upper", "effort", "velocity", "acceleration", "deceleration", "jerk"))
+_MIMIC = frozenset(("joint", "multiplier", "offset"))
+_DYNAMICS = frozenset(("damping", "friction"))
+_INITIAL = frozenset(("position",))
+_NO_LIMITS = Limits()
+_NO_LIMIT = 1e308  # how infinity is written for readers that want a number
+
+
+def read_joint(document: Document, element: Element) -> Joint:
+    """``<joint>`` of the tree."""
+    document.expect(element, _JOINT)
+    name = document.text(element, "name")
+    kind = cast(JointType, read_type(document, element, JOINT_TYPES))
+    parts = document.parts(element, _JOINT_PARTS, _JOINT_IRRELEVANT)
+    damping, friction = _dynamics(document, parts.get("dynamics"))
+    return Joint(
+        name,
+        kind,
+        read_linked(document, element, parts, "parent"),
+        read_linked(document, element, parts, "child"),
+        read_origin(document, parts.get("origin")),
+        read_axis(document, parts.get("axis"), used=kind in _JOINTS_WITH_AXIS) or X,
+        _limits(document, element, parts.get("limit"), kind),
+        _mimic(document, parts.get("mimic"), kind),
+        _independent(document, element, kind),
+        damping,
+        friction,
+        _pitch(document, element, parts.get("pitch"), kind),
+        _initial(document, parts.get("initial"), kind),
+        document.source(element, f"joint '{name}'"),
+        _armature(document, parts.get("armature"), kind),
+        read_rotor(document, parts.get("rotor")),
+    )
+
+
+def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
+    """A joint with what an extension says of it; its place in the tree stays."""
+    document.expect(element, _JOINT)
+    parts = document.parts(element, _JOINT_PARTS, _JOINT_IRRELEVANT)
+    place = [tag for tag in ("parent", "child", "origin", "axis", "pitch") if tag in parts]
+    if element.get("type") is not None or place:
+        raise document.error(
+            element,
+            f"the robot has a joint '{joint.name}' already, whose type, links, origin and axis an "
+            "extension cannot change; leave them out, or give the new joint a name of its own",
+        )
+    if "limit" in parts:
+        limits = _limits(document, element, parts["limit"], joint.type)
+        joint = replace(joint, limits=limits)
+    if "mimic" in parts:
+        joint = replace(joint, mimic=_mimic(document, parts["mimic"], joint.type))
+    if "dynamics" in parts:
+        damping, friction = _dynamics(document, parts["dynamics"])
+        joint = replace(joint, damping=damping, friction=friction)
+    if "armature" in parts:
+        joint = replace(joint, armature=_armature(document, parts["armature"], joint.type))
+    if "rotor" in parts:
+        joint = replace(joint, rotor=read_rotor(document, parts["rotor"]))
+    if "initial" in parts:
+        joint = replace(joint, initial=_initial(document, parts["initial"], joint.type))
+    if (independent := _independent(document, element, joint.type)) is not None:
+        joint = replace(joint, independent=independent)
+    return joint
+
+
+def _independent(document: Document, element: Element, kind: str) -> bool | tuple[bool, ...] | None:
+    """Whether the joint is independent; of one with several freedoms, perhaps one word for each."""
+    if (text := element.get("independent")) is None:
+        return None
+    if len(words := text.split()) < 2:
+        return document.flag(element, "independent")
+    freedoms = FREEDOMS.get(kind, 1)
+    if len(words) != freedoms or not {"true", "false"}.issuperset(words):
+        raise document.error(
+            element,
+            f"independent of a {kind} joint must be 'true' or 'false'"
+            + (f", or {freedoms} of these words" if freedoms > 1 else "")
+            + f", got {spelled(' '.join(words))}",
+        )
+    return tuple(word == "true" for word in words)
+
+
+def _limits(document: Document, joint: Element, element: Element | None, kind: str) -> Limits:
+    """``<limit>``; a continuous joint has no position limits, whatever the file writes."""
+    if element is None:
+        if kind in {"revolute", "prismatic"}:
+            document.suspect(
+                joint,
+                f"has no <limit>, which URDF demands of a {kind} joint; it is taken as unlimited",
+                "no limit",
+            )
+        return _NO_LIMITS
+    found = document.numbers(element, _LIMIT, infinite=_LIMIT)
+    if found and max(map(abs, found.values())) >= _NO_LIMIT:
+        found = {
+            name: value if abs(value) < _NO_LIMIT else math.copysign(math.inf, value)
+            for name, value in found.items()
+        }
+    lower = found.get("lower", -math.inf)
+    upper = found.get("upper", math.inf)
+    if kind == "continuous":
+        lower, upper = -math.inf, math.inf
+    elif lower > upper:
+        raise document.error(
+            element, f"the lower limit {lower:g} is above the upper limit {upper:g}"
+        )
+    elif lower == math.inf or upper == -math.inf:
+        raise document.error(element, "these limits leave no finite position")
+    return Limits(
+        lower,
+        upper,
+        found.get("velocity", math.inf),
+        found.get("effort", math.inf),
+    )
+
+
+def _mimic(document: Document, element: Element | None, kind: str) -> Mimic | None:
+    if element is None:
+        return None
+    if kind == "fixed":  # as in real files whose gripper was fixed by changing types
+        document.suspect(element, "<mimic> means nothing in a fixed joint; it is ignored")
+        return None
+    document.expect(element, _MIMIC)
+    return Mimic(
+        document.text(element, "joint"),
+        document.number(element, "multiplier", 1.0),
+        document.number(element, "offset", 0.0),
+    )
+
+
+def _dynamics(document: Document, element: Element | None) -> tuple[float, float]:
+    if element is None:
+        return 0.0, 0.0
+    found = document.numbers(element, _DYNAMICS)
+    return found.get("damping", 0.0), found.get("friction", 0.0)
+
+
+def _armature(document: Document, element: Element | None, kind: str) -> float:
+    if element is None:
+        return 0.0
+    armature = read_value(document, element)
+    if armature < 0.0:
+        raise document.error(element, f"the armature {armature:g} is negative")
+    if kind == "fixed":
+        document.suspect(element, "<armature> means nothing in a fixed joint; it is ignored")
+        return 0.0
+    return armature
+
+
+def _pitch(document: Document, joint: Element, element: Element | None, kind: str) -> float:
+    if kind != "screw":
+        if element is not None:
+            document.suspect(element, f"<pitch> means nothing in a {kind} joint; it is ignored")
+        return 0.0
+    if element is None:
+        raise document.error(
+            joint, 'a screw joint needs <pitch value="..."/>, in metres per radian'
+        )
+    return read_value(document, element)
+
+
+def _initial(document: Document, element: Element | None, kind: str) -> float | None:
+    if element is None:
+        return None
+    if kind not in ONE_DOF:
+        raise document.error(
+            element, f"<initial> is for joints of one degree of freedom, not for a {kind} joint"
+        )
+    document.expect(element, _INITIAL)
+    return document.number(element, "position")

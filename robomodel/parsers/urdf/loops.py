@@ -1,0 +1,102 @@
+"""Loops and couplings: URDF+, and a few words more."""
+
+from __future__ import annotations
+
+from typing import cast, get_args
+
+from robomodel.description import Anchor, JointCoupling, LinkCoupling, Loop, LoopType
+from robomodel.parsers.urdf.elements import (
+    NAME,
+    X,
+    read_axis,
+    read_linked,
+    read_origin,
+    read_type,
+    read_value,
+)
+from robomodel.parsers.xml import Document, Element
+
+LOOP_TYPES: tuple[str, ...] = get_args(LoopType)
+_LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))
+_LOOP_PARTS = frozenset(("predecessor", "successor", "axis", "axis2"))
+_COUPLING_PARTS = frozenset(("predecessor", "successor", "ratio", "offset"))
+_LOOP = frozenset(("name", "type", "length"))
+_TERM = frozenset(("name", "ratio"))
+
+
+def read_loop(document: Document, element: Element) -> Loop:
+    """``<loop>``: a joint that the tree does not contain."""
+    document.expect(element, _LOOP)
+    name = document.text(element, "name")
+    kind = cast(LoopType, read_type(document, element, LOOP_TYPES))
+    parts = document.parts(element, _LOOP_PARTS)
+    predecessor = _anchor(document, element, parts, "predecessor")
+    successor = _anchor(document, element, parts, "successor")
+    if "axis2" in parts and kind != "universal":
+        document.suspect(parts["axis2"], f"<axis2> means nothing in a {kind} loop; it is ignored")
+    return Loop(
+        name,
+        kind,
+        predecessor,
+        successor,
+        read_axis(document, parts.get("axis"), used=kind in _LOOPS_WITH_AXIS) or X,
+        read_axis(document, parts.get("axis2"), used=kind == "universal"),
+        _length(document, element, kind),
+        document.source(element, f"loop '{name}'"),
+    )
+
+
+def _anchor(document: Document, loop: Element, parts: dict[str, Element], tag: str) -> Anchor:
+    link = read_linked(document, loop, parts, tag)
+    inner = document.parts(parts[tag], frozenset(("origin",)))
+    return Anchor(link, read_origin(document, inner.get("origin")))
+
+
+def _length(document: Document, element: Element, kind: str) -> float | None:
+    if element.get("length") is None:
+        return None
+    length = document.number(element, "length")
+    if kind != "rod":
+        document.suspect(element, f"'length' means nothing in a {kind} loop; it is ignored")
+        return None
+    if length <= 1e-12:  # as where the ends say it
+        raise document.error(
+            element,
+            f"the length {length:g} of the rod is not positive"
+            f"{' beyond rounding' if length > 0.0 else ''}; for two points that coincide "
+            "write a loop of type spherical",
+        )
+    return length
+
+
+def read_coupling(document: Document, element: Element) -> LinkCoupling | JointCoupling:
+    """A coupling of two links (URDF+: a gear, a belt), or a linear one of several joints."""
+    document.expect(element, NAME)
+    name = document.text(element, "name")
+    terms = [child for child in element if child.tag == "joint"]
+    parts = document.parts(element, _COUPLING_PARTS, frozenset(("joint",)))
+    source = document.source(element, f"coupling '{name}'")
+    offset = read_value(document, parts["offset"]) if "offset" in parts else 0.0
+    if not terms:
+        if "predecessor" not in parts and "successor" not in parts:
+            raise document.error(
+                element,
+                "couples nothing: it needs <predecessor link> and <successor link>, or "
+                "<joint name ratio> elements",
+            )
+        predecessor = read_linked(document, element, parts, "predecessor")
+        successor = read_linked(document, element, parts, "successor")
+        ratio = read_value(document, parts["ratio"]) if "ratio" in parts else 1.0
+        return LinkCoupling(name, predecessor, successor, ratio, offset, source)
+    if wrong := [tag for tag in ("predecessor", "successor", "ratio") if tag in parts]:
+        raise document.error(
+            parts[wrong[0]],
+            f"<{wrong[0]}> belongs to a coupling of links and <joint> to one of joints; write two "
+            "couplings (the ratio of a joint is an attribute of <joint>)",
+        )
+    return JointCoupling(name, tuple(_term(document, term) for term in terms), offset, source)
+
+
+def _term(document: Document, element: Element) -> tuple[str, float]:
+    document.expect(element, _TERM)
+    return document.text(element, "name"), document.number(element, "ratio", 1.0)

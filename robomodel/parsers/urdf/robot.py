@@ -1,0 +1,99 @@
+"""The elements under ``<robot>``, each handed to its reader."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from robomodel.description import (
+    Description,
+    Joint,
+    JointCoupling,
+    Link,
+    LinkCoupling,
+    Loop,
+    Transmission,
+)
+from robomodel.parsers.urdf.elements import XYZ
+from robomodel.parsers.urdf.joints import changed_joint, read_joint
+from robomodel.parsers.urdf.links import Colours, changed_link, read_link
+from robomodel.parsers.urdf.loops import read_coupling, read_loop
+from robomodel.parsers.urdf.transmissions import read_transmission
+from robomodel.parsers.xml import Document, refuse_xacro
+
+_ROBOT_PARTS = frozenset(
+    ("link", "joint", "loop", "coupling", "transmission", "ros2_control", "gravity")
+)
+_ROBOT_IRRELEVANT = frozenset(("material", "gazebo", "sensor", "mujoco", "plugin"))
+
+
+def read_urdf(document: Document, base: Description | None = None) -> Description:
+    """What ``<robot>`` says, element by element; names are not looked up yet.
+
+    With ``base``, the document extends it: elements are added, and a ``<link>`` or ``<joint>`` of a
+    name that the base has changes that one (an inertial; limits, mimic, dynamics, initial position
+    and independence; not what the tree is made of).
+    """
+    root = document.root
+    refuse_xacro(document)
+    document.expect(root, frozenset(("name", "version")))
+    colours = Colours(document)
+    known_links = {link.name: link for link in base.links} if base else {}
+    known_joints = {joint.name: joint for joint in base.joints} if base else {}
+    links: list[Link] = []
+    joints: list[Joint] = []
+    loops: list[Loop] = []
+    couplings: list[LinkCoupling | JointCoupling] = []
+    transmissions: list[Transmission] = []
+    gravity = base.gravity if base else None
+    for element in root:
+        tag = element.tag
+        if tag == "link":
+            link = read_link(document, element, colours)
+            if link.name in known_links:
+                known_links[link.name] = changed_link(known_links[link.name], link)
+            else:
+                links.append(link)
+        elif tag == "joint":
+            joint = known_joints.get(element.get("name", ""))
+            if joint is None:
+                joints.append(read_joint(document, element))
+            else:
+                known_joints[joint.name] = changed_joint(document, element, joint)
+        elif tag == "loop":
+            loops.append(read_loop(document, element))
+        elif tag == "coupling":
+            couplings.append(read_coupling(document, element))
+        elif tag == "transmission":
+            transmissions.append(read_transmission(document, element))
+        elif tag == "ros2_control":
+            transmissions.extend(
+                read_transmission(document, child) for child in element.iterfind("transmission")
+            )
+        elif tag == "gravity":
+            document.expect(element, XYZ)
+            gravity = document.vector(element, "xyz")
+        elif tag not in _ROBOT_IRRELEVANT:
+            document.unknown(element, _ROBOT_PARTS)
+    if base is not None:
+        return replace(
+            base,
+            links=(*known_links.values(), *links),
+            joints=(*known_joints.values(), *joints),
+            loops=(*base.loops, *loops),
+            couplings=(*base.couplings, *couplings),
+            transmissions=(*base.transmissions, *transmissions),
+            gravity=gravity,
+        )
+    name = root.get("name")
+    if not name:
+        document.suspect(root, "the robot has no name; it is called 'robot'")
+    return Description(
+        name or "robot",
+        tuple(links),
+        tuple(joints),
+        tuple(loops),
+        tuple(couplings),
+        tuple(transmissions),
+        document.source(root, f"robot '{name or 'robot'}'"),
+        gravity,
+    )
