@@ -734,6 +734,93 @@ def test_attached_models(tmp_path):
     assert (os.path.basename(link.source.file), link.source.line) == ("sub.xml", 1)
 
 
+WHERE = {  # folders of files that include others: what the main file, sub/ and sub/deep/ hold
+    "beside the main file": ("sub/i.xml", "", "t.obj", ["t.obj"]),
+    "beside the included one": ("sub/i.xml", "", "t.obj", ["sub/t.obj"]),
+    "beside both": ("sub/i.xml", "", "t.obj", ["t.obj", "sub/t.obj"]),
+    "in meshdir and beside": ("sub/i.xml", "md", "t.obj", ["md/t.obj", "sub/t.obj"]),
+    "not in meshdir": ("sub/i.xml", "md", "t.obj", ["sub/t.obj"]),
+    "with a path of its own": ("sub/i.xml", "", "x/t.obj", ["sub/x/t.obj"]),
+    "up and down": ("sub/i.xml", "", "../x/t.obj", ["x/t.obj"]),
+    "included by the included": ("sub/o.xml", "", "t.obj", ["sub/deep/t.obj"]),
+    "not beside the one between": ("sub/o.xml", "", "t.obj", ["sub/t.obj"]),
+    "meshdir of the included": ("sub/i.xml", "md", "t.obj", ["sub/md/t.obj"]),
+}
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_files_are_where_mujoco_looks_for_them(tmp_path, where):
+    included, meshdir, file, meshes = WHERE[where]
+    asset = f'<mujoco><asset><mesh name="t" file="{file}"/></asset></mujoco>'
+    path = files(
+        tmp_path,
+        main_xml=world(
+            '<body name="a"><joint axis="1 1 0" name="j"/><geom type="mesh" mesh="t"/></body>',
+            before=f'<include file="{included}"/><compiler meshdir="{meshdir}"/>',
+        ),
+        sub__i_xml=asset,
+        sub__o_xml='<mujoco><include file="deep/i.xml"/></mujoco>',
+        sub__deep__i_xml=asset,
+    )
+    for scale, mesh in enumerate(meshes):
+        (tmp_path / mesh).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / mesh).write_text(TETRAHEDRON.replace("v 0 0 1", f"v 0 0 {1 + scale}"))
+    try:
+        side = MujocoSide.of(path)
+    except ValueError:
+        with pytest.raises(DescriptionError, match="no file"):
+            read(path)
+    else:
+        assert_smooth_dynamics(rm.load(path), side)
+        assert read(path).links[1].shapes[0].file == meshes[0]
+
+
+def test_an_include_is_looked_for_beside_the_main_file_first(tmp_path):
+    path = files(
+        tmp_path,
+        main_xml=world('<include file="sub/o.xml"/>'),
+        sub__o_xml='<m><include file="i.xml"/></m>',
+        sub__i_xml=f"<m>{body('inner', joint('k'))}</m>",
+        i_xml=f"<m>{body('outer', joint('k'))}</m>",
+    )
+    assert read(path).links[1].name == "outer"
+    assert_smooth_dynamics(rm.load(path), MujocoSide.of(path))
+
+
+@pytest.mark.skipif(VERSION < (3, 4), reason="attached models need a newer version")
+@pytest.mark.parametrize("name", ["hand", ""])
+def test_a_model_without_a_name_has_its_own(tmp_path, name):
+    called = name or "MuJoCo Model"
+    path = files(
+        tmp_path,
+        main_xml=world(
+            body("a", joint("j"), f'<attach model="{called}" body="b" prefix="left_"/>'),
+            before='<include file="parts/list.xml"/>',
+        ),
+        parts__list_xml='<m><asset><model file="file.xml"/></asset></m>',
+        parts__file_xml=world(body("b", joint("k"))).replace(
+            'model="test"', f'model="{name}"' if name else ""
+        ),
+    )
+    model = rm.load(path)
+    assert model.joint_names == ("j", "left_k")
+    assert_smooth_dynamics(model, MujocoSide.of(path))
+
+
+def test_plugins_are_passed_over_where_they_are_no_mechanics():
+    text = world(
+        body("a", joint("j", 'armature="0.1"')),
+        before='<extension><plugin plugin="mujoco.pid"><instance name="pid">'
+        '<config key="kp" value="40.0"/></instance></plugin></extension>',
+        rest='<actuator><plugin name="servo" joint="j" plugin="mujoco.pid" instance="pid" gear="7" '
+        'actdim="1" armature="0.01"/></actuator><sensor><plugin name="s" plugin="mujoco.sensor"/>'
+        "</sensor>",
+    )
+    (servo,) = read(text).transmissions
+    assert (servo.name, servo.joints[0].name, servo.actuators[0].reduction) == ("servo", "j", 7)
+    assert math.isclose(read(text).joints[0].armature, 0.1 + 49 * 0.01)
+
+
 def test_mujoco_sees_no_path_and_leaves_no_log(tmp_path, monkeypatch):
     """All that is handed over is text and bytes; warnings become doubts, not files."""
     seen = []

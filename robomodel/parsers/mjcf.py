@@ -16,6 +16,7 @@ from robomodel.errors import DescriptionError, Doubt, Source
 from robomodel.parsers.mjcf_actuators import Actuators
 from robomodel.parsers.mjcf_bodies import Bodies
 from robomodel.parsers.mjcf_elements import Elements, vec
+from robomodel.parsers.mjcf_prepared import UNNAMED
 from robomodel.parsers.mjcf_source import compile_mjcf
 from robomodel.parsers.mjcf_ties import Ties
 from robomodel.parsers.xml import Document
@@ -71,7 +72,7 @@ class _Reading:
         more_links, more_joints, more_couplings = actuators.rotors()
         self._doubt_forces()
         return Description(
-            root.attributes.get("model") or "MuJoCo Model",
+            root.attributes.get("model") or UNNAMED,
             (*links, *more_links),
             (*joints, *more_joints),
             tuple(loops),

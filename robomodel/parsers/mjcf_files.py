@@ -21,32 +21,6 @@ MARK = "\ue000"
 """Within the names that are given by the reader; no file has this private character."""
 
 
-@dataclass(slots=True, eq=False)
-class Node:
-    """An element of the file that MuJoCo is to see, and where it stands."""
-
-    tag: str
-    attributes: dict[str, str]
-    source: Source
-    children: list[Node] = field(default_factory=list)
-
-    def error(self, message: str) -> DescriptionError:
-        """The error to raise for what is wrong with it."""
-        return DescriptionError(message, self.source)
-
-    def walk(self) -> Iterator[Node]:
-        """The element and all below it, in the file's order."""
-        stack = [self]
-        while stack:
-            node = stack.pop()
-            yield node
-            stack.extend(reversed(node.children))
-
-    def find(self, tag: str) -> Iterator[Node]:
-        """The children of this tag."""
-        return (child for child in self.children if child.tag == tag)
-
-
 @dataclass(frozen=True, slots=True)
 class Folder:
     """Where the files that a model names are: ``within`` its own folder ``path``, None for a text.
@@ -65,6 +39,11 @@ class Folder:
     def joined(self, *steps: str) -> str:
         """The path of a file here, from the main folder, with slashes only."""
         return posixpath.join(self.within, *(step.replace("\\", "/") for step in steps))
+
+    def first(self, *paths: str) -> str:
+        """The first of these paths that leads to a file here, else the first one."""
+        here = () if self.path is None else paths
+        return next((p for p in here if os.path.isfile(os.path.join(self.path or "", p))), paths[0])
 
     def read(self, path: str, node: Node, endings: tuple[str, ...]) -> tuple[bytes, str]:
         """The content of a file and what to call it; refuses what no model needs.
@@ -98,19 +77,37 @@ class Folder:
         return _content(full, what, node), os.path.join(self.path, path)
 
 
-def _content(full: str, what: str, node: Node) -> bytes:
-    try:
-        if not stat.S_ISREG(os.stat(full).st_mode):
-            raise node.error(f"{what} is not a plain file")
-        with open(full, "rb") as stream:
-            data = stream.read(xml.MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise node.error(f"{what} cannot be read: {error.strerror}") from None
-    if len(data) > xml.MAX_BYTES:
-        raise node.error(f"{what} is larger than {xml.MAX_BYTES // 2**20} MiB")
-    return data
+NO_FOLDER = Folder(None)
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """An element of the file that MuJoCo is to see, and where it stands.
+
+    ``folder`` is that of its own file, which the main one may include from elsewhere.
+    """
+
+    tag: str
+    attributes: dict[str, str]
+    source: Source
+    folder: Folder = NO_FOLDER
+    children: list[Node] = field(default_factory=list)
+
+    def error(self, message: str) -> DescriptionError:
+        """The error to raise for what is wrong with it."""
+        return DescriptionError(message, self.source)
+
+    def walk(self) -> Iterator[Node]:
+        """The element and all below it, in the file's order."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+    def find(self, tag: str) -> Iterator[Node]:
+        """The children of this tag."""
+        return (child for child in self.children if child.tag == tag)
 
 
 @dataclass(slots=True)
@@ -123,32 +120,41 @@ class Reader:
 
     def tree(self, document: Document, folder: Folder) -> Node:
         """The document's elements, included ones in the place of their ``<include>``."""
-        root = _node(document, document.root)
-        self._add(document, document.root, root, folder, 1)
+        root = _node(document, document.root, folder)
+        self._add(document, document.root, root, (folder, folder), 1)
         return root
 
     def _add(
-        self, document: Document, element: xml.Element, node: Node, folder: Folder, depth: int
+        self,
+        document: Document,
+        element: xml.Element,
+        node: Node,
+        folders: tuple[Folder, Folder],
+        depth: int,
     ) -> None:
+        """Add what is in an element; ``folders`` are the model's and this document's own."""
         if depth > _MAX_DEPTH:
             raise node.error(f"elements are nested more than {_MAX_DEPTH} deep")
         for below in element:
-            child = _node(document, below)
+            child = _node(document, below, folders[1])
             if child.tag == "include":
-                included, _ = self.open(child, folder)
-                self._add(included, included.root, node, folder, depth + 1)
+                included, beside = self.open(child, *folders)
+                self._add(included, included.root, node, (folders[0], beside), depth + 1)
             else:
                 node.children.append(child)
-                self._add(document, below, child, folder, depth + 1)
+                self._add(document, below, child, folders, depth + 1)
 
-    def open(self, node: Node, folder: Folder) -> tuple[Document, Folder]:
-        """The document that ``node`` names in its ``file``, and the folder it stands in."""
+    def open(self, node: Node, *folders: Folder) -> tuple[Document, Folder]:
+        """The document that ``node`` names in its ``file``, and the folder it stands in.
+
+        It is looked for in one folder after the other.
+        """
         written = node.attributes.get("file")
         if not written:
             raise node.error(f"<{node.tag}> needs the attribute 'file'")
-        path = folder.joined(written)
+        path = folders[0].first(*(folder.joined(written) for folder in folders))
         try:
-            data, file = folder.read(path, node, _MODELS)
+            data, file = folders[0].read(path, node, _MODELS)
         except FileNotFoundError:
             raise node.error(f"there is no file {spelled(path)} beside the model") from None
         real = os.path.realpath(file)
@@ -164,13 +170,28 @@ class Reader:
                 f"the files of the model are larger than {xml.MAX_BYTES // 2**20} MiB together"
             )
         document = xml.parse(xml.decode(data, file), file, strict=self.strict)
-        return document, Folder(folder.path, posixpath.dirname(path))
+        return document, Folder(folders[0].path, posixpath.dirname(path))
 
 
-def _node(document: Document, element: xml.Element) -> Node:
+def _node(document: Document, element: xml.Element, folder: Folder) -> Node:
     tag, name = shown(element), element.get("name")
     source = document.source(element, f"{tag} '{name}'" if name else f"<{tag}>")
-    node = Node(tag, {str(key): str(value) for key, value in element.items()}, source)
+    node = Node(tag, {str(key): str(value) for key, value in element.items()}, source, folder)
     if any(MARK in value for value in node.attributes.values()):
         raise node.error("holds the private character U+E000, which is kept for the reader")
     return node
+
+
+def _content(full: str, what: str, node: Node) -> bytes:
+    try:
+        if not stat.S_ISREG(os.stat(full).st_mode):
+            raise node.error(f"{what} is not a plain file")
+        with open(full, "rb") as stream:
+            data = stream.read(xml.MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise node.error(f"{what} cannot be read: {error.strerror}") from None
+    if len(data) > xml.MAX_BYTES:
+        raise node.error(f"{what} is larger than {xml.MAX_BYTES // 2**20} MiB")
+    return data

@@ -10,6 +10,8 @@ from robomodel.errors import Doubt
 from robomodel.parsers.mjcf_files import MARK, Folder, Node, Reader
 from robomodel.parsers.xml import spelled
 
+UNNAMED = "MuJoCo Model"
+"""What MuJoCo calls a model without a name."""
 MAX_COPIES = 10_000
 """How many copies the ``replicate`` and ``attach`` elements of a file may make."""
 _MAX_MESH_PARAMETER = 200.0  # of builtin meshes: the size of what they make grows with its square
@@ -43,6 +45,10 @@ _FLAG_IRRELEVANT = _words(
     "refsafe sensor midphase eulerdamp autoreset nativeccd island override energy fwdinv "
     "invdiscrete multiccd sleep"
 )
+_DRIVES = _words(  # what of an actuator tells what it moves
+    "name class joint jointinparent tendon site refsite body slidersite cranksite cranklength gear "
+    "armature"
+)
 _SOFT = _words("flex flexcomp flexvert flexstrain")
 _KINDS = {
     "body": "body",
@@ -55,7 +61,7 @@ _KINDS = {
 _WORDS = _words(  # attributes that hold names or words; in others, "nan" is a number
     "name class childclass model prefix file mesh hfield material body body1 body2 site site1 "
     "site2 geom sidesite joint joint1 joint2 tendon tendon1 tendon2 cranksite slidersite refsite "
-    "jointinparent frame target sep"
+    "jointinparent frame target sep meshdir texturedir assetdir plugin instance"
 )
 _NOT_A_NUMBER = re.compile(r"(^|\s)[-+]?nan", re.IGNORECASE)
 _INFINITE = re.compile(r"(^|\s)[-+]?inf", re.IGNORECASE)
@@ -124,7 +130,7 @@ class Preparation:
 
     def prepare(self, root: Node, *, attached: bool = False) -> None:
         """Change the tree; an attached model's meshes are renamed, to be told from others."""
-        for node in list(root.walk()):
+        for node in root.walk():  # which goes no further than what is left
             node.children = [child for child in node.children if not self._drops(node, child)]
         if attached:
             mark = self.whole.fresh()
@@ -142,23 +148,22 @@ class Preparation:
         self._clean(root, "", named=True, copies=1)
         # what muscles can reach would be found by simulating them
         none = Node("lengthrange", {"mode": "none"}, root.source)
-        root.children.append(Node("compiler", {}, root.source, [none]))
+        root.children.append(Node("compiler", {}, root.source, children=[none]))
 
     def _drops(self, node: Node, child: Node) -> bool:
         """Whether a child has nothing to do with mechanics."""
         where = _BODIES.get(node.tag, node.tag)
         if child.tag in _IRRELEVANT.get(where, ()):
             return True
-        if child.tag != "plugin":
+        if child.tag != "plugin" or where == "actuator":
             return False
-        if where not in ("body", "composite", "actuator"):
+        if where not in ("body", "composite"):
             raise child.error(
                 f"plugins are not run, and this <{node.tag}> takes its shape from one"
             )
-        if where != "actuator":
-            self.whole.doubts.append(
-                Doubt("has a plugin, whose forces no function applies", node.source, "plugin")
-            )
+        self.whole.doubts.append(
+            Doubt("has a plugin, whose forces no function applies", node.source, "plugin")
+        )
         return True
 
     def _clean(self, node: Node, section: str, *, named: bool, copies: int) -> None:
@@ -221,8 +226,11 @@ class Preparation:
         path = None
         if file := node.attributes.get("file"):
             folder, strip = assets
-            file = file.replace("\\", "/")
-            path = self.folder.joined(folder, file.rpartition("/")[2] if strip else file)
+            if strip:
+                path = self.folder.joined(folder, file.replace("\\", "/").rpartition("/")[2])
+            else:  # else beside the file that names it
+                beside = node.folder.joined(file)
+                path = self.folder.first(self.folder.joined(folder, file), beside)
         written = node.attributes.get("scale", scales.get(node.attributes.get("class", "main"), ""))
         scale = _numbers(written or "1 1 1", kept, "scale")
         if len(scale) != 3:
@@ -237,16 +245,13 @@ class Preparation:
 
     def _model(self, node: Node) -> None:
         """A model that this one attaches parts of is prepared as this one is."""
-        document, folder = self.whole.reader.open(node, self.folder)
+        document, folder = self.whole.reader.open(node, node.folder, self.folder)
         tree = self.whole.reader.tree(document, folder)
         inner = Preparation(self.whole, folder)
         inner.prepare(tree, attached=True)
-        _name_by_file(node)
-        self.sizes[node.attributes.get("name", "")] = inner.made + sum(1 for _ in tree.walk())
-        node.attributes = {
-            "name": node.attributes.get("name", ""),
-            "file": f"{self.whole.fresh()}.xml",
-        }
+        name = node.attributes.get("name") or tree.attributes.get("model") or UNNAMED
+        self.sizes[name] = inner.made + sum(1 for _ in tree.walk())
+        node.attributes = {"name": name, "file": f"{self.whole.fresh()}.xml"}
         self.whole.attached.append((node, tree))
 
 
@@ -265,6 +270,10 @@ def _rewrite(node: Node, section: str) -> None:
         _name_by_file(node)
         node.attributes = {k: attributes[k] for k in ("name", "size") if k in attributes}
         node.attributes |= {"nrow": "2", "ncol": "2"}
+    elif node.tag == "plugin":  # an actuator's, which drives what any other one does
+        node.tag = "general"
+        node.attributes = {k: v for k, v in attributes.items() if k in _DRIVES}
+        node.children = []
     elif "file" in attributes and node.tag != "model":
         raise node.error(f"the file of a <{node.tag}> is not read; remove it")
     for name, value in node.attributes.items():
