@@ -772,7 +772,7 @@ def test_files_are_where_mujoco_looks_for_them(tmp_path, where):
             read(path)
     else:
         assert_smooth_dynamics(rm.load(path), side)
-        assert read(path).links[1].shapes[0].file == meshes[0]
+        assert os.path.normpath(read(path).links[1].shapes[0].file) == meshes[0]
 
 
 def test_an_include_is_looked_for_beside_the_main_file_first(tmp_path):
