@@ -84,4 +84,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MOTION})
+    return sorted([*__all__, "__doc__", "__version__"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -80,10 +80,29 @@ class ClosureError(ValueError):
         return type(self), (str(self), self.residual, self.loops)
 
 
+def as_names(names: str | Iterable[str], what: str) -> tuple[str, ...]:
+    """Names as a tuple; a single one need not be in a list. TypeError for what is no name."""
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, Iterable):
+        raise TypeError(f"{what} is a name, or several, not {names!r}")
+    found = tuple(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} is a name, or several, not {name!r}")
+    return found
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for a name that is not known: the nearest known one, else nothing."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def few(names: Sequence[str], most: int = 4) -> str:
+    """Names one after the other, the first few of many, and how many more there are."""
+    shown = ", ".join(f"'{name}'" for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 @dataclass(frozen=True, slots=True)

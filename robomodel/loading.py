@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from robomodel import parsers
+from robomodel.errors import as_names
 from robomodel.model import Model, build
 from robomodel.model.question import RigidError
 from robomodel.model.rigid import welded
@@ -16,7 +17,7 @@ def load(
     *,
     extend: object = None,
     floating_base: bool | None = None,
-    independent: Sequence[str] | None = None,
+    independent: str | Iterable[str] | None = None,
     format: str | None = None,  # noqa: A002 - the interface's name
     gravity: Sequence[float] | None = None,
     inertia_from: Role | None = None,
@@ -35,9 +36,9 @@ def load(
     mimic, dynamics, initial position, armature, rotor and independence given, a ``<link>`` of a
     known name the inertial.
     ``floating_base``: True adds a free joint above the root link, False fixes a root that floats,
-    None follows the file. ``independent``: names of the joints that shall be the independent
-    coordinates of their clusters, overriding the file. ``format``: the file's format where its
-    root element shall not decide. ``gravity``: acceleration of free fall (default 0 0 -9.81).
+    None follows the file. ``independent``: the joint, or joints, that shall be the independent
+    coordinates of their clusters, by name, overriding the file. ``format``: the file's format where
+    its root element shall not decide. ``gravity``: acceleration of free fall (default 0 0 -9.81).
     ``inertia_from``: "collision" or "visual" gives the links without an inertial one from these
     shapes, solid and of this ``density`` [kg/m³]; meshes need trimesh, and lie beside the file.
     ``name``: which model of an SDF file that holds several; its world's name stands for all.
@@ -46,6 +47,7 @@ def load(
     :class:`robomodel.DescriptionWarning`, refused under ``strict``. Nothing but the named files
     is read, and meshes if they shall say inertias.
     """
+    chosen = None if independent is None else as_names(independent, "independent")
     description = parsers.read(source, extend=extend, format=format, name=name, strict=strict)
     if inertia_from is not None:
         description = with_inertias(description, inertia_from, density=density, strict=strict)
@@ -54,7 +56,7 @@ def load(
             return build(
                 description,
                 floating_base=floating_base,
-                independent=independent,
+                independent=chosen,
                 gravity=gravity,
                 strict=strict,
             )

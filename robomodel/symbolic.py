@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.algorithms import Name, Task
 from robomodel.dynamics.frames import FrameLike, frame_keys
+from robomodel.errors import as_names
 from robomodel.model import Model
 
 if TYPE_CHECKING:
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
 
 def to_casadi(
     model: Model,
-    algorithm: str,
+    algorithm: Name,
     *,
     frame: FrameLike | None = None,
     frames: FrameLike | Sequence[FrameLike] = (),
-    f_ext: Iterable[str] = (),
+    f_ext: str | Iterable[str] = (),
 ) -> casadi.Function:
     """A ``casadi.Function`` of an algorithm, for differentiation, optimisation or C code.
 
@@ -35,7 +36,7 @@ def to_casadi(
         import casadi
     except ImportError as error:
         raise ImportError("to_casadi needs CasADi: pip install 'robomodel[casadi]'") from error
-    task = Task(algorithm, frame_keys(frames if frame is None else frame), tuple(f_ext))
+    task = Task(algorithm, frame_keys(frames if frame is None else frame), as_names(f_ext, "f_ext"))
     if task.by_trace:
         raise ValueError(f"'{algorithm}' has no symbolic form; CasADi differentiates the others")
     symbols = {name: casadi.SX.sym(name, size) for name, size in task.sizes(model).items()}

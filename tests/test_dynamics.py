@@ -301,3 +301,17 @@ def test_unknown_names_are_told() -> None:
         rm.rnea(model, q, v, v, f_ext={"nothing": np.zeros(6)})
     with pytest.raises(ValueError, match="method 'fast' is not known"):
         rm.rnea(model, q, v, v, method="fast")
+
+
+def test_every_algorithm_is_known_to_type_checkers() -> None:
+    from typing import get_args, get_type_hints
+
+    from robomodel.dynamics.algorithms import TABLE, Method, Name
+
+    assert set(get_args(Name)) == set(TABLE)
+    assert {m for entry in TABLE.values() for m in entry.methods} <= set(get_args(Method))
+    assert get_type_hints(rm.compile)["algorithm"] == Name
+    with pytest.raises(ValueError, match="algorithm 'abba' is not known; did you mean 'aba'"):
+        rm.compile(rm.robots.load("puma560"), "abba")
+    with pytest.raises(KeyError, match="no link 'link9'"):
+        rm.compile(rm.robots.load("puma560"), "aba", f_ext="link9")

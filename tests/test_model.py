@@ -464,3 +464,20 @@ def test_a_file_that_never_moves_loads() -> None:
 def test_gravity_must_be_a_vector() -> None:
     with pytest.raises(ValueError, match="gravity needs three finite numbers"):
         rm.load(four_bar(), gravity=(0.0, float("nan"), 1.0))
+
+
+def test_clusters_are_shown_for_people() -> None:
+    """The names of what moves, what ties it and what moves it; no pages of numbers."""
+    assert repr(rm.robots.load("five_bar").clusters[0]) == (
+        "<Cluster 'link1': joints 'J1', 'J3', 'J2', 'J4' tied by 'J5', moved by 'J1', 'J2'>"
+    )
+    cheetah = rm.robots.load("mini_cheetah")
+    assert repr(cheetah.clusters[0]) == "<Cluster 'Floating Base': joints 'Floating Base_joint'>"
+    for name in rm.robots.names():
+        assert all(len(repr(cluster)) < 500 for cluster in rm.robots.load(name).clusters)
+
+
+def test_the_package_lists_what_it_offers() -> None:
+    assert set(dir(rm)) >= set(rm.__all__)
+    assert all(getattr(rm, name) is not None for name in dir(rm))
+    assert not {"TYPE_CHECKING", "_MOTION", "annotations"} & set(dir(rm))

@@ -146,3 +146,14 @@ def test_building_what_was_built_is_the_same_robot() -> None:
     assert again.gravity == free.gravity
     q = free.random_configuration(0)
     np.testing.assert_array_equal(rm.crba(again, q), rm.crba(free, q))
+
+
+def test_one_independent_joint_is_one_name() -> None:
+    """A name is not taken for a list of letters; nor is what is no name."""
+    for chosen in ("j_rocker", ["j_rocker"], (name for name in ["j_rocker"])):
+        assert rm.load(four_bar(), independent=chosen).dof_names == ("j_rocker",)
+    with pytest.raises(DescriptionError, match="no moving joint 'j_rockr'; did you mean 'j_rock"):
+        rm.load(four_bar(), independent="j_rockr")
+    for wrong in (3, [3], [["j_rocker"]]):
+        with pytest.raises(TypeError, match="independent is a name, or several, not"):
+            rm.load(four_bar(), independent=wrong)

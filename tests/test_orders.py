@@ -183,3 +183,18 @@ def test_a_factor_graph_names_what_an_order_holds() -> None:
     order = as_order(model, "nested dissection")
     graph = FactorGraph.of(programs._structure(model, order.split))
     assert set(order.variables) == set(graph.sizes)
+
+
+def test_fused_operations_are_two() -> None:
+    """A compiled program, fused, counts what the traced one does."""
+    for name in ("puma560", "five_bar", "mini_cheetah"):
+        model = rm.robots.load(name)
+        order = as_order(model, "aba")
+        plain = program(model, order)
+        assert plain.fused().counts["fma"] > 0
+        assert operations(plain.fused()) == operations(plain) == plain.flops
+    kernel = rm.compile(rm.robots.load("puma560"), "aba")
+    counts = kernel.program.counts
+    fused = sum(counts[name] for name in ("fma", "fms", "fnma"))
+    single = sum(counts[name] for name in ("add", "sub", "mul", "div", "sqrt"))
+    assert operations(kernel.program) == 2 * fused + single > 600

@@ -6,7 +6,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
@@ -22,7 +22,7 @@ from robomodel.cli.robot import (
     load,
     reporting,
 )
-from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics import algorithms
 from robomodel.dynamics.compiled import Kernel
 from robomodel.errors import did_you_mean
 from robomodel.kernels.compile import obstacle
@@ -94,7 +94,7 @@ def command(
 
 def _measure(model: Model, algorithm: str, states: int, threads: int) -> dict[str, Any]:
     start = time.perf_counter()
-    kernel = Kernel(model, Task(algorithm))
+    kernel = Kernel(model, algorithms.Task(cast(algorithms.Name, algorithm)))
     made = time.perf_counter() - start
     rng = np.random.default_rng(0)
     some = np.array([model.random_configuration(rng) for _ in range(min(states, 16))])

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.algorithms import Method, Name, Task
 from robomodel.dynamics.compiled import kernel, trace
 from robomodel.dynamics.frames import FrameKey, FrameLike, frame_key, frame_keys
 from robomodel.dynamics.impulse import collide
@@ -27,7 +27,6 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
-Method: TypeAlias = Literal["cluster", "projection", "lagrange", "approximate", "unconstrained"]
 Backend: TypeAlias = Literal["numpy", "compiled"]
 
 LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
@@ -168,21 +167,20 @@ def hybrid(
     """Hybrid dynamics: (tau, a), each (..., nv), from forces here and accelerations there.
 
     ``tau`` and ``a``: independent joint → value (...), or (..., n) for a joint with n degrees of
-    freedom; together they name each independent joint once. A floating base may be left out:
-    nothing pushes it then. ``f_ext`` as in :func:`rnea`. Every set of joints of which the
-    accelerations are given is an algorithm of its own, compiled at its first call; see
-    :mod:`robomodel.dynamics.hybrid`.
+    freedom, or one of its ``model.dof_names`` → value (...); together they name each once. What is
+    not named of a floating base is free: nothing pushes it there. ``f_ext`` as in :func:`rnea`.
+    Every set of freedoms of which the accelerations are given is an algorithm of its own, compiled
+    at its first call; see :mod:`robomodel.dynamics.hybrid`.
     """
-    from robomodel.dynamics.hybrid import prescribed
+    from robomodel.dynamics.hybrid import freedoms, prescribed
 
-    forces, accelerations = dict(tau or {}), dict(a or {})
-    base = model.floating_base
-    if base is not None and base not in forces and base not in accelerations:
-        forces[base] = np.zeros(6)
+    forces, accelerations = _by_name(tau, "tau"), _by_name(a, "a")
     known = prescribed(model, accelerations)
+    places = freedoms(model)
+    prescribed(model, forces)  # a ValueError with a hint for names that are not known
     columns: dict[int, Array] = {}
     for name, value in (*forces.items(), *accelerations.items()):
-        dofs = [model.dof_names.index(dof) for dof in prescribed(model, [name])]
+        dofs = places[name]
         numbers = np.asarray(value, dtype=np.float64)
         if len(dofs) == 1:
             numbers = numbers[..., None]
@@ -191,15 +189,23 @@ def hybrid(
                              f"{numbers.shape}")  # fmt: skip
         for n, dof in enumerate(dofs):
             if dof in columns:
-                raise ValueError(f"'{name}' is given twice; give its force or its acceleration")
+                raise ValueError(
+                    f"'{model.dof_names[dof]}' is given twice; give its force or its acceleration"
+                )
             columns[dof] = numbers[..., n]
+    for dof in places.get(model.floating_base or "", ()):
+        columns.setdefault(dof, np.zeros(()))
     missing = [name for i, name in enumerate(model.dof_names) if i not in columns]
     if missing:
         raise ValueError(
             f"neither force nor acceleration of '{missing[0]}' is given"
             + (f" (nor of {len(missing) - 1} others)" if missing[1:] else "")
         )
-    batch = np.broadcast_shapes(*(x.shape for x in columns.values()))
+    try:
+        batch = np.broadcast_shapes(*(x.shape for x in columns.values()))
+    except ValueError:
+        shapes = ", ".join(f"{model.dof_names[i]} {x.shape}" for i, x in columns.items())
+        raise ValueError(f"batch axes do not broadcast: {shapes}") from None
     given = np.stack([np.broadcast_to(columns[i], batch) for i in range(model.nv)], axis=-1)
     arguments = {"q": q, "v": v, "given": given}
     forces_out, rates = _run(model, "hybrid", arguments, backend, f_ext=f_ext, known=known)
@@ -322,6 +328,15 @@ def aba_derivatives(
 # ---- checks, and the two paths -------------------------------------------------------------------
 
 
+def _by_name(given: Mapping[str, ArrayLike] | None, what: str) -> Mapping[str, ArrayLike]:
+    """A mapping of names to numbers, as it should be; TypeError in words where it is none."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{what} maps names to numbers, not {type(given).__name__}")
+    return given
+
+
 def _can_compile() -> bool:
     """Whether kernels can be had; a warning (shown once, as warnings are) where they cannot."""
     why = obstacle()
@@ -336,13 +351,13 @@ def _can_compile() -> bool:
 
 def _run(
     model: Model,
-    algorithm: str,
+    algorithm: Name,
     arguments: Mapping[str, ArrayLike],
     backend: str,
     *,
     frames: tuple[FrameKey, ...] = (),
     f_ext: Wrenches | None = None,
-    method: str = "cluster",
+    method: Method = "cluster",
     known: tuple[str, ...] = (),
 ) -> Any:
     """Check the arguments, run the algorithm once over the whole batch.
@@ -352,14 +367,14 @@ def _run(
     ready: Callable[..., Any] | None = None
     usual = method == "cluster" and not (frames or known)  # by its name alone: found sooner
     key = algorithm if usual else (algorithm, frames, method, known)
-    if backend == "compiled" and not f_ext:
+    forces = _by_name(f_ext, "f_ext")
+    if backend == "compiled" and not forces:
         ready = model.derived.get(key)
     if ready is not None:
         try:
             return ready(*arguments.values())
         except (TypeError, ValueError):
             pass
-    forces = f_ext or {}
     task = Task(algorithm, frames, tuple(forces), method, known)
     for link in task.f_ext:
         model.frame(link)  # a KeyError with a hint for unknown ones

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal, TypeAlias
 
 from robomodel.dynamics import frames, independent, lagrange, momentum, projection, sensors
 from robomodel.dynamics.aba import aba
@@ -18,6 +19,7 @@ from robomodel.dynamics.efpa import efpa
 from robomodel.dynamics.impulse import contact
 from robomodel.dynamics.order import Order
 from robomodel.dynamics.rnea import bias_force, rnea
+from robomodel.errors import did_you_mean
 from robomodel.model.approximate import reflected
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -28,6 +30,29 @@ Arguments = Mapping[str, Vector]
 Forces = dict[int, Wrench]
 
 
+Name: TypeAlias = Literal[
+    "aba",
+    "aba_derivatives",
+    "accelerometer_derivatives",
+    "armature",
+    "bias_force",
+    "center_of_mass",
+    "centroidal_momentum",
+    "contact",
+    "crba",
+    "efpa",
+    "energy",
+    "frame_pose",
+    "frame_velocity",
+    "gyroscope_derivatives",
+    "hybrid",
+    "jacobian",
+    "rnea",
+    "rnea_derivatives",
+]
+"""What there is, for type checkers: the keys of the table."""
+
+Method: TypeAlias = Literal["cluster", "projection", "lagrange", "approximate", "unconstrained"]
 _Run = Callable[[Model, Arguments, Forces, Sequence[frames.Place]], Sequence[Scalar]]
 OPEN_TREES = ("approximate", "unconstrained")
 
@@ -89,7 +114,7 @@ def _ordered(m: Model, x: Arguments, order: Order) -> Sequence[Scalar]:
     return forward(m, x["q"], x["v"], x["tau"], order)
 
 
-TABLE: Mapping[str, _Algorithm] = {
+TABLE: Mapping[Name, _Algorithm] = {
     "rnea": _Algorithm(
         ("q", "v", "a"),
         lambda m, _: {"tau": (m.nv,)},
@@ -230,17 +255,20 @@ class Task:
     are the algorithm's, then six numbers for each of ``f_ext``.
     """
 
-    name: str
+    name: Name
     frames: tuple[frames.FrameKey, ...] = ()
     f_ext: tuple[str, ...] = ()
-    method: str = "cluster"
+    method: Method = "cluster"
     known: tuple[str, ...] = ()
     order: Order | None = None
 
     def __post_init__(self) -> None:
         if self.name not in TABLE:
             known = ", ".join(f"'{name}'" for name in TABLE)
-            raise ValueError(f"algorithm '{self.name}' is not known; known are {known}")
+            raise ValueError(
+                f"algorithm '{self.name}' is not known{did_you_mean(self.name, TABLE)}; "
+                f"known are {known}"
+            )
         entry = TABLE[self.name]
         methods = ("cluster", *entry.methods)
         if self.method not in methods:

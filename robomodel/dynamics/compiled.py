@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import robomodel
-from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.algorithms import Method, Name, Task
 from robomodel.dynamics.frames import FrameLike, frame_keys
 from robomodel.dynamics.order import OrderLike
+from robomodel.errors import as_names
 from robomodel.kernels.compile import Compiled, compile_program
 from robomodel.kernels.trace import Program, Trace
 from robomodel.model.joints import Array
@@ -72,8 +73,8 @@ class Kernel:
         return type(self), (self.model, self.task)
 
     def __repr__(self) -> str:
-        name, method = self.task.name, self.task.method
-        name = name if method == "cluster" else f"{name}:{method}"
+        task = self.task
+        name = task.name if task.method == "cluster" else f"{task.name}:{task.method}"
         return f"<Kernel {name} of '{self.model.name}': {self.program.flops} flops>"
 
     def __call__(self, *arguments: ArrayLike, out: Array | None = None, threads: int = 1) -> Any:
@@ -152,13 +153,13 @@ def kernel(model: Model, task: Task) -> Kernel:
 
 def compile(  # noqa: A001 - the interface's name
     model: Model,
-    algorithm: str,
+    algorithm: Name,
     *,
     frame: FrameLike | None = None,
     frames: FrameLike | Sequence[FrameLike] = (),
-    f_ext: Iterable[str] = (),
-    method: str = "cluster",
-    known: Iterable[str] = (),
+    f_ext: str | Iterable[str] = (),
+    method: Method = "cluster",
+    known: str | Iterable[str] = (),
     order: OrderLike | None = None,
 ) -> Kernel:
     """A kernel of an algorithm: "rnea", "aba", "crba", "bias_force", "jacobian" and so on.
@@ -167,15 +168,20 @@ def compile(  # noqa: A001 - the interface's name
     ``frame`` is the link, or (link, offset), of those that are about one, ``frames`` those of
     "efpa"; ``f_ext`` are the links on which wrenches act, which are then further arguments
     (..., 6) in this order. ``method`` as of :func:`robomodel.rnea` and :func:`robomodel.aba`.
-    ``known``: of "hybrid", the joints whose accelerations are given; ``kernel(q, v, given)`` takes
-    nv numbers, accelerations of these and forces of the others, and returns (tau, a).
+    ``known``: of "hybrid", the joints, or freedoms of ``model.dof_names``, whose accelerations are
+    given; ``kernel(q, v, given)`` takes nv numbers, accelerations of these and forces of the
+    others, and returns (tau, a).
     ``order``: of "aba", an elimination order, by name ("crba", "nested dissection", "searched" …),
     as a list of all variables, or an :class:`~robomodel.dynamics.elimination.Order`. Pivots stay
     where the order has them; the kernel's ``backward_error`` says what that cost at random states,
     and an order that loses more than 1e-12 is refused (ValueError).
     """
     keys = frame_keys(frames if frame is None else frame)
-    task = Task(algorithm, keys, tuple(f_ext), method, tuple(known))
+    task = Task(algorithm, keys, as_names(f_ext, "f_ext"), method, as_names(known, "known"))
+    if task.known:
+        from robomodel.dynamics.hybrid import prescribed
+
+        task = replace(task, known=prescribed(model, task.known))
     if order is None:
         return kernel(model, task)
     from robomodel.dynamics.elimination.programs import as_order, checked

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeGuard, cast
+
+import numpy as np
 
 from robomodel.dynamics.kinematics import Configuration, State
 from robomodel.model.model import WORLD, Model
@@ -16,28 +19,42 @@ FrameKey: TypeAlias = str | tuple[str, tuple[float, float, float]]
 
 
 def frame_key(frame: FrameLike) -> FrameKey:
-    """A frame as a key: a link's name, or (link, offset) with the offset's three numbers."""
+    """A frame as a key: a link's name, or (link, offset) with the offset's three numbers.
+
+    TypeError for what is neither, ValueError for an offset that is not three finite numbers.
+    """
     if isinstance(frame, str):
         return frame
+    if not _is_point(frame):
+        raise TypeError(f"a frame is a link's name, or (link, offset), not {frame!r}")
     link, offset = frame
-    if len(offset) != 3:
-        raise ValueError(f"the offset of a frame on '{link}' is three numbers, not {offset}")
-    x, y, z = (float(t) for t in offset)
+    try:
+        x, y, z = (float(t) for t in offset)
+    except (TypeError, ValueError):
+        x = y = z = math.nan
+    if not math.isfinite(x + y + z):
+        raise ValueError(
+            f"the offset of a frame on '{link}' is three finite numbers, not {offset!r}"
+        )
     return link, (x, y, z)
 
 
 def frame_keys(frames: FrameLike | Sequence[FrameLike]) -> tuple[FrameKey, ...]:
     """Frames as keys; a link's name, or one (link, offset), is one frame."""
     if isinstance(frames, str) or _is_point(frames):
-        return (frame_key(frames),)  # type: ignore[arg-type]
-    return tuple(frame_key(frame) for frame in frames)  # type: ignore[arg-type]
+        return (frame_key(frames),)
+    if not isinstance(frames, Iterable):
+        raise TypeError(f"frames are links' names, or (link, offset), not {frames!r}")
+    return tuple(frame_key(cast(FrameLike, frame)) for frame in frames)
 
 
-def _is_point(frame: Any) -> bool:
+def _is_point(frame: object) -> TypeGuard[tuple[str, Sequence[float]]]:
     """Whether it is (link, offset), rather than two frames."""
     return (
-        len(frame) == 2
+        isinstance(frame, Sequence)
+        and len(frame) == 2
         and isinstance(frame[0], str)
+        and isinstance(frame[1], Sequence | np.ndarray)
         and not isinstance(frame[1], str)
         and not any(isinstance(x, str) for x in frame[1])
     )

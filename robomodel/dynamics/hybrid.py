@@ -22,25 +22,42 @@ from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import Wrench
 
 
+def freedoms(model: Model) -> dict[str, tuple[int, ...]]:
+    """The places in v by name: of independent joints, and of each of their ``dof_names``."""
+    found = {name: (i,) for i, name in enumerate(model.dof_names)}
+    joints: dict[str, tuple[int, ...]] = {}
+    for piece in pieces(model):
+        if piece.dofs:
+            joint = model.joints[piece.body].name
+            joints[joint] = (*joints.get(joint, ()), *piece.dofs)
+    return found | joints
+
+
 def prescribed(model: Model, names: Iterable[str]) -> tuple[str, ...]:
-    """The degrees of freedom, in order, of independent joints; ValueError where there is none."""
-    whole = {piece.name: piece.dofs for piece in pieces(model) if piece.dofs}
-    for joint in model.joints:
-        parts = [d for name, d in whole.items() if name.rpartition(".")[0] == joint.name]
-        if joint.nv > 1 and parts and joint.name not in whole:
-            whole[joint.name] = tuple(i for part in parts for i in part)
+    """The degrees of freedom, in order, of independent joints, or of parts of these by dof name.
+
+    ValueError where there is none of a name.
+    """
+    known = freedoms(model)
     found: set[int] = set()
     for name in names:
-        if name not in whole:
-            dependent = name in model.joint_names
+        if name not in known:
             why = (
                 "it depends on others; give theirs"
-                if dependent
-                else f"there is none{did_you_mean(name, whole)}"
+                if _dependent(model, name, known)
+                else f"there is none{did_you_mean(name, known)}"
             )
             raise ValueError(f"'{name}' is no independent joint: {why}")
-        found |= set(whole[name])
+        found |= set(known[name])
     return tuple(model.dof_names[i] for i in sorted(found))
+
+
+def _dependent(model: Model, name: str, known: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether it names a joint that is not independent, or a part of one that is so in part."""
+    if name in model.joint_names:
+        return True
+    whole = name.rpartition(".")[0]
+    return any(j.name == whole and 1 < j.nv > len(known.get(whole, ())) for j in model.joints)
 
 
 def hybrid(
@@ -78,18 +95,25 @@ def _accelerations(
         f"fx[{node.name}]": f_ext[body].entries() if body in f_ext else [0.0] * 6
         for body, node in enumerate(model.nodes)
     }
+    parts: dict[str, dict[int, Scalar]] = {}
     for piece in pieces(model):
         if piece.dofs:
-            prescribed = all(known[i] for i in piece.dofs)
-            kind = "qdd" if prescribed else "tau"
-            values[f"{kind}[{piece.name}]"] = [given[i] for i in piece.dofs]
+            own = [given[i] for i in piece.dofs]
+            held = {n: x for n, (i, x) in enumerate(zip(piece.dofs, own, strict=True)) if known[i]}
+            whole = len(held) == len(own)
+            values[f"{'qdd' if whole else 'tau'}[{piece.name}]"] = own
+            if held and not whole:  # the held ones' torque rows go, whatever stands there
+                parts[f"qdd[{piece.name}]"] = held
     system = system.given(values)
+    if parts:
+        system = system.given_parts(parts)
     order = classical(FactorGraph.of(system), model, "aba")
     found = solve(system, order)
     a = list(given)
     for piece in pieces(model):
         name = f"qdd[{piece.name}]"
         if piece.dofs and name in found:
-            for i, x in zip(piece.dofs, found[name], strict=True):
+            free = [i for i in piece.dofs if not known[i]]
+            for i, x in zip(free, found[name], strict=True):
                 a[i] = x
     return a

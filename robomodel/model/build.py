@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -52,7 +52,7 @@ def build(
     description: Description,
     *,
     floating_base: bool | None = None,
-    independent: Sequence[str] | None = None,
+    independent: str | Iterable[str] | None = None,
     gravity: Sequence[float] | None = None,
     strict: bool = False,
 ) -> Model:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.description import Description, Rows3, Vec3
-from robomodel.errors import did_you_mean
+from robomodel.errors import did_you_mean, few
 from robomodel.model.closure import Geometry, stack, unstack
 from robomodel.model.constraints import Constraint, Link, placement
 from robomodel.model.joints import Array, JointModel
@@ -181,6 +181,15 @@ class Cluster:
     columns: tuple[int, ...]
     closing_rows: tuple[int, ...]
     start: tuple[float, ...]
+
+    def __repr__(self) -> str:
+        joints = few(self.joints)
+        moved = f", moved by {few(self.independent)}" if self.kind != "joint" else ""
+        ties = [loop.name for loop in self.geometry.loops] if self.geometry else []
+        if self.geometry:
+            ties += [coupling.name for coupling in self.geometry.linear]
+        tied = f" tied by {few(ties)}" if ties else ""
+        return f"<Cluster {self.name!r}: joints {joints}{tied}{moved}>"
 
     @property
     def nv(self) -> int:

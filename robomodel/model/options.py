@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from robomodel.description import FREEDOMS, Description, Joint, Link, Vec3
-from robomodel.errors import DescriptionError, did_you_mean
+from robomodel.errors import DescriptionError, as_names, did_you_mean
 from robomodel.model import graph
 from robomodel.model.demands import find_demands
 
@@ -30,14 +30,14 @@ def with_options(
     description: Description,
     *,
     floating_base: bool | None = None,
-    independent: Sequence[str] | None = None,
+    independent: str | Iterable[str] | None = None,
     gravity: Sequence[float] | None = None,
 ) -> Description:
     """The description of the robot with these options; all None leaves it as it is."""
     if floating_base is not None:
         description = _freed(description) if floating_base else _held(description)
     if independent is not None:
-        description = _marked(description, independent)
+        description = _marked(description, as_names(independent, "independent"))
     if gravity is not None:
         description = replace(description, gravity=_vector(gravity))
     return description

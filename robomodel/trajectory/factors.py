@@ -22,6 +22,7 @@ from robomodel.dynamics import (
     rnea,
     rnea_derivatives,
 )
+from robomodel.dynamics.algorithms import Name
 from robomodel.dynamics.frames import FrameLike, frame_key
 from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
@@ -274,7 +275,7 @@ class _Instrument:
         return (self.q, self.v)
 
     @property
-    def _algorithm(self) -> str:
+    def _algorithm(self) -> Name:
         """What gives the three numbers and their derivatives by the state."""
         return "gyroscope_derivatives"
 
@@ -322,7 +323,7 @@ class Accelerometer(_Instrument):
         return (self.q, self.v, self.a)
 
     @property
-    def _algorithm(self) -> str:
+    def _algorithm(self) -> Name:
         return "accelerometer_derivatives"
 
 

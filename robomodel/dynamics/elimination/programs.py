@@ -28,7 +28,6 @@ from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, sub
 
 STARTS = ("aba", "crba", "nested dissection")
-COUNTED = ("mul", "add", "sub", "div", "sqrt")
 SAFE = 1e-12  # backward error of an order that may be compiled
 STATES = 64  # at which it is measured
 
@@ -70,8 +69,12 @@ def program(model: Model, order: Order) -> Program:
 
 
 def operations(traced: Program) -> int:
-    """Multiplications, additions, subtractions, divisions and roots; no sines and cosines."""
-    return sum(traced.counts[name] for name in COUNTED)
+    """Multiplications, additions, subtractions, divisions and roots; no sines and cosines.
+
+    A fused multiplication and addition is two, so that a program counts the same fused and not:
+    :attr:`robomodel.kernels.Program.flops`.
+    """
+    return traced.flops
 
 
 # ---- orders, named and searched ------------------------------------------------------------------
