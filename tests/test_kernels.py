@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+import re
 import sys
 import threading
 import warnings
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from mechanisms import KINDS, Mechanism, random_mechanism
@@ -15,8 +17,9 @@ from shipped import ROBOTS
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
-from robomodel.kernels import Trace, compile_program, lanes
-from robomodel.kernels.emit import CHUNK
+from robomodel.kernels import Iteration, Trace, compile_program, lanes
+from robomodel.kernels import emit as emitting
+from robomodel.kernels.emit import CHUNK, emit
 from robomodel.scalars import sincos
 
 
@@ -319,6 +322,45 @@ def test_programs_and_sizes_must_fit() -> None:
         compile_program(trace.program([x * y]), [1, 1])
     constant = compile_program(trace.program([2.5, y, x - y]), [2, 3])
     np.testing.assert_array_equal(constant.ufunc([[1.0, 4.0]]), [[2.5, 4.0, -3.0]])
+
+
+SYSTEMS = ("x86_64-pc-windows-msvc-elf", "arm64-apple-macosx14", "x86_64-apple-macosx14",
+           "aarch64-unknown-linux-gnu", "x86_64-unknown-linux-gnu")  # fmt: skip
+
+
+@pytest.mark.parametrize("triple", SYSTEMS)
+def test_kernels_call_what_every_c_library_has(
+    triple: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels of all kinds, written for other systems: what do they call?"""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple(triple).create_target_machine(
+        features="+fma" if triple.startswith("x86") else "",
+        opt=1,
+        reloc="pic",
+        codemodel="small",  # calls by name, rather than through a register
+    )
+    trace = Trace()
+    x, y, z = trace.inputs(3)
+    angles, moved = [*sincos(x), sincos(y * z)[0]], [x + y * z, x]
+    stages = Iteration((1,), ((1.0,), (0.5,)))  # z is the stages' constant
+    called: set[str] = set()
+    for outputs, sizes, iteration, stack in (
+        (angles, [1, 2, 3], None, 1 << 16), (moved, [1, 1, 2], stages, 0)
+    ):  # fmt: skip
+        monkeypatch.setattr(emitting, "STACK", stack)
+        text = emit(trace.program(outputs), sizes, 4, iteration)
+        assert ("malloc(i64 " in text) == (stack == 0)
+        module = llvm.parse_assembly(text)
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        own = set(re.findall(r"define \w*\s*[^@]*@(\w+)", text))
+        lines = machine.emit_assembly(module).splitlines()
+        calls = (re.match(r"\s+(?:callq?|bl|jmp|b)\s+_?((?!L?BB)\w+)", line) for line in lines)
+        called |= {call[1] for call in calls if call} - own
+    assert called - {"memcpy", "memset"} - ({"_chkstk"} if "windows" in triple else set()) == {
+        "sin", "cos", "atan2", "malloc", "free", "abort"
+    }  # fmt: skip
 
 
 # ---- several results -----------------------------------------------------------------------------

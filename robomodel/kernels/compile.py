@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,8 +44,6 @@ def _features() -> tuple[str, int]:
 @functools.cache
 def obstacle() -> str | None:
     """Why nothing can be compiled here; None where all is well."""
-    if os.name != "posix":
-        return "kernels allocate with aligned_alloc, which this system does not have"
     try:
         _features()
     except (ImportError, OSError, RuntimeError) as error:

@@ -33,6 +33,7 @@ from robomodel.kernels.trace import (
 
 CHUNK = 6000  # steps in one function, if there is but one
 PIECE = 400  # steps in a function, where there are several
+STACK = 1 << 16  # bytes of a kernel's own memory on the stack, which some threads have little of
 
 # π/2 in three parts (Cody and Waite), and the minimax polynomials of fdlibm on [-π/4, π/4]
 HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
@@ -559,8 +560,10 @@ def emit(
         "declare i64 @llvm.smin.i64(i64, i64)",
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1 immarg)",
         "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)",
-        "declare ptr @aligned_alloc(i64, i64)",
+        "declare ptr @malloc(i64)",
         "declare void @free(ptr)",
+        "declare void @abort() noreturn",
+        "declare ptr @llvm.ptrmask.p0.i64(ptr, i64)",
         _stage(width),
         *_tame(sorted(int(x) for x in tamed), width),
     ]
@@ -598,10 +601,28 @@ def _stage_constants(iteration: Iteration, width: int) -> list[str]:
     ]
 
 
+def _memory(size: int, alignment: int) -> tuple[list[str], list[str]]:
+    """Lines that take memory by what every C library has, and that give it back."""
+    if size <= STACK:
+        return [f"%memory = alloca [{size} x i8], align {alignment}", "br label %begin"], []
+    return [
+        f"%taken = call ptr @malloc(i64 {size + alignment - 1})",
+        "%none = icmp eq ptr %taken, null",
+        "br i1 %none, label %nowhere, label %somewhere",
+        "nowhere:",  # a loop cannot raise, and silence would pass for a result
+        "call void @abort()",
+        "unreachable",
+        "somewhere:",
+        f"%beyond = getelementptr i8, ptr %taken, i64 {alignment - 1}",
+        f"%memory = call ptr @llvm.ptrmask.p0.i64(ptr %beyond, i64 {-alignment})",
+        "br label %begin",
+    ], ["call void @free(ptr %taken)"]
+
+
 def _loop(
     sizes: Sequence[int], width: int, pieces: int, work: int, iteration: Iteration | None
 ) -> list[str]:
-    """The loop over tiles. One allocation holds the tiles, the workspace and staged rows.
+    """The loop over tiles. One place holds the tiles, the workspace and staged rows.
 
     A single state stands in all lanes, by rows no bytes apart; fewer states than lanes, and numbers
     that are not contiguous, are staged. A tile is read before it is written, so that the result may
@@ -624,6 +645,7 @@ def _loop(
         starts[name] = total
         total += size * bytes_
     stage = "ptr %place.stage"
+    taken, given_back = _memory(total, bytes_)
     lines = [
         "define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {",
         "entry:",
@@ -658,9 +680,7 @@ def _loop(
         "%any = and i1 %states, %times",
         "br i1 %any, label %start, label %exit",
         "start:",
-        f"%memory = call ptr @aligned_alloc(i64 {bytes_}, i64 {total})",
-        "%none = icmp eq ptr %memory, null",
-        "br i1 %none, label %exit, label %begin",
+        *taken,
         "begin:",
         *(
             f"%place{name} = getelementptr i8, ptr %memory, i64 {start}"
@@ -735,7 +755,7 @@ def _loop(
         "%more = icmp slt i64 %next, %n",
         "br i1 %more, label %tile, label %free",
         "free:",
-        "call void @free(ptr %memory)",
+        *given_back,
         "br label %exit",
         "exit:",
         "ret void",
