@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,31 @@ def as_names(names: str | Iterable[str], what: str) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise TypeError(f"{what} is a name, or several, not {name!r}")
     return found
+
+
+class MissingPackageError(ImportError):
+    """An optional package that is not installed: ``str(error)`` says for what, and how to get it.
+
+    ``purpose``: as in "pictures need"; ``package`` is installed with this ``extra`` of robomodel.
+    ``source``: the element of the description that asks for it, if one does.
+    """
+
+    def __init__(
+        self, purpose: str, package: str, extra: str, source: Source | None = None
+    ) -> None:
+        self.source = source or NOWHERE
+        self.message = f"{purpose} {package}: {_install(package, extra)}"
+        super().__init__(self.message if source is None else f"{source}: {self.message}")
+
+
+def _install(package: str, extra: str) -> str:
+    """The command that brings a package in; extras are of a robomodel that was installed."""
+    command = f"pip install 'robomodel[{extra}]'"
+    try:
+        known = metadata.metadata("robomodel").get_all("Provides-Extra") or []
+    except metadata.PackageNotFoundError:
+        known = []
+    return command if extra in known else f"pip install {package} (or, once installed, {command})"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from robomodel.description import Description, Inertial, Link, Pose, Shape, Vec3
-from robomodel.errors import DescriptionError, Doubt, suspect_all
+from robomodel.errors import DescriptionError, Doubt, MissingPackageError, suspect_all
 from robomodel.model import masses
 
 if TYPE_CHECKING:
@@ -177,9 +177,7 @@ def load_mesh(shape: Shape) -> trimesh.Trimesh:
     try:
         import trimesh
     except ImportError as error:
-        raise ImportError(
-            "inertias of meshes need trimesh: pip install 'robomodel[meshes]'"
-        ) from error
+        raise MissingPackageError("meshes need", "trimesh", "meshes", shape.source) from error
     try:
         # from memory, so that materials, textures and the like are not looked for
         mesh = trimesh.load_mesh(io.BytesIO(data), file_type=kind[1:], skip_materials=True)

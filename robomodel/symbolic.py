@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from robomodel.dynamics.algorithms import Name, Task
 from robomodel.dynamics.frames import FrameLike, frame_keys
-from robomodel.errors import as_names
+from robomodel.errors import MissingPackageError, as_names
 from robomodel.model import Model
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def to_casadi(
     try:
         import casadi
     except ImportError as error:
-        raise ImportError("to_casadi needs CasADi: pip install 'robomodel[casadi]'") from error
+        raise MissingPackageError("to_casadi needs", "casadi", "casadi") from error
     task = Task(algorithm, frame_keys(frames if frame is None else frame), as_names(f_ext, "f_ext"))
     if task.by_trace:
         raise ValueError(f"'{algorithm}' has no symbolic form; CasADi differentiates the others")

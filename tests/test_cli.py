@@ -389,7 +389,7 @@ def test_errors_take_one_line_and_exit_with_2(run, arguments, message):
 def test_an_error_in_a_robot_file_says_where(run, tmp_path):
     file = tmp_path / "broken.urdf"
     file.write_text('<robot name="r">\n<link name="a"/>\n<link name="a"/>\n</robot>')
-    code, out, err = run("dynamics", file, "--json")
+    code, out, err = run("dynamics", file)
     assert (code, out) == (2, "")
     assert re.fullmatch(rf"{re.escape(str(file))}:3: link 'a': .*\n", err)
 
@@ -426,13 +426,6 @@ def test_help_and_version(run):
     code, out, err = run()
     assert (code, out) == (2, "")
     assert err.startswith("Usage: robomodel")
-
-
-def test_help_documents_every_key(run, report):
-    for arguments in (("info", "four_bar"), ("dynamics", "four_bar")):
-        _, out, _ = run(arguments[0], "--help")
-        keys = out.partition("Keys of the JSON document:")[2]
-        assert not [key for key in report(*arguments) if not re.search(rf"\b{key}\b", keys)]
 
 
 def test_as_a_process_reading_standard_input():

@@ -1,8 +1,10 @@
 """The command line: ``robomodel info``, ``dynamics``, ``validate`` and others.
 
-Results go to standard output, as text or (``--json``) as one JSON document; warnings and errors go
-to standard error, an error in one line. Exit status: 0, 1 for a finding, 2 for a usage or file
-error. Each command is a module, which gathers what is to be said, then shows it.
+Results go to standard output, as text or (``--json``) as one JSON document, or to the file of
+``--output``; warnings and errors go to standard error, an error in one line, and under ``--json``
+to standard output as well: ``error`` (message, element, file, line) and ``warnings``. Exit status:
+0, 1 for a finding, 2 for a usage or file error. Each command is a module, which gathers what is to
+be said; the frame says it.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from robomodel.cli import (
     validate,
     view,
 )
-from robomodel.cli.output import complain
-from robomodel.cli.robot import UserError
+from robomodel.cli.frame import UserError, framed
+from robomodel.cli.output import complain, print_json
 
 __all__ = ["app", "main"]
 
@@ -38,15 +40,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("info")(info.command)
-app.command("dynamics")(dynamics.command)
-app.command("benchmark")(benchmark.command)
-app.command("graph")(graph.command)
-app.command("view")(view.command)
-app.command("robots")(robots.command)
-app.command("validate")(validate.command)
-app.command("armature")(armature.command)
-app.command("convert")(convert.command)
+for _command in (info, dynamics, benchmark, graph, view, robots, validate, armature, convert):
+    app.command(_command.__name__.rpartition(".")[2])(framed(_command.command))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -62,21 +57,29 @@ def _run(arguments: Sequence[str] | None) -> int:
         status = app(args=arguments, prog_name="robomodel", standalone_mode=False)
         sys.stdout.flush()
     except UserError as error:
-        complain(str(error))
-        return error.status
+        return _told(error, arguments)
     except _UsageError as error:
         context = getattr(error, "ctx", None)
-        complain(
-            f"{context.command_path if context else 'robomodel'}: "
-            f"{getattr(error, 'format_message', error.__str__)()}"
+        return _told(
+            UserError(
+                f"{context.command_path if context else 'robomodel'}: "
+                f"{getattr(error, 'format_message', error.__str__)()}"
+            ),
+            arguments,
         )
-        return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (typer.Abort, KeyboardInterrupt):
         return 130
     return status if isinstance(status, int) else 0
+
+
+def _told(error: UserError, arguments: Sequence[str] | None) -> int:
+    if "--json" in (sys.argv[1:] if arguments is None else arguments):
+        print_json(error.as_dict())
+    complain(str(error))
+    return error.status
 
 
 def _version(wanted: bool) -> None:

@@ -5,35 +5,30 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
 
 from robomodel import dynamics, studies
-from robomodel.cli.output import AsJson, console, print_json, print_list, short, table
-from robomodel.cli.robot import (
-    DENSITY,
-    Density,
-    Extend,
-    File,
-    FloatingBase,
-    InertiaFrom,
-    Name,
-    Strict,
-    UserError,
-    load,
-    reporting,
-)
+from robomodel.cli.frame import Answer, UserError
+from robomodel.cli.output import print_list, short, table
+from robomodel.cli.robot import Robot
 from robomodel.model import Model
 from robomodel.parsers import xml
 from robomodel.studies.annotate import Annotated as AnnotatedFile
 from robomodel.studies.annotate import annotate_drake, annotate_mjcf, motors
 from robomodel.studies.pricing import Armature, Error, Price
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+ROBOTS = (".urdf", ".xml", ".mjcf", ".sdf", ".xacro")
+
 
 def command(
-    file: File,
+    robot: Robot,
     mjcf: Annotated[
         Path | None,
         typer.Option(
@@ -56,7 +51,7 @@ def command(
             "--output",
             "-o",
             metavar="OUT",
-            help="Where that file is written; it may be the same.",
+            help="Where that file is written (it may be the same), else what is printed.",
             show_default=False,
         ),
     ] = None,
@@ -74,14 +69,7 @@ def command(
         typer.Option(min=0.0, help="Median relative error above which a joint is to stay exact."),
     ] = 0.1,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the armatures as CSV.")] = False,
-    extend: Extend = None,
-    floating_base: FloatingBase = None,
-    strict: Strict = False,
-    inertia_from: InertiaFrom = None,
-    density: Density = DENSITY,
-    name: Name = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Tabulate reflected inertia, its range, and the errors of a model that makes do with it.
 
     Keys of the JSON document: robot, file, armature (a list: joint, value, low, high, best,
@@ -93,24 +81,34 @@ def command(
     if mjcf is not None and drake is not None:
         raise UserError("--mjcf and --drake: one file at a time")
     given = mjcf or drake
-    if (given is None) != (output is None):
-        raise UserError("--output goes with --mjcf FILE or --drake FILE, and these with --output")
-    with reporting(file) as caught:
-        model = load(file, extend, floating_base, strict, inertia_from, density, name)
-        try:
-            price = studies.price(model, samples=samples, seed=seed, tolerance=tolerance)
-        except ValueError as error:
-            raise UserError(f"{file}: {error}", status=1) from error
-        written = None
-        if given is not None and output is not None:
-            written = _write(model, price, given, output, value, into_mjcf=mjcf is not None)
-        if as_json:
-            report = _report(model, file, price, written, output)
-            print_json({**report, "warnings": [str(warning.message) for warning in caught]})
-        elif as_csv:
-            typer.echo(_csv(model, price.armatures), nl=False)
+    if given is not None and output is None:
+        raise UserError("--mjcf and --drake need --output: where that file is written")
+    if given is None and output is not None and output.suffix.lower() in ROBOTS:
+        raise UserError(
+            f"{output}: what is printed makes no robot file; --mjcf FILE or --drake FILE says "
+            "which one to write armatures into"
+        )
+    model = robot.load()
+    try:
+        price = studies.price(model, samples=samples, seed=seed, tolerance=tolerance)
+    except ValueError as error:
+        raise UserError(f"{robot.file}: {error}", status=1) from error
+    written = None
+    if given is not None and output is not None:
+        written = _write(model, price, given, output, value, into_mjcf=mjcf is not None)
+
+    def show(to: Console) -> None:
+        if as_csv:
+            to.out(_csv(model, price.armatures), end="")
         else:
-            _show(model, price, written, output)
+            _show(model, price, to)
+            _show_written(written, output, to)
+
+    return Answer(
+        document=_report(model, robot.file, price, written, output),
+        show=show,
+        output=output if given is None else None,
+    )
 
 
 def _write(
@@ -182,8 +180,7 @@ def _csv(model: Model, armatures: tuple[Armature, ...]) -> str:
 # ---- as text -------------------------------------------------------------------------------------
 
 
-def _show(model: Model, price: Price, written: AnnotatedFile | None, output: Path | None) -> None:
-    to = console()
+def _show(model: Model, price: Price, to: Console) -> None:
     to.print(f"{model.name}: reflected inertia of the joints that move in the open tree\n")
     units = _units(model)
     listing = table("joint", ">armature", ">least", ">most", ">best constant", "unit")
@@ -211,13 +208,16 @@ def _show(model: Model, price: Price, written: AnnotatedFile | None, output: Pat
             "that at worst)",
             price.keep_exact,
         )
+
+
+def _show_written(written: AnnotatedFile | None, output: Path | None, to: Console) -> None:
     if written is not None:
         to.print(f"\n{output}: armature of {len(written.written)} joints written")
         if written.missing:
             print_list(to, "Not in that file", written.missing)
 
 
-def _off_diagonal(model: Model, to: Any) -> None:
+def _off_diagonal(model: Model, to: Console) -> None:
     dense = np.array(dynamics.armature(model, kind="dense", backend="numpy"))
     pairs = np.argwhere(np.triu(np.abs(dense) > 1e-12 * np.max(np.abs(dense), initial=1e-300), 1))
     names = model.dof_names

@@ -6,22 +6,14 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 import typer
 
-from robomodel.cli.output import AsJson, console, count, print_json, table
-from robomodel.cli.robot import (
-    Extend,
-    File,
-    FloatingBase,
-    Name,
-    Strict,
-    UserError,
-    load,
-    reporting,
-)
+from robomodel.cli.frame import Answer, UserError
+from robomodel.cli.output import count, table
+from robomodel.cli.robot import Robot
 from robomodel.dynamics import algorithms
 from robomodel.dynamics.compiled import Kernel
 from robomodel.errors import did_you_mean
@@ -29,13 +21,16 @@ from robomodel.kernels.compile import obstacle
 from robomodel.model import Model
 from robomodel.progress import track
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 ALGORITHMS = ("rnea", "aba", "crba", "bias_force", "rnea_derivatives", "aba_derivatives")
 USUAL = ALGORITHMS[:4]
 ROUNDS, SLICE = 15, 5e-3  # rounds, and seconds of each
 
 
 def command(
-    file: File,
+    robot: Robot,
     algorithm: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,16 +41,12 @@ def command(
     ] = None,
     states: Annotated[int, typer.Option(help="States in a batch.", min=1)] = 2048,
     threads: Annotated[int, typer.Option(help="Threads for the batch.", min=1)] = 1,
-    extend: Extend = None,
-    floating_base: FloatingBase = None,
-    strict: Strict = False,
-    name: Name = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Time the dynamics of a robot: a batch, a single call, and making the kernel.
 
-    Medians. Keys of the JSON document: robot, file, machine, states, threads, and algorithms, each
-    with name, ns_per_state, ns_per_call, flops, seconds_to_make (little where it was in the cache).
+    Medians. Keys of the JSON document: robot, file, machine, states, threads, algorithms (a list:
+    name, ns_per_state, ns_per_call, flops, seconds_to_make, which is little where it was in the
+    cache), warnings.
     """
     for each in algorithm or ():
         if each not in ALGORITHMS:
@@ -65,26 +56,31 @@ def command(
             )
     if (why := obstacle()) is not None:
         raise UserError(f"kernels cannot be compiled here ({why})", status=1)
-    with reporting(file):
-        model = load(file, extend, floating_base, strict, name=name)
-        wanted = algorithm or USUAL
-        rows = [
-            _measure(model, each, states, threads)
-            for each in track("benchmark", wanted, len(wanted))
-        ]
-    machine = f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}"
-    if as_json:
-        print_json(
-            {"robot": model.name, "file": file, "machine": machine, "states": states,
-             "threads": threads, "algorithms": rows}
-        )  # fmt: skip
-        return
-    to, shown = console(), table("algorithm", ">ns a state", ">ns a call", ">flops", ">s to make")
+    model = robot.load()
+    wanted = algorithm or USUAL
+    rows = [
+        _measure(model, each, states, threads) for each in track("benchmark", wanted, len(wanted))
+    ]
+    report = {
+        "robot": model.name,
+        "file": robot.file,
+        "machine": f"{platform.machine()}, Python {platform.python_version()}, "
+        f"NumPy {np.__version__}",
+        "states": states,
+        "threads": threads,
+        "algorithms": rows,
+    }
+    return Answer(document=report, show=lambda to: _show(model, report, to))
+
+
+def _show(model: Model, report: dict[str, Any], to: Console) -> None:
+    shown = table("algorithm", ">ns a state", ">ns a call", ">flops", ">s to make")
     to.print(
-        f"{model.name}: {count(model.nv, 'freedom')}; batches of {count(states, 'state')}, "
-        f"{count(threads, 'thread')}; {machine}"
+        f"{model.name}: {count(model.nv, 'freedom')}; batches of "
+        f"{count(report['states'], 'state')}, {count(report['threads'], 'thread')}; "
+        f"{report['machine']}"
     )
-    for row in rows:
+    for row in report["algorithms"]:
         shown.add_row(
             row["name"], f"{row['ns_per_state']:.1f}", f"{row['ns_per_call']:.0f}",
             f"{row['flops']}", f"{row['seconds_to_make']:.3f}",

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from robomodel.cli.output import AsJson, console, print_json, print_list
-from robomodel.cli.robot import (
-    DENSITY,
-    Density,
-    Extend,
-    File,
-    FloatingBase,
-    InertiaFrom,
-    Name,
-    Strict,
-    UserError,
-    load,
-    reporting,
-)
+from robomodel.cli.frame import Answer, UserError
+from robomodel.cli.output import print_list
+from robomodel.cli.robot import Robot
 from robomodel.studies.softness import Softness, softness
 from robomodel.writers import write_mjcf, write_sdf, write_urdf
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Format = Literal["urdf", "sdf", "mjcf"]
 
@@ -38,7 +29,7 @@ SUFFIXES: dict[str, Format] = {
 
 
 def command(
-    file: File,
+    robot: Robot,
     output: Annotated[
         Path,
         typer.Option(
@@ -71,14 +62,7 @@ def command(
             "with loops or couplings, where MuJoCo is installed)."
         ),
     ] = True,
-    extend: Extend = None,
-    floating_base: FloatingBase = None,
-    strict: Strict = False,
-    inertia_from: InertiaFrom = None,
-    density: Density = DENSITY,
-    name: Name = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Write a robot in another format: exactly, or as an open tree for simulators.
 
     Keys of the JSON document: robot, file, output, format, approximate, lost (what the format
@@ -91,32 +75,18 @@ def command(
             f"{output}: '{output.suffix}' says no format; known are {', '.join(SUFFIXES)}, or give "
             "--to"
         )
-    with reporting(file) as caught:
-        model = load(file, extend, floating_base, strict, inertia_from, density, name)
-        try:
-            lost = WRITERS[form](model, output, approximate=approximate, drop=drop)
-        except ValueError as error:  # among them DescriptionError: what cannot be said or lumped
-            raise UserError(str(error).replace("drop=True", "--drop")) from error
-        tied = bool(model.loops or model.couplings) and not approximate
-        measured: Softness | None = None
-        if check and form == "mjcf" and tied:
-            measured = softness(model, str(output))
-        if as_json:
-            print_json(
-                {
-                    "robot": model.name,
-                    "file": file,
-                    "output": str(output),
-                    "format": form,
-                    "approximate": approximate,
-                    "lost": lost,
-                    "softness": None if measured is None else asdict(measured),
-                    "warnings": [str(warning.message) for warning in caught],
-                }
-            )
-            return
+    model = robot.load()
+    try:
+        lost = WRITERS[form](model, output, approximate=approximate, drop=drop)
+    except ValueError as error:  # among them DescriptionError: what cannot be said or lumped
+        raise UserError(str(error).replace("drop=True", "--drop")) from error
+    tied = bool(model.loops or model.couplings) and not approximate
+    measured: Softness | None = None
+    if check and form == "mjcf" and tied:
+        measured = softness(model, str(output))
+
+    def show(said: Console) -> None:
         how = ", as an open tree" if approximate else ""
-        said = console()
         said.print(f"{model.name}: {output} written ({form}{how})")
         print_list(said, "Left out, as the format cannot say it", lost)
         if measured is not None:
@@ -130,3 +100,16 @@ def command(
                 "\nMuJoCo's equality constraints are soft, so that its motion differs from the "
                 "mechanism's; by how much was not measured"
             )
+
+    return Answer(
+        document={
+            "robot": model.name,
+            "file": robot.file,
+            "output": str(output),
+            "format": form,
+            "approximate": approximate,
+            "lost": lost,
+            "softness": measured,
+        },
+        show=show,
+    )

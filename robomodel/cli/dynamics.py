@@ -12,25 +12,15 @@ import numpy as np
 import typer
 
 from robomodel import dynamics as compute
-from robomodel.cli.output import AsJson, console, print_json, short, table
-from robomodel.cli.robot import (
-    DENSITY,
-    Density,
-    Extend,
-    File,
-    FloatingBase,
-    InertiaFrom,
-    Name,
-    Strict,
-    UserError,
-    load,
-    reporting,
-)
+from robomodel.cli.frame import Answer
+from robomodel.cli.output import short, table
+from robomodel.cli.robot import Robot
 from robomodel.cli.state import State, asked, complete
 from robomodel.model import Model
 from robomodel.model.joints import Array
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 ROUND_TRIP = 1e-6  # relative; forward dynamics of a regular state returns a far better than this
@@ -41,7 +31,7 @@ def _numbers(what: str) -> Any:
 
 
 def command(
-    file: File,
+    robot: Robot,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -72,14 +62,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    extend: Extend = None,
-    floating_base: FloatingBase = None,
-    strict: Strict = False,
-    inertia_from: InertiaFrom = None,
-    density: Density = DENSITY,
-    name: Name = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Compute inverse and forward dynamics at a state.
 
     NUMBERS are separated by commas or spaces; 'robomodel info' gives their order. Inverse dynamics
@@ -94,18 +77,18 @@ def command(
     couplings), notes, finding (null, or why the exit status is 1), warnings. SI units, radians;
     null is not a number.
     """
-    with reporting(file) as caught:
-        options = {"q": q, "v": v, "a": a, "tau": tau}
-        words = asked(state, options, position or [], {field.name for field in fields(Report)})
-        model = load(file, extend, floating_base, strict, inertia_from, density, name)
-        at = complete(model, words, seed)
-        report = _report(model, file, at, [str(warning.message) for warning in caught])
-        if as_json:
-            print_json(report)
-        else:
-            _show(model, report, given=at.tau is not None)
-        if report.finding:
-            raise UserError(f"{file}: {report.finding}", status=1)
+    options = {"q": q, "v": v, "a": a, "tau": tau}
+    printed = {"warnings", *(field.name for field in fields(Report))}
+    words = asked(state, options, position or [], printed)
+    model = robot.load()
+    at = complete(model, words, seed)
+    report = _report(model, robot.file, at)
+    return Answer(
+        document=vars(report),
+        show=lambda to: _show(model, report, to, given=at.tau is not None),
+        status=1 if report.finding else 0,
+        complaint=f"{robot.file}: {report.finding}" if report.finding else "",
+    )
 
 
 # ---- what is said of a state ---------------------------------------------------------------------
@@ -113,7 +96,7 @@ def command(
 
 @dataclass(frozen=True)
 class Report:
-    """What is said of a state; its fields are the keys of the JSON document."""
+    """What is said of a state; its fields are keys of the JSON document."""
 
     robot: str
     file: str
@@ -133,10 +116,9 @@ class Report:
     residual: float
     notes: list[str]
     finding: str | None
-    warnings: list[str]
 
 
-def _report(model: Model, file: str, state: State, warnings: list[str]) -> Report:
+def _report(model: Model, file: str, state: State) -> Report:
     q, v, a = state.q, state.v, state.a
     # one state is not worth compiling for
     tau = compute.rnea(model, q, v, a, backend="numpy")
@@ -166,7 +148,6 @@ def _report(model: Model, file: str, state: State, warnings: list[str]) -> Repor
         residual=float(np.max(np.abs(model.residual(q)), initial=0.0)),
         notes=state.notes,
         finding=_finding(model, state, tau, round_trip, forward["a"]),
-        warnings=warnings,
     )
 
 
@@ -188,8 +169,7 @@ def _finding(
 # ---- as text -------------------------------------------------------------------------------------
 
 
-def _show(model: Model, report: Report, *, given: bool) -> None:
-    to = console()
+def _show(model: Model, report: Report, to: Console, *, given: bool) -> None:
     to.print(f"{report.robot}, SI units and radians")
     for note in report.notes:
         to.print(note)

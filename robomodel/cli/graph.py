@@ -7,23 +7,17 @@ from typing import Annotated
 
 import typer
 
-from robomodel.cli.output import AsJson, print_json
-from robomodel.cli.robot import (
-    Extend,
-    File,
-    FloatingBase,
-    Name,
-    Strict,
-    UserError,
-    load,
-    reporting,
-)
+from robomodel.cli.frame import Answer, UserError
+from robomodel.cli.robot import Robot
 
 
 def command(
-    file: File,
-    out: Annotated[
-        Path, typer.Option("-o", "--out", help="The picture: .svg, .png or .pdf.", metavar="FILE")
+    robot: Robot,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", "--out", metavar="OUT", help="The picture: .svg, .png or .pdf."
+        ),
     ] = Path("graph.svg"),
     over: Annotated[
         str | None,
@@ -34,32 +28,23 @@ def command(
             show_default=False,
         ),
     ] = None,
-    extend: Extend = None,
-    floating_base: FloatingBase = None,
-    strict: Strict = False,
-    name: Name = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Draw connectivity graph, spanning tree and cluster tree side by side.
 
-    Keys of the JSON document: robot, file, picture, and over, lower, upper, closed where a joint's
-    range is plotted (closed is false where loops do not close over all of it).
+    Keys of the JSON document: robot, file, picture, warnings, and over, lower, upper, closed where
+    a joint's range is plotted (closed is false where loops do not close over all of it).
     """
     from robomodel.views import draw_cluster, draw_graph
 
-    with reporting(file):
-        model = load(file, extend, floating_base, strict, name=name)
-        said: dict[str, object] = {"robot": model.name, "file": file, "picture": str(out)}
-        try:
-            if over is None:
-                draw_graph(model, out)
-            else:
-                found = draw_cluster(model, over, out)
-                lower, upper = found.positions[[0, -1]]
-                said |= {"over": over, "lower": lower, "upper": upper, "closed": found.closed}
-        except (ImportError, KeyError, ValueError) as error:
-            raise UserError(f"{file}: {error.args[0]}") from error
-    if as_json:
-        print_json(said)
-    else:
-        typer.echo(f"wrote {out}")
+    model = robot.load()
+    said: dict[str, object] = {"robot": model.name, "file": robot.file, "picture": str(output)}
+    try:
+        if over is None:
+            draw_graph(model, output)
+        else:
+            found = draw_cluster(model, over, output)
+            lower, upper = found.positions[[0, -1]]
+            said |= {"over": over, "lower": lower, "upper": upper, "closed": found.closed}
+    except (KeyError, ValueError) as error:
+        raise UserError(f"{robot.file}: {error.args[0]}") from error
+    return Answer(document=said, show=lambda to: to.print(f"wrote {output}"))

@@ -6,53 +6,33 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from robomodel.cli.output import AsJson, console, count, print_json, print_list, short
-from robomodel.cli.robot import (
-    DENSITY,
-    Density,
-    Extend,
-    File,
-    FloatingBase,
-    InertiaFrom,
-    Name,
-    Strict,
-    load,
-    reporting,
-)
+from robomodel.cli.frame import Answer
+from robomodel.cli.output import count, print_list, short
+from robomodel.cli.robot import Robot
 from robomodel.description import Link, Transmission
 from robomodel.model import Model
 from robomodel.model.model import Cluster, Coupling, Loop
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.tree import Tree
 
 DEEPEST = 16  # deeper levels of the tree are drawn at this one
 
 
-def command(
-    file: File,
-    extend: Extend = None,
-    floating_base: FloatingBase = None,
-    strict: Strict = False,
-    inertia_from: InertiaFrom = None,
-    density: Density = DENSITY,
-    name: Name = None,
-    as_json: AsJson = False,
-) -> None:
+def command(robot: Robot) -> Answer:
     """Say what a robot is made of, and what was assumed.
 
     Keys of the JSON document: robot, file, nq, nv, dof_names, mass, gravity, floating_base,
     bodies, joints, clusters, loops, couplings, transmissions, fixed_links, fixed_mass, notes,
     warnings. SI units; null is infinite or undefined.
     """
-    with reporting(file) as caught:
-        model = load(file, extend, floating_base, strict, inertia_from, density, name)
-        notes = [*model.notes, *_assumptions(model, floating_base)]
-        if as_json:
-            warnings = [str(warning.message) for warning in caught]
-            print_json({**_report(model, file), "notes": notes, "warnings": warnings})
-        else:
-            _show(model, notes)
+    model = robot.load()
+    notes = [*model.notes, *_assumptions(model, robot.floating_base)]
+    return Answer(
+        document={**_report(model, robot.file), "notes": notes},
+        show=lambda to: _show(model, notes, to),
+    )
 
 
 # ---- what is said of a model ---------------------------------------------------------------------
@@ -157,8 +137,7 @@ def _sum(terms: Iterable[tuple[str, float]]) -> str:
 # ---- as text -------------------------------------------------------------------------------------
 
 
-def _show(model: Model, notes: list[str]) -> None:
-    to = console()
+def _show(model: Model, notes: list[str], to: Console) -> None:
     to.print(
         f"{model.name}: {count(len(model.bodies), 'body', 'bodies')}, "
         f"{count(len(model.joints), 'joint')}, {count(len(model.clusters), 'cluster')}; "

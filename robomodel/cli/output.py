@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat, TextIO
 
 import typer
 
@@ -17,17 +16,15 @@ if TYPE_CHECKING:
 
 WIDE = 100_000  # columns, where no terminal sets them
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-
 
 def complain(text: str) -> None:
     """One line on standard error."""
     typer.echo(" ".join(text.split()), err=True)
 
 
-def print_json(report: object) -> None:
-    """The report as one JSON document."""
-    typer.echo(json.dumps(_plain(report), indent=2, allow_nan=False))
+def print_json(report: object, to: TextIO | None = None) -> None:
+    """The report as one JSON document, on standard output if not elsewhere."""
+    typer.echo(json.dumps(_plain(report), indent=2, allow_nan=False), file=to)
 
 
 def _plain(value: Any) -> Any:
@@ -43,12 +40,13 @@ def _plain(value: Any) -> Any:
     return _plain(value.tolist()) if hasattr(value, "tolist") else value
 
 
-def console() -> Console:
-    """Plain text; as wide as it takes where standard output is no terminal."""
+def console(to: TextIO) -> Console:
+    """For plain text; as wide as it takes where this is no terminal."""
     from rich.console import Console
 
-    terminal = sys.stdout.isatty()
+    terminal = to.isatty()
     return Console(
+        file=to,
         width=None if terminal else WIDE,
         force_terminal=terminal,
         markup=False,

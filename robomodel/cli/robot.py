@@ -1,11 +1,9 @@
-"""The robot a command is about: how it is named and loaded, and what is said when that fails."""
+"""The robot a command is about: how it is named and loaded."""
 
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,121 +11,91 @@ import typer
 
 from robomodel import loading
 from robomodel import robots as shipped
-from robomodel.cli.output import complain
-from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning, did_you_mean
+from robomodel.cli.frame import UserError
+from robomodel.errors import DescriptionError, did_you_mean
 from robomodel.model import Model
 
-File = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="A robot file, the name of a shipped robot (see 'robomodel robots'), or - for "
-        "standard input.",
-        show_default=False,
-        autocompletion=lambda incomplete: [x for x in shipped.names() if x.startswith(incomplete)],
-    ),
-]
-Extend = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--extend",
-        metavar="FILE",
-        help="A further file with rotors, loops, couplings and joint attributes to merge into the "
-        "robot; may be given several times.",
-        show_default=False,
-    ),
-]
-FloatingBase = Annotated[
-    bool | None,
-    typer.Option(
-        "--floating-base/--fixed-base",
-        help="Free the root link, or hold a root that floats. [default: as the file says]",
-        show_default=False,
-    ),
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Refuse what is warned of otherwise.")]
 
+@dataclass(frozen=True, kw_only=True)
+class Robot:
+    """The options of all commands that load a robot.
 
-DENSITY = 1000.0  # kg/m³, of water
-InertiaFrom = Annotated[
-    Literal["collision", "visual"] | None,
-    typer.Option(
-        "--inertia-from",
-        help="Compute the inertials that links lack from these shapes of theirs.",
-        show_default=False,
-    ),
-]
-Density = Annotated[
-    float,
-    typer.Option("--density", metavar="KG/M3", help="The density of those shapes.", min=1e-9),
-]
-Name = Annotated[
-    str | None,
-    typer.Option(
-        "--name",
-        help="Which model of an SDF file that holds several; its world's name stands for all.",
-        show_default=False,
-    ),
-]
+    Besides ``file`` each field is an option of the command line and the argument of that name of
+    :func:`robomodel.load`.
+    """
 
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A robot file, the name of a shipped robot (see 'robomodel robots'), or - for "
+            "standard input.",
+            show_default=False,
+            autocompletion=lambda incomplete: [
+                x for x in shipped.names() if x.startswith(incomplete)
+            ],
+        ),
+    ]
+    extend: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--extend",
+            metavar="FILE",
+            help="A further file with rotors, loops, couplings and joint attributes to merge into "
+            "the robot; may be given several times.",
+            show_default=False,
+        ),
+    ] = None
+    floating_base: Annotated[
+        bool | None,
+        typer.Option(
+            "--floating-base/--fixed-base",
+            help="Free the root link, or hold a root that floats. [default: as the file says]",
+            show_default=False,
+        ),
+    ] = None
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse what is warned of otherwise.")
+    ] = False
+    inertia_from: Annotated[
+        Literal["collision", "visual"] | None,
+        typer.Option(
+            "--inertia-from",
+            help="Compute the inertials that links lack from these shapes of theirs.",
+            show_default=False,
+        ),
+    ] = None
+    density: Annotated[
+        float,
+        typer.Option("--density", metavar="KG/M3", help="The density of those shapes."),
+    ] = 1000.0  # of water
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            help="Which model of an SDF file that holds several; its world's name stands for all.",
+            show_default=False,
+        ),
+    ] = None
 
-class UserError(Exception):
-    """What the user should know: the line to print, and the exit status."""
-
-    def __init__(self, message: str, status: int = 2) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-@contextmanager
-def reporting(file: str) -> Iterator[list[warnings.WarningMessage]]:
-    """Collect warnings and show them in the end; what the user can mend becomes a UserError."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DescriptionWarning)
+    def load(self) -> Model:
+        """The robot in the file of this path, else the shipped one of this name."""
+        names = shipped.names()
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        del options["file"]
         try:
-            yield caught
-        except DescriptionError as error:
-            raise UserError(str(error)) from error
-        except ClosureError as error:
-            raise UserError(f"{file}: {error}") from error
-        except BrokenPipeError:
+            return loading.load(_source(self.file, names), **options)
+        except FileNotFoundError as error:
+            if self.extend and error.filename in [str(path) for path in self.extend]:
+                raise
+            raise UserError(
+                f"{self.file}: no such file, and no shipped robot of this name"
+                f"{did_you_mean(self.file, names) or '; they are ' + ', '.join(names)}"
+            ) from None
+        except DescriptionError:
             raise
-        except OSError as error:
-            raise UserError(f"{error.filename or file}: {error.strerror or error}") from error
-        finally:
-            for warning in caught:
-                complain(f"warning: {warning.message}")
-
-
-def load(
-    file: str,
-    extend: list[Path] | None,
-    floating_base: bool | None,
-    strict: bool,
-    inertia_from: Literal["collision", "visual"] | None = None,
-    density: float = DENSITY,
-    name: str | None = None,
-) -> Model:
-    """The robot in the file of this path, else the shipped one of this name."""
-    names = shipped.names()
-    source = _source(file, names)
-    try:
-        return loading.load(
-            source,
-            extend=extend,
-            floating_base=floating_base,
-            inertia_from=inertia_from,
-            density=density,
-            name=name,
-            strict=strict,
-        )
-    except FileNotFoundError as error:
-        if extend and error.filename in [str(path) for path in extend]:
-            raise
-        raise UserError(
-            f"{file}: no such file, and no shipped robot of this name"
-            f"{did_you_mean(file, names) or '; they are ' + ', '.join(names)}"
-        ) from None
+        except ValueError as error:  # of an option
+            raise UserError(f"{self.file}: {error}") from error
 
 
 def _source(file: str, names: list[str]) -> object:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robomodel import robots as shipped
-from robomodel.cli.output import AsJson, console, print_json, print_list, short, table
+from robomodel.cli.frame import Answer
+from robomodel.cli.output import print_list, short, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
-def command(as_json: AsJson = False) -> None:
+def command() -> Answer:
     """List the robots shipped with the package.
 
-    Keys of the JSON document: robots, a list of objects with name, nv, bodies, clusters, mass,
-    about, source, path.
+    Keys of the JSON document: robots (a list: name, nv, bodies, clusters, mass, about, source,
+    path), warnings.
     """
     rows = [_row(name) for name in shipped.names()]
-    if as_json:
-        print_json({"robots": rows})
-        return
+    return Answer(document={"robots": rows}, show=lambda to: _show(rows, to))
+
+
+def _show(rows: list[dict[str, Any]], to: Console) -> None:
     listing = table("robot", ">dof", ">bodies", ">clusters", ">kg", "about")
     for row in rows:
         numbers = (str(row[key]) for key in ("nv", "bodies", "clusters"))
@@ -27,7 +32,6 @@ def command(as_json: AsJson = False) -> None:
     for row in rows:
         if row["source"]:
             sources.setdefault(row["source"], []).append(row["name"])
-    to = console()
     to.print(listing)
     print_list(to, "sources", [f"{', '.join(names)}: {text}" for text, names in sources.items()])
 

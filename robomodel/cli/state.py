@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.cli.robot import UserError
+from robomodel.cli.frame import UserError
 from robomodel.errors import ClosureError, did_you_mean
 from robomodel.model import Model
 from robomodel.model.joints import Array

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robomodel.cli.output import AsJson, console, print_json, print_list
-from robomodel.cli.robot import (
-    DENSITY,
-    Density,
-    Extend,
-    File,
-    FloatingBase,
-    InertiaFrom,
-    Name,
-    UserError,
-    load,
-    reporting,
-)
+from robomodel.cli.frame import Answer, UserError
+from robomodel.cli.output import print_list
+from robomodel.cli.robot import Robot
 from robomodel.errors import DescriptionError, DescriptionWarning
 from robomodel.studies.checks import of_error, of_model
 from robomodel.studies.report import Report, place
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 def command(
-    file: File,
+    robot: Robot,
     html: Annotated[
         Path | None,
         typer.Option(
@@ -36,13 +29,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    extend: Extend = None,
-    floating_base: FloatingBase = None,
-    inertia_from: InertiaFrom = None,
-    density: Density = DENSITY,
-    name: Name = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Look for what is wrong or odd: structure, loops, singularities, gears, inertias, units.
 
     Exit status: 0 if there are at most notes, 1 for warnings and errors, 2 for a file that cannot
@@ -50,33 +37,29 @@ def command(
 
     Keys of the JSON document: robot, file, ok, counts (error, warning, note), findings (severity,
     check, element, file, line, message, remedy, value, unit), linkages (what was measured of each
-    cluster with loops). SI units; null is infinite or not said.
+    cluster with loops), warnings (what reading the file warned of, which
+    are findings too), and error where it cannot be loaded. SI units; null is infinite or not said.
     """
-    broken: DescriptionError | None = None
-    with reporting(file):
-        report: Report
-        try:
-            with warnings.catch_warnings(record=True) as caught:  # they are findings here
-                warnings.simplefilter("always", DescriptionWarning)
-                model = load(file, extend, floating_base, False, inertia_from, density, name)
-        except DescriptionError as error:
-            broken, report = error, of_error(error)
-        else:
-            report = of_model(model, caught)
-        if html is not None:
-            html.write_text(report.html(), encoding="utf-8")
-    if as_json:
-        print_json(report.as_dict())
+    broken: UserError | None = None
+    try:
+        with warnings.catch_warnings(record=True) as caught:  # they are findings here
+            warnings.simplefilter("always", DescriptionWarning)
+            model = robot.load()
+    except DescriptionError as error:
+        broken, report = UserError.of(error, robot.file), of_error(error)
     else:
-        _show(report)
-    if broken is not None:
-        raise UserError(str(broken))
-    if not report.ok:
-        raise typer.Exit(1)
+        report = of_model(model, caught)
+    if html is not None:
+        html.write_text(report.html(), encoding="utf-8")
+    return Answer(
+        document={**(broken.as_dict() if broken else {}), **report.as_dict()},
+        show=lambda to: _show(report, to),
+        status=2 if broken else 0 if report.ok else 1,
+        complaint=str(broken or ""),
+    )
 
 
-def _show(report: Report) -> None:
-    to = console()
+def _show(report: Report, to: Console) -> None:
     to.print(f"{report.robot or report.file}: {report.summary}")
     for first, *others in report.alike:
         style = {"error": "bold red", "warning": "bold yellow"}.get(first.severity, "")

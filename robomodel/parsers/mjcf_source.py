@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from robomodel.errors import DescriptionError, Doubt, Source
+from robomodel.errors import DescriptionError, Doubt, MissingPackageError, Source
 from robomodel.parsers.mjcf_files import MARK, Folder, Node, Reader
 from robomodel.parsers.mjcf_prepared import Mesh, Preparation, Whole, element_named
 from robomodel.parsers.xml import Document, spelled
@@ -105,9 +105,10 @@ class _Compiler:
         try:
             import mujoco
         except ImportError as error:
-            raise ImportError(
-                "MJCF files are read by MuJoCo's own compiler: pip install 'robomodel[mujoco]'"
-            ) from error
+            raise MissingPackageError(
+                "MJCF files are read by MuJoCo's own compiler, and need", "mujoco", "mujoco",
+                root.source,
+            ) from error  # fmt: skip
         self.mujoco: Any = mujoco
         self.root = root
         self.whole = whole

@@ -109,6 +109,9 @@ class Report:
                 for each in self.findings
             ],
             "linkages": [linkage.as_dict() for linkage in self.linkages],
+            "warnings": [
+                f"{each.source}: {each.message}" for each in self.findings if each.check == "file"
+            ],
         }
 
     def html(self) -> str:

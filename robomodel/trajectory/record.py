@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import energy
+from robomodel.errors import MissingPackageError
 from robomodel.model.configuration import held
 from robomodel.model.joints import Array, Planar
 from robomodel.model.model import Model
@@ -134,7 +135,7 @@ class Trajectory:
         try:
             import pandas
         except ImportError as error:
-            raise ImportError("to_pandas needs pandas: pip install 'robomodel[pandas]'") from error
+            raise MissingPackageError("to_pandas needs", "pandas", "pandas") from error
         return pandas.DataFrame(self.to_numpy(), columns=list(self.columns)).set_index("time")
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
@@ -148,7 +149,7 @@ class Trajectory:
         try:
             from matplotlib import pyplot
         except ImportError as error:
-            raise ImportError("plot needs Matplotlib: pip install 'robomodel[views]'") from error
+            raise MissingPackageError("plot needs", "matplotlib", "views") from error
         figure: Figure
         figure, axes = pyplot.subplots(4, 1, sharex=True, figsize=(8, 10), layout="constrained")
         few = 12  # more lines than that have no use for a legend

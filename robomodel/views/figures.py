@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from robomodel.errors import MissingPackageError
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -19,7 +21,7 @@ def figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'robomodel[views]'") from error
+        raise MissingPackageError("pictures need", "matplotlib", "views") from error
     return Figure(figsize=(width, height))
 
 

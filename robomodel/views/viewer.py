@@ -5,6 +5,8 @@ The page is served by viser on this machine alone, unless another host is asked 
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 import threading
 from collections.abc import Mapping
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.description import ONE_DOF, Shape, Vec3
-from robomodel.errors import ClosureError, DescriptionError
+from robomodel.errors import ClosureError, DescriptionError, MissingPackageError
 from robomodel.model import Model
 from robomodel.model.joints import Array
 from robomodel.shapes import load_mesh
@@ -51,13 +53,14 @@ class Viewer:
         try:
             import viser
         except ImportError as error:
-            raise ImportError("the viewer needs viser: pip install 'robomodel[views]'") from error
+            raise MissingPackageError("the viewer needs", "viser", "views") from error
         self.model = model
         self.notes: list[str] = []
         self.q: Array = model.neutral()
         self.freedoms = freedoms(model)
         self._busy = threading.RLock()
-        self.server = viser.ViserServer(host=host, port=port, verbose=False)
+        with _silent():
+            self.server = viser.ViserServer(host=host, port=port, verbose=False)
         self.url = f"http://{host}:{self.server.get_port()}"
         self._colours = _link_colours(model)
         self._frames: dict[str, Any] = {}
@@ -92,7 +95,8 @@ class Viewer:
 
     def stop(self) -> None:
         """End the page."""
-        self.server.stop()
+        with _silent():
+            self.server.stop()
 
     # ---- the scene
 
@@ -315,6 +319,11 @@ def solid(shape: Shape) -> trimesh.Trimesh | None:
 
 def _count(number: int, one: str) -> str:
     return f"{number} {one if number == 1 else one + 's'}"
+
+
+def _silent() -> contextlib.redirect_stdout[io.StringIO]:
+    """For viser, which prints where it serves; ``url`` says so."""
+    return contextlib.redirect_stdout(io.StringIO())
 
 
 def _link_colours(model: Model) -> dict[str, tuple[int, int, int]]:

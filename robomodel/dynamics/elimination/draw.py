@@ -12,6 +12,7 @@ from typing import Any
 
 from robomodel.dynamics.elimination.graph import Dag, FactorGraph
 from robomodel.dynamics.equations.system import System
+from robomodel.errors import MissingPackageError
 
 HEIGHT = {"tau": 3.0, "f": 2.0, "net": 1.5, "a": 1.0, "fx": 2.5, "lambda": 1.5, "qdd": 0.0}
 COLOUR = {"tau": "#d9822b", "f": "#4878cf", "fx": "#9fc0ef", "net": "#9fc0ef", "a": "#6acc65",
@@ -52,7 +53,7 @@ def _axes(ax: Any) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
-        raise ImportError("pictures need matplotlib: pip install 'robomodel[graphs]'") from missing
+        raise MissingPackageError("pictures need", "matplotlib", "graphs") from missing
     return Figure(figsize=(8.0, 5.0), layout="constrained").add_subplot()
 
 
@@ -60,7 +61,7 @@ def _networkx() -> Any:
     try:
         import networkx
     except ImportError as missing:
-        raise ImportError("graphs need networkx: pip install 'robomodel[graphs]'") from missing
+        raise MissingPackageError("graphs need", "networkx", "graphs") from missing
     return networkx
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from robomodel.dynamics.operators.tree import ROOT, Pattern, Tree
+from robomodel.errors import MissingPackageError
 
 SHADES = ("#3b6ea5", "#c9d8ea")  # blocks of a branch, and between branches
 
@@ -92,5 +93,5 @@ def _axes(axes: Any) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise ImportError("pictures need matplotlib: pip install matplotlib") from None
+        raise MissingPackageError("pictures need", "matplotlib", "graphs") from None
     return pyplot.subplots(layout="constrained")[1]
