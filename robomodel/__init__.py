@@ -18,6 +18,7 @@ from robomodel.dynamics import (
     hybrid,
     impulse,
     jacobian,
+    passive_force,
     rnea,
     rnea_derivatives,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "impulse",
     "jacobian",
     "load",
+    "passive_force",
     "price",
     "rnea",
     "rnea_derivatives",

@@ -28,6 +28,9 @@ ShapeKind = Literal["box", "sphere", "cylinder", "capsule", "ellipsoid", "plane"
 ONE_DOF = frozenset(("revolute", "continuous", "prismatic", "screw"))
 """The joint types with exactly one degree of freedom: what couplings and mimics relate."""
 
+LOOP_COORDINATES = frozenset(("revolute", "continuous", "prismatic"))
+"""The loop types that leave one coordinate, on which damping, friction and a spring may act."""
+
 FREEDOMS = {"fixed": 0, "floating": 6, "planar": 3, "spherical": 3} | dict.fromkeys(ONE_DOF, 1)
 """The number of degrees of freedom of each joint type."""
 
@@ -143,6 +146,7 @@ class Rotor:
 
     It turns ``ratio`` times as far as its joint; None leaves that to the transmission. ``mass``
     [kg] is at the joint's origin, ``transverse`` [kg m²] its moment about either other axis.
+    ``damping`` [N m s/rad] and ``friction`` [N m] are those of its bearing, at its own speed.
     """
 
     inertia: float
@@ -150,6 +154,8 @@ class Rotor:
     mass: float = 0.0
     transverse: float = 0.0
     source: Source = field(default=NOWHERE, repr=False)
+    damping: float = 0.0
+    friction: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +164,9 @@ class Joint:
 
     ``axis`` is in the child's frame and need not be a unit vector here. ``independent`` is None
     where the file does not say, one value for the joint or one for each of its freedoms. ``pitch``
-    (screw only) is metres per radian. ``initial`` is where loop closing starts from. Damping and
-    friction are kept; no dynamics function applies them.
+    (screw only) is metres per radian. ``initial`` is where loop closing starts from. ``damping``
+    and dry ``friction`` resist each of its velocities; a spring of ``stiffness`` pulls it to
+    ``reference`` (joints of one degree of freedom, and spherical ones, whose reference is zero).
     ``armature`` [kg m² or kg] is an inertia about (along) each of its freedoms that resists the
     joint's own motion only, as simulators' armature does: a geared rotor's first approximation.
     ``rotor`` is for readers: :func:`robomodel.parsers.read` gives a link and a coupling instead.
@@ -181,6 +188,8 @@ class Joint:
     source: Source = field(default=NOWHERE, repr=False)
     armature: float = 0.0
     rotor: Rotor | None = None
+    stiffness: float = 0.0
+    reference: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +206,9 @@ class Loop:
 
     ``axis`` is in the constraint frame (of both anchors); ``axis2`` (universal only) is the second
     axis, in the successor's constraint frame. ``length`` (rod only) is None for "the distance at
-    the zero configuration".
+    the zero configuration". Where its type leaves one coordinate (revolute, continuous, prismatic:
+    the successor's motion in the predecessor, zero where their frames meet), ``damping``,
+    ``friction``, ``stiffness`` and ``reference`` act on it as on a joint.
     """
 
     name: str
@@ -207,6 +218,45 @@ class Loop:
     axis: Vec3 = (1.0, 0.0, 0.0)
     axis2: Vec3 | None = None
     length: float | None = None
+    source: Source = field(default=NOWHERE, repr=False)
+    damping: float = 0.0
+    friction: float = 0.0
+    stiffness: float = 0.0
+    reference: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spring:
+    """A linear spring and damper between two points of two links.
+
+    It pulls them together with stiffness · (distance - length) + damping · (its rate) [N].
+    ``length`` [m] is None for "the distance at the zero configuration"; zero is a spring that is
+    slack only where its ends meet.
+    """
+
+    name: str
+    predecessor: Anchor
+    successor: Anchor
+    stiffness: float = 0.0
+    length: float | None = None
+    damping: float = 0.0
+    source: Source = field(default=NOWHERE, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class JointSpring:
+    """A spring, damper and dry friction on Σ ratio · q(joint), over joints of one freedom.
+
+    Its force on the joints is ratio times -stiffness · (Σ - reference) - damping · (rate of Σ),
+    and of dry friction at most ``friction``: a cable over pulleys, MJCF's fixed tendon.
+    """
+
+    name: str
+    terms: tuple[tuple[str, float], ...]
+    stiffness: float = 0.0
+    reference: float = 0.0
+    damping: float = 0.0
+    friction: float = 0.0
     source: Source = field(default=NOWHERE, repr=False)
 
 
@@ -284,3 +334,4 @@ class Description:
     source: Source = field(default=NOWHERE, repr=False)
     gravity: Vec3 | None = None
     simulated: bool = False
+    springs: tuple[Spring | JointSpring, ...] = ()

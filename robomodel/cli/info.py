@@ -11,7 +11,8 @@ from robomodel.cli.output import count, print_list, short
 from robomodel.cli.robot import Robot
 from robomodel.description import Link, Transmission
 from robomodel.model import Model
-from robomodel.model.model import Cluster, Coupling, Loop
+from robomodel.model.model import Cluster, Coupling, Joint, Loop
+from robomodel.model.springs import Spring
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -138,6 +139,7 @@ def _sum(terms: Iterable[tuple[str, float]]) -> str:
 
 
 def _show(model: Model, notes: list[str], to: Console) -> None:
+    sprung: list[Joint | Spring] = [*model.joints, *model.springs]
     to.print(
         f"{model.name}: {count(len(model.bodies), 'body', 'bodies')}, "
         f"{count(len(model.joints), 'joint')}, {count(len(model.clusters), 'cluster')}; "
@@ -156,10 +158,10 @@ def _show(model: Model, notes: list[str], to: Console) -> None:
         "Transmissions (a rotor given an inertia is a body above)": [
             _transmission_line(each) for each in model.description.transmissions
         ],
-        "Damping and friction, kept but not applied": [
-            f"{joint.name}: damping {short(joint.damping)}, friction {short(joint.friction)}"
-            for joint in model.joints
-            if joint.damping or joint.friction
+        "Springs, damping and friction": [
+            _passive_line(each)
+            for each in sprung
+            if each.damping or each.friction or each.stiffness
         ],
         "Fixed to the world, not counted in the mass": [
             f"{link.name}: {short(_mass(link)) + ' kg' if _mass(link) else 'no mass'}"
@@ -202,6 +204,14 @@ def _loop_line(loop: Loop) -> str:
     return (
         f"{loop.name} ({loop.type}) between {loop.predecessor} and {loop.successor}: "
         f"{count(loop.rows, 'condition')}, rank {loop.rank}{redundant}"
+    )
+
+
+def _passive_line(each: Joint | Spring) -> str:
+    spring = f", stiffness {short(each.stiffness)} about {short(each.reference)}"
+    return (
+        f"{each.name}: damping {short(each.damping)}, friction {short(each.friction)}"
+        f"{spring if each.stiffness else ''}"
     )
 
 

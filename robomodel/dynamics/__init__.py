@@ -40,20 +40,24 @@ def rnea(
     a: ArrayLike,
     *,
     f_ext: Wrenches | None = None,
+    passive: bool = False,
     method: Method = "cluster",
     backend: Backend = "compiled",
 ) -> Array:
     """Inverse dynamics: the forces tau (..., nv) that produce the accelerations a.
 
     ``f_ext``: link name → wrench (..., 6) on that link, moment about its origin first, in its own
-    axes. C-RNEA (Chignoli et al., section V-A).
+    axes. ``passive``: with the file's springs and damping (:func:`passive_force`) among the forces.
+    C-RNEA (Chignoli et al., section V-A).
 
     ``method``: "cluster"; "projection", the same by Gᵀ on the spanning tree; "approximate", on an
     open tree with lumped rotors and armature; "unconstrained", on an open tree without rotors,
     couplers and other dependent bodies. Wrenches cannot act on bodies that an open tree leaves out.
     """
     arguments = {"q": q, "v": v, "a": a}
-    result: Array = _run(model, "rnea", arguments, backend, f_ext=f_ext, method=method)
+    result: Array = _run(
+        model, "rnea", arguments, backend, f_ext=f_ext, passive=passive, method=method
+    )
     return result
 
 
@@ -64,19 +68,22 @@ def aba(
     tau: ArrayLike,
     *,
     f_ext: Wrenches | None = None,
+    passive: bool = False,
     method: Method = "cluster",
     backend: Backend = "compiled",
 ) -> Array:
     """Forward dynamics: the accelerations a (..., nv) under the forces tau.
 
-    ``f_ext`` as in :func:`rnea`. States at which a loop is singular give not-a-number for
-    themselves alone. C-ABA (Chignoli et al., section V-B).
+    ``f_ext`` and ``passive`` as in :func:`rnea`. States at which a loop is singular give
+    not-a-number for themselves alone. C-ABA (Chignoli et al., section V-B).
 
     ``method``: those of :func:`rnea`, and "lagrange": the same as "cluster" by multipliers of the
     loops and couplings on the spanning tree.
     """
     arguments = {"q": q, "v": v, "tau": tau}
-    result: Array = _run(model, "aba", arguments, backend, f_ext=f_ext, method=method)
+    result: Array = _run(
+        model, "aba", arguments, backend, f_ext=f_ext, passive=passive, method=method
+    )
     return result
 
 
@@ -92,10 +99,28 @@ def bias_force(
     v: ArrayLike,
     *,
     f_ext: Wrenches | None = None,
+    passive: bool = False,
     backend: Backend = "compiled",
 ) -> Array:
     """The tau (..., nv) of zero acceleration: Coriolis, centrifugal, gravity, external forces."""
-    result: Array = _run(model, "bias_force", {"q": q, "v": v}, backend, f_ext=f_ext)
+    result: Array = _run(
+        model, "bias_force", {"q": q, "v": v}, backend, f_ext=f_ext, passive=passive
+    )
+    return result
+
+
+def passive_force(
+    model: Model, q: ArrayLike, v: ArrayLike, *, backend: Backend = "compiled"
+) -> Array:
+    """What the file's springs and damping do to the independent velocities: tau (..., nv).
+
+    Springs between links, at joints (dependent ones and rotors' included) and at the joints of
+    loops, each with -stiffness · (x - reference) - damping · ẋ on its own coordinate x, brought to
+    the independent ones by ∂ẋ/∂v. Dry friction is not in it, as at rest it is whatever holds.
+    ``rnea``, ``aba``, ``bias_force``, ``hybrid`` and the derivatives count these forces among what
+    acts on the robot with ``passive=True``: ``rnea(…, passive=True)`` = rnea - passive_force.
+    """
+    result: Array = _run(model, "passive_force", {"q": q, "v": v}, backend)
     return result
 
 
@@ -162,6 +187,7 @@ def hybrid(
     tau: Mapping[str, ArrayLike] | None = None,
     a: Mapping[str, ArrayLike] | None = None,
     f_ext: Wrenches | None = None,
+    passive: bool = False,
     backend: Backend = "compiled",
 ) -> tuple[Array, Array]:
     """Hybrid dynamics: (tau, a), each (..., nv), from forces here and accelerations there.
@@ -208,7 +234,9 @@ def hybrid(
         raise ValueError(f"batch axes do not broadcast: {shapes}") from None
     given = np.stack([np.broadcast_to(columns[i], batch) for i in range(model.nv)], axis=-1)
     arguments = {"q": q, "v": v, "given": given}
-    forces_out, rates = _run(model, "hybrid", arguments, backend, f_ext=f_ext, known=known)
+    forces_out, rates = _run(
+        model, "hybrid", arguments, backend, f_ext=f_ext, passive=passive, known=known
+    )
     return forces_out, rates
 
 
@@ -270,7 +298,10 @@ def frame_velocity(
 def energy(
     model: Model, q: ArrayLike, v: ArrayLike, *, backend: Backend = "compiled"
 ) -> tuple[Array, Array]:
-    """(kinetic, potential) energy [J], each (...); zero potential at the world's origin."""
+    """(kinetic, potential) energy [J], each (...); zero potential at the world's origin.
+
+    The energy of the file's springs is part of the potential.
+    """
     kinetic, potential = _run(model, "energy", {"q": q, "v": v}, backend)
     return kinetic, potential
 
@@ -296,6 +327,7 @@ def rnea_derivatives(
     a: ArrayLike,
     *,
     f_ext: Wrenches | None = None,
+    passive: bool = False,
     backend: Backend = "compiled",
 ) -> tuple[Array, Array, Array]:
     """(∂tau/∂q, ∂tau/∂v, M) of inverse dynamics, each (..., nv, nv).
@@ -303,7 +335,9 @@ def rnea_derivatives(
     Positions vary in the tangent space: column j is the change along ``integrate(q, ε e_j)``, with
     loops closed. Wrenches stay as they are in their links' axes.
     """
-    dq, dv, mass = _run(model, "rnea_derivatives", {"q": q, "v": v, "a": a}, backend, f_ext=f_ext)
+    dq, dv, mass = _run(
+        model, "rnea_derivatives", {"q": q, "v": v, "a": a}, backend, f_ext=f_ext, passive=passive
+    )
     return dq, dv, mass
 
 
@@ -314,6 +348,7 @@ def aba_derivatives(
     tau: ArrayLike,
     *,
     f_ext: Wrenches | None = None,
+    passive: bool = False,
     backend: Backend = "compiled",
 ) -> tuple[Array, Array, Array]:
     """(∂a/∂q, ∂a/∂v, M⁻¹) of forward dynamics, each (..., nv, nv); q as in rnea_derivatives.
@@ -321,7 +356,9 @@ def aba_derivatives(
     M⁻¹ is also ∂a/∂tau (Carpentier and Mansard, RSS 2018: ∂FD = -M⁻¹ ∂ID).
     """
     arguments = {"q": q, "v": v, "tau": tau}
-    dq, dv, inverse = _run(model, "aba_derivatives", arguments, backend, f_ext=f_ext)
+    dq, dv, inverse = _run(
+        model, "aba_derivatives", arguments, backend, f_ext=f_ext, passive=passive
+    )
     return dq, dv, inverse
 
 
@@ -359,14 +396,15 @@ def _run(
     f_ext: Wrenches | None = None,
     method: Method = "cluster",
     known: tuple[str, ...] = (),
+    passive: bool = False,
 ) -> Any:
     """Check the arguments, run the algorithm once over the whole batch.
 
     A kernel that is there already goes first: what it refuses is looked at closely afterwards.
     """
     ready: Callable[..., Any] | None = None
-    usual = method == "cluster" and not (frames or known)  # by its name alone: found sooner
-    key = algorithm if usual else (algorithm, frames, method, known)
+    usual = method == "cluster" and not (frames or known or passive)  # by its name: found sooner
+    key = algorithm if usual else (algorithm, frames, method, known, passive)
     forces = _by_name(f_ext, "f_ext")
     if backend == "compiled" and not forces:
         ready = model.derived.get(key)
@@ -375,7 +413,7 @@ def _run(
             return ready(*arguments.values())
         except (TypeError, ValueError):
             pass
-    task = Task(algorithm, frames, tuple(forces), method, known)
+    task = Task(algorithm, frames, tuple(forces), method, known, passive=bool(passive))
     for link in task.f_ext:
         model.frame(link)  # a KeyError with a hint for unknown ones
     arrays = {
@@ -422,6 +460,7 @@ __all__ = [
     "hybrid",
     "impulse",
     "jacobian",
+    "passive_force",
     "rnea",
     "rnea_derivatives",
 ]

@@ -18,12 +18,13 @@ from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
 from robomodel.dynamics.efpa import efpa
 from robomodel.dynamics.impulse import contact
 from robomodel.dynamics.order import Order
+from robomodel.dynamics.passive import passive_derivatives, passive_force
 from robomodel.dynamics.rnea import bias_force, rnea
 from robomodel.errors import did_you_mean
 from robomodel.model.approximate import reflected
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector
+from robomodel.scalars import Scalar, Vector, add, dot, sub
 from robomodel.spatial import Wrench
 
 Arguments = Mapping[str, Vector]
@@ -47,6 +48,7 @@ Name: TypeAlias = Literal[
     "gyroscope_derivatives",
     "hybrid",
     "jacobian",
+    "passive_force",
     "rnea",
     "rnea_derivatives",
 ]
@@ -54,6 +56,9 @@ Name: TypeAlias = Literal[
 
 Method: TypeAlias = Literal["cluster", "projection", "lagrange", "approximate", "unconstrained"]
 _Run = Callable[[Model, Arguments, Forces, Sequence[frames.Place]], Sequence[Scalar]]
+_Passive = Callable[
+    [Model, Arguments, Sequence[str], Callable[[Arguments], Sequence[Scalar]]], Sequence[Scalar]
+]
 OPEN_TREES = ("approximate", "unconstrained")
 
 
@@ -70,6 +75,7 @@ class _Algorithm:
     methods: Mapping[str, _Run] = field(default_factory=dict)  # other ways than by clusters
     by_trace: bool = False  # differentiates its own trace, so it runs on traced scalars only
     takes_known: bool = False  # joints whose acceleration is given, the force of all others
+    passive: _Passive | None = None  # the same with springs and damping
 
 
 def _flat(rows: Sequence[Sequence[Scalar]]) -> list[Scalar]:
@@ -114,12 +120,69 @@ def _ordered(m: Model, x: Arguments, order: Order) -> Sequence[Scalar]:
     return forward(m, x["q"], x["v"], x["tau"], order)
 
 
+# ---- with springs and damping --------------------------------------------------------------------
+# Their forces p on the independent velocities come beside tau, so that every way of running an
+# algorithm serves: inverse dynamics gives tau - p, forward dynamics is asked with tau + p.
+
+_Inner = Callable[[Arguments], Sequence[Scalar]]
+
+
+def _less_passive(m: Model, x: Arguments, _: object, run: _Inner) -> list[Scalar]:
+    return _minus(run(x), passive_force(m, x["q"], x["v"]))
+
+
+def _aba_passive(m: Model, x: Arguments, _: object, run: _Inner) -> Sequence[Scalar]:
+    return run({**x, "tau": _plus(x["tau"], passive_force(m, x["q"], x["v"]))})
+
+
+def _hybrid_passive(m: Model, x: Arguments, known: Sequence[str], run: _Inner) -> Sequence[Scalar]:
+    from robomodel.dynamics.hybrid import prescribed
+
+    passive = passive_force(m, x["q"], x["v"])
+    names = prescribed(m, known)
+    free = [0.0 if name in names else p for name, p in zip(m.dof_names, passive, strict=True)]
+    out = run({**x, "given": _plus(x["given"], free)})
+    tau = [
+        sub(t, p) if name in names else g
+        for name, t, p, g in zip(m.dof_names, out[: m.nv], passive, x["given"], strict=True)
+    ]
+    return [*tau, *out[m.nv :]]
+
+
+def _rnea_derivatives_passive(m: Model, x: Arguments, _: object, run: _Inner) -> Sequence[Scalar]:
+    out = run(x)
+    changes = _flat([_flat(rows) for rows in passive_derivatives(m, x["q"], x["v"])])
+    count = len(changes)
+    return [*_minus(out[:count], changes), *out[count:]]
+
+
+def _aba_derivatives_passive(m: Model, x: Arguments, _: object, run: _Inner) -> Sequence[Scalar]:
+    """∂a = M⁻¹ (∂passive - ∂ID), at the a of tau + p."""
+    out, n = _aba_passive(m, x, _, run), m.nv
+    blocks = [out[i * n * n : (i + 1) * n * n] for i in range(3)]
+    inverse = [blocks[2][i * n : (i + 1) * n] for i in range(n)]
+    dq, dv = (
+        _plus(block, [dot(row, c) for row in inverse for c in zip(*changes, strict=True)])
+        for block, changes in zip(blocks[:2], passive_derivatives(m, x["q"], x["v"]), strict=True)
+    )
+    return [*dq, *dv, *blocks[2]]
+
+
+def _plus(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return [add(x, y) for x, y in zip(a, b, strict=True)]
+
+
+def _minus(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return [sub(x, y) for x, y in zip(a, b, strict=True)]
+
+
 TABLE: Mapping[Name, _Algorithm] = {
     "rnea": _Algorithm(
         ("q", "v", "a"),
         lambda m, _: {"tau": (m.nv,)},
         lambda m, x, f, _: rnea(m, x["q"], x["v"], x["a"], f),
         takes_forces=True,
+        passive=_less_passive,
         methods={
             "projection": lambda m, x, f, _: projection.rnea(m, x["q"], x["v"], x["a"], f),
             **{method: partial(_open_rnea, method) for method in OPEN_TREES},
@@ -130,6 +193,7 @@ TABLE: Mapping[Name, _Algorithm] = {
         lambda m, _: {"a": (m.nv,)},
         lambda m, x, f, _: aba(m, x["q"], x["v"], x["tau"], f),
         takes_forces=True,
+        passive=_aba_passive,
         methods={
             "projection": lambda m, x, f, _: projection.aba(m, x["q"], x["v"], x["tau"], f),
             "lagrange": lambda m, x, f, _: lagrange.aba(m, x["q"], x["v"], x["tau"], f),
@@ -146,6 +210,7 @@ TABLE: Mapping[Name, _Algorithm] = {
         lambda m, _: {"tau": (m.nv,)},
         lambda m, x, f, _: bias_force(m, x["q"], x["v"], f),
         takes_forces=True,
+        passive=_less_passive,
     ),
     "jacobian": _Algorithm(
         ("q",),
@@ -208,7 +273,13 @@ TABLE: Mapping[Name, _Algorithm] = {
         lambda m, _: {"tau": (m.nv,), "a": (m.nv,)},
         lambda m, x, f, _: _hybrid(m, x, f, ()),
         takes_forces=True,
+        passive=_hybrid_passive,
         takes_known=True,
+    ),
+    "passive_force": _Algorithm(
+        ("q", "v"),
+        lambda m, _: {"tau": (m.nv,)},
+        lambda m, x, _f, _: passive_force(m, x["q"], x["v"]),
     ),
     "energy": _Algorithm(
         ("q", "v"),
@@ -232,6 +303,7 @@ TABLE: Mapping[Name, _Algorithm] = {
             [_flat(rows) for rows in rnea_derivatives(m, x["q"], x["v"], x["a"], f)]
         ),
         takes_forces=True,
+        passive=_rnea_derivatives_passive,
         by_trace=True,
     ),
     "aba_derivatives": _Algorithm(
@@ -241,6 +313,7 @@ TABLE: Mapping[Name, _Algorithm] = {
             [_flat(rows) for rows in aba_derivatives(m, x["q"], x["v"], x["tau"], f)]
         ),
         takes_forces=True,
+        passive=_aba_derivatives_passive,
         by_trace=True,
     ),
 }
@@ -251,8 +324,9 @@ class Task:
     """An algorithm with its options: the frames it is about, the links that external forces act on.
 
     ``method`` is "cluster", or another that its entry in the table has. ``known``: of "hybrid", the
-    joints whose acceleration is given. ``order``: of "aba", in which to eliminate. Its arguments
-    are the algorithm's, then six numbers for each of ``f_ext``.
+    joints whose acceleration is given. ``order``: of "aba", in which to eliminate. ``passive``:
+    with springs and damping. Its arguments are the algorithm's, then six numbers for each of
+    ``f_ext``.
     """
 
     name: Name
@@ -261,6 +335,7 @@ class Task:
     method: Method = "cluster"
     known: tuple[str, ...] = ()
     order: Order | None = None
+    passive: bool = False
 
     def __post_init__(self) -> None:
         if self.name not in TABLE:
@@ -284,6 +359,8 @@ class Task:
             (),
         ):
             raise ValueError("an order is for 'aba' by its own method, without external forces")
+        if self.passive and entry.passive is None:
+            raise ValueError(f"'{self.name}' takes no passive forces")
         if self.f_ext and not entry.takes_forces:
             raise ValueError(f"'{self.name}' takes no external forces")
         if entry.takes_frames:
@@ -322,9 +399,16 @@ class Task:
             model, {link: arguments[f"f_ext['{link}']"] for link in self.f_ext}
         )
         entry = TABLE[self.name]
-        if entry.takes_known:
-            return _hybrid(model, arguments, forces, self.known)
-        if self.order is not None:
-            return _ordered(model, arguments, self.order)
-        run = entry.run if self.method == "cluster" else entry.methods[self.method]
-        return run(model, arguments, forces, at)
+
+        def run(x: Arguments) -> Sequence[Scalar]:
+            if entry.takes_known:
+                return _hybrid(model, x, forces, self.known)
+            if self.order is not None:
+                return _ordered(model, x, self.order)
+            way = entry.run if self.method == "cluster" else entry.methods[self.method]
+            return way(model, x, forces, at)
+
+        if not self.passive:
+            return run(arguments)
+        assert entry.passive is not None
+        return entry.passive(model, arguments, self.known, run)

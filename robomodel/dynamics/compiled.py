@@ -161,6 +161,7 @@ def compile(  # noqa: A001 - the interface's name
     method: Method = "cluster",
     known: str | Iterable[str] = (),
     order: OrderLike | None = None,
+    passive: bool = False,
 ) -> Kernel:
     """A kernel of an algorithm: "rnea", "aba", "crba", "bias_force", "jacobian" and so on.
 
@@ -171,13 +172,15 @@ def compile(  # noqa: A001 - the interface's name
     ``known``: of "hybrid", the joints, or freedoms of ``model.dof_names``, whose accelerations are
     given; ``kernel(q, v, given)`` takes nv numbers, accelerations of these and forces of the
     others, and returns (tau, a).
+    ``passive``: with the file's springs and damping among the forces.
     ``order``: of "aba", an elimination order, by name ("crba", "nested dissection", "searched" …),
     as a list of all variables, or an :class:`~robomodel.dynamics.elimination.Order`. Pivots stay
     where the order has them; the kernel's ``backward_error`` says what that cost at random states,
     and an order that loses more than 1e-12 is refused (ValueError).
     """
     keys = frame_keys(frames if frame is None else frame)
-    task = Task(algorithm, keys, as_names(f_ext, "f_ext"), method, as_names(known, "known"))
+    links, known = as_names(f_ext, "f_ext"), as_names(known, "known")
+    task = Task(algorithm, keys, links, method, known, passive=passive)
     if task.known:
         from robomodel.dynamics.hybrid import prescribed
 

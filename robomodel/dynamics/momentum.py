@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from robomodel.dynamics.kinematics import Configuration, State
+from robomodel.dynamics.passive import spring_energy
 from robomodel.model.model import WORLD, Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul, neg
 from robomodel.spatial import NO_WRENCH, ZERO, Vec, cross, minus, plus, scale
@@ -34,14 +35,18 @@ def center_of_mass(model: Model, q: Vector) -> Vec:
 
 
 def energy(model: Model, q: Vector, v: Vector) -> tuple[Scalar, Scalar]:
-    """(kinetic, potential); the potential is zero with all mass at the world's origin."""
+    """(kinetic, potential); the potential is zero with all mass at the world's origin.
+
+    The springs' energy is part of the potential, zero where they are slack.
+    """
     state = State(model, q, (), v)
     kinetic: Scalar = 0.0
     for node, twist in zip(model.nodes, state.twists, strict=True):
         kinetic = add(kinetic, (node.inertia * twist).dot(twist))
         rates = [state.velocities[r] for r in node.freedoms]
         kinetic = add(kinetic, mul(node.armature, dot(rates, rates)))
-    return mul(0.5, kinetic), neg(dot(model.gravity, _first_moment(model, state)))
+    weight = neg(dot(model.gravity, _first_moment(model, state)))
+    return mul(0.5, kinetic), add(weight, spring_energy(state))
 
 
 def centroidal_momentum(model: Model, q: Vector, v: Vector) -> tuple[Scalar, ...]:

@@ -33,6 +33,7 @@ from robomodel.model.loops import analyse_loops
 from robomodel.model.model import Body, Cluster, Coupling, Frame, Joint, Loop, Model, Node
 from robomodel.model.options import labels, with_options
 from robomodel.model.question import Column, Finding, Question
+from robomodel.model.springs import check_passive, find_springs
 from robomodel.spatial import (
     NO_INERTIA,
     UNIT,
@@ -103,7 +104,7 @@ class _Builder:
 
     def model(self) -> Model:
         """Assemble."""
-        self._check_armatures()
+        self._check_joints()
         clusters: list[Cluster] = []
         findings: list[Finding | None] = []
         first = 0
@@ -137,6 +138,7 @@ class _Builder:
             ),
             notes=tuple(notes),
             description=self.description,
+            springs=find_springs(self.description, self.tree, self.axes),
         )
 
     # ---- bodies
@@ -173,10 +175,10 @@ class _Builder:
 
     @cached_property
     def loaded(self) -> set[int]:
-        """Bodies on which other bodies or loops hang."""
-        ends = [
-            end for loop in self.description.loops for end in (loop.predecessor, loop.successor)
-        ]
+        """Bodies on which other bodies, loops or springs hang."""
+        springs = [each for each in self.description.springs if isinstance(each, said.Spring)]
+        ties: list[said.Loop | said.Spring] = [*self.description.loops, *springs]
+        ends = [end for tie in ties for end in (tie.predecessor, tie.successor)]
         return set(self.tree.parents) | {self.tree.places[end.link].body for end in ends}
 
     def _standing(self, body: int) -> tuple[tuple[Rotation, ...], Vec3]:
@@ -188,6 +190,7 @@ class _Builder:
 
     def _node(self, body: int, cluster: Cluster) -> Node:
         joint, axes = self.moves[body]
+        said_of = self.tree.joints[body]
         link = cluster.links[body - cluster.bodies[0]]
         inertia = self.inertias[body]
         inertia = inertia if inertia is NO_INERTIA else masses.turned(inertia, axes)
@@ -205,10 +208,14 @@ class _Builder:
             offset=link.offset,
             axes=axes,
             inertia=inertia,
-            armature=float(self.tree.joints[body].armature),
+            armature=float(said_of.armature),
             spins=spins,
             q=cluster.spanning_q.start + link.q,
             v=cluster.spanning_v.start + link.v,
+            damping=float(said_of.damping),
+            friction=float(said_of.friction),
+            stiffness=float(said_of.stiffness),
+            reference=float(said_of.reference),
         )
 
     def _body(self, body: int, cluster: Cluster) -> Body:
@@ -244,6 +251,8 @@ class _Builder:
             nq=model.nq,
             nv=model.nv,
             cluster=cluster.name,
+            stiffness=joint.stiffness,
+            reference=joint.reference,
         )
 
     def _frames(self) -> tuple[Frame, ...]:
@@ -458,9 +467,25 @@ class _Builder:
             )
         return tuple(result)
 
-    def _check_armatures(self) -> None:
-        """Refuse an armature that is no inertia, or on a joint that mixes lengths and angles."""
+    def _check_joints(self) -> None:
+        """Refuse an armature that is no inertia, or on a joint that mixes lengths and angles.
+
+        And what is no damping, friction or stiffness.
+        """
         for joint in self.description.joints:
+            check_passive(joint.source, damping=joint.damping, friction=joint.friction,
+                          stiffness=joint.stiffness, reference=joint.reference)  # fmt: skip
+            if joint.stiffness and joint.type not in (*said.ONE_DOF, "spherical", "fixed"):
+                raise DescriptionError(
+                    f"cannot have a spring of its own, being {joint.type}; give it a <spring> "
+                    "between two points",
+                    joint.source,
+                )
+            if joint.stiffness and joint.type == "spherical" and joint.reference:
+                raise DescriptionError(
+                    "a ball joint's spring pulls to no rotation; leave its reference out",
+                    joint.source,
+                )
             if not (math.isfinite(joint.armature) and joint.armature >= 0.0):
                 raise DescriptionError(
                     f"its armature is {joint.armature:g}; give it a finite inertia, not negative",

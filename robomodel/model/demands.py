@@ -166,36 +166,33 @@ def loop_joint(
     ends = (loop.predecessor, loop.successor)
     places = [tree.places[end.link] for end in ends]
     ancestor = tree.common_ancestor([place.body for place in places])
-    frame = _loop_frame(loop.axis, loop.source)
+    frame = loop_frame(loop.axis, loop.source)
     frames = (frame, universal_frame(loop) if loop.type == "universal" else frame)
     anchors, branches = [], []
     for place, end, columns in zip(places, ends, frames, strict=True):
-        standing = graph.compose(place.pose, end.origin)
-        back = UNIT if place.body == WORLD else transpose(axes[place.body])
-        turned = matmul(matmul(back, standing.rotation), columns)
+        pose = graph.compose(place.pose, end.origin)
+        point, turned = standing(pose, place.body, columns, axes)
         body = None if place.body == ancestor else local[place.body]
-        anchors.append(Anchor(body, apply(back, standing.xyz), transpose(turned)))
+        anchors.append(Anchor(body, point, turned))
         branches.append(tuple(local[b] for b in tree.path(place.body, ancestor)))
     return LoopJoint(
         loop.name, loop_rows(loop, tree), anchors[0], anchors[1], (branches[0], branches[1])
     )
 
 
+def standing(
+    pose: said.Pose, body: int, columns: Rows3, axes: Sequence[Rows3]
+) -> tuple[Vec3, Rows3]:
+    """A point and axes (given as columns in ``pose``; rows here) in a body's internal axes."""
+    back = UNIT if body == WORLD else transpose(axes[body])
+    return apply(back, pose.xyz), transpose(matmul(matmul(back, pose.rotation), columns))
+
+
 def _rod_length(loop: said.Loop, tree: Tree) -> float:
     """The rod's length: given, or the distance of its ends at the zero configuration."""
     if loop.length is not None:
         return loop.length
-    ends = []
-    for end in (loop.predecessor, loop.successor):
-        place = tree.places[end.link]
-        point = graph.compose(place.pose, end.origin).xyz
-        body = place.body
-        while body != WORLD:
-            origin = tree.joints[body].origin
-            point = plus(apply(origin.rotation, point), origin.xyz)
-            body = tree.parents[body]
-        ends.append(point)
-    length = math.hypot(*minus(ends[1], ends[0]))
+    length = distance_at_zero(loop.predecessor, loop.successor, tree)
     if length <= 1e-12:
         raise DescriptionError(
             "its ends coincide at the zero configuration, so its length would be zero; give "
@@ -205,7 +202,22 @@ def _rod_length(loop: said.Loop, tree: Tree) -> float:
     return length
 
 
-def _loop_frame(axis: Vec3, source: Source) -> Rows3:
+def distance_at_zero(predecessor: said.Anchor, successor: said.Anchor, tree: Tree) -> float:
+    """The distance of two points on links with all joints at zero."""
+    ends = []
+    for end in (predecessor, successor):
+        place = tree.places[end.link]
+        point = graph.compose(place.pose, end.origin).xyz
+        body = place.body
+        while body != WORLD:
+            origin = tree.joints[body].origin
+            point = plus(apply(origin.rotation, point), origin.xyz)
+            body = tree.parents[body]
+        ends.append(point)
+    return math.hypot(*minus(ends[1], ends[0]))
+
+
+def loop_frame(axis: Vec3, source: Source) -> Rows3:
     """Constraint axes as columns: the loop's axis, then two that complete a right-handed frame."""
     k, aligned = align(unit(axis, source))
     columns = transpose(aligned)  # the images of the coordinate axes; the k-th is the axis
@@ -227,5 +239,5 @@ def universal_frame(loop: said.Loop) -> Rows3:
             w - first[(k + 1) % 3] * a for w, a in zip(UNIT[(k + 1) % 3], first, strict=True)
         )
         second = (x, y, z)
-    columns = transpose(_loop_frame(second, loop.source))
+    columns = transpose(loop_frame(second, loop.source))
     return transpose((columns[2], columns[0], columns[1]))

@@ -20,6 +20,7 @@ from robomodel.errors import did_you_mean, few
 from robomodel.model.closure import Geometry, stack, unstack
 from robomodel.model.constraints import Constraint, Link, placement
 from robomodel.model.joints import Array, JointModel
+from robomodel.model.springs import Spring
 from robomodel.scalars import Scalar, Vector, dot
 from robomodel.spatial import RigidInertia, Rotation, Transform, Vec
 
@@ -52,8 +53,10 @@ class Joint:
     """A joint of the spanning tree; ``independent``: its velocities are coordinates of v.
 
     Limits are in radians or metres, seconds, newtons or newton metres, infinite where not given.
-    Damping and friction are kept from the file; no function applies them. ``armature`` [kg m² or
-    kg] is an inertia that resists each of the joint's own velocities, and nothing else.
+    ``damping``, dry ``friction`` and the spring (``stiffness`` about the position ``reference``)
+    act on the joint's own positions and velocities: see :func:`robomodel.passive_force`.
+    ``armature`` [kg m² or kg] is an inertia that resists each of the joint's own velocities, and
+    nothing else.
     """
 
     name: str
@@ -72,6 +75,8 @@ class Joint:
     nq: int
     nv: int
     cluster: str
+    stiffness: float = 0.0
+    reference: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +129,10 @@ class Node:
 
     ``rotations``, ``offset`` place the joint on the parent; ``axes`` are the rows of the matrix
     from internal to link coordinates. ``spins``: turning about the joint's axis changes neither its
-    inertia nor anything that hangs on it, so its own rotation need not be computed. ``armature``
-    is its joint's, on each spanning velocity. ``q`` and ``v`` are the first of its spanning
-    positions and velocities.
+    inertia nor anything that hangs on it, so its own rotation need not be computed. ``armature``,
+    ``damping`` and ``friction`` are its joint's, on each spanning velocity; ``stiffness`` and
+    ``reference`` its spring's. ``q`` and ``v`` are the first of its spanning positions and
+    velocities.
     """
 
     name: str
@@ -141,6 +147,10 @@ class Node:
     spins: bool
     q: int
     v: int
+    damping: float = 0.0
+    friction: float = 0.0
+    stiffness: float = 0.0
+    reference: float = 0.0
 
     def transform(self, positions: Vector) -> Transform:
         """Placement in the parent at the robot's spanning positions."""
@@ -221,6 +231,7 @@ class Model:
     nodes: tuple[Node, ...]
     notes: tuple[str, ...]
     description: Description
+    springs: tuple[Spring, ...] = ()
 
     def __repr__(self) -> str:
         return (

@@ -69,6 +69,8 @@ def _fixed(joint: Joint, position: Sequence[float]) -> Joint:
         initial=None,
         damping=0.0,
         friction=0.0,
+        stiffness=0.0,
+        reference=0.0,
         armature=0.0,
         rotor=None,
     )

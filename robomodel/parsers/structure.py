@@ -10,10 +10,12 @@ from robomodel.description import (
     Description,
     Joint,
     JointCoupling,
+    JointSpring,
     Link,
     LinkCoupling,
     Loop,
     Mimic,
+    Spring,
 )
 from robomodel.errors import (
     DescriptionError,
@@ -25,7 +27,7 @@ from robomodel.errors import (
 )
 from robomodel.parsers.xml import listed
 
-_Named = TypeVar("_Named", Link, Joint, Loop, LinkCoupling | JointCoupling)
+_Named = TypeVar("_Named", Link, Joint, Loop, LinkCoupling | JointCoupling, Spring | JointSpring)
 
 
 def check_structure(description: Description, *, strict: bool = False) -> None:
@@ -38,6 +40,7 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
     joints = by_name(description.joints, "joint")
     by_name(description.loops, "loop")
     by_name(description.couplings, "coupling")
+    by_name(description.springs, "spring")
     _check_tree(description, links)
     for joint in description.joints:
         if joint.mimic is not None:
@@ -45,12 +48,17 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
         if joint.initial is not None:
             _check_initial(joint, joint.initial, strict)
     for loop in description.loops:
-        _check_loop(loop, links)
+        _check_ends(loop, links, "loop")
     for coupling in description.couplings:
         if isinstance(coupling, LinkCoupling):
             _check_link_coupling(coupling, links)
         else:
-            _check_joint_coupling(coupling, joints)
+            _check_terms(coupling, joints, "coupled")
+    for spring in description.springs:
+        if isinstance(spring, Spring):
+            _check_ends(spring, links, "spring")
+        else:
+            _check_terms(spring, joints, "sprung")
     doubts = [
         Doubt(
             f"the joint '{end.name}' is not in the robot{did_you_mean(end.name, joints)}",
@@ -164,14 +172,14 @@ def _check_initial(joint: Joint, initial: float, strict: bool) -> None:
         )
 
 
-def _check_loop(loop: Loop, links: dict[str, Link]) -> None:
-    _look_up(loop.predecessor.link, links, "the predecessor link", loop.source)
-    _look_up(loop.successor.link, links, "the successor link", loop.source)
-    if loop.predecessor.link == loop.successor.link:
+def _check_ends(tie: Loop | Spring, links: dict[str, Link], kind: str) -> None:
+    _look_up(tie.predecessor.link, links, "the predecessor link", tie.source)
+    _look_up(tie.successor.link, links, "the successor link", tie.source)
+    if tie.predecessor.link == tie.successor.link:
         raise DescriptionError(
-            f"the predecessor and the successor are the same link '{loop.successor.link}'; a loop "
+            f"the predecessor and the successor are the same link '{tie.successor.link}'; a {kind} "
             "joins two links",
-            loop.source,
+            tie.source,
         )
 
 
@@ -186,20 +194,20 @@ def _check_link_coupling(coupling: LinkCoupling, links: dict[str, Link]) -> None
         )
 
 
-def _check_joint_coupling(coupling: JointCoupling, joints: dict[str, Joint]) -> None:
+def _check_terms(tie: JointCoupling | JointSpring, joints: dict[str, Joint], done: str) -> None:
     named: set[str] = set()
-    for name, _ in coupling.terms:
-        _look_up(name, joints, "the joint", coupling.source)
+    for name, _ in tie.terms:
+        _look_up(name, joints, "the joint", tie.source)
         if joints[name].type not in ONE_DOF:
             raise DescriptionError(
                 f"the joint '{name}' is {joints[name].type}; only joints of one degree of freedom "
-                "can be coupled",
-                coupling.source,
+                f"can be {done}",
+                tie.source,
             )
         if name in named:
             raise DescriptionError(
-                f"the joint '{name}' is named twice; add its ratios up", coupling.source
+                f"the joint '{name}' is named twice; add its ratios up", tie.source
             )
         named.add(name)
-    if not any(ratio for _, ratio in coupling.terms):
-        raise DescriptionError("every ratio is zero, so nothing is coupled", coupling.source)
+    if not any(ratio for _, ratio in tie.terms):
+        raise DescriptionError(f"every ratio is zero, so nothing is {done}", tie.source)

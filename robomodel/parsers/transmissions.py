@@ -245,6 +245,8 @@ def _body(rotor: Rotor, name: str, base: Joint) -> tuple[Link, Joint]:
         base.origin,
         base.axis,
         independent=False,
+        damping=rotor.damping,
+        friction=rotor.friction,
         source=rotor.source,
     )
     return link, joint

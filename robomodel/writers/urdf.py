@@ -14,6 +14,7 @@ from robomodel.description import (
     Inertial,
     Joint,
     JointCoupling,
+    JointSpring,
     Limits,
     Link,
     LinkCoupling,
@@ -21,6 +22,7 @@ from robomodel.description import (
     Pose,
     Rotor,
     Shape,
+    Spring,
     Transmission,
     TransmittedJoint,
 )
@@ -54,6 +56,8 @@ def to_urdf(description: Description) -> tuple[str, list[str]]:
         _loop(root, loop)
     for coupling in description.couplings:
         _coupling(root, coupling)
+    for spring in description.springs:
+        _spring(root, spring)
     lost: list[str] = []
     for transmission in description.transmissions:
         _transmission(root, transmission, lost)
@@ -127,8 +131,7 @@ def _joint(root: etree._Element, joint: Joint) -> None:
     if joint.type in _WITH_AXIS:
         _add(element, "axis", xyz=numbers(joint.axis))
     _limit(element, joint)
-    if joint.damping or joint.friction:
-        _add(element, "dynamics", damping=number(joint.damping), friction=number(joint.friction))
+    _dynamics(element, joint)
     if joint.mimic is not None and joint.type in ONE_DOF:
         _add(
             element,
@@ -147,12 +150,23 @@ def _joint(root: etree._Element, joint: Joint) -> None:
         _add(element, "initial", position=number(joint.initial))
 
 
+def _dynamics(element: etree._Element, joint: Joint | Loop) -> None:
+    """``<dynamics>``, unless it says nothing; a spring only where there is one."""
+    said = {"damping": joint.damping, "friction": joint.friction}
+    if joint.stiffness:
+        said |= {"spring_stiffness": joint.stiffness, "spring_reference": joint.reference}
+    if any(said.values()):
+        _add(element, "dynamics", **{name: number(x) for name, x in said.items()})
+
+
 def _rotor(parent: etree._Element, rotor: Rotor) -> None:
     said = {
         "inertia": rotor.inertia,
         "ratio": rotor.ratio,
         "mass": rotor.mass or None,
         "transverse": rotor.transverse or None,
+        "damping": rotor.damping or None,
+        "friction": rotor.friction or None,
     }
     _add(parent, "rotor", **{name: number(x) for name, x in said.items() if x is not None})
 
@@ -185,6 +199,24 @@ def _loop(root: etree._Element, loop: Loop) -> None:
         _add(element, "axis", xyz=numbers(loop.axis))
     if loop.axis2 is not None:
         _add(element, "axis2", xyz=numbers(loop.axis2))
+    _dynamics(element, loop)
+
+
+def _spring(root: etree._Element, spring: Spring | JointSpring) -> None:
+    element = _add(root, "spring", name=spring.name, stiffness=number(spring.stiffness))
+    if spring.damping:
+        element.set("damping", number(spring.damping))
+    if isinstance(spring, Spring):
+        if spring.length is not None:
+            element.set("length", number(spring.length))
+        for tag, anchor in (("predecessor", spring.predecessor), ("successor", spring.successor)):
+            _origin(_add(element, tag, link=anchor.link), anchor.origin)
+        return
+    for name, value in (("reference", spring.reference), ("friction", spring.friction)):
+        if value:
+            element.set(name, number(value))
+    for joint, ratio in spring.terms:
+        _add(element, "joint", name=joint, ratio=number(ratio))
 
 
 def _coupling(root: etree._Element, coupling: LinkCoupling | JointCoupling) -> None:

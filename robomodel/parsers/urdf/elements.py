@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from robomodel.description import Pose, Rows3, Vec3
+from robomodel.description import Anchor, Pose, Rows3, Vec3
 from robomodel.errors import did_you_mean
 from robomodel.parsers.xml import Document, Element, shown
 
@@ -13,6 +13,7 @@ NAME = frozenset(("name",))
 NAME_TYPE = frozenset(("name", "type"))
 _LINK = frozenset(("link",))
 _VALUE = frozenset(("value",))
+_TERM = frozenset(("name", "ratio"))
 XYZ = frozenset(("xyz",))
 _XYZ_RPY = frozenset(("xyz", "rpy"))
 _ORIGIN = _XYZ_RPY | {"quat_xyzw"}
@@ -100,3 +101,16 @@ def read_value(document: Document, element: Element) -> float:
     """The number in ``<... value>``."""
     document.expect(element, _VALUE)
     return document.number(element, "value")
+
+
+def read_anchor(document: Document, owner: Element, parts: dict[str, Element], tag: str) -> Anchor:
+    """``<predecessor link><origin/></predecessor>`` or the successor, of a loop or a spring."""
+    link = read_linked(document, owner, parts, tag)
+    inner = document.parts(parts[tag], frozenset(("origin",)))
+    return Anchor(link, read_origin(document, inner.get("origin")))
+
+
+def read_term(document: Document, element: Element) -> tuple[str, float]:
+    """``<joint name ratio>``, of a coupling or a spring over joints."""
+    document.expect(element, _TERM)
+    return document.text(element, "name"), document.number(element, "ratio", 1.0)

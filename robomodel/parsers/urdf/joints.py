@@ -15,6 +15,7 @@ from robomodel.parsers.urdf.elements import (
     read_type,
     read_value,
 )
+from robomodel.parsers.urdf.springs import Dynamics, read_dynamics
 from robomodel.parsers.urdf.transmissions import read_rotor
 from robomodel.parsers.xml import Document, Element, spelled
 
@@ -30,7 +31,7 @@ _JOINT_IRRELEVANT = frozenset(("calibration", "safety_controller", "gazebo", "se
 _JOINT = frozenset(("name", "type", "independent"))
 _LIMIT = frozenset(("lower", "upper", "effort", "velocity", "acceleration", "deceleration", "jerk"))
 _MIMIC = frozenset(("joint", "multiplier", "offset"))
-_DYNAMICS = frozenset(("damping", "friction"))
+_SPRUNG = ONE_DOF | {"spherical"}
 _INITIAL = frozenset(("position",))
 _NO_LIMITS = Limits()
 _NO_LIMIT = 1e308  # how infinity is written for readers that want a number
@@ -42,7 +43,6 @@ def read_joint(document: Document, element: Element) -> Joint:
     name = document.text(element, "name")
     kind = cast(JointType, read_type(document, element, JOINT_TYPES))
     parts = document.parts(element, _JOINT_PARTS, _JOINT_IRRELEVANT)
-    damping, friction = _dynamics(document, parts.get("dynamics"))
     return Joint(
         name,
         kind,
@@ -53,13 +53,12 @@ def read_joint(document: Document, element: Element) -> Joint:
         _limits(document, element, parts.get("limit"), kind),
         _mimic(document, parts.get("mimic"), kind),
         _independent(document, element, kind),
-        damping,
-        friction,
-        _pitch(document, element, parts.get("pitch"), kind),
-        _initial(document, parts.get("initial"), kind),
-        document.source(element, f"joint '{name}'"),
-        _armature(document, parts.get("armature"), kind),
-        read_rotor(document, parts.get("rotor")),
+        pitch=_pitch(document, element, parts.get("pitch"), kind),
+        initial=_initial(document, parts.get("initial"), kind),
+        source=document.source(element, f"joint '{name}'"),
+        armature=_armature(document, parts.get("armature"), kind),
+        rotor=read_rotor(document, parts.get("rotor")),
+        **_dynamics(document, parts.get("dynamics"), kind),
     )
 
 
@@ -80,8 +79,7 @@ def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
     if "mimic" in parts:
         joint = replace(joint, mimic=_mimic(document, parts["mimic"], joint.type))
     if "dynamics" in parts:
-        damping, friction = _dynamics(document, parts["dynamics"])
-        joint = replace(joint, damping=damping, friction=friction)
+        joint = replace(joint, **_dynamics(document, parts["dynamics"], joint.type))
     if "armature" in parts:
         joint = replace(joint, armature=_armature(document, parts["armature"], joint.type))
     if "rotor" in parts:
@@ -158,11 +156,19 @@ def _mimic(document: Document, element: Element | None, kind: str) -> Mimic | No
     )
 
 
-def _dynamics(document: Document, element: Element | None) -> tuple[float, float]:
-    if element is None:
-        return 0.0, 0.0
-    found = document.numbers(element, _DYNAMICS)
-    return found.get("damping", 0.0), found.get("friction", 0.0)
+def _dynamics(document: Document, element: Element | None, kind: str) -> Dynamics:
+    """``<dynamics>``; a spring needs a joint of one degree of freedom, or a ball joint."""
+    found = read_dynamics(document, element)
+    if element is not None and found["stiffness"] and kind not in (*_SPRUNG, "fixed"):
+        raise document.error(
+            element,
+            f"a {kind} joint cannot have a spring of its own; give it a <spring> between two links",
+        )
+    if element is not None and found["reference"] and kind == "spherical":
+        raise document.error(
+            element, "a ball joint's spring pulls to no rotation; leave spring_reference out"
+        )
+    return found
 
 
 def _armature(document: Document, element: Element | None, kind: str) -> float:

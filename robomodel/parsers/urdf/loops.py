@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from typing import cast, get_args
 
-from robomodel.description import Anchor, JointCoupling, LinkCoupling, Loop, LoopType
+from robomodel.description import (
+    LOOP_COORDINATES,
+    JointCoupling,
+    LinkCoupling,
+    Loop,
+    LoopType,
+)
 from robomodel.parsers.urdf.elements import (
     NAME,
     X,
+    read_anchor,
     read_axis,
     read_linked,
-    read_origin,
+    read_term,
     read_type,
     read_value,
 )
+from robomodel.parsers.urdf.springs import Dynamics, read_dynamics
 from robomodel.parsers.xml import Document, Element
 
 LOOP_TYPES: tuple[str, ...] = get_args(LoopType)
 _LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))
-_LOOP_PARTS = frozenset(("predecessor", "successor", "axis", "axis2"))
+_LOOP_PARTS = frozenset(("predecessor", "successor", "axis", "axis2", "dynamics"))
 _COUPLING_PARTS = frozenset(("predecessor", "successor", "ratio", "offset"))
 _LOOP = frozenset(("name", "type", "length"))
-_TERM = frozenset(("name", "ratio"))
 
 
 def read_loop(document: Document, element: Element) -> Loop:
@@ -30,8 +37,8 @@ def read_loop(document: Document, element: Element) -> Loop:
     name = document.text(element, "name")
     kind = cast(LoopType, read_type(document, element, LOOP_TYPES))
     parts = document.parts(element, _LOOP_PARTS)
-    predecessor = _anchor(document, element, parts, "predecessor")
-    successor = _anchor(document, element, parts, "successor")
+    predecessor = read_anchor(document, element, parts, "predecessor")
+    successor = read_anchor(document, element, parts, "successor")
     if "axis2" in parts and kind != "universal":
         document.suspect(parts["axis2"], f"<axis2> means nothing in a {kind} loop; it is ignored")
     return Loop(
@@ -43,13 +50,19 @@ def read_loop(document: Document, element: Element) -> Loop:
         read_axis(document, parts.get("axis2"), used=kind == "universal"),
         _length(document, element, kind),
         document.source(element, f"loop '{name}'"),
+        **_dynamics(document, parts.get("dynamics"), kind),
     )
 
 
-def _anchor(document: Document, loop: Element, parts: dict[str, Element], tag: str) -> Anchor:
-    link = read_linked(document, loop, parts, tag)
-    inner = document.parts(parts[tag], frozenset(("origin",)))
-    return Anchor(link, read_origin(document, inner.get("origin")))
+def _dynamics(document: Document, element: Element | None, kind: str) -> Dynamics:
+    """``<dynamics>`` of a loop that leaves one coordinate."""
+    if element is not None and kind not in LOOP_COORDINATES:
+        raise document.error(
+            element,
+            f"a {kind} loop leaves no single coordinate on which damping, friction or a spring "
+            "could act; use a <spring> between two points, or leave <dynamics> out",
+        )
+    return read_dynamics(document, element)
 
 
 def _length(document: Document, element: Element, kind: str) -> float | None:
@@ -94,9 +107,4 @@ def read_coupling(document: Document, element: Element) -> LinkCoupling | JointC
             f"<{wrong[0]}> belongs to a coupling of links and <joint> to one of joints; write two "
             "couplings (the ratio of a joint is an attribute of <joint>)",
         )
-    return JointCoupling(name, tuple(_term(document, term) for term in terms), offset, source)
-
-
-def _term(document: Document, element: Element) -> tuple[str, float]:
-    document.expect(element, _TERM)
-    return document.text(element, "name"), document.number(element, "ratio", 1.0)
+    return JointCoupling(name, tuple(read_term(document, term) for term in terms), offset, source)

@@ -8,20 +8,23 @@ from robomodel.description import (
     Description,
     Joint,
     JointCoupling,
+    JointSpring,
     Link,
     LinkCoupling,
     Loop,
+    Spring,
     Transmission,
 )
 from robomodel.parsers.urdf.elements import XYZ
 from robomodel.parsers.urdf.joints import changed_joint, read_joint
 from robomodel.parsers.urdf.links import Colours, changed_link, read_link
 from robomodel.parsers.urdf.loops import read_coupling, read_loop
+from robomodel.parsers.urdf.springs import read_spring
 from robomodel.parsers.urdf.transmissions import read_transmission
 from robomodel.parsers.xml import Document, refuse_xacro
 
 _ROBOT_PARTS = frozenset(
-    ("link", "joint", "loop", "coupling", "transmission", "ros2_control", "gravity")
+    ("link", "joint", "loop", "coupling", "spring", "transmission", "ros2_control", "gravity")
 )
 _ROBOT_IRRELEVANT = frozenset(("material", "gazebo", "sensor", "mujoco", "plugin"))
 
@@ -44,6 +47,7 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
     loops: list[Loop] = []
     couplings: list[LinkCoupling | JointCoupling] = []
     transmissions: list[Transmission] = []
+    springs: list[Spring | JointSpring] = []
     gravity = base.gravity if base else None
     for element in root:
         tag = element.tag
@@ -63,6 +67,8 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
             loops.append(read_loop(document, element))
         elif tag == "coupling":
             couplings.append(read_coupling(document, element))
+        elif tag == "spring":
+            springs.append(read_spring(document, element))
         elif tag == "transmission":
             transmissions.append(read_transmission(document, element))
         elif tag == "ros2_control":
@@ -83,6 +89,7 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
             couplings=(*base.couplings, *couplings),
             transmissions=(*base.transmissions, *transmissions),
             gravity=gravity,
+            springs=(*base.springs, *springs),
         )
     name = root.get("name")
     if not name:
@@ -96,4 +103,5 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
         tuple(transmissions),
         document.source(root, f"robot '{name or 'robot'}'"),
         gravity,
+        springs=tuple(springs),
     )

@@ -9,7 +9,7 @@ from robomodel.errors import DescriptionError, did_you_mean
 from robomodel.parsers.urdf.elements import read_value
 from robomodel.parsers.xml import Document, Element
 
-_ROTOR = frozenset(("inertia", "ratio", "mass", "transverse"))
+_ROTOR = frozenset(("inertia", "ratio", "mass", "transverse", "damping", "friction"))
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
 
 
@@ -27,6 +27,8 @@ def read_rotor(document: Document, element: Element | None) -> Rotor | None:
         found.get("ratio"),
         found.get("mass", 0.0),
         found.get("transverse", 0.0),
+        damping=found.get("damping", 0.0),
+        friction=found.get("friction", 0.0),
     )
     return _checked_rotor(document, element, rotor)
 
@@ -39,6 +41,8 @@ def _checked_rotor(document: Document, element: Element, rotor: Rotor) -> Rotor:
         raise document.error(element, "the ratio of the rotor is zero; 1 is a direct drive")
     if min(rotor.mass, rotor.transverse) < 0.0:
         raise document.error(element, "the rotor's mass or transverse inertia is negative")
+    if min(rotor.damping, rotor.friction) < 0.0:
+        raise document.error(element, "the rotor's damping or friction is negative")
     place = document.place(element)
     return replace(rotor, source=replace(place, element=f"rotor of {place.element}"))
 

@@ -1,0 +1,171 @@
+"""Springs and dampers between bodies, over joints, and at the joints that close loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from robomodel import description as said
+from robomodel.description import Anchor, Description, Rows3, Vec3
+from robomodel.errors import DescriptionError, Source, did_you_mean
+from robomodel.model import graph
+from robomodel.model.demands import distance_at_zero, loop_frame, standing
+from robomodel.model.graph import Tree
+from robomodel.spatial import UNIT
+
+SpringKind = Literal["points", "joints", "turn", "slide"]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a spring on a body (``WORLD`` too), in its internal axes.
+
+    ``frame``: three axes as rows, of which the first is a loop's.
+    """
+
+    body: int
+    point: Vec3
+    frame: Rows3
+
+
+@dataclass(frozen=True, slots=True)
+class Spring:
+    """A spring with a damper and dry friction on one length or angle x of the mechanism.
+
+    Its force on x is -stiffness · (x - reference) - damping · ẋ, and of dry friction at most
+    ``friction``. ``kind`` says what x is: the distance of two "points", one on each link; Σ
+    coefficient · q(joint) over the ``terms`` of "joints"; the "turn" [rad] or "slide" [m] of a loop
+    about or along its axis, of the successor in the predecessor. Links are "" and ``terms`` empty
+    where they do not apply. ``ends`` and ``bodies`` (of the terms) are for the recursions.
+    """
+
+    name: str
+    kind: SpringKind
+    predecessor: str
+    successor: str
+    terms: tuple[tuple[str, float], ...]
+    stiffness: float
+    reference: float
+    damping: float
+    friction: float
+    ends: tuple[End, End] | None = None
+    bodies: tuple[int, ...] = ()
+
+
+def find_springs(description: Description, tree: Tree, axes: Sequence[Rows3]) -> tuple[Spring, ...]:
+    """The springs of a description, then those of its loops; ``axes`` are the bodies' internal."""
+    moved_by = {joint.name: body for body, joint in enumerate(tree.joints)}
+    springs = [
+        _between(each, tree, axes) if isinstance(each, said.Spring) else _over(each, tree, moved_by)
+        for each in description.springs
+    ]
+    for loop in description.loops:
+        numbers = (loop.stiffness, loop.reference, loop.damping, loop.friction)
+        check_passive(loop.source, stiffness=loop.stiffness, damping=loop.damping,
+                      friction=loop.friction, reference=loop.reference)  # fmt: skip
+        if not (loop.stiffness or loop.damping or loop.friction):
+            continue
+        if loop.type not in said.LOOP_COORDINATES:
+            raise DescriptionError(
+                f"a {loop.type} loop leaves no single coordinate on which damping, friction or a "
+                "spring could act; use a <spring> between two points, or leave them out",
+                loop.source,
+            )
+        ends = (
+            _end(loop.predecessor, loop_frame(loop.axis, loop.source), tree, axes),
+            _end(loop.successor, loop_frame(loop.axis, loop.source), tree, axes),
+        )
+        kind: SpringKind = "slide" if loop.type == "prismatic" else "turn"
+        names = (loop.predecessor.link, loop.successor.link)
+        springs.append(Spring(loop.name, kind, *names, (), *numbers, ends))
+    return tuple(springs)
+
+
+def check_passive(source: Source, **numbers: float) -> None:
+    """Refuse stiffness, damping and friction that are negative, and what is not finite."""
+    for name, value in numbers.items():
+        if not math.isfinite(value) or (value < 0.0 and name not in ("reference", "length")):
+            raise DescriptionError(
+                f"its {name} is {value:g}; give it a finite number"
+                + ("" if name in ("reference", "length") else ", not negative"),
+                source,
+            )
+
+
+def _between(spring: said.Spring, tree: Tree, axes: Sequence[Rows3]) -> Spring:
+    """Between two points."""
+    source = spring.source
+    check_passive(source, stiffness=spring.stiffness, damping=spring.damping)
+    ends = (
+        _end(spring.predecessor, UNIT, tree, axes),
+        _end(spring.successor, UNIT, tree, axes),
+    )
+    first, second = spring.predecessor.link, spring.successor.link
+    if ends[0].body == ends[1].body:
+        raise DescriptionError(
+            f"joins '{first}' to itself"
+            if first == second
+            else f"joins '{first}' and '{second}', which no moving joint separates"
+            "; give it two links that move against each other",
+            source,
+        )
+    apart = distance_at_zero(spring.predecessor, spring.successor, tree)
+    length = apart if spring.length is None else spring.length
+    check_passive(source, length=length)
+    if length < 0.0:
+        raise DescriptionError(f"its length {length:g} is negative", source)
+    if length == 0.0 and apart <= 1e-12:
+        raise DescriptionError(
+            "its ends coincide at the zero configuration and its rest length is zero, so it has "
+            'no direction there; give length="…", or move an end',
+            source,
+        )
+    return Spring(
+        spring.name,
+        "points",
+        first,
+        second,
+        (),
+        spring.stiffness,
+        length,
+        spring.damping,
+        0.0,
+        ends,
+    )
+
+
+def _over(spring: said.JointSpring, tree: Tree, moved_by: Mapping[str, int]) -> Spring:
+    """Over a sum of joints."""
+    source = spring.source
+    check_passive(source, stiffness=spring.stiffness, damping=spring.damping,
+                  friction=spring.friction, reference=spring.reference)  # fmt: skip
+    terms: dict[str, float] = {}
+    for name, ratio in spring.terms:
+        if name not in moved_by:
+            raise DescriptionError(
+                f"there is no moving joint '{name}'{did_you_mean(name, moved_by)}", source
+            )
+        kind = tree.joints[moved_by[name]].type
+        if kind not in said.ONE_DOF:
+            raise DescriptionError(
+                f"acts on joint '{name}', which is {kind}; it can act on revolute, continuous, "
+                "prismatic and screw joints",
+                source,
+            )
+        terms[name] = terms.get(name, 0.0) + ratio
+    terms = {name: ratio for name, ratio in terms.items() if ratio}
+    if not terms:
+        raise DescriptionError("acts on no joint; give it joints and ratios", source)
+    return Spring(
+        spring.name, "joints", "", "", tuple(terms.items()), spring.stiffness, spring.reference,
+        spring.damping, spring.friction, bodies=tuple(moved_by[name] for name in terms),
+    )  # fmt: skip
+
+
+def _end(anchor: Anchor, columns: Rows3, tree: Tree, axes: Sequence[Rows3]) -> End:
+    """Where an anchor is on its body; ``columns`` are axes in the anchor's frame."""
+    place = tree.places[anchor.link]
+    point, turned = standing(graph.compose(place.pose, anchor.origin), place.body, columns, axes)
+    return End(place.body, point, turned)
