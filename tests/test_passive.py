@@ -247,6 +247,15 @@ def test_at_a_slider_that_closes_a_loop() -> None:
     )
 
 
+@pytest.mark.parametrize("method", ["approximate", "unconstrained"])
+def test_open_trees_have_the_mechanisms_forces(model: rm.Model, method: str) -> None:
+    q, v = states(model)
+    lost = rm.rnea(model, q, v, v, method=method) - rm.rnea(
+        model, q, v, v, method=method, passive=True
+    )
+    np.testing.assert_allclose(lost, rm.passive_force(model, q, v), rtol=1e-11, atol=1e-11)
+
+
 def test_rotors_damping_is_reflected() -> None:
     model = rm.load(robot(link("a"), joint("j", "base", "a", more=ROTOR)))
     np.testing.assert_allclose(rm.passive_force(model, [0.3], [2.0]), [-81 * 0.002 * 2.0])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel.description import Description, Joint, Limits, Pose, Rows3
+from robomodel.description import Description, Joint, JointSpring, Limits, Pose, Rows3, Spring
 from robomodel.model import graph
 from robomodel.model.joints import Array
 from robomodel.model.model import Cluster, Model
@@ -231,7 +231,7 @@ def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> De
         else:
             joints.append(_locked(model, body, joint, positions))
     moving = {model.joints[body].name for body in selection.moving}
-    return replace(
+    opened = replace(
         said,
         links=tuple(link for link in said.links if link.name not in gone),
         joints=tuple(joints),
@@ -241,7 +241,20 @@ def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> De
             each for each in said.transmissions if all(j.name in moving for j in each.joints)
         ),
         gravity=model.gravity,
+        springs=(),
     )
+    places = graph.spanning_tree(opened).places
+    return replace(
+        opened, springs=tuple(each for each in said.springs if _acts(each, moving, places))
+    )
+
+
+def _acts(spring: Spring | JointSpring, moving: set[str], places: dict[str, graph.Place]) -> bool:
+    """Whether a spring's coordinate is one of the open tree too."""
+    if isinstance(spring, JointSpring):
+        return all(joint in moving for joint, _ in spring.terms)
+    ends = [places.get(end.link) for end in (spring.predecessor, spring.successor)]
+    return None not in ends and len({end.body for end in ends if end}) == 2
 
 
 def _locked(model: Model, body: int, joint: Joint, positions: Vector) -> Joint:
