@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
@@ -426,6 +427,118 @@ def test_work_of_forces_is_the_change_of_energy() -> None:
     assert abs(work) > 0.1
 
 
+METHODS = ("dop853", "rk4", "variational", "semi_implicit_euler")
+
+
+@pytest.mark.parametrize("hold", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_wrenches_that_begin_later(method: str, hold: bool) -> None:
+    """Links not named feel nothing; named at touch-down, in any order, they are heard."""
+    model = tumbling()[0]
+    q = model.neutral()
+    names = ["torso", "wheel", "plate"]
+    push = dict(zip(names, np.random.default_rng(2).standard_normal((3, 6)), strict=True))
+
+    def now(t: float) -> dict[str, Array]:
+        """One link after the other, later the first again, alone."""
+        if t < 0.01:
+            return {}
+        some = ["plate"] if t < 0.02 else ["wheel", "plate", "torso"] if t < 0.03 else ["torso"]
+        return {name: push[name] for name in some}
+
+    def everywhere(t: float, _q: Array, _v: Array) -> dict[str, Array]:
+        given = now(t)
+        return {name: given.get(name, np.zeros(6)) for name in names}
+
+    options = {"duration": 0.04, "step": 0.005, "method": method, "hold": hold}
+    found = rm.simulate(model, q, f_ext=lambda t, *_: now(t), **options)
+    same = rm.simulate(model, q, f_ext=everywhere, **options)
+    free = rm.simulate(model, q, **options)
+    np.testing.assert_allclose(found.v, same.v, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.q, same.q, rtol=0, atol=1e-12)
+    assert np.max(np.abs(found.v[-1] - free.v[-1])) > 1e-3
+
+
+def test_a_fall_ends_on_the_ground() -> None:
+    """A spring that is there from touch-down on only, without a link named at the start."""
+    model = rm.load(robot(link("ball"), joint("free", "base", "ball", kind="floating")))
+    com = np.array(model.bodies[0].com)
+    mass = model.mass
+
+    def ground(_t: float, q: Array, v: Array) -> dict[str, Array]:
+        pose = rm.frame_pose(model, q, ("ball", com), backend="numpy")
+        low = 0.1 - pose[2, 3]
+        if low <= 0.0:
+            return {}
+        up = pose[:3, :3].T @ [0.0, 0.0, 4e3 * mass * low - 30.0 * mass * v[5]]
+        return {"ball": np.concatenate([np.cross(com, up), up])}
+
+    q = np.array([0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0])
+    found = rm.simulate(model, q, duration=1.0, step=1e-3, method="rk4", f_ext=ground)
+    height = rm.frame_pose(model, found.q, ("ball", com))[:, 2, 3]
+    assert np.min(height) > 0.0
+    assert height[-1] == pytest.approx(0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("hold", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_controllers_cannot_write_on_the_motion(method: str, hold: bool) -> None:
+    """They see the state; what they keep of it, and what they gave, stays theirs."""
+    model, q, v = crank_rocker()
+    given = {"duration": 0.05, "step": 0.01, "method": method, "hold": hold}
+    kept: list[tuple[float, Array, Array]] = []
+    force = np.zeros(1)
+
+    def tau(t: float, q: Array, v: Array) -> Array:
+        kept.append((t, q, v))
+        force[0] = math.sin(40.0 * t)  # one array, written anew at every call
+        return force
+
+    found = rm.simulate(model, q, v, tau=tau, **given)
+    same = rm.simulate(model, q, v, tau=lambda t, *_: [math.sin(40.0 * t)], **given)
+    np.testing.assert_array_equal(found.q, same.q)
+    np.testing.assert_array_equal(found.tau, same.tau)
+    starts = {t: q for t, q, _ in kept}
+    for t, at in zip(found.times[:-1], found.q, strict=False):
+        if t in starts:
+            np.testing.assert_allclose(starts[t], at, rtol=0, atol=1e-6)
+
+    def scribble(_t: float, q: Array, v: Array) -> dict[str, Array]:
+        for x in (q, v):
+            with pytest.raises(ValueError, match="read-only"):
+                x[0] = 7.0
+        return {}
+
+    def wild(t: float, q: Array, v: Array) -> Array:
+        scribble(t, q, v)
+        return force
+
+    force[0] = 0.0
+    free = rm.simulate(model, q, v, **given)
+    for options in ({"tau": wild}, {"f_ext": scribble}):
+        found = rm.simulate(model, q, v, **given, **options)
+        np.testing.assert_allclose(found.q, free.q, rtol=0, atol=1e-9)
+    for frozen in (q, v):
+        frozen.flags.writeable = False
+    np.testing.assert_array_equal(rm.simulate(model, q, v, **given).q, free.q)
+
+
+def test_tolerances_at_their_ends() -> None:
+    """No relative tolerance, or one below rounding, is the finest there is; tiny ones end too."""
+    model, q, v = crank_rocker()
+    exact = rm.simulate(model, q, v, duration=0.1, rtol=1e-13)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rtol in (0.0, 1e-300, 1e-16):
+            found = rm.simulate(model, q, v, duration=0.1, rtol=rtol)
+            np.testing.assert_allclose(found.q[-1], exact.q[-1], rtol=0, atol=1e-10)
+        for atol in (5e-324, 1e-300, 1e-200, 1e-100):
+            found = None
+            with contextlib.suppress(rm.SimulationError):
+                found = rm.simulate(model, q, v, duration=0.01, rtol=1e-6, atol=atol)
+            assert found is None or found.times[-1] == 0.01
+
+
 def test_a_last_step_that_is_shorter() -> None:
     model, q, v = crank_rocker()
     for method in ("rk4", "dop853"):
@@ -554,16 +667,25 @@ def test_refusals() -> None:
             {"tau": np.zeros((10, 1)), "f_ext": {"rocker": np.zeros((9, 6))}, "step": 0.01},
             "different numbers of rows",
         ),
-        (
-            (q, v),
-            {"f_ext": lambda t, *_: {"rocker": np.zeros(6)} if t == 0.0 else {}},
-            "same links at all times",
-        ),
+        ((q, v), {"f_ext": lambda *_: {"rocker": np.zeros(5)}}, "six numbers, gave 'rocker'"),
+        ((q, v), {"atol": 0.0}, "atol must be a positive number"),
+        ((q, v), {"atol": 0.0, "rtol": 0.0}, "atol must be a positive number"),
+        ((q, v), {"atol": -1e-9}, "atol must be a positive number"),
+        ((q, v), {"atol": math.nan}, "atol must be a positive number"),
+        ((q, v), {"rtol": -1e-9}, "rtol must be a number from 0 on"),
+        ((q, v), {"rtol": math.inf}, "rtol must be a number from 0 on"),
+        ((q, v), {"step": 1e-300, "method": "rk4"}, "too short for a duration of"),
+        ((q, v), {"step": 5e-324, "method": "rk4"}, "too short for a duration of"),
     ):
         with pytest.raises(ValueError, match=message):
             rm.simulate(model, *arguments, **{"duration": 0.1, **options})
-    with pytest.raises(KeyError, match="did you mean 'rocker'"):
-        rm.simulate(model, q, v, duration=0.1, f_ext={"rocke": np.zeros(6)})
+    for f_ext in ({"rocke": np.zeros(6)}, lambda t, *_: {} if t == 0.0 else {"rocke": np.ones(6)}):
+        with pytest.raises(KeyError, match="did you mean 'rocker'"):
+            rm.simulate(model, q, v, duration=0.1, f_ext=f_ext)
+    with pytest.raises(TypeError, match="must give a mapping of links to wrenches, gave None"):
+        rm.simulate(model, q, v, duration=0.1, f_ext=lambda *_: None)
+    with pytest.raises(TypeError, match="f_ext maps links to wrenches, not list"):
+        rm.simulate(model, q, v, duration=0.1, f_ext=[np.zeros(6)])
 
 
 # ---- what comes out ------------------------------------------------------------------------------

@@ -231,16 +231,31 @@ def _coupled(coupled: Sequence[Coupled], q: Vector) -> list[Scalar]:
 # ---- the functions -------------------------------------------------------------------------------
 
 
-def flow(model: Model, links: Sequence[str] = ()) -> Function:
-    """(q, v, tau, wrenches on the links) → (q̇, v̇)."""
-    task = Task("aba", f_ext=tuple(links))
+def flow(model: Model, links: tuple[str, ...] = ()) -> Function:
+    """(q, v, tau, wrenches on the links, one after the other) → (q̇, v̇)."""
+    known = model.derived.get(("flow", links))
+    if isinstance(known, Function):
+        return known
+    task = Task("aba", f_ext=links)
 
-    def build(q: Vector, v: Vector, tau: Vector, *wrenches: Vector) -> list[Scalar]:
-        forces = {f"f_ext['{link}']": x for link, x in zip(links, wrenches, strict=True)}
+    def build(q: Vector, v: Vector, tau: Vector, wrenches: Vector = ()) -> list[Scalar]:
+        forces = _on(links, wrenches)
         return [*rates(model, q, v), *task.run(model, {"q": q, "v": v, "tau": tau} | forces)]
 
-    sizes = (model.nq, model.nv, model.nv, *([6] * len(links)), model.nq + model.nv)
-    return function(model, f"flow {tuple(links)!r}", sizes, build)
+    sizes = (model.nq, model.nv, model.nv, *_six_each(links), model.nq + model.nv)
+    made = function(model, f"flow {links!r}", sizes, build)
+    model.derived[("flow", links)] = made
+    return made
+
+
+def _on(links: Sequence[str], wrenches: Vector) -> dict[str, Vector]:
+    """Wrenches that stand one after the other, as arguments of an algorithm."""
+    return {f"f_ext['{link}']": wrenches[6 * n : 6 * n + 6] for n, link in enumerate(links)}
+
+
+def _six_each(links: Sequence[str]) -> tuple[int, ...]:
+    """One argument for all of them, since those of a ufunc are few; none for no links."""
+    return (6 * len(links),) if links else ()
 
 
 def position_rates(model: Model) -> Function:
@@ -334,15 +349,14 @@ def lagrangian(model: Model) -> Function:
     return function(model, "lagrangian", (model.nq, nv, nv * nv + nv), build)
 
 
-def wrench_forces(model: Model, links: Sequence[str]) -> Function:
-    """(q, wrenches on the links) → the tau (nv) that would do the same."""
-    task = Task("bias_force", f_ext=tuple(links))
+def wrench_forces(model: Model, links: tuple[str, ...]) -> Function:
+    """(q, wrenches on the links, one after the other) → the tau (nv) that would do the same."""
+    task = Task("bias_force", f_ext=links)
 
-    def build(q: Vector, *wrenches: Vector) -> list[Scalar]:
+    def build(q: Vector, wrenches: Vector) -> list[Scalar]:
         rest: list[Scalar] = [0.0] * model.nv
-        forces = {f"f_ext['{link}']": x for link, x in zip(links, wrenches, strict=True)}
-        under = task.run(model, {"q": q, "v": rest} | forces)
+        under = task.run(model, {"q": q, "v": rest} | _on(links, wrenches))
         return [sub(x, y) for x, y in zip(bias_force(model, q, rest), under, strict=True)]
 
-    sizes = (model.nq, *([6] * len(links)), model.nv)
-    return function(model, f"wrench forces {tuple(links)!r}", sizes, build)
+    sizes = (model.nq, *_six_each(links), model.nv)
+    return function(model, f"wrench forces {links!r}", sizes, build)

@@ -8,9 +8,8 @@ integration, IV.4); since every stage's q̇ is tangent to it, their order is kep
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -33,6 +32,7 @@ SINGULAR = (
 )
 
 Signal = Callable[[float, Array, Array], Array]  # (t, q, v) → numbers
+Pushes = Callable[[float, Array, Array], Mapping[str, Array]]  # (t, q, v) → wrenches on links
 Places = NDArray[np.intp]
 
 
@@ -97,37 +97,37 @@ def turned(model: Model, before: Array, after: Array) -> int | None:
 
 @dataclass(frozen=True)
 class Motion:
-    """The equations of motion under inputs: ``tau`` and, stacked, ``wrenches`` on ``links``."""
+    """The equations of motion under inputs: ``tau``, and ``pushes``, wrenches on links.
+
+    The links may become more from one time to the next, and come in the order of the first time.
+    """
 
     model: Model
     tau: Signal
-    links: tuple[str, ...]
-    wrenches: Signal | None
-
-    @cached_property
-    def _flow(self) -> Callable[..., Array]:
-        return flow(self.model, self.links)
-
-    def _pushes(self, t: float, q: Array, v: Array) -> list[Array]:
-        if self.wrenches is None:
-            return []
-        return np.split(self.wrenches(t, q, v), len(self.links))
+    pushes: Pushes
 
     def rate(self, t: float, x: Array) -> Array:
         """ẋ."""
         q, v = x[: self.model.nq], x[self.model.nq :]
-        return self._flow(q, v, self.tau(t, q, v), *self._pushes(t, q, v))
+        pushes = self.pushes(t, q, v)
+        return flow(self.model, tuple(pushes))(q, v, self.tau(t, q, v), *_stacked(pushes))
 
     def forces(self, t: float, q: Array, v: Array) -> Array:
         """Tau with what the wrenches do to the independent joints."""
-        pushes = self._pushes(t, q, v)
-        own = self.tau(t, q, v)
-        return own + wrench_forces(self.model, self.links)(q, *pushes) if pushes else own
+        pushes, own = self.pushes(t, q, v), self.tau(t, q, v)
+        if not pushes:
+            return own
+        return own + wrench_forces(self.model, tuple(pushes))(q, *_stacked(pushes))
 
     def settled(self, x: Array) -> Array:
         """X with its q on the manifold."""
         nq = self.model.nq
         return np.concatenate([settle(self.model, x[:nq])[0], x[nq:]])
+
+
+def _stacked(pushes: Mapping[str, Array]) -> list[Array]:
+    """The wrenches as one argument, or as none."""
+    return [np.concatenate(list(pushes.values()))] if pushes else []
 
 
 class Step(Protocol):

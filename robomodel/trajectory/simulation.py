@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -14,11 +14,11 @@ from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 from robomodel.progress import Progress
+from robomodel.trajectory.inputs import Controller, Inputs, Pusher, Wrenches
 from robomodel.trajectory.integrators import (
     SINGULAR,
     STEPS,
     Motion,
-    Signal,
     StepError,
     chart_of,
     condition,
@@ -29,11 +29,10 @@ from robomodel.trajectory.record import SimulationError, Stop, Trajectory
 from robomodel.trajectory.rollouts import check_closed
 
 Method: TypeAlias = Literal["rk4", "dop853", "semi_implicit_euler", "variational"]
-Wrenches: TypeAlias = Mapping[str, ArrayLike]
-Controller: TypeAlias = Callable[[float, Array, Array], ArrayLike]
-Pusher: TypeAlias = Callable[[float, Array, Array], Wrenches]
 
 STEP = 1e-3
+FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
+MOST = 2**53  # steps, beyond which their times are not told apart
 INSIDE = 1e-9  # this far beyond a limit, a joint still counts as standing at it
 
 
@@ -58,15 +57,17 @@ def simulate(
     ``tau``: forces (nv,), constant; a row for each step (T, nv), held over it, where ``duration``
     may be left out; or a controller, ``tau(t, q, v)``. Default none. ``f_ext``: link name → wrench
     (6,) or (T, 6) on that link, moment first, in its own axes, or a function of t, q, v that gives
-    such a mapping, always of the same links. Controllers must not change q and v. They are asked
-    several times a step, at the method's stages, where quaternions and loops are exact to the
-    step's truncation only; with ``hold`` once a step, at its beginning, as a digital one is.
+    such a mapping; links that it does not name feel nothing. Controllers see q and v and cannot
+    write on them. They are asked several times a step, at the method's stages, where quaternions
+    and loops are exact to the step's truncation only; with ``hold`` once a step, at its beginning,
+    as a digital one is.
 
     ``method``:
 
     * "dop853": Dormand and Prince's eighth order with steps adapted to ``rtol`` and ``atol`` (of
-      numbers in q and v). States are kept every ``step`` [s], without it at the method's own
-      steps, and :meth:`Trajectory.at` gives any others;
+      numbers in q and v; an rtol below 2e-14 is taken as that, where rounding begins). States are
+      kept every ``step`` [s], without it at the method's own steps, and :meth:`Trajectory.at` gives
+      any others;
     * "rk4": fourth order, steps of ``step`` [s] (default 1 ms);
     * "variational": second order, implicit, symplectic: the error of energy stays bounded however
       long the motion is;
@@ -91,14 +92,15 @@ def simulate(
     if method == "variational":
         chart_of(model)
     start = _start(model, q, v)
-    inputs = Inputs.of(model, tau, f_ext, hold, start)
+    inputs = Inputs.of(model, tau, f_ext, hold)
+    tolerances = _tolerances(rtol, atol)
     if step is None and (method != "dop853" or inputs.stepwise):
         step = STEP
     duration = _duration(duration, step, inputs.rows)
     run = _Run(model, method, inputs, _Limits.of(model, stop_at_limits, start))
     with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
         if method == "dop853":
-            _adaptive(run, start, duration, step, rtol, atol, bar)
+            _adaptive(run, start, duration, step, tolerances, bar)
         else:
             assert step is not None
             _fixed(run, start, duration, step, bar)
@@ -116,6 +118,18 @@ def _start(model: Model, q: ArrayLike, v: ArrayLike | None) -> Array:
         raise ValueError("q and v must be finite")
     check_closed(model, at)
     return np.concatenate([at, speed])
+
+
+def _tolerances(rtol: float, atol: float) -> tuple[float, float]:
+    """What the adaptive method can keep to: no relative error below rounding."""
+    if not (math.isfinite(atol) and atol > 0.0):
+        raise ValueError(
+            f"atol must be a positive number, got {atol!r}: numbers that are zero have no other "
+            "tolerance"
+        )
+    if not (math.isfinite(rtol) and rtol >= 0.0):
+        raise ValueError(f"rtol must be a number from 0 on, got {rtol!r}")
+    return max(rtol, FINEST), atol
 
 
 def _duration(duration: float | None, step: float | None, rows: int | None) -> float:
@@ -136,119 +150,10 @@ def _duration(duration: float | None, step: float | None, rows: int | None) -> f
 def _count(duration: float, step: float) -> int:
     """Steps in a duration, the last one perhaps shorter."""
     steps = duration / step
+    if not steps < MOST:
+        raise ValueError(f"a step of {step:g} s is too short for a duration of {duration:g} s")
     nearest = round(steps)
     return nearest if abs(steps - nearest) <= 1e-9 * max(1.0, steps) else math.ceil(steps)
-
-
-# ---- inputs --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What acts on the robot: ``tau`` and ``wrenches`` on ``links``, by step or as functions."""
-
-    model: Model
-    tau: Array | Signal
-    links: tuple[str, ...]
-    wrenches: Array | Signal | None
-    hold: bool
-
-    @staticmethod
-    def of(
-        model: Model,
-        tau: ArrayLike | Controller | None,
-        f_ext: Wrenches | Pusher | None,
-        hold: bool,
-        start: Array,
-    ) -> Inputs:
-        """From what the user gives; ValueError or KeyError where it does not fit."""
-        nq, nv = model.nq, model.nv
-        acting: Array | Signal
-        if callable(tau):
-            acting = _checked(tau, nv)
-        else:
-            acting = as_array(np.zeros(nv) if tau is None else tau, nv, "tau", "nv")
-            if acting.ndim > 2:
-                raise ValueError(f"tau must be (nv,) or (T, nv), got shape {acting.shape}")
-        if not f_ext:
-            made = Inputs(model, acting, (), None, hold)
-        elif callable(f_ext):
-            links = tuple(f_ext(0.0, start[:nq].copy(), start[nq:].copy()))
-            pushing = _stacked(f_ext, links) if links else None
-            made = Inputs(model, acting, links, pushing, hold)
-        else:
-            given = {link: as_array(x, 6, f"f_ext['{link}']", "6") for link, x in f_ext.items()}
-            try:
-                rows = np.broadcast_arrays(*given.values())
-            except ValueError:
-                raise ValueError("wrenches must be (6,), or (T, 6) with one T") from None
-            if rows[0].ndim > 2:
-                raise ValueError(f"wrenches must be (6,) or (T, 6), got shape {rows[0].shape}")
-            made = Inputs(model, acting, tuple(given), np.concatenate(rows, axis=-1), hold)
-        for link in made.links:
-            model.frame(link)  # a KeyError with a hint for unknown ones
-        lengths = set(made.lengths)
-        if len(lengths) > 1:
-            raise ValueError(f"tau and f_ext have different numbers of rows: {sorted(lengths)}")
-        return made
-
-    @property
-    def rows(self) -> int | None:
-        """The number of steps for which rows are given; None without."""
-        return next(iter(self.lengths), None)
-
-    @property
-    def lengths(self) -> list[int]:
-        """How many rows those inputs have that come by steps."""
-        given = (self.tau, self.wrenches)
-        return [len(x) for x in given if isinstance(x, np.ndarray) and x.ndim == 2]
-
-    @property
-    def stepwise(self) -> bool:
-        """Whether anything changes from step to step only."""
-        asked = self.hold and (callable(self.tau) or callable(self.wrenches))
-        return asked or self.rows is not None
-
-    def during(self, k: int, t: float, x: Array) -> Motion:
-        """The equations of motion during step k, which begins at t and x."""
-        tau = self._signal(self.tau, k, t, x)
-        pushing = None if self.wrenches is None else self._signal(self.wrenches, k, t, x)
-        return Motion(self.model, tau, self.links, pushing)
-
-    def _signal(self, given: Array | Signal, k: int, t: float, x: Array) -> Signal:
-        if callable(given):
-            if not self.hold:
-                return given
-            value = given(t, x[: self.model.nq], x[self.model.nq :])
-        else:
-            value = given[min(k, len(given) - 1)] if given.ndim == 2 else given
-        return lambda _t, _q, _v: value
-
-
-def _checked(controller: Controller, nv: int) -> Signal:
-    def tau(t: float, q: Array, v: Array) -> Array:
-        value = np.asarray(controller(t, q, v), dtype=float)
-        if value.shape != (nv,):
-            raise ValueError(f"the controller must give nv = {nv} forces, gave shape {value.shape}")
-        return value
-
-    return tau
-
-
-def _stacked(pusher: Pusher, links: tuple[str, ...]) -> Signal:
-    def wrenches(t: float, q: Array, v: Array) -> Array:
-        given = pusher(t, q, v)
-        if set(given) != set(links):
-            raise ValueError(
-                f"f_ext must give wrenches on the same links at all times: {sorted(links)} at the "
-                f"start, {sorted(given)} at {t:.6g} s"
-            )
-        parts = [np.asarray(given[link], dtype=float) for link in links]
-        if any(part.shape != (6,) for part in parts):
-            raise ValueError("f_ext must give wrenches of six numbers")
-        return np.concatenate(parts)
-
-    return wrenches
 
 
 # ---- joint limits --------------------------------------------------------------------------------
@@ -452,8 +357,7 @@ def _adaptive(
     x: Array,
     duration: float,
     step: float | None,
-    rtol: float,
-    atol: float,
+    tolerances: tuple[float, float],
     bar: Progress,
 ) -> None:
     """DOP853, step by step, each followed by a return to the manifold."""
@@ -473,7 +377,7 @@ def _adaptive(
         if k:
             motion = run.inputs.during(k, t, x)
             run.keep(t, x, motion)
-        x, length = _segment(run, motion, (t, end), x, step, (rtol, atol), length, bar)
+        x, length = _segment(run, motion, (t, end), x, step, tolerances, length, bar)
         if run.stop is not None:
             return
     run.keep(duration, x, motion)
@@ -496,6 +400,10 @@ def _segment(
     first = None if length is None else min(length, end - begin)
     rtol, atol = tolerances
     solver = DOP853(motion.rate, begin, x, end, rtol=rtol, atol=atol, first_step=first)
+    if not (math.isfinite(solver.h_abs) and solver.h_abs > 0.0):
+        raise run.failed(
+            begin, x, f"no first step is short enough for rtol {rtol:g}, atol {atol:g}"
+        )
     longest = 0.0
     while solver.status == "running":
         x, t = solver.y, solver.t
