@@ -3,7 +3,8 @@
 A plain Python ``float`` is a *structural constant*: zeros and ones vanish from the arithmetic, so
 an algorithm written once for the general case costs each robot only what its own numbers require.
 Everything else is an opaque scalar with the operators ``+ - * /`` and the methods ``sin``, ``cos``
-and ``sqrt`` (NumPy's own types aside). No function here branches on the value of a scalar.
+and ``sqrt``, and ``select`` where it is asked for (NumPy's own types aside). No function here
+branches on the value of a scalar other than a structural constant.
 """
 
 from __future__ import annotations
@@ -85,6 +86,23 @@ def sincos(x: Scalar) -> tuple[Scalar, Scalar]:
     if isinstance(x, np.ndarray | np.generic):
         return np.sin(x), np.cos(x)
     return x.sin(), x.cos()
+
+
+def select(x: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    """``a`` where x < 0, else ``b`` (where x is not a number too); both are computed."""
+    if type(x) is float:
+        return a if x < 0.0 else b
+    return np.where(x < 0.0, a, b) if isinstance(x, np.ndarray | np.generic) else x.select(a, b)
+
+
+def minimum(x: Scalar, y: Scalar) -> Scalar:
+    """The smaller of two; y where one is not a number."""
+    return select(sub(x, y), x, y)
+
+
+def maximum(x: Scalar, y: Scalar) -> Scalar:
+    """The greater of two; y where one is not a number."""
+    return select(sub(y, x), x, y)
 
 
 def dot(a: Iterable[Scalar], b: Iterable[Scalar]) -> Scalar:

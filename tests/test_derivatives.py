@@ -59,6 +59,8 @@ def gradient(f: Callable, *at: float) -> list[float]:
         (lambda x: x.sqrt(), (0.3,), (0.5 / math.sqrt(0.3),)),
         (lambda x: x.sin(), (0.3,), (math.cos(0.3),)),
         (lambda x: x.cos(), (0.3,), (-math.sin(0.3),)),
+        (lambda x, y: (x - 0.5).select(x * y, y), (0.3, 0.7), (0.7, 0.3)),
+        (lambda x, y: (x - 0.5).select(x * y, y), (0.8, 0.7), (0.0, 1.0)),
         (lambda x: (-2.0 * x).sin(), (0.3,), (-2 * math.cos(0.6),)),
         (
             lambda x, y: ((x * y).sin() + x * x).sqrt(),

@@ -183,6 +183,19 @@ def test_long_programs_are_cut_and_keep_their_meaning() -> None:
 # ---- ufunc semantics -----------------------------------------------------------------------------
 
 
+def test_selections_choose_lane_by_lane() -> None:
+    trace = Trace()
+    x, y = trace.inputs(2)
+    program = trace.program([x.select(y, 3.0), (x - y).select(x, y * y)])
+    compiled = compile_program(lambda: program, [1, 1, 2], name="selections")
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 37, 1))
+    a[5], a[11] = 0.0, np.nan
+    np.testing.assert_array_equal(
+        compiled.ufunc(a, b), np.stack(program([a[:, 0], b[:, 0]]), axis=-1)
+    )
+
+
 def test_any_number_of_states_and_any_strides() -> None:
     model = rm.robots.load("six_bar")
     kernel = rm.compile(model, "aba")

@@ -16,8 +16,11 @@ from robomodel.scalars import (
     div,
     dot,
     is_zero,
+    maximum,
+    minimum,
     mul,
     neg,
+    select,
     sincos,
     solve,
     sqrt,
@@ -183,6 +186,16 @@ def test_elementary_functions() -> None:
     s, c = sincos(Opaque(0.7))
     assert (s.hidden, c.hidden) == (math.sin(0.7), math.cos(0.7))
     assert sqrt(Opaque(0.7)).hidden == math.sqrt(0.7)
+
+
+def test_selections() -> None:
+    x = np.array([-1.0, 0.0, 2.0, np.nan])
+    np.testing.assert_array_equal(select(x, 5.0, 7.0), [5.0, 7.0, 7.0, 7.0])
+    np.testing.assert_array_equal(maximum(x, 1.0), [1.0, 1.0, 2.0, 1.0])
+    np.testing.assert_array_equal(minimum(x, 1.0), [-1.0, 0.0, 1.0, 1.0])
+    assert is_float(select(-1.0, 5.0, 7.0), 5.0)
+    assert is_float(maximum(2.0, 3.0), 3.0)
+    assert is_float(minimum(0.0, 3.0), 0.0)
 
 
 def test_dot() -> None:

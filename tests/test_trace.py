@@ -15,7 +15,7 @@ from robomodel.dynamics.aba import aba
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.rnea import rnea
 from robomodel.kernels import Program, Trace, Traced
-from robomodel.scalars import add, div, mul, neg, sincos, sqrt, sub
+from robomodel.scalars import add, div, mul, neg, select, sincos, sqrt, sub
 
 
 def trace_of(algorithm: str, model: rm.Model) -> Program:
@@ -104,7 +104,7 @@ def test_programs_print_readably() -> None:
     assert text.splitlines() == ["v2 = x0 * x1", "v3 = 1.0 + v2", "v4 = sin(x0)", "return v3, v4"]
 
 
-OPERATIONS = st.sampled_from(["add", "sub", "mul", "div", "neg", "sin", "cos", "sqrt"])
+OPERATIONS = st.sampled_from(["add", "sub", "mul", "div", "neg", "sin", "cos", "sqrt", "select"])
 CONSTANTS = st.sampled_from([0.0, 1.0, -1.0, 2.0, -0.5, 3.25])
 
 
@@ -135,13 +135,15 @@ def test_random_programs_keep_their_meaning(
                 return neg(x)
             case "sqrt":
                 return sqrt(add(1.0, mul(x, x)))
+            case "select":
+                return select(sub(x, 0.377), y, neg(x))
         s, c = sincos(x)
         return s if operation == "sin" else c
 
     for operation, first, second in recipe:
         i, j = first % len(traced), second % len(traced)
         value = apply(operation, plain[i], plain[j])
-        if abs(value) > 1e3:
+        if abs(value) > 1e3 or (operation == "select" and abs(plain[i] - 0.377) < 1e-6):
             continue
         traced.append(apply(operation, traced[i], traced[j]))
         plain.append(value)

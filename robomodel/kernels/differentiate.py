@@ -11,6 +11,7 @@ from robomodel.kernels.trace import (
     DIV,
     MUL,
     NEG,
+    SELECT,
     SIN,
     SQRT,
     SUB,
@@ -93,5 +94,6 @@ SLOPES: Mapping[str, Callable[[Any], tuple[Operand, ...]]] = {
     SQRT: lambda z: (0.5 / z,),
     SIN: lambda z: (z.operands[0].cos(),),
     COS: lambda z: (-z.operands[0].sin(),),
+    SELECT: lambda z: (0.0, z.operands[0].select(1.0, 0.0), z.operands[0].select(0.0, 1.0)),
 }
 """Partial derivatives of every operation by its operands."""

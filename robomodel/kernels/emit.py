@@ -23,6 +23,7 @@ from robomodel.kernels.trace import (
     FNMA,
     MUL,
     NEG,
+    SELECT,
     SIN,
     SQRT,
     SUB,
@@ -311,6 +312,9 @@ def _step(
     if step.operation is SQRT:
         return f.value(f"call {f.vector} @llvm.sqrt.v{f.width}f64({f.vector} {names[0]})")
     a, b, c = names
+    if step.operation is SELECT:
+        negative = f.value(f"fcmp olt {f.vector} {a}, {f.constant(0.0)}")
+        return f.value(f"select <{f.width} x i1> {negative}, {f.vector} {b}, {f.vector} {c}")
     if step.operation is FMA:
         return f.fma(a, b, c)
     if step.operation is FMS:

@@ -17,10 +17,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-INPUT, HOLD, ADD, SUB, MUL, DIV, NEG, SQRT, SIN, COS, FMA, FMS, FNMA = (
-    "input", "hold", "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "fma", "fms", "fnma",
+INPUT, HOLD, ADD, SUB, MUL, DIV, NEG, SQRT, SIN, COS, SELECT, FMA, FMS, FNMA = (
+    "input", "hold", "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "select",
+    "fma", "fms", "fnma",
 )  # fmt: skip
-"""Operations. FMA a b c is a·b + c, FMS a·b - c, FNMA c - a·b; programs hold no INPUT, no HOLD."""
+"""Operations. FMA a b c is a·b + c, FMS a·b - c, FNMA c - a·b; programs hold no INPUT, no HOLD.
+
+SELECT x a b is a where x < 0, else b, where x is not a number too; both are computed.
+"""
 
 Operand: TypeAlias = "Traced | float"
 Reference: TypeAlias = int | float  # a value's number in a program, or a constant
@@ -180,6 +184,11 @@ class Trace:
             return 0.0
         return self._value(DIV, (x, y))
 
+    def select(self, x: Traced, a: Operand, b: Operand) -> Operand:
+        """``a`` where x < 0, else ``b``."""
+        same = a is b if isinstance(a, Traced) or isinstance(b, Traced) else a == b
+        return a if same else self._value(SELECT, (x, a, b))
+
     def function(self, operation: str, x: Traced) -> Traced:
         """Sine, cosine or square root of a value; signs are brought out of the sine and cosine."""
         if x.operation is NEG and operation in (SIN, COS):
@@ -251,6 +260,10 @@ class Traced:
     def sqrt(self) -> Traced:
         """Its square root."""
         return self.trace.function(SQRT, self)
+
+    def select(self, a: Operand, b: Operand) -> Operand:
+        """``a`` where it is negative, else ``b``."""
+        return self.trace.select(self, a, b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +368,7 @@ MEANING: dict[str, Callable[..., Any]] = {
     SQRT: np.sqrt,
     SIN: np.sin,
     COS: np.cos,
+    SELECT: lambda x, a, b: np.where(x < 0.0, a, b),
     FMA: lambda x, y, z: x * y + z,
     FMS: lambda x, y, z: x * y - z,
     FNMA: lambda x, y, z: z - x * y,
