@@ -92,7 +92,9 @@ def select(x: Scalar, a: Scalar, b: Scalar) -> Scalar:
     """``a`` where x < 0, else ``b`` (where x is not a number too); both are computed."""
     if type(x) is float:
         return a if x < 0.0 else b
-    return np.where(x < 0.0, a, b) if isinstance(x, np.ndarray | np.generic) else x.select(a, b)
+    if isinstance(x, np.ndarray | np.generic):
+        return np.where(np.less(x, 0.0), a, b)
+    return x.select(a, b)
 
 
 def minimum(x: Scalar, y: Scalar) -> Scalar:
