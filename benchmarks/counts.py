@@ -27,7 +27,7 @@ def traced(model: rm.Model, task: Task) -> Program:
     """The program as traced, before anything is fused."""
     trace = Trace()
     inputs = {name: trace.inputs(size) for name, size in task.sizes(model).items()}
-    return trace.program(task.run(model, inputs))
+    return trace.program(task.run(task.tree(model), inputs))
 
 
 def counts(program: Program) -> dict[str, int]:

@@ -436,20 +436,27 @@ class RigidInertia:
         )
         return RigidInertia(self.mass, plus(h, moved), sum_symmetric(inertia, steiner))
 
+    @property
+    def second_moments(self) -> Mat:
+        """Σ = ½ tr(I) 1 - I, the second moments of mass; constants that are rounding are zero."""
+        i = self.inertia
+        half_trace = mul(0.5, add(add(i[0][0], i[1][1]), i[2][2]))
+
+        def diagonal(r: int) -> Scalar:
+            moment = sub(half_trace, i[r][r])
+            rounding = type(moment) is float and abs(moment) <= 1e-15 * abs(half_trace)
+            return 0.0 if rounding else moment
+
+        return symmetric(
+            *(diagonal(r) if r == s else neg(i[r][s]) for r in range(3) for s in range(r, 3))
+        )
+
     def newton_euler(self, a: Vec, u: Mat) -> Wrench:
         """The wrench that gives the body's points the acceleration a + U r.
 
-        f = m a + U h ; n = h x a + vee(U Σ) with Σ = ½ tr(I) 1 - I the second moments of mass.
+        f = m a + U h ; n = h x a + vee(U Σ), with the second moments of mass Σ.
         """
-        i = self.inertia
-        half_trace = mul(0.5, add(add(i[0][0], i[1][1]), i[2][2]))
-        second = symmetric(
-            *(
-                sub(half_trace, i[r][s]) if r == s else neg(i[r][s])
-                for r in range(3)
-                for s in range(r, 3)
-            )
-        )
+        second = self.second_moments
 
         def product(r: int, s: int) -> Scalar:  # (U Σ)_rs; Σ is symmetric
             return inner(u[r], second[s])

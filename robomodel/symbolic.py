@@ -41,7 +41,7 @@ def to_casadi(
         raise ValueError(f"'{algorithm}' has no symbolic form; CasADi differentiates the others")
     symbols = {name: casadi.SX.sym(name, size) for name, size in task.sizes(model).items()}
     scalars = {name: [x[i] for i in range(x.numel())] for name, x in symbols.items()}
-    found = iter(task.run(model, scalars))
+    found = iter(task.run(task.tree(model), scalars))
     results = {}
     for name, shape in task.results(model).items():
         rows, columns = (*shape, 1, 1)[:2]

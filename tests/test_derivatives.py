@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mechanisms import KINDS, Mechanism, random_mechanism
+from loaded import load
+from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
-from oracle import BASE
 from shipped import ROBOTS
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
@@ -388,23 +387,6 @@ def test_structure_keeps_the_derivatives_small() -> None:
     model = rm.robots.load("mini_cheetah")
     assert program_of("rnea_derivatives", model).flops <= 10323
     assert program_of("aba_derivatives", model).flops <= 22527
-
-
-def load(mechanism: Mechanism) -> tuple[rm.Model, Array] | None:
-    """Its model, and the configuration that it was built at; None where nothing can move."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rm.DescriptionWarning)  # axes of any length
-        try:
-            model = rm.load(mechanism.text, floating_base=mechanism.floating_base or None)
-        except rm.DescriptionError as error:
-            if "mobility 0" not in str(error):
-                raise
-            return None
-    base = mechanism.closed.get(BASE)
-    joints = {name: x for name, x in mechanism.closed.items() if name in model.joint_names}
-    if model.floating_base in joints:
-        base = joints.pop(model.floating_base)
-    return (model, model.configuration(joints, base_pose=base)) if model.nv else None
 
 
 LONG = ("planar_chain", "spatial_loop", "loop_on_loop", "two_outputs", "ankle", "six_bar")

@@ -17,6 +17,7 @@ from robomodel.dynamics.crba import crba
 from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
 from robomodel.dynamics.efpa import efpa
 from robomodel.dynamics.impulse import contact
+from robomodel.dynamics.lean import lean
 from robomodel.dynamics.order import Order
 from robomodel.dynamics.passive import passive_derivatives, passive_force
 from robomodel.dynamics.rnea import bias_force, rnea
@@ -382,6 +383,15 @@ class Task:
     def by_trace(self) -> bool:
         """Whether it runs on traced scalars only."""
         return TABLE[self.name].by_trace
+
+    def tree(self, model: Model) -> Model:
+        """The model with the same equations of motion on which it takes the fewest operations.
+
+        To be run on traced scalars; pivots of elimination orders need the inertias as they are.
+        """
+        if self.method in OPEN_TREES:
+            return independent.lean_tree(model, self.method, self.name)
+        return model if self.order is not None else lean(model, self.name)
 
     def split(self, model: Model, flat: Array) -> Array | tuple[Array, ...]:
         """The results from an array (..., all numbers): one array, or a tuple of several."""

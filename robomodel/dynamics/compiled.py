@@ -32,7 +32,7 @@ def trace(model: Model, task: Task) -> Program:
     """The algorithm as a straight-line program on this robot; inputs and outputs in order."""
     traced = Trace()
     arguments = {name: traced.inputs(size) for name, size in task.sizes(model).items()}
-    return traced.program(task.run(model, arguments)).fused()
+    return traced.program(task.run(task.tree(model), arguments)).fused()
 
 
 class Kernel:

@@ -9,13 +9,14 @@ keeps the independent joints, as with geared rotors, G_k is 1 and nothing of thi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from robomodel.dynamics.aba import aba as forward
 from robomodel.dynamics.efpa import efpa as inverse_inertia
 from robomodel.dynamics.frames import Place
 from robomodel.dynamics.impulse import contact as contact_of
 from robomodel.dynamics.kinematics import Configuration, Matrix, State
+from robomodel.dynamics.lean import lean
 from robomodel.dynamics.projection import projected
 from robomodel.dynamics.rnea import rnea as inverse
 from robomodel.model.approximate import approximate, select, unconstrained
@@ -90,6 +91,13 @@ def open_tree(model: Model, method: str) -> OpenTree:
     made = OpenTree(tree, tuple(positions), tuple(velocities), tuple(parts), places, method)
     model.derived["open tree", method] = made
     return made
+
+
+def lean_tree(model: Model, method: str, algorithm: str) -> Model:
+    """The robot, its open tree the one on which an algorithm takes the fewest operations."""
+    tree, found = open_tree(model, method), replace(model)
+    found.derived["open tree", method] = replace(tree, model=lean(tree.model, algorithm))
+    return found
 
 
 def rnea(

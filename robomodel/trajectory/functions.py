@@ -239,8 +239,8 @@ def flow(model: Model, links: tuple[str, ...] = ()) -> Function:
     task = Task("aba", f_ext=links)
 
     def build(q: Vector, v: Vector, tau: Vector, wrenches: Vector = ()) -> list[Scalar]:
-        forces = _on(links, wrenches)
-        return [*rates(model, q, v), *task.run(model, {"q": q, "v": v, "tau": tau} | forces)]
+        arguments = {"q": q, "v": v, "tau": tau} | _on(links, wrenches)
+        return [*rates(model, q, v), *task.run(task.tree(model), arguments)]
 
     sizes = (model.nq, model.nv, model.nv, *_six_each(links), model.nq + model.nv)
     made = function(model, f"flow {links!r}", sizes, build)

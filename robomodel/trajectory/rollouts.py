@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.aba import aba
+from robomodel.dynamics.lean import lean
 from robomodel.kernels import Iteration
 from robomodel.model.closure import CLOSED
 from robomodel.model.constraints import LoopConstraint, Rows
@@ -124,7 +125,7 @@ def _program(model: Model, method: str, closing: int, backend: str) -> Function:
 
     def euler(state: Vector, tau: Vector, step: Vector) -> list[Scalar]:
         q, v = list(state[:nq]), list(state[nq:])
-        v1 = _along(v, step[0], aba(model, q, v, tau))
+        v1 = _along(v, step[0], aba(lean(model, "aba"), q, v, tau))
         q1, _, systems = settled(model, _along(q, step[0], rates(model, q, v1)), closing)
         gap, known = _loops(model, q)
         return [*q1, *v1, *told(known, gap, systems)]
@@ -138,7 +139,7 @@ def _program(model: Model, method: str, closing: int, backend: str) -> Function:
         slope, total = carried[: nq + nv], carried[nq + nv : 2 * (nq + nv)]
         h = share * step[0]
         at, speed = _along(q, h, slope[:nq]), _along(v, h, slope[nq:])
-        slope = [*rates(model, at, speed), *aba(model, at, speed, tau)]
+        slope = [*rates(model, at, speed), *aba(lean(model, "aba"), at, speed, tau)]
         total = _along([mul(1.0 - first, x) for x in total], weight, slope)
         end = last * step[0]
         q1, gap, systems = settled(model, _along(q, end, total[:nq]), closing)
