@@ -566,6 +566,22 @@ class TestGearboxes:
         q = {"m": 0.1, "o": 0.4}
         assert sum(q[name] * k for name, k in found.terms) == pytest.approx(found.offset, abs=1e-15)
 
+    def turned(self, roll):
+        """The gearbox's axes are y of a frame that is turned until y is nearly z."""
+        axes = "<axis><xyz>0 1 0</xyz></axis><axis2><xyz>0 1 0</xyz></axis2>"
+        return self.gears().replace(
+            "<axis><xyz>0 0 1</xyz></axis><axis2><xyz>0 0 1</xyz></axis2>",
+            f"<pose>0 0 0 {roll} 0 0</pose>{axes}",
+        )
+
+    def test_axes_that_are_turned_by_a_rounded_right_angle(self):
+        (found,) = read(self.turned("1.5708"), strict=True).couplings
+        assert found == read(self.gears()).couplings[0]
+        with pytest.warns(DescriptionWarning) as caught:
+            assert read(self.turned("1.57")).couplings == (found,)
+        assert "<axis> misses the axis of the joint 'm' by 0.0008 rad" in str(caught[0].message)
+        refused(self.turned("1.5"), "does not turn about <axis>", line=9, element="joint 'g'")
+
     def test_refusals(self):
         element = "joint 'g'"
         refused(self.gears(inner="1 0 0"), "does not turn about <axis>", line=9, element=element)

@@ -545,6 +545,67 @@ class TestCouplings:
         assert (found.terms, found.offset) == ((("j1", 3.0),), 0.0)
 
 
+class TestSpellings:
+    """What xacro, exporters and other readers write and take."""
+
+    @pytest.mark.parametrize(
+        ("text", "value"), [("True", True), ("False", False), (" TRUE ", True)]
+    )
+    def test_flags_in_either_case(self, text, value):
+        found = first(robot(joint("j", "a", "b", more=f'independent="{text}"'), links="ab"))
+        assert found.independent is value
+
+    def test_several_flags_in_either_case(self):
+        text = joint("j", "a", "b", type="planar", more='independent="True false FALSE"')
+        assert first(robot(text, links="ab")).independent == (True, False, False)
+
+    def test_a_type_of_couplings_changes_nothing(self):
+        text = '<coupling name="c" type="rolling"><joint name="j1"/><joint name="j2"/></coupling>'
+        assert len(read(robot(AB, BC, text), strict=True).couplings) == 1
+
+    @pytest.mark.parametrize("tag", ["loop", "coupling"])
+    def test_ends_as_exporters_write_them(self, tag):
+        kind = 'type="fixed"' if tag == "loop" else ""
+        text = f'<{tag} name="x" {kind}>\n<predecessor name="b"/>\n<sucessor name="c"/></{tag}>'
+        with pytest.warns(DescriptionWarning) as caught:
+            found = read(robot(AB, BC, text))
+        (each,) = found.loops or found.couplings
+        ends = (each.predecessor, each.successor)
+        assert [getattr(end, "link", end) for end in ends] == ["b", "c"]
+        said = [str(warning.message) for warning in caught]
+        assert any("<text>:7" in line and "read as <successor>" in line for line in said)
+        assert any("<text>:6" in line and "<predecessor link=...>" in line for line in said)
+
+    def test_the_world_that_nobody_declares(self):
+        text = robot(joint("j", "world", "a"), joint("k", "world", "b"), links="ab")
+        with pytest.warns(DescriptionWarning, match="'world' is not declared") as caught:
+            found = read(text)
+        assert [link.name for link in found.links] == ["a", "b", "world"]
+        assert caught[0].message.source.line == 3
+        with pytest.raises(DescriptionError, match="'world' is not declared"):
+            read(text, strict=True)
+
+    def test_the_world_of_an_extension(self):
+        more = robot(joint("j", "world", "a"), links="")
+        with pytest.warns(DescriptionWarning, match="'world' is not declared"):
+            assert read(robot(links="a"), extend=more).joints[0].parent == "world"
+
+    def test_a_ratio_of_zero(self):
+        ends = '<predecessor link="b"/><successor link="c"/>'
+        text = robot(AB, BC, f'<coupling name="x">{ends}<ratio value="0"/></coupling>')
+        refused(text, "the ratio is zero", line=5, element="coupling 'x'")
+
+    def test_limits_that_exporters_write_for_free_joints(self):
+        text = robot(joint("j", "a", "b", '<limit lower="1" upper="-1"/>'), links="ab")
+        words = "some exporters write a joint without limits"
+        refused(text, words, line=3, element="joint 'j'")
+
+    def test_gazebo_from_before_sdf(self):
+        with pytest.raises(DescriptionError) as caught:
+            read('<gazebo version="1.0"><model name="m"/></gazebo>')
+        assert "from before it had SDF's root element" in caught.value.message
+
+
 class TestTransmissions:
     @pytest.mark.parametrize(
         ("text", "kind"),

@@ -2,10 +2,11 @@
 
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from robomodel.errors import DescriptionError
+from robomodel.errors import DescriptionError, DescriptionWarning
 from robomodel.parsers import open_document, read, xml
 
 WHOLE = """<?xml version="1.0"?>
@@ -150,7 +151,6 @@ class TestTruncation:
         ("<robot/>\n<robot/>", 2, "one robot"),
         ("<robot>\nnuts & bolts and more</robot>", 2, "&amp;"),
         ("<robot>\n\x01</robot>", 2, "not well-formed XML"),
-        ("<robot>\n<gz:joint/></robot>", 2, 'xmlns:gz="..."'),
         ("<robot>\n<xacro:macro/></robot>", 2, "xacro robot.urdf.xacro > robot.urdf"),
         (b"<robot name='a'>\n<link name='\xe9'/></robot>", 2, "save the file as UTF-8"),
         (b"<?xml version='1.0' encoding='utf-7'?><robot/>", 1, "'utf-7' is not read"),
@@ -163,6 +163,83 @@ def test_broken_files_are_told_where_and_what(text, line, words):
     assert error.line == line
     assert words in error.message
     assert error.file == "<text>"
+
+
+WARNED = [
+    ("<robot name='r'>\n<!-- a -- b\n--><link name='a'/></robot>", 2, "comment holds '--'", 3),
+    ("<robot name='r'>\n<!----->\n<link name='a'/></robot>", 2, "comment holds '--'", 3),
+    (
+        "<!-- -- --><robot name='r'><gazebo>\n<sensor:camera g:x='1'/></gazebo>\n"
+        "<link name='a'/></robot>",
+        2,
+        "the prefixes 'g:', 'sensor:' are not declared",
+        3,
+    ),
+    (
+        "<robot name='r'><link name='a'/></robot>\n<!-- -->\n<gazebo/>",
+        3,
+        "<gazebo> after the end of the root element <robot> is ignored",
+        1,
+    ),
+    ("<robot name='r'>\n<link name='a'/></robot>\nthe end", 3, "text after the end", 2),
+]
+
+
+class TestWhatOtherReadersTake:
+    @pytest.mark.parametrize(("text", "line", "words", "at"), WARNED)
+    def test_plain_meanings_are_read_with_a_warning(self, text, line, words, at):
+        with pytest.warns(DescriptionWarning) as caught:
+            description = read(text)
+        assert words in str(caught[-1].message)
+        assert caught[-1].message.source.line == line
+        assert [link.source.line for link in description.links] == [at]
+
+    @pytest.mark.parametrize(("text", "line", "words", "at"), WARNED)
+    def test_strict_refuses_them(self, text, line, words, at):
+        with pytest.raises(DescriptionError) as caught:
+            read(text, strict=True)
+        assert caught.value.file == "<text>"
+        assert caught.value.line == (1 if text.startswith("<!-- -- ") else line)
+
+    def test_what_stands_in_cdata_stays(self):
+        text = "<robot><!-- -- --><a><![CDATA[<!-- x -- y -->]]></a><!-- z --></robot>"
+        document = open_document(text)
+        assert document.root.findtext("a") == "<!-- x -- y -->"
+        assert len(document.doubts) == 1
+
+    def test_padding_at_the_end_is_nothing(self):
+        for padding in ("\0", "\0\0\n", "\x1a", "\r\n\0"):
+            assert len(read(f"<robot name='r'><link name='a'/></robot>{padding}").links) == 1
+
+    @pytest.mark.parametrize("end", ["<robot/>", "<robot name='b'><link/></robot>", "<!--"])
+    def test_a_second_robot_and_a_half_comment_have_no_plain_meaning(self, end):
+        refused(f"<robot name='r'><link name='a'/></robot>\n{end}")
+
+    def test_files_of_simulators_and_what_they_include(self, tmp_path):
+        pytest.importorskip("mujoco")
+        (tmp_path / "arm.xml").write_text(
+            "<mujocoinclude>\n<!-- an -- arm --><body><joint/><geom size='1'/></body>"
+            "</mujocoinclude>"
+        )
+        path = tmp_path / "robot.xml"
+        path.write_text(
+            "<mujoco><worldbody><include file='arm.xml'/></worldbody></mujoco>\n<mujoco/>"
+        )
+        with pytest.warns(DescriptionWarning) as caught:
+            assert len(read(path).joints) == 1
+        sources = [each.message.source for each in caught]
+        places = {(Path(source.file).name, source.line) for source in sources}
+        assert places == {("robot.xml", 2), ("arm.xml", 2)}
+
+    def test_undeclared_prefixes_of_attributes(self):
+        document = open_document("<robot>\n<link gz:name='a' name='b'/></robot>")
+        assert document.root[0].get("name") == "b"
+        assert "'gz:' is not declared" in document.doubts[0].message
+
+    def test_many_half_comments_take_no_time(self):
+        start = time.perf_counter()
+        refused("<robot><!-- -- -->" + "<!--" * 300_000)
+        assert time.perf_counter() - start < 2.0
 
 
 class TestEncodings:

@@ -31,7 +31,7 @@ TEXT = "<text>"  # how messages call a description that is no file
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _OTHERS = {  # what to call a file where a <robot> is due, or of a format that is not read
     "sdf": "an SDF file",
-    "gazebo": "an SDF file",
+    "gazebo": "a file of Gazebo from before it had SDF's root element <sdf>",
     "mujoco": "an MJCF (MuJoCo) file",
     "COLLADA": "a COLLADA mesh or scene",
 }

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from robomodel.errors import DescriptionError, Source
+from robomodel.errors import DescriptionError, Doubt, Source
 from robomodel.parsers import xml
 from robomodel.parsers.xml import Document, shown, spelled
 
@@ -115,6 +115,7 @@ class Reader:
     """Reads documents with all that they include; each file once, and not endlessly much."""
 
     strict: bool
+    doubts: list[Doubt]
     seen: set[str] = field(default_factory=set)
     left: int = xml.MAX_BYTES
 
@@ -169,7 +170,8 @@ class Reader:
             raise node.error(
                 f"the files of the model are larger than {xml.MAX_BYTES // 2**20} MiB together"
             )
-        document = xml.parse(xml.decode(data, file), file, strict=self.strict)
+        text = xml.decode(data, file)
+        document = xml.parse(text, file, strict=self.strict, doubts=self.doubts)
         return document, Folder(folders[0].path, posixpath.dirname(path))
 
 

@@ -76,7 +76,7 @@ def compile_mjcf(document: Document) -> Compiled:
     MuJoCo is not installed. What is suspicious is added to the document's doubts.
     """
     folder = Folder.of(document.file)
-    reader = Reader(document.strict)
+    reader = Reader(document.strict, document.doubts)
     if folder.path is not None:
         reader.seen.add(os.path.realpath(document.file))
     root = reader.tree(document, folder)

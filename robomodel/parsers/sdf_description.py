@@ -58,7 +58,9 @@ _JOINT = frozenset(
     )
 )
 _JOINT_IRRELEVANT = frozenset(("sensor", "plugin"))
-_ALONG = 1e-6  # sine of the angle by which a gearbox's axis may miss those of its joints
+_ACROSS = 1e-6  # cosine of the angle between axes that are perpendicular
+_ALONG = 1e-5  # sine of the angle by which a gearbox's axis may miss those of its joints: 1.5708
+_NEARLY_ALONG = 2e-3  # and of one that is warned of: 1.57, 3.14
 _ON_AXIS = 1e-12  # m
 _MOST_GEARED = 100  # joints that one gearbox may add up
 
@@ -486,14 +488,20 @@ class Describer:
         for joint, way in (*((j, -1.0) for j in up), *((j, 1.0) for j in down)):
             if joint.type in ("fixed", "prismatic"):
                 continue
-            sign = 0.0
+            sign = miss = 0.0
             if joint.type in ONE_DOF:
-                sign = _alignment(self._upright(*self.axes[joint.name]), direction)
+                sign, miss = _alignment(self._upright(*self.axes[joint.name]), direction)
             if not sign:
                 raise document.error(
                     gearbox.element,
                     f"the joint '{joint.name}', between the reference body '{reference.name}' and "
                     f"'{end.name}', does not turn about <{tag}>, so there is no angle to gear",
+                )
+            if miss > _ALONG:
+                document.suspect(
+                    gearbox.element,
+                    f"<{tag}> misses the axis of the joint '{joint.name}' by {miss:.2g} rad; the "
+                    "two are taken as one",
                 )
             terms[joint.name] = way * sign
         if not terms:
@@ -726,12 +734,13 @@ def _cosine(one: Vec3, other: Vec3) -> float:
 
 
 def _perpendicular(one: Vec3, other: Vec3) -> bool:
-    return abs(_cosine(one, other)) <= _ALONG
+    return abs(_cosine(one, other)) <= _ACROSS
 
 
-def _alignment(one: Vec3, other: Vec3) -> float:
-    """1 for the same direction, -1 for the opposite one, 0 for none of the two."""
-    size = math.hypot(*one) * math.hypot(*other)
-    if math.hypot(*cross(one, other)) > _ALONG * size:
-        return 0.0
-    return math.copysign(1.0, _cosine(one, other))
+def _alignment(one: Vec3, other: Vec3) -> tuple[float, float]:
+    """1 for nearly the same direction, -1 for nearly the opposite one, and the sine between them.
+
+    0 for none of the two.
+    """
+    sine = math.hypot(*cross(one, other)) / (math.hypot(*one) * math.hypot(*other))
+    return (math.copysign(1.0, _cosine(one, other)) if sine <= _NEARLY_ALONG else 0.0), sine

@@ -481,7 +481,9 @@ def _limits(document: SdfDocument, element: Element | None, bounded: bool) -> Li
         lower, upper = -math.inf, math.inf
     elif lower > upper:
         raise document.error(
-            element, f"the lower limit {lower:g} is above the upper limit {upper:g}"
+            element,
+            f"the lower limit {lower:g} is above the upper limit {upper:g}, which is how some "
+            "exporters write a joint without limits; leave lower and upper out for that",
         )
     elif lower == math.inf or upper == -math.inf:
         raise document.error(element, "these limits leave no finite position")

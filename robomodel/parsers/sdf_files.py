@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import replace
 from pathlib import PurePosixPath
 
 from robomodel.errors import DescriptionError
@@ -115,8 +114,7 @@ class Library:
             text, self._sizes[path] = _text(path, document, include)
             name = os.path.join(self._folder, os.path.relpath(path, self._real_folder))
             name = os.path.normpath(name)  # as the user would write it
-            found = xml.parse(text, name, strict=self._strict)
-            found = replace(found, doubts=self._doubts)
+            found = xml.parse(text, name, strict=self._strict, doubts=self._doubts)
             self._documents[path] = opened(found)
             self._places[name] = path
         self._bytes += self._sizes[path]

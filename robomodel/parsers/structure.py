@@ -192,6 +192,12 @@ def _check_link_coupling(coupling: LinkCoupling, links: dict[str, Link]) -> None
             "coupling is between two links",
             coupling.source,
         )
+    if coupling.ratio == 0.0:
+        raise DescriptionError(
+            f"the ratio is zero, so that the link '{coupling.successor}' would not turn at all; "
+            "1 is a direct drive, and a joint of type fixed holds a link",
+            coupling.source,
+        )
 
 
 def _check_terms(tie: JointCoupling | JointSpring, joints: dict[str, Joint], done: str) -> None:

@@ -13,15 +13,26 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 from xml.parsers import expat
 
 from lxml import etree
 
 from robomodel.description import Vec3
 from robomodel.errors import DescriptionError, Doubt, Source, did_you_mean, suspect_all
+from robomodel.parsers.syntax import XACRO, Element, shown, tree_of
 
-Element: TypeAlias = etree._Element
+__all__ = [
+    "MAX_BYTES",
+    "Document",
+    "Element",
+    "decode",
+    "listed",
+    "parse",
+    "refuse_xacro",
+    "shown",
+    "spelled",
+]
 
 MAX_BYTES = 64 * 2**20
 """The largest file that is read; the largest robots known are a few MB."""
@@ -90,10 +101,15 @@ def _refuse_size(size: int, file: str) -> None:
         )
 
 
-def parse(text: str, file: str, *, strict: bool = False) -> Document:
-    """The document of a text; ``file`` is how messages call it."""
+def parse(
+    text: str, file: str, *, strict: bool = False, doubts: list[Doubt] | None = None
+) -> Document:
+    """The document of a text; ``file`` is how messages call it.
+
+    ``doubts``: those of the document that includes this one, which they then share.
+    """
     _refuse_size(len(text), file)
-    text = _without_declaration(text.removeprefix("\ufeff"))
+    text = _without_declaration(text.removeprefix("\ufeff").rstrip(_PADDING))
     _refuse_non_xml(text, file)
     doctype = "<!DOCTYPE" in text
     if doctype and ("<!ENTITY" in text or "<!ATTLIST" in text):
@@ -110,35 +126,17 @@ def parse(text: str, file: str, *, strict: bool = False) -> Document:
         raise DescriptionError(
             "a character is half of a surrogate pair; save the file as UTF-8", Source(file, line)
         ) from None
-    if b"drake:" in data and b"xmlns:drake" not in data:
-        data = _with_drake(data)
-    parser = etree.XMLParser(**_SAFELY)
-    try:
-        root = etree.fromstring(data, parser)
-    except etree.XMLSyntaxError as error:
-        raise _explained(error, parser, data, file) from None
+    root, parser, data, mended = tree_of(data, file, strict=strict)
     if doctype:
         _refuse_undefined_entities(parser, file)
     _drop_default_namespace(root)
     lines = _exact_lines(root, data) if data.count(b"\n") >= _EXACT_LINES else None
-    return Document(root, file, strict, lines)
+    doubts = [] if doubts is None else doubts
+    doubts += mended
+    return Document(root, file, strict, lines, doubts)
 
 
-_SAFELY: Any = {
-    "encoding": "utf-8",
-    "resolve_entities": False,
-    "load_dtd": False,
-    "dtd_validation": False,
-    "attribute_defaults": False,
-    "no_network": True,
-    "huge_tree": False,
-    "collect_ids": False,
-    "remove_blank_text": True,
-    "remove_comments": True,
-    "remove_pis": True,
-}
-
-
+_PADDING = "\0\x1a \t\r\n"  # at the end of files: null characters, and DOS's mark of it
 _DECLARATION = re.compile(r"((?>\s|<!--.*?-->)*+)<\?xml\s[^>]*\?>", re.DOTALL)
 
 
@@ -152,16 +150,6 @@ def _without_declaration(text: str) -> str:
     if not found or not (rest := text[found.end() :]).strip():
         return text
     return found[1] + "\n" * found[0].count("\n", found.end(1)) + rest
-
-
-_ROOT = re.compile(rb"(?>\s|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*>)*+<[A-Za-z]\w*", re.DOTALL)
-
-
-def _with_drake(data: bytes) -> bytes:
-    """Drake's own reader knows no namespaces, so files for it may use its prefix undeclared."""
-    if not (start := _ROOT.match(data)):
-        return data
-    return start[0] + b' xmlns:drake="http://drake.mit.edu"' + data[start.end() :]
 
 
 def _refuse_non_xml(text: str, file: str) -> None:
@@ -204,84 +192,7 @@ def _exact_lines(root: Element, data: bytes) -> dict[Element, int]:
     return dict(zip(root.iter("*"), lines, strict=True))
 
 
-# --- what a syntax error means ------------------------------------------------------------------
-
-_MISMATCH = re.compile(r"tag mismatch: (\S+) line (\d+) and (\S+?),")
-_PREFIX = re.compile(r"Namespace prefix (\S+)")
-
-
-def _explained(
-    error: etree.XMLSyntaxError, parser: etree.XMLParser, data: bytes, file: str
-) -> DescriptionError:
-    """libxml2's complaint in words for someone who wrote a robot file."""
-    log = list(cast(Any, parser).error_log)  # the error's own log is that of the whole process
-    line, kind = error.lineno, log[0].type_name if log else ""
-    message = log[0].message if log else str(error.msg)
-    if found := _PREFIX.match(message):
-        said = (
-            f"the prefix '{found[1]}:' is not declared; add xmlns:{found[1]}=\"...\" to the root "
-            "element, or remove what carries it"
-        )
-        if "xacro" in found[1]:
-            said = _XACRO
-        return DescriptionError(said, Source(file, line))
-    if "EntityRef" in message and b"&" not in data[-6:]:
-        return DescriptionError("'&' must be written &amp;", Source(file, line))
-    if kind != "ERR_LT_IN_ATTRIBUTE" and (ending := _truncated(data)) is not None:
-        return DescriptionError(ending, Source(file, data.rstrip().count(b"\n") + 1))
-    for entry in log:
-        if found := _MISMATCH.search(entry.message + ","):
-            said = (
-                f"<{found[1]}> opened in line {found[2]} is not closed: the next closing tag is "
-                f"</{found[3]}>"
-            )
-            return DescriptionError(said, Source(file, line))
-    known = {
-        "ERR_DOCUMENT_END": "something follows the end of the root element; a file holds one robot",
-        "ERR_ATTRIBUTE_REDEFINED": f"{message}: an attribute is given twice in one element",
-        "ERR_ATTRIBUTE_NOT_STARTED": 'the value of an attribute must stand in quotes, as in a="1"',
-        "ERR_LT_IN_ATTRIBUTE": "'<' within the value of an attribute: is a closing quote missing? "
-        "A '<' that is meant is written &lt;",
-        "ERR_NAME_REQUIRED": f"{message}: is a '>' missing, or a name misspelt?",
-        "ERR_UNDECLARED_ENTITY": f"{message}; XML entities are not read",
-        "ERR_ATTRIBUTE_WITHOUT_VALUE": f'{message}: an attribute is written a="1"',
-        "ERR_RESOURCE_LIMIT": "the elements are nested too deep, or a value is too long",
-    }
-    return DescriptionError(known.get(kind, f"not well-formed XML: {message}"), Source(file, line))
-
-
-def _truncated(data: bytes) -> str | None:
-    """What a text that merely ends too early says; None if something in it is wrong.
-
-    A parser that is fed the text as a stream has nothing to object to until the stream ends.
-    """
-    parser = etree.XMLPullParser(("start", "end"), **_SAFELY)
-    try:
-        parser.feed(data)
-    except etree.XMLSyntaxError:
-        return None
-    if len(cast(Any, parser).feed_error_log):
-        return None
-    stack: list[Element] = []
-    for event, element in parser.read_events():
-        if event == "start":
-            stack.append(cast(Element, element))
-        else:
-            stack.pop()
-    if not stack:
-        return "the file ends in the middle of a tag or a comment; it is truncated"
-    inner = stack[-1]
-    name = f" name={inner.get('name')!r}" if inner.get("name") else ""
-    return (
-        f"the file ends inside <{shown(inner)}{name}>, opened in line {inner.sourceline}; it is "
-        "truncated, or a closing tag is missing"
-    )
-
-
-_XACRO = (
-    "this is a xacro file, with macros that must be expanded first: run "
-    "'xacro robot.urdf.xacro > robot.urdf' and read what it writes"
-)
+# --- elements, attributes and numbers -------------------------------------------------------------
 
 
 def refuse_xacro(document: Document) -> None:
@@ -289,16 +200,7 @@ def refuse_xacro(document: Document) -> None:
     for prefix, uri in document.root.nsmap.items():
         if "xacro" in (prefix or "") or "xacro" in uri:
             for element in document.root.iter(f"{{{uri}}}*"):
-                raise DescriptionError(_XACRO, document.source(element, f"<{shown(element)}>"))
-
-
-# --- elements, attributes and numbers -------------------------------------------------------------
-
-
-def shown(element: Element) -> str:
-    """The tag as the file writes it: ``drake:joint``."""
-    local = element.tag.rpartition("}")[2]
-    return f"{element.prefix}:{local}" if element.prefix and "}" in element.tag else local
+                raise DescriptionError(XACRO, document.source(element, f"<{shown(element)}>"))
 
 
 def spelled(text: str) -> str:
@@ -514,13 +416,13 @@ class Document:
         return x, y, z, w
 
     def flag(self, element: Element, name: str) -> bool | None:
-        """True or false; None where the attribute is not there."""
+        """True or false, in letters of either case; None where the attribute is not there."""
         text = element.get(name)
         if text is None:
             return None
-        if text not in ("true", "false", "1", "0"):
+        if (value := _FLAGS.get(text.strip().lower())) is None:
             raise self.error(element, f"{name} must be 'true' or 'false', got {spelled(text)}")
-        return text in ("true", "1")
+        return value
 
     def _numeric_error(
         self, element: Element, name: str, text: str, count: int
@@ -529,6 +431,7 @@ class Document:
         return self.error(element, f"{where} {_numeric_fault(text, count)}")
 
 
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}  # Python and xacro write "True"
 _INFINITE = ("inf", "+inf", "-inf")
 _COUNTS = (
     "no",

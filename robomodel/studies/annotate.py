@@ -125,7 +125,7 @@ def motors(model: Model, armature: Mapping[str, float]) -> dict[str, Motor]:
 
 def _tree(text: str, file: str, root: str) -> etree._ElementTree:
     """The document, comments included; checked first as any robot file is."""
-    document = xml.parse(text, file)
+    document = xml.parse(text, file, strict=True)
     if document.root.tag != root:
         raise DescriptionError(
             f"armature goes into a file with the root element <{root}>, this one has "

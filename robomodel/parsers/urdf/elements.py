@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from robomodel.description import Anchor, Pose, Rows3, Vec3
 from robomodel.errors import did_you_mean
 from robomodel.parsers.xml import Document, Element, shown
 
-NAME = frozenset(("name",))
+ENDS = ("predecessor", "successor")
 NAME_TYPE = frozenset(("name", "type"))
 _LINK = frozenset(("link",))
 _VALUE = frozenset(("value",))
@@ -69,6 +70,11 @@ def read_linked(document: Document, element: Element, parts: dict[str, Element],
     part = parts.get(tag)
     if part is None:
         raise document.error(element, f'<{shown(element)}> needs a {tag} link: <{tag} link="..."/>')
+    if part.get("link") is None and part.get("name") is not None:
+        document.suspect(
+            part, f"the link stands in 'name'; write <{shown(part)} link=...>", "name of a link"
+        )
+        return document.text(part, "name")
     document.expect(part, _LINK)
     return document.text(part, "link")
 
@@ -101,6 +107,21 @@ def read_value(document: Document, element: Element) -> float:
     """The number in ``<... value>``."""
     document.expect(element, _VALUE)
     return document.number(element, "value")
+
+
+def read_parts(
+    document: Document,
+    element: Element,
+    known: frozenset[str],
+    irrelevant: frozenset[str] = frozenset(),
+) -> dict[str, Element]:
+    """The parts of what has two ends; exporters write ``<sucessor>``, which can mean but one."""
+    for child in element:
+        meant = get_close_matches(child.tag, ENDS, n=1, cutoff=0.9)
+        if meant and child.tag not in known and element.find(meant[0]) is None:
+            document.suspect(child, f"<{child.tag}> is read as <{meant[0]}>")
+            child.tag = meant[0]
+    return document.parts(element, known, irrelevant)
 
 
 def read_anchor(document: Document, owner: Element, parts: dict[str, Element], tag: str) -> Anchor:

@@ -95,7 +95,7 @@ def _independent(document: Document, element: Element, kind: str) -> bool | tupl
     """Whether the joint is independent; of one with several freedoms, perhaps one word for each."""
     if (text := element.get("independent")) is None:
         return None
-    if len(words := text.split()) < 2:
+    if len(words := text.lower().split()) < 2:
         return document.flag(element, "independent")
     freedoms = FREEDOMS.get(kind, 1)
     if len(words) != freedoms or not {"true", "false"}.issuperset(words):
@@ -130,7 +130,9 @@ def _limits(document: Document, joint: Element, element: Element | None, kind: s
         lower, upper = -math.inf, math.inf
     elif lower > upper:
         raise document.error(
-            element, f"the lower limit {lower:g} is above the upper limit {upper:g}"
+            element,
+            f"the lower limit {lower:g} is above the upper limit {upper:g}, which is how some "
+            "exporters write a joint without limits; leave lower and upper out for that",
         )
     elif lower == math.inf or upper == -math.inf:
         raise document.error(element, "these limits leave no finite position")

@@ -12,11 +12,13 @@ from robomodel.description import (
     LoopType,
 )
 from robomodel.parsers.urdf.elements import (
-    NAME,
+    ENDS,
+    NAME_TYPE,
     X,
     read_anchor,
     read_axis,
     read_linked,
+    read_parts,
     read_term,
     read_type,
     read_value,
@@ -26,8 +28,8 @@ from robomodel.parsers.xml import Document, Element
 
 LOOP_TYPES: tuple[str, ...] = get_args(LoopType)
 _LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))
-_LOOP_PARTS = frozenset(("predecessor", "successor", "axis", "axis2", "dynamics"))
-_COUPLING_PARTS = frozenset(("predecessor", "successor", "ratio", "offset"))
+_LOOP_PARTS = frozenset((*ENDS, "axis", "axis2", "dynamics"))
+_COUPLING_PARTS = frozenset((*ENDS, "ratio", "offset"))
 _LOOP = frozenset(("name", "type", "length"))
 
 
@@ -36,7 +38,7 @@ def read_loop(document: Document, element: Element) -> Loop:
     document.expect(element, _LOOP)
     name = document.text(element, "name")
     kind = cast(LoopType, read_type(document, element, LOOP_TYPES))
-    parts = document.parts(element, _LOOP_PARTS)
+    parts = read_parts(document, element, _LOOP_PARTS)
     predecessor = read_anchor(document, element, parts, "predecessor")
     successor = read_anchor(document, element, parts, "successor")
     if "axis2" in parts and kind != "universal":
@@ -84,10 +86,10 @@ def _length(document: Document, element: Element, kind: str) -> float | None:
 
 def read_coupling(document: Document, element: Element) -> LinkCoupling | JointCoupling:
     """A coupling of two links (URDF+: a gear, a belt), or a linear one of several joints."""
-    document.expect(element, NAME)
+    document.expect(element, NAME_TYPE)  # URDF+ files name a type, which changes nothing
     name = document.text(element, "name")
     terms = [child for child in element if child.tag == "joint"]
-    parts = document.parts(element, _COUPLING_PARTS, frozenset(("joint",)))
+    parts = read_parts(document, element, _COUPLING_PARTS, frozenset(("joint",)))
     source = document.source(element, f"coupling '{name}'")
     offset = read_value(document, parts["offset"]) if "offset" in parts else 0.0
     if not terms:

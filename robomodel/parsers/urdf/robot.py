@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from robomodel.description import (
@@ -26,6 +27,7 @@ from robomodel.parsers.xml import Document, refuse_xacro
 _ROBOT_PARTS = frozenset(
     ("link", "joint", "loop", "coupling", "spring", "transmission", "ros2_control", "gravity")
 )
+_WORLD = "world"
 _ROBOT_IRRELEVANT = frozenset(("material", "gazebo", "sensor", "mujoco", "plugin"))
 
 
@@ -80,6 +82,7 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
             gravity = document.vector(element, "xyz")
         elif tag not in _ROBOT_IRRELEVANT:
             document.unknown(element, _ROBOT_PARTS)
+    links += _ground(document, joints, {*known_links, *(link.name for link in links)})
     if base is not None:
         return replace(
             base,
@@ -105,3 +108,12 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
         gravity,
         springs=tuple(springs),
     )
+
+
+def _ground(document: Document, joints: Sequence[Joint], links: Set[str]) -> list[Link]:
+    """The link ``world`` if joints hang on it and nobody declares it: Drake's convention."""
+    if _WORLD in links or all(joint.parent != _WORLD for joint in joints):
+        return []
+    for element in document.root.iterfind(f"joint/parent[@link='{_WORLD}']"):
+        document.suspect(element, "the link 'world' is not declared; it is taken for the ground")
+    return [Link(_WORLD, source=next(joint.source for joint in joints if joint.parent == _WORLD))]

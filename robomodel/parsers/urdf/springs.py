@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TypedDict
 
 from robomodel.description import JointSpring, Spring
-from robomodel.parsers.urdf.elements import NAME, read_anchor, read_term
+from robomodel.parsers.urdf.elements import ENDS, read_anchor, read_parts, read_term
 from robomodel.parsers.xml import Document, Element
 
 _DYNAMICS = frozenset(("damping", "friction", "spring_stiffness", "spring_reference"))
 _SPRING = frozenset(("name", "stiffness", "length", "damping", "reference", "friction"))
-_SPRING_PARTS = frozenset(("predecessor", "successor"))
+_SPRING_PARTS = frozenset(ENDS)
 
 
 class Dynamics(TypedDict, total=False):
@@ -48,14 +48,14 @@ def read_spring(document: Document, element: Element) -> Spring | JointSpring:
     source = document.source(element, f"spring '{name}'")
     found = {
         word: document.number(element, word)
-        for word in _SPRING - NAME
+        for word in _SPRING - {"name"}
         if element.get(word) is not None
     }
     for word in ("stiffness", "damping", "friction", "length"):
         if found.get(word, 0.0) < 0.0:
             raise document.error(element, f"{word} is {found[word]:g}; it is not negative")
     terms = [child for child in element if child.tag == "joint"]
-    parts = document.parts(element, _SPRING_PARTS, frozenset(("joint",)))
+    parts = read_parts(document, element, _SPRING_PARTS, frozenset(("joint",)))
     if "stiffness" not in found and "damping" not in found and "friction" not in found:
         raise document.error(element, 'a spring needs stiffness="…" [N/m or N m/rad], or damping')
     wrong = ("length",) if terms else ("reference", "friction")
