@@ -274,9 +274,10 @@ def test_dynamics_at_positions_is_at_rest_unless_said_otherwise(report):
     assert (said["v"], said["a"], said["forward"]["tau"]) == ([0.0], [0.0], [1.0])
     np.testing.assert_allclose(said["forward"]["a"], rm.aba(model, said["q"], [0.0], [1.0]))
     assert any("v, a: zero" in note for note in said["notes"])
-    by_other = report("dynamics", "four_bar", "--position", "joint3=0.6", "--v=-1,")
+    by_other = report("dynamics", "four_bar", "--position", "joint3=0.6", "--v=-1,", status=1)
     assert by_other["joint_positions"] == pytest.approx(said["joint_positions"])
     assert by_other["v"] == [-1.0]
+    assert "--position joint3: independent joint 'joint1' is not" in by_other["finding"]
     drawn = report("dynamics", "four_bar", "--position", "joint1=0.6", "--seed", 4)
     assert drawn["v"] != [0.0]
 
@@ -292,15 +293,65 @@ def test_dynamics_at_given_vectors(report):
 
 
 def test_a_joint_of_several_positions(report, mixed):
-    said = report("dynamics", mixed, "--position", "jc=0 0 0 2", "--position", "jb=0.3")
+    words = ("dynamics", mixed, "--position", "jc=0 0 0 2", "--position", "jb=0.3")
+    said = report(*words, status=1)
+    assert "independent joint 'ja' is not where it starts, but at -0.1" in said["finding"]
+    assert report(*words, "--position", "ja=-0.1")["finding"] is None
     assert said["joint_positions"]["jc"] == [0.0, 0.0, 0.0, 1.0]
     assert said["joint_positions"]["ja"] == pytest.approx(-0.1)
 
 
-def test_a_rounded_q_is_closed_and_that_is_said(report):
+def test_a_rounded_q_is_closed_and_that_is_said(run, report):
     said = report("dynamics", "four_bar", "--q", "0.6 -0.6001 0.6")
     assert said["residual"] < 1e-9
     assert said["notes"][0].startswith("q: moved by up to")
+    assert said["warnings"][0].startswith("--q: loop 'loop' of joints 'joint1', 'joint2', 'joint3'")
+    code, _, err = run("dynamics", "four_bar", "--q", "0.6 -0.6001 0.6")
+    assert (code, err) == (0, f"warning: {said['warnings'][0]}\n")
+
+
+def test_a_q_that_is_no_state_is_a_finding(run, report):
+    for robot, q, told in (
+        ("four_bar", "0.6 -0.5 0.6", "loop 'loop' of joints 'joint1', 'joint2', 'joint3' is open"),
+        ("mini_cheetah", "0 0 0 0 0 0 2" + " 0" * 12, "'Floating Base_joint' has length 2, not 1"),
+    ):
+        code, out, err = run("dynamics", robot, "--q", q)
+        assert code == 1
+        assert err.startswith(f"{robot}: --q is no state: ")
+        assert err.count("\n") == 1
+        assert told in err
+        assert "tau" in out
+        said = report("dynamics", robot, "--q", q, status=1)
+        assert f"{robot}: {said['finding']}\n" == err
+        model = rm.robots.load(robot)
+        assert model.check(said["q"]) == ()
+    code, _, err = run("dynamics", "mini_cheetah", "--q", "0 0 0 0 0 0 0" + " 0" * 12)
+    assert (code, err) == (2, "--q: the quaternion of joint 'Floating Base_joint' is zero\n")
+
+
+def test_a_state_beyond_limits_is_a_finding(run, tmp_path):
+    file = tmp_path / "limited.urdf"
+    file.write_text(
+        '<robot name="limited">'
+        + "".join(link(name) for name in ("base", "a", "b"))
+        + joint("ja", "revolute", "base", "a",
+                '<axis xyz="0 0 1"/><limit lower="-1" upper="0.5" velocity="3"/>')
+        + joint("jb", "revolute", "base", "b",
+                '<axis xyz="0 0 1"/><limit lower="-1" upper="1"/>'
+                '<mimic joint="ja" multiplier="3"/>')
+        + "</robot>"
+    )  # fmt: skip
+    for words, told in (
+        (("--position", "ja=0.7"), "position of joint 'ja', 0.7, is above its limit 0.5"),
+        (("--position", "ja=0.4"), "position of joint 'jb', 1.2, is above its limit 1"),
+        (("--q", "-0.4"), "position of joint 'jb', -1.2, is below its limit -1"),
+        (("--position", "ja=0", "--v", "-4"), "velocity of joint 'ja', -4, is below its limit -3"),
+    ):
+        code, _, err = run("dynamics", file, *words)
+        assert code == 1
+        assert told in err
+    for words in (("--position", "ja=0.3", "--v", "3"), ("--seed", "3"), ("--q", "0.1")):
+        assert run("dynamics", file, *words)[::2] == (0, "")
 
 
 def test_a_state_file(report, run, tmp_path):

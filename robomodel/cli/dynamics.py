@@ -70,6 +70,9 @@ def command(
     Without q and positions the state is random and closed; with them, v and a are zero unless they
     or --seed are given.
 
+    A q that is no state is closed. That, joints beyond their limits, and independent joints that
+    positions of other joints move, are findings: exit status 1.
+
     Keys of the JSON document: robot, file, dof_names, q, v, a, tau (inverse dynamics), round_trip
     (largest difference of a from the forward dynamics of tau), forward (tau: as given, else the
     above; a: its forward dynamics), joint_positions, joint_velocities, joint_accelerations,
@@ -129,6 +132,7 @@ def _report(model: Model, file: str, state: State) -> Report:
     with np.errstate(all="ignore"):
         round_trip = float(np.max(np.abs(back - a)))
     kinetic, potential = compute.energy(model, q, v, backend="numpy")
+    unusable = _finding(model, state, tau, round_trip, forward["a"])
     return Report(
         robot=model.name,
         file=file,
@@ -147,7 +151,7 @@ def _report(model: Model, file: str, state: State) -> Report:
         potential_energy=float(potential),
         residual=float(np.max(np.abs(model.residual(q)), initial=0.0)),
         notes=state.notes,
-        finding=_finding(model, state, tau, round_trip, forward["a"]),
+        finding="; ".join([*state.findings, *([unusable] if unusable else [])]) or None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,11 +14,15 @@ from typing import Any
 import numpy as np
 
 from robomodel.cli.frame import UserError
-from robomodel.errors import ClosureError, did_you_mean
-from robomodel.model import Model
+from robomodel.dynamics.hybrid import freedoms
+from robomodel.errors import ClosureError, DescriptionWarning, did_you_mean
+from robomodel.model import Model, states
+from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
 
 AS_TYPED = 1e-9  # a q that closing moves by less than this is taken as it was typed
+ROUNDED = 1e-3  # by less than this: one that was rounded when it was typed
+STAYS = 1e-9  # an independent joint that moves by less than this does not
 
 _VECTORS = ("q", "v", "a", "tau")
 _KEYS = (*_VECTORS, "positions")
@@ -143,13 +148,17 @@ def _read(file: Path, ignored: Collection[str]) -> tuple[dict[str, Given], dict[
 
 @dataclass(frozen=True)
 class State:
-    """A state, the forces to apply where some were given, and how it came about."""
+    """A state, the forces to apply where some were given, and how it came about.
+
+    ``findings``: how it is not what was asked for, or not what the robot may be in.
+    """
 
     q: Array
     v: Array
     a: Array
     tau: Array | None
     notes: list[str]
+    findings: list[str]
 
 
 def complete(model: Model, asked: Asked, seed: int | None) -> State:
@@ -158,9 +167,9 @@ def complete(model: Model, asked: Asked, seed: int | None) -> State:
     chosen = bool("q" in asked.vectors or asked.positions)
     drawn = seed is not None or not chosen
     if chosen:
-        q, notes = _configuration(model, asked)
+        q, notes, findings = _configuration(model, asked)
     else:
-        q, notes = model.random_configuration(rng), []
+        q, notes, findings = model.random_configuration(rng), [], []
     vectors = {
         name: rng.standard_normal(model.nv) if drawn else np.zeros(model.nv) for name in ("v", "a")
     }
@@ -174,21 +183,49 @@ def complete(model: Model, asked: Asked, seed: int | None) -> State:
         notes.append(f"{', '.join(rest)}: random, seed {seed}")
     elif rest:
         notes.append(f"{', '.join(rest)}: zero, as not given (--seed draws at random)")
-    return State(q, vectors["v"], vectors["a"], vectors.get("tau"), notes)
+    typed = {"position": chosen, "velocity": "v" in asked.vectors}
+    beyond = model.check(q, vectors["v"], tolerance=ROUNDED)  # what is typed holds to its digits
+    findings += [str(x) for x in beyond if typed[x.quantity]]
+    return State(q, vectors["v"], vectors["a"], vectors.get("tau"), notes, findings)
 
 
-def _configuration(model: Model, asked: Asked) -> tuple[Array, list[str]]:
-    """The configuration that was asked for, closed, and what had to be done for that."""
+def _configuration(model: Model, asked: Asked) -> tuple[Array, list[str], list[str]]:
+    """The configuration that was asked for, closed; notes, and findings, on what that took."""
     if "q" not in asked.vectors:
-        return _from_positions(model, asked.positions), []
+        q = _from_positions(model, asked.positions)
+        return q, [], _moved_along(model, asked.positions, q)
     given = asked.vectors["q"]
     typed = given.sized(model.nq, "nq")
     with _blaming(given.where):
         q = model.close(typed)
     way = float(np.max(np.abs(q - typed)))
     if way <= AS_TYPED:
-        return typed, []
-    return q, [f"q: moved by up to {way:.2g} to close the loops and to normalise quaternions"]
+        return typed, [], []
+    note = f"q: moved by up to {way:.2g} to close the loops and to normalise quaternions"
+    faults = [*states.unit_faults(model, typed, CLOSED), *states.loop_faults(model, typed, CLOSED)]
+    told = "; ".join(fault.story for fault in faults)
+    if way <= ROUNDED:
+        said = DescriptionWarning(f"{given.where}: {told}; moved by up to {way:.2g}")
+        warnings.warn(said, stacklevel=2)
+        return q, [note], []
+    return q, [note], [f"{given.where} is no state: {told}; moved by up to {way:.2g} to be one"]
+
+
+def _moved_along(model: Model, positions: Mapping[str, Given], q: Array) -> list[str]:
+    """Independent joints that were not asked to move and do, for those that were."""
+    way = model.difference(model.neutral(), q)
+    at = model.joint_positions(q)
+    found = []
+    for name, places in freedoms(model).items():
+        if name not in model.joint_names or name in positions or name == model.floating_base:
+            continue
+        if np.max(np.abs(way[list(places)])) > STAYS:
+            now = ", ".join(f"{x:.6g}" for x in np.atleast_1d(at[name]))
+            found.append(
+                f"{_places(positions.values())}: independent joint '{name}' is not where it "
+                f"starts, but at {now}, as the loops or couplings ask"
+            )
+    return found
 
 
 def _from_positions(model: Model, positions: Mapping[str, Given]) -> Array:

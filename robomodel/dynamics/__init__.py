@@ -5,7 +5,8 @@ checked and handed to a compiled kernel, or to the NumPy path, which runs the sa
 Conventions: q (..., nq), v, a and tau (..., nv); SI units; spatial vectors angular first; leading
 axes broadcast. ``backend``: "compiled" (kernels are made at the first call on a model and kept on
 disk; robots of more than 200 bodies, and machines without LLVM, are served by NumPy), or
-"numpy".
+"numpy". ``check``: refuse what is no state, as :meth:`robomodel.Model.check` does (open loops,
+quaternions that are not of unit length, numbers that are not finite), instead of computing with it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from robomodel.kernels import obstacle
 from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
+from robomodel.model.states import check_finite
 
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
 Backend: TypeAlias = Literal["numpy", "compiled"]
@@ -43,6 +45,7 @@ def rnea(
     passive: bool = False,
     method: Method = "cluster",
     backend: Backend = "compiled",
+    check: bool = False,
 ) -> Array:
     """Inverse dynamics: the forces tau (..., nv) that produce the accelerations a.
 
@@ -56,7 +59,7 @@ def rnea(
     """
     arguments = {"q": q, "v": v, "a": a}
     result: Array = _run(
-        model, "rnea", arguments, backend, f_ext=f_ext, passive=passive, method=method
+        model, "rnea", arguments, backend, f_ext=f_ext, passive=passive, method=method, check=check
     )
     return result
 
@@ -71,6 +74,7 @@ def aba(
     passive: bool = False,
     method: Method = "cluster",
     backend: Backend = "compiled",
+    check: bool = False,
 ) -> Array:
     """Forward dynamics: the accelerations a (..., nv) under the forces tau.
 
@@ -82,14 +86,16 @@ def aba(
     """
     arguments = {"q": q, "v": v, "tau": tau}
     result: Array = _run(
-        model, "aba", arguments, backend, f_ext=f_ext, passive=passive, method=method
+        model, "aba", arguments, backend, f_ext=f_ext, passive=passive, method=method, check=check
     )
     return result
 
 
-def crba(model: Model, q: ArrayLike, *, backend: Backend = "compiled") -> Array:
+def crba(
+    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
+) -> Array:
     """Joint-space inertia matrix M (..., nv, nv), gears' and loops' reflected inertias included."""
-    result: Array = _run(model, "crba", {"q": q}, backend)
+    result: Array = _run(model, "crba", {"q": q}, backend, check=check)
     return result
 
 
@@ -101,16 +107,22 @@ def bias_force(
     f_ext: Wrenches | None = None,
     passive: bool = False,
     backend: Backend = "compiled",
+    check: bool = False,
 ) -> Array:
     """The tau (..., nv) of zero acceleration: Coriolis, centrifugal, gravity, external forces."""
     result: Array = _run(
-        model, "bias_force", {"q": q, "v": v}, backend, f_ext=f_ext, passive=passive
+        model, "bias_force", {"q": q, "v": v}, backend, f_ext=f_ext, passive=passive, check=check
     )
     return result
 
 
 def passive_force(
-    model: Model, q: ArrayLike, v: ArrayLike, *, backend: Backend = "compiled"
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
 ) -> Array:
     """What the file's springs and damping do to the independent velocities: tau (..., nv).
 
@@ -120,18 +132,25 @@ def passive_force(
     ``rnea``, ``aba``, ``bias_force``, ``hybrid`` and the derivatives count these forces among what
     acts on the robot with ``passive=True``: ``rnea(…, passive=True)`` = rnea - passive_force.
     """
-    result: Array = _run(model, "passive_force", {"q": q, "v": v}, backend)
+    result: Array = _run(model, "passive_force", {"q": q, "v": v}, backend, check=check)
     return result
 
 
 def jacobian(
-    model: Model, q: ArrayLike, frame: FrameLike, *, backend: Backend = "compiled"
+    model: Model,
+    q: ArrayLike,
+    frame: FrameLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
 ) -> Array:
     """J (..., 6, nv): the frame's velocity J v, angular first, at its origin and in its own axes.
 
     ``frame``: a link's name, or (link, offset) for a point of it with the link's axes.
     """
-    result: Array = _run(model, "jacobian", {"q": q}, backend, frames=(frame_key(frame),))
+    result: Array = _run(
+        model, "jacobian", {"q": q}, backend, frames=(frame_key(frame),), check=check
+    )
     return result
 
 
@@ -142,6 +161,7 @@ def efpa(
     *,
     method: Method = "cluster",
     backend: Backend = "compiled",
+    check: bool = False,
 ) -> Array:
     """Inverse operational-space inertia Λ⁻¹ = J M⁻¹ Jᵀ (..., 6k, 6k) of k frames.
 
@@ -154,7 +174,7 @@ def efpa(
     keys = frame_keys(frames)
     if not keys:
         return np.zeros((*as_array(q, model.nq, "q", "nq").shape[:-1], 0, 0))
-    result: Array = _run(model, "efpa", {"q": q}, backend, frames=keys, method=method)
+    result: Array = _run(model, "efpa", {"q": q}, backend, frames=keys, method=method, check=check)
     return result
 
 
@@ -164,6 +184,7 @@ def armature(
     *,
     kind: Literal["diagonal", "dense"] = "diagonal",
     backend: Backend = "compiled",
+    check: bool = False,
 ) -> Array:
     """Reflected inertia at the independent joints: (..., nv), or "dense" (..., nv, nv).
 
@@ -175,7 +196,7 @@ def armature(
     if kind not in ("diagonal", "dense"):
         raise ValueError(f"kind '{kind}' is not known; 'diagonal' and 'dense' are")
     at = model.neutral() if q is None else q
-    dense: Array = _run(model, "armature", {"q": at}, backend)
+    dense: Array = _run(model, "armature", {"q": at}, backend, check=check)
     return np.diagonal(dense, axis1=-2, axis2=-1).copy() if kind == "diagonal" else dense
 
 
@@ -189,6 +210,7 @@ def hybrid(
     f_ext: Wrenches | None = None,
     passive: bool = False,
     backend: Backend = "compiled",
+    check: bool = False,
 ) -> tuple[Array, Array]:
     """Hybrid dynamics: (tau, a), each (..., nv), from forces here and accelerations there.
 
@@ -235,7 +257,7 @@ def hybrid(
     given = np.stack([np.broadcast_to(columns[i], batch) for i in range(model.nv)], axis=-1)
     arguments = {"q": q, "v": v, "given": given}
     forces_out, rates = _run(
-        model, "hybrid", arguments, backend, f_ext=f_ext, passive=passive, known=known
+        model, "hybrid", arguments, backend, f_ext=f_ext, passive=passive, known=known, check=check
     )
     return forces_out, rates
 
@@ -252,6 +274,7 @@ def impulse(
     tolerance: float = 1e-10,
     method: Method = "cluster",
     backend: Backend = "compiled",
+    check: bool = False,
 ) -> tuple[Array, Array]:
     """Velocities after an impact, v⁺ (..., nv), and the impulses (..., k, 3) [N s] on the robot.
 
@@ -274,49 +297,76 @@ def impulse(
         batch = as_array(q, model.nq, "q", "nq").shape[:-1]
         batch = np.broadcast_shapes(batch, before.shape[:-1])
         return np.broadcast_to(before, (*batch, model.nv)).copy(), np.zeros((*batch, 0, 3))
+    if check:
+        model.check(q, v)
     inverse, j, mass = _run(model, "contact", {"q": q}, backend, frames=keys, method=method)
     return collide(inverse, j, mass, before, restitution, normals, sticking, tolerance)
 
 
 def frame_pose(
-    model: Model, q: ArrayLike, frame: FrameLike, *, backend: Backend = "compiled"
+    model: Model,
+    q: ArrayLike,
+    frame: FrameLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
 ) -> Array:
     """The frame's pose in the world (..., 4, 4), homogeneous."""
-    result: Array = _run(model, "frame_pose", {"q": q}, backend, frames=(frame_key(frame),))
+    result: Array = _run(
+        model, "frame_pose", {"q": q}, backend, frames=(frame_key(frame),), check=check
+    )
     return result
 
 
 def frame_velocity(
-    model: Model, q: ArrayLike, v: ArrayLike, frame: FrameLike, *, backend: Backend = "compiled"
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    frame: FrameLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
 ) -> Array:
     """The frame's velocity (..., 6), angular first, at its origin and in its own axes."""
     arguments, frames = {"q": q, "v": v}, (frame_key(frame),)
-    result: Array = _run(model, "frame_velocity", arguments, backend, frames=frames)
+    result: Array = _run(model, "frame_velocity", arguments, backend, frames=frames, check=check)
     return result
 
 
 def energy(
-    model: Model, q: ArrayLike, v: ArrayLike, *, backend: Backend = "compiled"
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
 ) -> tuple[Array, Array]:
     """(kinetic, potential) energy [J], each (...); zero potential at the world's origin.
 
     The energy of the file's springs is part of the potential.
     """
-    kinetic, potential = _run(model, "energy", {"q": q, "v": v}, backend)
+    kinetic, potential = _run(model, "energy", {"q": q, "v": v}, backend, check=check)
     return kinetic, potential
 
 
-def center_of_mass(model: Model, q: ArrayLike, *, backend: Backend = "compiled") -> Array:
+def center_of_mass(
+    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
+) -> Array:
     """Centre of mass (..., 3) of all that moves, in the world."""
-    result: Array = _run(model, "center_of_mass", {"q": q}, backend)
+    result: Array = _run(model, "center_of_mass", {"q": q}, backend, check=check)
     return result
 
 
 def centroidal_momentum(
-    model: Model, q: ArrayLike, v: ArrayLike, *, backend: Backend = "compiled"
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
 ) -> Array:
     """Momentum (..., 6): angular about the centre of mass, then linear, in world axes."""
-    result: Array = _run(model, "centroidal_momentum", {"q": q, "v": v}, backend)
+    result: Array = _run(model, "centroidal_momentum", {"q": q, "v": v}, backend, check=check)
     return result
 
 
@@ -329,6 +379,7 @@ def rnea_derivatives(
     f_ext: Wrenches | None = None,
     passive: bool = False,
     backend: Backend = "compiled",
+    check: bool = False,
 ) -> tuple[Array, Array, Array]:
     """(∂tau/∂q, ∂tau/∂v, M) of inverse dynamics, each (..., nv, nv).
 
@@ -336,7 +387,13 @@ def rnea_derivatives(
     loops closed. Wrenches stay as they are in their links' axes.
     """
     dq, dv, mass = _run(
-        model, "rnea_derivatives", {"q": q, "v": v, "a": a}, backend, f_ext=f_ext, passive=passive
+        model,
+        "rnea_derivatives",
+        {"q": q, "v": v, "a": a},
+        backend,
+        f_ext=f_ext,
+        passive=passive,
+        check=check,
     )
     return dq, dv, mass
 
@@ -350,6 +407,7 @@ def aba_derivatives(
     f_ext: Wrenches | None = None,
     passive: bool = False,
     backend: Backend = "compiled",
+    check: bool = False,
 ) -> tuple[Array, Array, Array]:
     """(∂a/∂q, ∂a/∂v, M⁻¹) of forward dynamics, each (..., nv, nv); q as in rnea_derivatives.
 
@@ -357,7 +415,7 @@ def aba_derivatives(
     """
     arguments = {"q": q, "v": v, "tau": tau}
     dq, dv, inverse = _run(
-        model, "aba_derivatives", arguments, backend, f_ext=f_ext, passive=passive
+        model, "aba_derivatives", arguments, backend, f_ext=f_ext, passive=passive, check=check
     )
     return dq, dv, inverse
 
@@ -372,6 +430,13 @@ def _by_name(given: Mapping[str, ArrayLike] | None, what: str) -> Mapping[str, A
     if not isinstance(given, Mapping):
         raise TypeError(f"{what} maps names to numbers, not {type(given).__name__}")
     return given
+
+
+def _check(model: Model, arguments: Mapping[str, ArrayLike]) -> None:
+    """Refuse what is no state, and other arguments that are not finite."""
+    model.check(arguments["q"], arguments.get("v"))
+    for name in arguments.keys() - {"q", "v"}:
+        check_finite(as_array(arguments[name], model.nv, name, "nv"), name, model.dof_names)
 
 
 def _can_compile() -> bool:
@@ -397,11 +462,14 @@ def _run(
     method: Method = "cluster",
     known: tuple[str, ...] = (),
     passive: bool = False,
+    check: bool = False,
 ) -> Any:
     """Check the arguments, run the algorithm once over the whole batch.
 
     A kernel that is there already goes first: what it refuses is looked at closely afterwards.
     """
+    if check:
+        _check(model, arguments)
     ready: Callable[..., Any] | None = None
     usual = method == "cluster" and not (frames or known or passive)  # by its name: found sooner
     key = algorithm if usual else (algorithm, frames, method, known, passive)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.description import Description, Rows3, Vec3
 from robomodel.errors import did_you_mean, few
-from robomodel.model.closure import Geometry, stack, unstack
+from robomodel.model.closure import CLOSED, Geometry, stack, unstack
 from robomodel.model.constraints import Constraint, Link, placement
 from robomodel.model.joints import Array, JointModel
 from robomodel.model.springs import Spring
@@ -26,6 +26,8 @@ from robomodel.spatial import RigidInertia, Rotation, Transform, Vec
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from robomodel.model.states import LimitViolation
 
 WORLD = -1
 
@@ -364,6 +366,23 @@ class Model:
         from robomodel.model import configuration
 
         return configuration.close(self, self._positions(q))
+
+    def check(
+        self, q: ArrayLike, v: ArrayLike | None = None, *, tolerance: float = CLOSED
+    ) -> tuple[LimitViolation, ...]:
+        """Refuse what is no state; return the joint limits that a state goes beyond, if any.
+
+        Raises ValueError, with joints' names, for numbers that are not finite and quaternions that
+        are not of unit length, :class:`robomodel.ClosureError` (a ValueError too, with
+        ``.residual`` and ``.loops``) for loops that are open. ``tolerance`` [m, rad, or as a ratio
+        of them] is for gaps, relative where positions are beyond 1, and for quaternions' lengths.
+        Each limit's violation says in words what it is: ``joint``, ``quantity``, ``value``,
+        ``limit``. Batches are told by the first of their states that is wrong.
+        """
+        from robomodel.model import states
+
+        speed = None if v is None else self._velocities(v)
+        return states.check(self, self._positions(q), speed, tolerance)
 
     def residual(self, q: ArrayLike) -> Array:
         """What every loop row, then every coupling, fails by at q: (..., n_constraints).

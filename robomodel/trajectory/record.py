@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import energy
 from robomodel.errors import MissingPackageError
-from robomodel.model.configuration import held
-from robomodel.model.joints import Array, Planar
+from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.states import position_names
 
 if TYPE_CHECKING:
     import pandas
@@ -195,18 +195,3 @@ class SimulationError(RuntimeError):
     def __reduce__(self) -> tuple[Any, ...]:
         made = (str(self), self.time)
         return type(self), made, {"loops": self.loops, "condition": self.condition}
-
-
-def position_names(model: Model) -> tuple[str, ...]:
-    """A label for each of the nq positions; quaternions are .qx .qy .qz .qw."""
-    names: list[str] = []
-    for cluster in model.clusters:
-        for body, _, _ in held(model, cluster):
-            joint, name = model.nodes[body].joint, model.joints[body].name
-            if joint.nq == 1:
-                names.append(name)
-                continue
-            turn = ("angle",) if isinstance(joint, Planar) else ("qx", "qy", "qz", "qw")
-            place = ("x", "y", "z")[: joint.nq - len(turn)]
-            names += [f"{name}.{part}" for part in (*place, *turn)]
-    return tuple(names)

@@ -20,6 +20,7 @@ from robomodel.model.closure import CLOSED
 from robomodel.model.constraints import LoopConstraint, Rows
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
+from robomodel.model.states import refuse, unit_faults
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sub
 from robomodel.trajectory.functions import Build, Function, function, openness, rates, settled
 
@@ -49,9 +50,10 @@ def rollout(
     v). Each step ends with quaternions of unit length and loops closed by ``closing`` steps of
     Newton's. The whole loop over time is one compiled program.
 
-    Raises ValueError where the loops of ``q`` are open (close them with :meth:`Model.close`). A
-    motion whose loops come to a singular position, or do not close because ``step`` is too long, is
-    not-a-number from there on, for itself alone, with a RuntimeWarning.
+    Raises ValueError where the loops of ``q`` are open or its quaternions not of unit length (close
+    them with :meth:`Model.close`). A motion whose loops come to a singular position, or do not
+    close because ``step`` is too long, is not-a-number from there on, for itself alone, with a
+    RuntimeWarning; one that starts from numbers that are not finite is so from the start.
     """
     if method not in METHODS:
         known = ", ".join(f"'{name}'" for name in METHODS)
@@ -218,11 +220,16 @@ def _spread(run: Function, states: Array, force: Array, step: float, threads: in
 
 
 def check_closed(model: Model, q: Array, backend: str = "compiled") -> None:
-    """Refuse configurations whose loops are open."""
+    """Refuse configurations whose loops are open, or whose quaternions are not of unit length.
+
+    Those that are not finite pass: they are not-a-number all along, for themselves alone.
+    """
+    refuse(model, list(unit_faults(model, q, CLOSED)))
     if not any(cluster.implicit for cluster in model.clusters):
         return
-    gap = math.sqrt(float(np.max(openness(model, backend)(q), initial=0.0)))
-    if not gap <= CLOSED:
+    square = openness(model, backend)(q)
+    gap = math.sqrt(float(np.max(square, where=~np.isnan(square), initial=0.0)))
+    if gap > CLOSED:
         raise ValueError(
             f"the loops of '{model.name}' are open at q: residual {gap:.3g}; "
             "start from model.close(q) or model.configuration(...)"

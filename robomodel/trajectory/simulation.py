@@ -79,10 +79,11 @@ def simulate(
 
     Joint damping, friction and effort limits act only if ``tau`` makes them.
 
-    Raises ValueError for arguments that do not fit, loops open at q included, and
-    :class:`SimulationError` where the motion cannot be continued: a singular position of loops as
-    seen from the independent joints, numbers that are not finite, a step that does not converge. It
-    names the time, the loops and their condition, and holds the trajectory up to there.
+    Raises ValueError for arguments that do not fit, loops open at q and quaternions that are not of
+    unit length included, and :class:`SimulationError` where the motion cannot be continued: a
+    singular position of loops as seen from the independent joints, numbers that are not finite, a
+    step that does not converge. It names the time, the loops and their condition, and holds the
+    trajectory up to there.
     """
     if method not in (*STEPS, "dop853"):
         known = ", ".join(f"'{name}'" for name in ("dop853", *STEPS))

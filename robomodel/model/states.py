@@ -1,0 +1,186 @@
+"""What is no state of a robot, and what is odd of one that is: said in words, for whom asks.
+
+The dynamics never look: they are exact for closed loops and unit quaternions, and give numbers for
+anything else too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from robomodel.errors import ClosureError, few
+from robomodel.model.closure import Geometry
+from robomodel.model.configuration import held
+from robomodel.model.joints import Array, Mask, Planar
+from robomodel.model.model import Cluster, Model
+
+INSIDE = 1e-9  # radians or metres, and those a second: so far beyond a limit counts as within
+REMEDY = "model.close(q) or model.configuration(...) gives one"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitViolation:
+    """A joint beyond a limit of the file: its worst ``value`` there, in ``states`` of the batch."""
+
+    joint: str
+    quantity: Literal["position", "velocity"]
+    value: float
+    limit: float
+    states: int = 1
+
+    def __str__(self) -> str:
+        side = "above" if self.value > self.limit else "below"
+        more = f" ({self.states} states)" if self.states > 1 else ""
+        return (
+            f"the {self.quantity} of joint '{self.joint}', {self.value:.6g}, is {side} its limit "
+            f"{self.limit:g}{more}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What makes q no configuration: ``story`` in words; of an open loop its name and its gap."""
+
+    story: str
+    loop: str | None = None
+    gap: float = 0.0
+
+
+def check(model: Model, q: Array, v: Array | None, tolerance: float) -> tuple[LimitViolation, ...]:
+    """Refuse what is no state; the limits that one which is goes beyond."""
+    check_finite(q, "q", position_names(model))
+    if v is not None:
+        check_finite(v, "v", model.dof_names)
+    refuse(model, [*unit_faults(model, q, tolerance), *loop_faults(model, q, tolerance)])
+    return tuple(_beyond(model, q, v))
+
+
+def refuse(model: Model, faults: Sequence[Fault]) -> None:
+    """Raise what tells of these faults, if there are any."""
+    if not faults:
+        return
+    stories = "; ".join(fault.story for fault in faults)
+    message = f"q is no configuration of '{model.name}': {stories}; {REMEDY}"
+    loops = tuple(fault.loop for fault in faults if fault.loop is not None)
+    if loops:
+        raise ClosureError(message, max(fault.gap for fault in faults), loops)
+    raise ValueError(message)
+
+
+def check_finite(x: Array, what: str, labels: tuple[str, ...]) -> None:
+    """Refuse numbers that are none."""
+    bad = ~np.isfinite(x)
+    if np.any(bad):
+        at = int(np.argmax(np.any(bad, axis=tuple(range(x.ndim - 1)))))
+        states = np.any(bad, axis=-1)
+        value = x[..., at][bad[..., at]].flat[0]
+        raise ValueError(f"{what} is not finite: '{labels[at]}' is {value}{_where(states)}")
+
+
+def _where(states: Mask) -> str:
+    """Which states of a batch, by the index of the first and their number; nothing for one."""
+    if not states.ndim:
+        return ""
+    first = ", ".join(str(i) for i in np.unravel_index(int(np.argmax(states)), states.shape))
+    count = int(np.count_nonzero(states))
+    return f" at state {first}" + (f" and {count - 1} more" if count > 1 else "")
+
+
+def unit_faults(model: Model, q: Array, tolerance: float) -> Iterator[Fault]:
+    """Quaternions that are not of unit length; numbers that are not finite pass."""
+    for cluster in model.clusters:
+        for body, part, _ in held(model, cluster):
+            joint = model.nodes[body].joint
+            if joint.nq == joint.nv:
+                continue
+            last = cluster.q.start + part.stop
+            length = np.linalg.norm(q[..., last - 4 : last], axis=-1)
+            bad = np.abs(length - 1.0) > tolerance
+            if np.any(bad):
+                worst = float(length[bad].flat[int(np.argmax(np.abs(length[bad] - 1.0)))])
+                what = "is zero" if worst == 0.0 else f"has length {worst:.9g}, not 1"
+                name = model.joints[body].name
+                yield Fault(f"the quaternion of joint '{name}' {what}{_where(bad)}")
+
+
+def loop_faults(model: Model, q: Array, tolerance: float) -> Iterator[Fault]:
+    """Loops, and couplings beside them, that do not hold."""
+    for cluster in model.clusters:
+        if cluster.implicit:
+            yield from _open(cluster, q[..., cluster.q], tolerance)
+
+
+def _open(cluster: Cluster, q: Array, tolerance: float) -> Iterator[Fault]:
+    geometry = cluster.geometry
+    assert geometry is not None
+    values = np.abs(geometry.evaluate(q)[0])
+    enough = tolerance * np.maximum(1.0, np.max(np.abs(q), axis=-1, initial=0.0))
+    first = 0
+    for loop in geometry.loops:
+        gap = np.max(values[..., first : first + len(loop.rows)], axis=-1, initial=0.0)
+        first += len(loop.rows)
+        joints = few([cluster.joints[i] for branch in loop.branches for i in branch])
+        bad = ~(gap <= enough)
+        if np.any(bad):
+            worst = float(np.max(gap))
+            what = f"is open by {worst:.3g} (m, or sine of an angle){_where(bad)}"
+            yield Fault(f"loop '{loop.name}' of joints {joints} {what}", loop.name, worst)
+            continue
+        wrong = Geometry(geometry.links, (loop,), ()).flipped(q)
+        if np.any(wrong):
+            what = f"is closed the wrong way round, axes opposite{_where(wrong)}"
+            yield Fault(f"loop '{loop.name}' of joints {joints} {what}", loop.name)
+    for n, coupling in enumerate(geometry.linear):
+        gap = values[..., first + n]
+        bad = ~(gap <= enough)
+        if np.any(bad):
+            joints = few([cluster.joints[link] for link, _ in coupling.terms])
+            worst = float(np.max(gap))
+            what = f"fails by {worst:.3g}{_where(bad)}"
+            story = f"coupling '{coupling.name}' of joints {joints} {what}"
+            yield Fault(story, coupling.name, worst)
+
+
+def _beyond(model: Model, q: Array, v: Array | None) -> Iterator[LimitViolation]:
+    """Joints of one freedom beyond their limits, dependent ones included."""
+    positions = model.joint_positions(q)
+    velocities = {} if v is None else model.joint_velocities(q, v)
+    for joint in model.joints:
+        if joint.nv != 1:
+            continue
+        bounds: list[tuple[Literal["position", "velocity"], Array, float, float]] = []
+        if joint.type != "continuous":
+            at = np.asarray(positions[joint.name])
+            bounds += [("position", at, joint.lower, -1.0), ("position", at, joint.upper, 1.0)]
+        if v is not None:
+            rate = np.asarray(velocities[joint.name])
+            limit = joint.velocity_limit
+            bounds += [("velocity", rate, -limit, -1.0), ("velocity", rate, limit, 1.0)]
+        for quantity, x, limit, sign in bounds:
+            if not math.isfinite(limit):
+                continue
+            bad = sign * (x - limit) > INSIDE
+            if np.any(bad):
+                worst = sign * float(np.max(sign * x[bad]))
+                count = int(np.count_nonzero(bad))
+                yield LimitViolation(joint.name, quantity, worst, limit, count)
+
+
+def position_names(model: Model) -> tuple[str, ...]:
+    """A label for each of the nq positions; quaternions are .qx .qy .qz .qw."""
+    names: list[str] = []
+    for cluster in model.clusters:
+        for body, _, _ in held(model, cluster):
+            joint, name = model.nodes[body].joint, model.joints[body].name
+            if joint.nq == 1:
+                names.append(name)
+                continue
+            turn = ("angle",) if isinstance(joint, Planar) else ("qx", "qy", "qz", "qw")
+            place = ("x", "y", "z")[: joint.nq - len(turn)]
+            names += [f"{name}.{part}" for part in (*place, *turn)]
+    return tuple(names)
