@@ -391,6 +391,11 @@ class Task:
         """
         if self.method in OPEN_TREES:
             return independent.lean_tree(model, self.method, self.name)
+        if self.name == "hybrid":
+            from robomodel.dynamics.hybrid import prescribed
+
+            inverse = len(prescribed(model, self.known)) == model.nv
+            return lean(model, "rnea" if inverse else "aba")
         return model if self.order is not None else lean(model, self.name)
 
     def split(self, model: Model, flat: Array) -> Array | tuple[Array, ...]:
