@@ -9,7 +9,7 @@ from robomodel.errors import as_names
 from robomodel.model import Model, build
 from robomodel.model.question import RigidError
 from robomodel.model.rigid import welded
-from robomodel.shapes import Role, with_inertias
+from robomodel.shapes import Role
 
 
 def load(
@@ -48,9 +48,15 @@ def load(
     is read, and meshes if they shall say inertias.
     """
     chosen = None if independent is None else as_names(independent, "independent")
-    description = parsers.read(source, extend=extend, format=format, name=name, strict=strict)
-    if inertia_from is not None:
-        description = with_inertias(description, inertia_from, density=density, strict=strict)
+    description = parsers.read(
+        source,
+        extend=extend,
+        format=format,
+        inertia_from=inertia_from,
+        density=density,
+        name=name,
+        strict=strict,
+    )
     while True:
         try:
             return build(

@@ -1,33 +1,25 @@
 """Inertials that a file leaves out, computed from the links' shapes. Description in, out.
 
-Shapes are solid and of one density; where two of a link overlap, both count. Meshes are read from
-beside the robot's file and from nowhere else.
+Shapes are solid and of one density; where two of a link overlap, both count.
 """
 
 from __future__ import annotations
 
-import io
 import math
-import os
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
-from robomodel.description import Description, Inertial, Link, Pose, Shape, Vec3
-from robomodel.errors import DescriptionError, Doubt, MissingPackageError, suspect_all
+from robomodel.description import Description, Inertial, Link, Pose, Shape
+from robomodel.errors import DescriptionError, Doubt, suspect_all
+from robomodel.files import Allowance
+from robomodel.meshes import load_mesh, mesh_path
 from robomodel.model import masses
 
-if TYPE_CHECKING:
-    import trimesh
+__all__ = ["Role", "load_mesh", "mesh_path", "solid", "with_inertias"]
 
 Role = Literal["collision", "visual"]
-
-MESHES = (".stl", ".obj", ".dae", ".ply", ".off", ".glb", ".gltf", ".3mf")
-"""The files that are read as meshes."""
-
-_PACKAGES = ("package://", "model://")
 
 
 def with_inertias(
@@ -48,21 +40,22 @@ def with_inertias(
     if not 0.0 < density < math.inf:
         raise ValueError(f"density needs a positive number [kg/m³], got {density!r}")
     doubts: list[Doubt] = []
+    allowance = Allowance()
     links = []
     for link in description.links:
         shapes = [shape for shape in link.shapes if shape.role == role]
         if link.inertial is None and shapes:
-            link = replace(link, inertial=_inertial(link, shapes, density, doubts))  # noqa: PLW2901
+            link = replace(link, inertial=_inertial(link, shapes, density, doubts, allowance))  # noqa: PLW2901
         links.append(link)
     suspect_all(doubts, strict=strict)
     return replace(description, links=tuple(links))
 
 
 def _inertial(
-    link: Link, shapes: list[Shape], density: float, doubts: list[Doubt]
+    link: Link, shapes: list[Shape], density: float, doubts: list[Doubt], allowance: Allowance
 ) -> Inertial | None:
     """The inertial of a link that consists of these shapes."""
-    parts = [solid(shape, doubts) for shape in shapes]
+    parts = [solid(shape, doubts, allowance) for shape in shapes]
     whole = reduce(
         add, (masses.placed(part, shape.origin) for part, shape in zip(parts, shapes, strict=True))
     )
@@ -84,8 +77,11 @@ def _inertial(
 # ---- solids of density 1 -------------------------------------------------------------------------
 
 
-def solid(shape: Shape, doubts: list[Doubt]) -> Inertial:
-    """A shape's mass and its inertia about its centre of mass, at a density of 1 kg/m³."""
+def solid(shape: Shape, doubts: list[Doubt], allowance: Allowance | None = None) -> Inertial:
+    """A shape's mass and its inertia about its centre of mass, at a density of 1 kg/m³.
+
+    ``allowance``: what is left to read of the robot's meshes.
+    """
     match shape.kind:
         case "box":
             x, y, z = shape.size
@@ -111,7 +107,7 @@ def solid(shape: Shape, doubts: list[Doubt]) -> Inertial:
             along = tube.inertia[5] + ball.inertia[5]
             return Inertial(tube.mass + ball.mass, (across, 0.0, 0.0, across, 0.0, along))
         case "mesh":
-            return _mesh(shape, doubts)
+            return _mesh(shape, doubts, allowance)
         case _:
             return Inertial(0.0, (0.0,) * 6)  # a plane encloses nothing
 
@@ -131,9 +127,9 @@ def _cylinder(r: float, length: float) -> Inertial:
     return _about_centre(math.pi * r * r * length, across, across, r * r / 2)
 
 
-def _mesh(shape: Shape, doubts: list[Doubt]) -> Inertial:
+def _mesh(shape: Shape, doubts: list[Doubt], allowance: Allowance | None) -> Inertial:
     """The solid that a mesh encloses; its convex hull if the mesh has holes."""
-    mesh = load_mesh(shape)
+    mesh = load_mesh(shape, allowance)
     if not (mesh.is_watertight and mesh.is_winding_consistent):
         doubts.append(
             Doubt(
@@ -154,75 +150,3 @@ def _mesh(shape: Shape, doubts: list[Doubt]) -> Inertial:
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = found.inertia.tolist()
     x, y, z = found.center_mass.tolist()
     return Inertial(float(found.mass), (xx, xy, xz, yy, yz, zz), Pose((x, y, z)))
-
-
-# ---- mesh files ----------------------------------------------------------------------------------
-
-
-def load_mesh(shape: Shape) -> trimesh.Trimesh:
-    """The mesh, scaled to metres."""
-    path = mesh_path(shape)
-    kind = path.suffix.lower()
-    if kind not in MESHES:
-        raise DescriptionError(
-            f"the mesh '{shape.file}' is of no kind that is read; these are {' '.join(MESHES)}",
-            shape.source,
-        )
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DescriptionError(
-            f"the mesh '{shape.file}' cannot be read: {path}: {error.strerror}", shape.source
-        ) from error
-    try:
-        import trimesh
-    except ImportError as error:
-        raise MissingPackageError("meshes need", "trimesh", "meshes", shape.source) from error
-    try:
-        # from memory, so that materials, textures and the like are not looked for
-        mesh = trimesh.load_mesh(io.BytesIO(data), file_type=kind[1:], skip_materials=True)
-        unit = str(mesh.units or "")
-    except Exception as error:  # each format's reader has its own
-        raise DescriptionError(
-            f"the mesh '{shape.file}' cannot be read: {type(error).__name__}: {error}", shape.source
-        ) from error
-    metres, times, _ = unit.partition(" * meters")  # COLLADA's unit, as trimesh notes it
-    scale: Vec3 = shape.size if len(shape.size) == 3 else (1.0, 1.0, 1.0)
-    mesh.apply_scale([float(metres) * s for s in scale] if times else scale)
-    return mesh
-
-
-def mesh_path(shape: Shape) -> Path:
-    """Where the file of a mesh is: beside the robot's file, or in the package that holds it.
-
-    A path leads to the robot's folder, or to another one in the folder above (``../meshes/...``).
-    """
-    name = (shape.file or "").removeprefix("file://")
-    file = Path(os.path.abspath(shape.source.file))
-    if not file.is_file():
-        raise DescriptionError(
-            f"the mesh '{shape.file}' is looked for beside the robot's file, and this robot is "
-            "from none; load it from a file",
-            shape.source,
-        )
-    prefix = next((prefix for prefix in _PACKAGES if name.startswith(prefix)), None)
-    if prefix is None:
-        top, path = file.parent.parent, file.parent / name
-    else:
-        package, _, rest = name.removeprefix(prefix).partition("/")
-        found = [folder for folder in file.parents if package and folder.name == package]
-        if not found:
-            raise DescriptionError(
-                f"the mesh '{shape.file}' is in a folder '{package}', and none of this name holds "
-                f"the robot's file {file}",
-                shape.source,
-            )
-        top, path = found[0], found[0] / rest
-    path = Path(os.path.normpath(path))
-    if not path.is_relative_to(top):
-        raise DescriptionError(
-            f"the mesh '{shape.file}' is outside of {top}; meshes are only read from beside the "
-            "robot's file",
-            shape.source,
-        )
-    return path

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from texts import INERTIAL, joint, link, robot
 
@@ -236,6 +239,86 @@ def test_meshes_that_cannot_be_read(tmp_path: Path) -> None:
             rm.load(mesh_robot(tmp_path / "r.urdf", name), inertia_from="collision")
         assert caught.value.element == "link 'a'"
         assert name in caught.value.message
+
+
+# ---- beyond numbers ------------------------------------------------------------------------------
+
+
+def solid_of(kind: str, size: float) -> str:
+    """A link's collision shape of this kind and size."""
+    inner = {
+        "box": f'<box size="{size} {size} {size}"/>',
+        "sphere": f'<sphere radius="{size}"/>',
+        "cylinder": f'<cylinder radius="{size}" length="{size}"/>',
+        "mesh": f'<mesh filename="cube.stl" scale="{size} {size} {size}"/>',
+    }[kind]
+    return f"<collision><geometry>{inner}</geometry></collision>"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("size", [1e20, 1e100, 1e200])
+@pytest.mark.parametrize("kind", ["box", "sphere", "cylinder", "mesh"])
+def test_inertias_are_bounded_whatever_they_come_from(
+    kind: str, size: float, strict: bool, tmp_path: Path
+) -> None:
+    trimesh.creation.box(extents=(1, 1, 1)).export(tmp_path / "cube.stl")
+    path = tmp_path / "r.urdf"
+    path.write_text(robot(link("a", solid_of(kind, size)), joint("j", "base", "a")))
+    with pytest.raises(DescriptionError, match=r"more than any|farther than") as caught:
+        rm.load(path, inertia_from="collision", strict=strict)
+    assert (caught.value.element, caught.value.line) == ("link 'a'", 3)
+
+
+@pytest.mark.parametrize("density", [1e60, 1e305])
+def test_densities_are_bounded_by_what_they_make(density: float) -> None:
+    text = robot(link("a", solid_of("box", 1.0)), joint("j", "base", "a"))
+    with pytest.raises(DescriptionError, match="more than any robot has"):
+        rm.load(text, inertia_from="collision", density=density)
+
+
+@given(
+    kind=st.sampled_from(["box", "sphere", "cylinder"]),
+    exponent=st.floats(-320, 308),
+    place=st.floats(-1e308, 1e308),
+    density=st.floats(1e-300, 1e300),
+)
+def test_computed_inertias_are_finite_or_refused(
+    kind: str, exponent: float, place: float, density: float
+) -> None:
+    shape = solid_of(kind, 10.0**exponent).replace(
+        "<geometry>", f'<origin xyz="{place} 0 0"/><geometry>'
+    )
+    text = robot(link("a", shape), joint("j", "base", "a"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DescriptionWarning)
+        warnings.simplefilter("error", RuntimeWarning)
+        try:
+            model = rm.load(text, inertia_from="collision", density=density)
+        except DescriptionError as error:
+            assert error.element == "link 'a'"  # noqa: PT017
+            return
+    assert np.isfinite(model.bodies[0].inertia).all()
+    assert 0.0 <= model.mass <= 1e50
+
+
+def test_vertices_that_are_not_finite(tmp_path: Path) -> None:
+    path = mesh_robot(tmp_path / "r.urdf", "m.obj")
+    tetrahedron = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 {}\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+    (tmp_path / "m.obj").write_text(tetrahedron.format("1"))
+    assert rm.load(path, inertia_from="collision").mass == pytest.approx(1000 / 6)
+    for number in ("nan", "inf", "-inf", "1e100", "1e400"):
+        (tmp_path / "m.obj").write_text(tetrahedron.format(number))
+        with pytest.raises(DescriptionError, match=r"not finite"):
+            rm.load(path, inertia_from="collision")
+
+
+def test_the_inertia_of_an_sdf_robot_is_bounded_too() -> None:
+    text = """<sdf version="1.11"><model name="m"><link name="a"><inertial auto="true"/>
+    <collision name="c"><geometry><box><size>1e200 1 1</size></box></geometry></collision>
+    </link></model></sdf>"""
+    assert rm.load(text.replace("1e200", "1")).mass == pytest.approx(1000.0)
+    with pytest.raises(DescriptionError, match="more than any robot has"):
+        rm.load(text)
 
 
 # ---- where meshes may lie ------------------------------------------------------------------------

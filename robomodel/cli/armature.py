@@ -14,6 +14,7 @@ from robomodel import dynamics, studies
 from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.output import print_list, short, table
 from robomodel.cli.robot import Robot
+from robomodel.files import named
 from robomodel.model import Model
 from robomodel.parsers import xml
 from robomodel.studies.annotate import Annotated as AnnotatedFile
@@ -116,7 +117,7 @@ def _write(
 ) -> AnnotatedFile:
     constants = {each.joint: each.value if value == "neutral" else each.best
                  for each in price.armatures}  # fmt: skip
-    text = xml.decode(given.read_bytes(), str(given))
+    text = xml.decode(named(str(given), xml.MAX_BYTES), str(given))
     if into_mjcf:
         result = annotate_mjcf(text, str(given), constants)
     else:

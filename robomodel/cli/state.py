@@ -15,7 +15,8 @@ import numpy as np
 
 from robomodel.cli.frame import UserError
 from robomodel.dynamics.hybrid import freedoms
-from robomodel.errors import ClosureError, DescriptionWarning, did_you_mean
+from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning, did_you_mean
+from robomodel.files import named
 from robomodel.model import Model, states
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
@@ -23,6 +24,7 @@ from robomodel.model.joints import Array
 AS_TYPED = 1e-9  # a q that closing moves by less than this is taken as it was typed
 ROUNDED = 1e-3  # by less than this: one that was rounded when it was typed
 STAYS = 1e-9  # an independent joint that moves by less than this does not
+MAX_BYTES = 2**26  # of a state file
 
 _VECTORS = ("q", "v", "a", "tau")
 _KEYS = (*_VECTORS, "positions")
@@ -113,7 +115,9 @@ def _places(all_given: Collection[Given]) -> str:
 def _read(file: Path, ignored: Collection[str]) -> tuple[dict[str, Given], dict[str, Given]]:
     """Vectors and positions of a state file."""
     try:
-        said = json.loads(file.read_text(encoding="utf-8-sig"))
+        said = json.loads(named(str(file), MAX_BYTES)[:MAX_BYTES].decode("utf-8-sig"))
+    except DescriptionError:
+        raise
     except json.JSONDecodeError as error:
         raise UserError(f"{file}:{error.lineno}: this is not JSON: {error.msg}") from None
     except (ValueError, RecursionError):

@@ -10,12 +10,14 @@ import errno
 import os
 from typing import Protocol, cast
 
+from robomodel import files
 from robomodel.description import Description
 from robomodel.errors import DescriptionError
 from robomodel.parsers import mjcf, sdf, urdf, xml
 from robomodel.parsers.plausibility import check_plausible
 from robomodel.parsers.structure import check_structure
 from robomodel.parsers.transmissions import with_rotors
+from robomodel.shapes import Role, with_inertias
 
 __all__ = ["FORMATS", "open_document", "read"]
 
@@ -42,6 +44,8 @@ def read(
     *,
     extend: object = None,
     format: str | None = None,  # noqa: A002
+    inertia_from: Role | None = None,
+    density: float = 1000.0,
     name: str | None = None,
     strict: bool = False,
 ) -> Description:
@@ -50,9 +54,10 @@ def read(
     ``extend``: one or a list of further sources, in the vocabulary of URDF+, whose elements are
     added; a ``<link>`` or ``<joint>`` whose name is known changes that one.
     A string whose first character other than space is ``<`` is text, any other one a path.
-    ``format`` is found by the root element unless given. ``name`` chooses among the models of an
-    SDF file, or names its world for all of them. What is suspicious is warned of
-    (:class:`~robomodel.errors.DescriptionWarning`), or refused under ``strict``.
+    ``format`` is found by the root element unless given. ``inertia_from``: "collision" or "visual"
+    gives the links without an inertial one from these shapes, of this ``density`` [kg/m³]. ``name``
+    chooses among the models of an SDF file, or names its world for all of them. What is suspicious
+    is warned of (:class:`~robomodel.errors.DescriptionWarning`), or refused under ``strict``.
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
@@ -79,6 +84,8 @@ def read(
             more.report()
     check_structure(description, strict=strict)
     description = with_rotors(description, strict=strict)
+    if inertia_from is not None:
+        description = with_inertias(description, inertia_from, density=density, strict=strict)
     check_plausible(description, strict=strict)
     return description
 
@@ -144,17 +151,18 @@ def _fetch(source: object) -> tuple[str, str]:
 
 def _read_path(path: str) -> tuple[str, str]:
     try:
-        stream = open(path, "rb")  # noqa: SIM115 - only opening it can fail so
+        data = files.named(path, xml.MAX_BYTES)
     except (OSError, ValueError) as error:
         # What holds a null character, or is longer than paths may be, is no path either.
-        if isinstance(error, OSError) and error.errno not in _NO_FILE:
+        if isinstance(error, DescriptionError) or (
+            isinstance(error, OSError) and error.errno not in _NO_FILE
+        ):
             raise
         shown = path if len(path) <= 200 else path[:200] + "…"
         raise FileNotFoundError(
             errno.ENOENT, "no such file, and not XML text either", shown
         ) from None
-    with stream:
-        return _read_stream(stream, path), path
+    return xml.decode(data, path), path
 
 
 def _read_stream(stream: _Readable, file: str) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import posixpath
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from robomodel.errors import DescriptionError, Doubt, Source
+from robomodel.files import contents, is_within
 from robomodel.parsers import xml
 from robomodel.parsers.xml import Document, shown, spelled
 
@@ -45,8 +45,10 @@ class Folder:
         here = () if self.path is None else paths
         return next((p for p in here if os.path.isfile(os.path.join(self.path or "", p))), paths[0])
 
-    def read(self, path: str, node: Node, endings: tuple[str, ...]) -> tuple[bytes, str]:
+    def read(self, path: str, node: Node, endings: tuple[str, ...], most: int) -> tuple[bytes, str]:
         """The content of a file and what to call it; refuses what no model needs.
+
+        ``most``: bytes that it may have.
 
         Raises :class:`DescriptionError` for paths that are not followed, FileNotFoundError for
         files that are not there.
@@ -72,9 +74,9 @@ class Folder:
             )
         top = os.path.realpath(os.path.join(self.path, *[".."] * climb))
         full = os.path.realpath(os.path.join(self.path, path))
-        if os.path.dirname(top) == top or os.path.commonpath([full, top]) != top:
+        if os.path.dirname(top) == top or not is_within(full, top):
             raise node.error(f"{what} is not read: it leads out of the folders of the model")
-        return _content(full, what, node), os.path.join(self.path, path)
+        return contents(full, what, node.source, most=most), os.path.join(self.path, path)
 
 
 NO_FOLDER = Folder(None)
@@ -155,7 +157,7 @@ class Reader:
             raise node.error(f"<{node.tag}> needs the attribute 'file'")
         path = folders[0].first(*(folder.joined(written) for folder in folders))
         try:
-            data, file = folders[0].read(path, node, _MODELS)
+            data, file = folders[0].read(path, node, _MODELS, xml.MAX_BYTES)
         except FileNotFoundError:
             raise node.error(f"there is no file {spelled(path)} beside the model") from None
         real = os.path.realpath(file)
@@ -182,18 +184,3 @@ def _node(document: Document, element: xml.Element, folder: Folder) -> Node:
     if any(MARK in value for value in node.attributes.values()):
         raise node.error("holds the private character U+E000, which is kept for the reader")
     return node
-
-
-def _content(full: str, what: str, node: Node) -> bytes:
-    try:
-        if not stat.S_ISREG(os.stat(full).st_mode):
-            raise node.error(f"{what} is not a plain file")
-        with open(full, "rb") as stream:
-            data = stream.read(xml.MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise node.error(f"{what} cannot be read: {error.strerror}") from None
-    if len(data) > xml.MAX_BYTES:
-        raise node.error(f"{what} is larger than {xml.MAX_BYTES // 2**20} MiB")
-    return data

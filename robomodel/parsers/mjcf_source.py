@@ -18,6 +18,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from robomodel.errors import DescriptionError, Doubt, MissingPackageError, Source
+from robomodel.files import MAX_MESH_BYTES, Allowance
 from robomodel.parsers.mjcf_files import MARK, Folder, Node, Reader
 from robomodel.parsers.mjcf_prepared import Mesh, Preparation, Whole, element_named
 from robomodel.parsers.xml import Document, spelled
@@ -166,10 +167,11 @@ class _Compiler:
             return standing, _NONE
         real: dict[Node, _Parts] = {}
         unread: list[str] = []
+        allowance = Allowance()
         for name in self._on(standing, changed):
             mesh = meshes[name]
             try:
-                real[mesh.stand_in] = _real(mesh, folder, self.whole.fresh())
+                real[mesh.stand_in] = _real(mesh, folder, self.whole.fresh(), allowance)
             except DescriptionError:
                 if any(standing.body_weldid[i] for i in self._changed(standing, {}, [name])):
                     raise
@@ -206,7 +208,7 @@ class _Compiler:
         return [name for name in meshes if name in here or name not in known_names]
 
 
-def _real(mesh: Mesh, folder: Folder, fresh: str) -> _Parts:
+def _real(mesh: Mesh, folder: Folder, fresh: str, allowance: Allowance) -> _Parts:
     """A mesh as the file has it, with the content of its own file."""
     dropped = ("content_type", "material", "file")
     attributes = {k: v for k, v in mesh.node.attributes.items() if k not in dropped}
@@ -214,12 +216,13 @@ def _real(mesh: Mesh, folder: Folder, fresh: str) -> _Parts:
     if mesh.path is None:
         return attributes, {}
     try:
-        data, _ = folder.read(mesh.path, mesh.node, _MESHES)
+        data, _ = folder.read(mesh.path, mesh.node, _MESHES, MAX_MESH_BYTES)
     except FileNotFoundError:
         raise mesh.node.error(
             f"there is no file {spelled(mesh.path)}, and the inertia of a body depends on it; give "
             "the body an <inertial>, or put the file beside the model"
         ) from None
+    allowance.spend(len(data), f"the file {spelled(mesh.path)}", mesh.node.source)
     file = fresh + os.path.splitext(mesh.path)[1].lower()
     return attributes | {"file": file}, {file: data}
 

@@ -25,10 +25,11 @@ def check_plausible(description: Description, *, strict: bool = False) -> None:
     Refused are numbers that arithmetic cannot be done with: their squares are infinite.
     """
     for source, numbers in _sizes(description):
-        if max(numbers) > _LARGEST or min(numbers) < -_LARGEST:
+        wrong = [x for x in numbers if not -_LARGEST <= x <= _LARGEST]  # or no number at all
+        if wrong:
             raise DescriptionError(
-                f"says {max(numbers, key=abs):g} of a size, mass, inertia or ratio, more than any "
-                f"robot has; write a number below {_LARGEST:g}",
+                f"comes to a size, mass, inertia or ratio of {wrong[0]:g}, more than any robot "
+                f"has; write numbers below {_LARGEST:g}",
                 source,
             )
     doubts = [

@@ -13,6 +13,7 @@ import stat
 from pathlib import PurePosixPath
 
 from robomodel.errors import DescriptionError
+from robomodel.files import contents, is_within
 from robomodel.parsers import xml
 from robomodel.parsers.sdf_elements import NEWEST, SdfDocument
 from robomodel.parsers.xml import Document, Element, shown, spelled
@@ -167,9 +168,9 @@ class Library:
             if not os.path.exists(found):
                 continue
             path = os.path.realpath(found)
-            if os.path.isdir(path) and _within(path, limit):
+            if os.path.isdir(path) and is_within(path, limit):
                 path = os.path.realpath(self._model_file(path, document, include, uri))
-            if not _within(path, limit):
+            if not is_within(path, limit):
                 raise document.error(
                     include,
                     f"{spelled(uri)} leads out of the folder by a symbolic link, and is not read",
@@ -209,17 +210,8 @@ def _is_file(path: str) -> bool:
         return False
 
 
-def _within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
-
-
 def _text(path: str, document: SdfDocument, include: Element) -> tuple[str, int]:
-    """The text of a file and its size, or one piece more than is ever parsed."""
-    try:
-        with open(path, "rb") as stream:
-            data = stream.read(xml.MAX_BYTES + 1)
-    except OSError as error:
-        raise document.error(
-            include, f"{spelled(os.path.basename(path))} cannot be read: {error.strerror}"
-        ) from None
+    """The text of a file, and its size."""
+    what = spelled(os.path.basename(path))
+    data = contents(path, what, document.place(include), most=xml.MAX_BYTES)
     return xml.decode(data, path), len(data)

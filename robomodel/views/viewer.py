@@ -17,9 +17,10 @@ import numpy as np
 
 from robomodel.description import ONE_DOF, Shape, Vec3
 from robomodel.errors import ClosureError, DescriptionError, MissingPackageError
+from robomodel.files import Allowance
+from robomodel.meshes import load_mesh
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.shapes import load_mesh
 from robomodel.views.graph import PLAIN, colours_of
 from robomodel.views.poses import link_poses
 
@@ -67,6 +68,7 @@ class Viewer:
         self._shapes: list[Any] = []
         self._sticks: list[Any] = []
         self._rods: dict[str, Any] = {}
+        self._allowance = Allowance()
         self._draw_scene()
         self.sliders: dict[str, Any] = {}
         self._draw_controls()
@@ -139,7 +141,7 @@ class Viewer:
 
     def _draw_shape(self, path: str, shape: Shape, colour: tuple[int, int, int]) -> Any:
         try:
-            mesh = solid(shape)
+            mesh = solid(shape, self._allowance)
         except (DescriptionError, ImportError) as error:
             self.notes.append(str(error))
             return None
@@ -294,8 +296,8 @@ def freedoms(model: Model) -> tuple[Freedom, ...]:
     return tuple(found)
 
 
-def solid(shape: Shape) -> trimesh.Trimesh | None:
-    """A shape as a mesh; None for planes."""
+def solid(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trimesh | None:
+    """A shape as a mesh; None for planes. ``allowance``: what is left to read of the meshes."""
     import trimesh
 
     match shape.kind:
@@ -312,7 +314,7 @@ def solid(shape: Shape) -> trimesh.Trimesh | None:
             ball.apply_scale(shape.size)
             return ball
         case "mesh":
-            return load_mesh(shape)
+            return load_mesh(shape, allowance)
         case _:
             return None
 
