@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import multiprocessing
 import os
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 import robomodel as rm
 from robomodel.dynamics import compiled
-from robomodel.kernels import cache
+from robomodel.kernels import cache, loader, machine
 from robomodel.kernels import compile as compiling
 from robomodel.kernels.emit import emit
 
@@ -129,6 +130,147 @@ def test_a_place_that_cannot_be_made_costs_only_time(
     assert len(built) == 2
 
 
+@pytest.mark.parametrize("value", ["~nobody-of-this-name/cache", "/dev/null/cache", "\ufffd" * 300])
+def test_a_place_that_is_none_costs_only_time(
+    value: str, built: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROBOMODEL_CACHE", value)
+    assert cache.directory() is None
+    run()
+    assert len(built) == 1
+
+
+def test_without_a_home_nothing_is_written_where_we_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def homeless(path: str) -> str:
+        return path
+
+    monkeypatch.delenv("ROBOMODEL_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", homeless)
+    monkeypatch.chdir(tmp_path)
+    assert cache.directory() is None
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+def test_what_is_no_file_is_not_waited_for(place: Path, built: list[int]) -> None:
+    run()
+    (entry,) = place.iterdir()
+    for make in (os.mkfifo, os.mkdir):
+        entry.unlink()
+        make(entry)
+        assert cache.load(entry.name) is None
+    run()  # a directory cannot be replaced, but costs no more than time
+    assert len(built) == 2
+    entry.rmdir()
+    os.mkfifo(entry)
+    run()
+    assert entry.is_file()
+
+
+def test_entries_of_any_size_are_not_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.store("large", b"x" * 100)
+    assert cache.load("large") is not None
+    monkeypatch.setattr(cache, "LARGEST", 99)
+    assert cache.load("large") is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners of POSIX")
+def test_what_others_own_is_never_loaded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.store("ours", b"x")
+    assert cache.load("ours") == b"x"
+    look = os.fstat
+
+    def another(descriptor: int) -> os.stat_result:
+        found = list(look(descriptor))
+        found[4] += 1  # the owner
+        return os.stat_result(found)
+
+    monkeypatch.setattr(os, "fstat", another)
+    assert cache.load("ours") is None
+    monkeypatch.undo()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners of POSIX")
+def test_a_directory_of_others_is_never_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache.directory() == place
+    own = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: own + 1)
+    assert cache.directory() is None
+
+
+def test_other_processors_and_compilers_have_entries_of_their_own(
+    place: Path, built: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Machines with one home directory: code for one of them may not run on another."""
+    run()
+    told, compiler = machine.processor(), compiling._compiler()
+    for changed in (
+        (machine, "processor", (*told[:-1], f"{told[-1]} avx1024")),
+        (compiling, "_compiler", (f"{compiler[0]}1", *compiler[1:])),
+        (compiling, "_compiler", (*compiler[:-1], f"{compiler[-1]}\n")),
+    ):
+        owner, name, value = changed
+        with monkeypatch.context() as here:
+            here.setattr(owner, name, lambda value=value: value)
+            count = len(built)
+            run()
+            assert len(built) == count + 1
+    run()
+    assert len(built) == 4
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc/cpuinfo")
+def test_linux_tells_the_instruction_sets_without_llvm() -> None:
+    (text,) = machine.processor()
+    flags = next(x for x in text.splitlines() if x.lower().startswith(("flags", "features")))
+    assert {"fp", "fpu"} & set(flags.split())
+    assert "MHz" not in text  # it changes all the time
+
+
+def test_another_choice_of_joints_is_another_program(place: Path, built: list[int]) -> None:
+    """What a decision by rank chose is part of the key, though the file does not say it."""
+    model = rm.robots.load("five_bar")
+    cluster = model.clusters[0]
+    rm.compile(model, "crba")
+    rm.compile(rm.robots.load("five_bar"), "crba")
+    assert len(built) == 1
+    constraint = dataclasses.replace(
+        cluster.constraint, independent=cluster.constraint.independent[::-1]
+    )
+    clusters = (dataclasses.replace(cluster, constraint=constraint), *model.clusters[1:])
+    rm.compile(dataclasses.replace(model, clusters=clusters), "crba")
+    assert len(built) == 2
+
+
+def test_all_that_a_value_holds_is_spelled() -> None:
+    """And nothing that says only where it stands, or in which order a set happens to be."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Part:
+        x: object
+        place: int = dataclasses.field(default=0, repr=False)
+
+        def __repr__(self) -> str:
+            return "a part"
+
+    values = [Part(1.0), Part(-1.0), Part(0.0), Part(-0.0), Part(float("nan")), Part((1.0,)),
+              Part((1.0, Part(2))), Part((1.0, Part(3))), Part(np.float64(1.0)), Part({"a": 1}),
+              Part(np.arange(2000.0)), Part(np.arange(2000.0).reshape(2, -1)), Part(frozenset("a")),
+              Part(slice(0, 1)), Part(slice(0, 2)), Part("1.0"), Part(None), Part([Part(None)]),
+    ]  # fmt: skip
+    middle = np.arange(2000.0)
+    middle[1000] = 0.5
+    texts = [cache.spelled(value) for value in (*values, Part(middle))]
+    assert len(set(texts)) == len(texts)
+    assert cache.spelled(Part(1.0, place=1)) == cache.spelled(Part(1.0, place=2))
+    assert cache.spelled(frozenset("abc")) == cache.spelled(frozenset("cba"))
+    with pytest.raises(TypeError, match="a object cannot be part of a key"):
+        cache.spelled(Part(object()))
+
+
 def test_old_entries_make_room(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "MOST", 3)
     for n in range(6):
@@ -161,7 +303,7 @@ def test_without_llvm_numpy_serves_and_says_so_once(tmp_path: Path) -> None:
     path = os.pathsep.join([str(tmp_path), str(Path(rm.__file__).parent.parent)])
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, "ROBOMODEL_CACHE": "off"},
         capture_output=True,
         text=True,
         check=True,
@@ -174,7 +316,31 @@ def test_without_llvm_numpy_serves_and_says_so_once(tmp_path: Path) -> None:
         run("six_bar")
 
 
-def test_a_kernel_that_cannot_be_had_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(not loader.serves(), reason="LLVM's own loader")
+def test_what_is_on_disk_needs_no_llvm(place: Path) -> None:
+    code = (
+        "import sys, numpy as np, robomodel as rm\n"
+        "model = rm.robots.load('six_bar')\n"
+        "print(rm.aba(model, model.neutral(), np.ones(3), np.ones(3)), 'llvmlite' in sys.modules)\n"
+    )
+    path = str(Path(rm.__file__).parent.parent)
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert said[0][-1] == "True"
+    assert said[1] == [*said[0][:-1], "False"]
+
+
+def test_a_kernel_that_cannot_be_had_is_refused(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compiling, "obstacle", lambda: "no reason")
     with pytest.raises(RuntimeError, match=r"cannot be compiled here \(no reason\)"):
         rm.compile(rm.robots.load("four_bar"), "aba")

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import pickle
 import re
 import sys
 import threading
+import time
 import warnings
+from pathlib import Path
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from llvmlite.binding import ffi
 from mechanisms import KINDS, Mechanism, random_mechanism
 from shipped import ROBOTS
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
 from robomodel.kernels import Iteration, Trace, compile_program, lanes
+from robomodel.kernels import compile as compiling
 from robomodel.kernels import emit as emitting
 from robomodel.kernels.emit import CHUNK, emit
+from robomodel.kernels.threads import share
 from robomodel.scalars import sincos
 
 
@@ -244,6 +251,82 @@ def test_threads_share_a_batch() -> None:
             np.testing.assert_array_equal(kernel(*arguments, threads=threads), kernel(*arguments))
     single = rm.compile(model, "aba")
     np.testing.assert_array_equal(single(q[0], v[0], tau[0], threads=2), single(q[0], v[0], tau[0]))
+    for threads in (0, 2, 5):
+        for count in (0, 1, 8, 37):
+            found = single(q[None, :count], v[:count], tau[:count], threads=threads)
+            assert found.shape == (1, count, model.nv)
+            np.testing.assert_array_equal(found[0], single(q[:count], v[:count], tau[:count]))
+    with pytest.raises(ValueError, match="threads must be 0"):
+        single(q, v, tau, threads=-1)
+    with pytest.raises(ValueError, match="core dimension"):
+        single(q, v[:, 1:], tau, threads=2)
+    with pytest.raises(ValueError, match="enough dimensions"):
+        single(q, 1.0, tau, threads=2)
+
+
+def test_threads_write_where_they_shall_and_nowhere_else() -> None:
+    model = rm.robots.load("mini_cheetah")
+    q, v, tau = states(model, 40)
+    kernel = rm.compile(model, "aba")
+    expected = kernel(q, v, tau)
+    for threads in (1, 2):
+        over = tau.copy()  # the result may take the place of an argument, or lie across it
+        assert kernel(q, v, over, out=over, threads=threads) is over
+        np.testing.assert_array_equal(over, expected)
+        memory = np.empty((41, model.nv))
+        memory[:40] = tau
+        kernel(q, v, memory[:40], out=memory[1:], threads=threads)
+        np.testing.assert_array_equal(memory[1:], expected)
+        wide = np.full((3, 40, model.nv), np.nan)  # NumPy fills a larger result
+        kernel(q, v, tau, out=wide, threads=threads)
+        np.testing.assert_array_equal(wide, np.broadcast_to(expected, wide.shape))
+        for shape in ((39, model.nv), (1, model.nv), (model.nv,), (40, 1)):
+            with pytest.raises(ValueError, match=r"out|core dimension|broadcast"):
+                kernel(q, v, tau, out=np.empty(shape), threads=threads)
+    matrix = rm.compile(model, "crba")
+    for shape in ((40, 9, 36), (40, 324), (18,), (20, 18, 18), (41, 18, 18)):
+        for threads in (1, 2):
+            with pytest.raises(ValueError, match=r"out|broadcast"):
+                matrix(q, out=np.empty(shape), threads=threads)
+    with pytest.raises(TypeError, match="NumPy array"):
+        kernel(q, v, tau, out=[0.0] * model.nv)
+
+
+def test_arguments_are_counted() -> None:
+    """A fourth argument is not taken for the place of the result."""
+    model = rm.robots.load("six_bar")
+    q, v, tau = states(model, 2)
+    kernel = rm.compile(model, "aba")
+    before = tau.copy()
+    for extra in ({}, {"threads": 2}):
+        with pytest.raises(TypeError, match=r"takes the arguments \(q, v, tau\), got 4; out="):
+            kernel(q, v, tau, before, **extra)
+        with pytest.raises(TypeError, match=r"takes the arguments \(q, v, tau\), got 2"):
+            kernel(q, v, **extra)
+    np.testing.assert_array_equal(before, tau)
+
+
+def test_threads_heed_errstate_and_pass_errors_on() -> None:
+    model = rm.robots.load("four_bar")
+    q = np.stack([model.random_configuration(0)] * 64)
+    q[60] = 0.0  # singular
+    kernel, one = rm.compile(model, "aba"), np.ones((64, 1))
+    for threads in (1, 4):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert not np.isfinite(kernel(q, one, one, threads=threads)[60]).any()
+        with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+            kernel(q, one, one, threads=threads)
+    work, count = [], itertools.count()
+
+    def nested(piece: slice) -> None:
+        if next(count) == 1:
+            raise KeyError("some piece")
+        share(work.append, 30, 3)
+
+    with pytest.raises(KeyError, match="some piece"):
+        share(nested, 30, 3)  # calls within calls do not wait for each other
+    assert sum(x.stop - x.start for x in work) == 60
 
 
 def test_wrong_shapes_never_reach_the_kernel() -> None:
@@ -326,6 +409,78 @@ def test_kernels_work_in_other_processes(method: str) -> None:
         warnings.simplefilter("ignore", DeprecationWarning)  # fork beside threads
         found = pool.map(_in_worker, [(kernel, q, v, tau)])[0]
     np.testing.assert_array_equal(found, kernel(q, v, tau))
+
+
+def _compiled_here(answer: Any) -> None:
+    trace = Trace()
+    x, y = trace.inputs(2)
+    compiled = compile_program(trace.program([x * y + 7.0]), [2, 1])
+    answer.put(float(compiled.ufunc([2.0, 3.0])[0]))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="fork")
+def test_a_fork_amid_a_compilation_does_not_wait_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither for a thread that compiles, and is not in the child, nor for llvmlite's own lock."""
+    monkeypatch.setenv("ROBOMODEL_CACHE", "off")
+    model = rm.robots.load("four_bar")
+    context = multiprocessing.get_context("fork")
+    amid, forked = threading.Event(), threading.Event()
+    write = compiling.emit
+
+    def slow(*arguments: Any) -> str:
+        amid.set()
+        assert forked.wait(60.0)
+        return write(*arguments)
+
+    def child() -> None:
+        answer = context.Queue()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # fork beside threads
+            process = context.Process(target=_compiled_here, args=(answer,), daemon=True)
+            process.start()
+        assert answer.get(timeout=60.0) == 13.0
+        process.join(60.0)
+        assert process.exitcode == 0
+
+    monkeypatch.setattr(compiling, "emit", slow)
+    thread = threading.Thread(target=lambda: rm.compile(model, "aba"))
+    thread.start()
+    assert amid.wait(60.0)
+    monkeypatch.setattr(compiling, "emit", write)
+    child()
+    forked.set()
+    thread.join()
+
+    def hold() -> None:  # as who uses llvmlite beside us may
+        with ffi.lib._lock:
+            amid.set()
+            time.sleep(0.3)
+
+    amid.clear()
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert amid.wait(60.0)
+    child()
+    thread.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="fork")
+def test_threads_that_a_fork_left_behind_are_not_waited_for() -> None:
+    model = rm.robots.load("mini_cheetah")
+    kernel = rm.compile(model, "aba")
+    q, v, tau = states(model, 40)
+    expected = kernel(q, v, tau, threads=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            found = pool.apply_async(_with_threads, (kernel, q, v, tau)).get(60.0)
+    np.testing.assert_array_equal(found, expected)
+
+
+def _with_threads(kernel: rm.Kernel, *arrays: np.ndarray) -> np.ndarray:
+    return kernel(*arrays, threads=2)
 
 
 def test_programs_and_sizes_must_fit() -> None:

@@ -17,7 +17,7 @@ from robomodel.cli.robot import Robot
 from robomodel.dynamics import algorithms
 from robomodel.dynamics.compiled import Kernel
 from robomodel.errors import did_you_mean
-from robomodel.kernels.compile import obstacle
+from robomodel.kernels import obstacle
 from robomodel.model import Model
 from robomodel.progress import track
 

@@ -22,7 +22,7 @@ from robomodel.dynamics.algorithms import Method, Name, Task
 from robomodel.dynamics.compiled import kernel, trace
 from robomodel.dynamics.frames import FrameKey, FrameLike, frame_key, frame_keys
 from robomodel.dynamics.impulse import collide
-from robomodel.kernels import obstacle
+from robomodel.kernels import NoCompilerError
 from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
@@ -439,18 +439,6 @@ def _check(model: Model, arguments: Mapping[str, ArrayLike]) -> None:
         check_finite(as_array(arguments[name], model.nv, name, "nv"), name, model.dof_names)
 
 
-def _can_compile() -> bool:
-    """Whether kernels can be had; a warning (shown once, as warnings are) where they cannot."""
-    why = obstacle()
-    if why is not None:
-        warnings.warn(
-            f"kernels cannot be compiled here ({why}); NumPy serves instead, more slowly",
-            RuntimeWarning,
-            stacklevel=4,
-        )
-    return why is None
-
-
 def _run(
     model: Model,
     algorithm: Name,
@@ -498,11 +486,16 @@ def _run(
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
     fits = 0 < len(model.nodes) <= LARGE and len(arrays) < OPERANDS
-    if backend == "compiled" and fits and _can_compile():
-        made = kernel(model, task)
-        if not forces:
-            model.derived[key] = made.fast
-        return made(*arrays.values())
+    if backend == "compiled" and fits:
+        try:
+            made = kernel(model, task)
+        except NoCompilerError as error:  # shown once, as warnings are
+            text = f"{error}; NumPy serves instead, more slowly"
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+        else:
+            if not forces:
+                model.derived[key] = made.fast
+            return made(*arrays.values())
     with np.errstate(all="ignore"):
         scalars = {name: unstack(x) for name, x in arrays.items()}
         if task.by_trace:

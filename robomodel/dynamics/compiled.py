@@ -6,8 +6,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,14 @@ from robomodel.dynamics.algorithms import Method, Name, Task
 from robomodel.dynamics.frames import FrameLike, frame_keys
 from robomodel.dynamics.order import OrderLike
 from robomodel.errors import as_names
+from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program
+from robomodel.kernels.threads import share
 from robomodel.kernels.trace import Program, Trace
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
-PROGRAMS = ("model", "dynamics", "kernels", "trajectory")  # packages that programs come from
+PROGRAMS = ("model", "dynamics", "trajectory")  # packages that programs come from
 
 
 def trace(model: Model, task: Task) -> Program:
@@ -50,7 +51,9 @@ class Kernel:
         self.shapes = tuple(task.results(model).values())
         self.size = sum(math.prod(shape) for shape in self.shapes)
         self._compiled: Compiled = compile_program(
-            lambda: self.program, [*self.sizes.values(), self.size], name=_content(model, task)
+            lambda: self.program,
+            [*self.sizes.values(), self.size],
+            name=content(model, spelled(task)),
         )
         self._ufunc: Callable[..., Array] = self._compiled.ufunc
         self.backward_error: float | None = None  # measured where pivots are not the recursion's
@@ -80,46 +83,83 @@ class Kernel:
     def __call__(self, *arguments: ArrayLike, out: Array | None = None, threads: int = 1) -> Any:
         """The result (..., *shape), or a tuple of them where the algorithm has several.
 
-        ``out``: where to put it (several results: one array (..., all their numbers)).
-        ``threads``: spread a batch's first axis over so many.
+        ``out``: where to put it (several results: one array (..., all their numbers)); it may take
+        the place of an argument. ``threads``: spread a batch over so many (0: one a processor).
         """
+        if len(arguments) != len(self.sizes):
+            names = ", ".join(self.sizes)
+            hint = "; out= is a keyword" if len(arguments) > len(self.sizes) else ""
+            raise TypeError(
+                f"{self.task.name} takes the arguments ({names}), got {len(arguments)}{hint}"
+            )
         if out is None and threads == 1:
             numbers = self._ufunc(*arguments)
             return numbers if self._plain else self.task.split(self.model, numbers)
-        flat = None if out is None else _flattened(out, self.shapes)
-        if threads > 1:
-            numbers = self._spread(arguments, flat, threads)
-        else:
+        flat = None if out is None else self._flat(out)
+        if threads == 1:
             numbers = self._ufunc(*arguments, out=flat)
+        else:
+            numbers = self._spread(arguments, flat, threads)
         if out is not None and len(self.shapes) == 1:
             return out
         return self.task.split(self.model, numbers)
 
+    def _flat(self, out: Array) -> Array:
+        """A view of ``out`` with the result's axes made one."""
+        if not isinstance(out, np.ndarray):
+            raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
+        shape = self.shapes[0] if len(self.shapes) == 1 else (self.size,)
+        batch = out.shape[: out.ndim - len(shape)]
+        if out.ndim < len(shape) or out.shape[len(batch) :] != shape:
+            wanted = ", ".join(["...", *map(str, shape)])
+            raise ValueError(f"out must have the shape ({wanted}), got {out.shape}")
+        view = out.reshape(*batch, self.size)
+        if view.size and not np.may_share_memory(view, out):
+            raise ValueError("out must be contiguous in the axes of the result")
+        return view
+
     def _spread(self, arguments: Sequence[ArrayLike], out: Array | None, threads: int) -> Array:
         arrays = [np.asarray(x) for x in arguments]
         batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-        result = np.empty((*batch, self.size)) if out is None else out
-        if not batch:
-            return self._ufunc(*arrays, out=result)
-        spread = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
-        edges = np.linspace(0, batch[0], min(threads, max(1, batch[0])) + 1).astype(int)
+        if out is not None:
+            if np.broadcast_shapes(batch, out.shape[:-1]) != out.shape[:-1]:
+                raise ValueError(f"out has a batch {out.shape[:-1]}, the arguments have {batch}")
+            batch = out.shape[:-1]
+        overlaps = out is not None and any(np.may_share_memory(out, x) for x in arrays)
+        result = np.empty((*batch, self.size)) if out is None or overlaps else out
+        if not batch or any(x.ndim == 0 for x in arrays):
+            self._ufunc(*arrays, out=result)
+        else:
+            axis = int(np.argmax(batch))
+            spread = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
 
-        def part(ends: tuple[int, int]) -> None:
-            piece = slice(*ends)
-            self._ufunc(*(x[piece] for x in spread), out=result[piece])
+            def part(piece: slice) -> None:
+                at = (*[slice(None)] * axis, piece)
+                self._ufunc(*(x[at] for x in spread), out=result[at])
 
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(part, zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)))
+            share(part, batch[axis], threads)
+        if out is not None and overlaps:
+            out[...] = result
+            return out
         return result
 
 
-def _content(model: Model, task: Task) -> str:
-    """All that makes a kernel's program: the robot, the algorithm, and the text of this package."""
-    return f"{model.description!r}{task!r}{sources()}"
+def content(model: Model, what: str) -> str:
+    """All that makes a program: the robot, what is asked of it, and the text of this package.
+
+    The robot as it was built, not only as it was described: which of a loop's joints are
+    independent is a decision by rank, which other releases of NumPy may take otherwise.
+    """
+    built = model.derived.get("content")
+    if built is None:
+        names = [each.name for each in fields(model) if each.name != "notes"]
+        built = spelled([getattr(model, name) for name in names])
+        model.derived["content"] = built
+    return f"{built}{what}{_sources()}"
 
 
 @functools.cache
-def sources() -> str:
+def _sources() -> str:
     """A digest of the modules that programs come from."""
     package = Path(robomodel.__file__).parent
     within = [file for name in PROGRAMS for file in (package / name).rglob("*.py")]
@@ -127,19 +167,6 @@ def sources() -> str:
     for file in sorted([*package.glob("*.py"), *within]):
         result.update(file.read_bytes())
     return result.hexdigest()
-
-
-def _flattened(out: Array, shapes: Sequence[tuple[int, ...]]) -> Array:
-    """A view of ``out`` with the result's axes made one."""
-    view = out.view()
-    if len(shapes) > 1:
-        return view
-    (shape,) = shapes
-    try:
-        view.shape = (*out.shape[: out.ndim - len(shape)], math.prod(shape))
-    except AttributeError:
-        raise ValueError("out must be contiguous in the axes of the result") from None
-    return view
 
 
 def kernel(model: Model, task: Task) -> Kernel:

@@ -1,15 +1,17 @@
 """Straight-line programs from algorithms over scalars, and machine code from them.
 
-Knows no robotics. LLVM (llvmlite) is imported when the first program is compiled.
+Knows no robotics. LLVM (llvmlite) is imported when a program is not in the cache.
 """
 
-from robomodel.kernels.compile import Compiled, compile_program, lanes, obstacle
+from robomodel.kernels.compile import Compiled, NoCompilerError, compile_program
 from robomodel.kernels.emit import Iteration
+from robomodel.kernels.machine import lanes, obstacle
 from robomodel.kernels.trace import Program, Trace, Traced
 
 __all__ = [
     "Compiled",
     "Iteration",
+    "NoCompilerError",
     "Program",
     "Trace",
     "Traced",

@@ -9,15 +9,22 @@ owner may write to. ``ROBOMODEL_CACHE`` names another directory, or is ``off``.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 MAGIC = b"robomodel kernel 1\n"
 MOST = 1000  # entries kept; the longest unused go first
+LARGEST = 1 << 28  # bytes that an entry can have
 
 
 def digest(parts: Iterable[str]) -> str:
@@ -29,19 +36,52 @@ def digest(parts: Iterable[str]) -> str:
     return result.hexdigest()
 
 
+_ATOMS = frozenset((float, int, str, bool, type(None), slice))
+
+
+def spelled(x: Any) -> str:
+    """All that a value of dataclasses and containers holds, as a text to make a digest of.
+
+    What `repr` says is for people, and may leave out what matters here. Fields that are declared
+    with ``repr=False`` are left out: where in a file something stands changes nothing.
+    """
+    kind = type(x)
+    if kind in _ATOMS:
+        return repr(x)
+    if kind in (tuple, list):
+        return repr(x) if _ATOMS.issuperset(map(type, x)) else f"({','.join(map(spelled, x))})"
+    if kind is dict:
+        return f"{{{','.join(sorted(f'{spelled(k)}:{spelled(v)}' for k, v in x.items()))}}}"
+    if kind in (set, frozenset):
+        return f"{{{','.join(sorted(map(spelled, x)))}}}"
+    if is_dataclass(kind):
+        return f"{kind.__qualname__}{spelled(_fields(kind)(x))}"
+    if isinstance(x, np.generic | np.ndarray):
+        return f"{x.dtype.str}{x.shape}{x.tobytes().hex()}"
+    raise TypeError(f"a {kind.__name__} cannot be part of a key")
+
+
+@functools.cache
+def _fields(kind: type) -> Callable[[object], tuple[object, ...]]:
+    names = [field.name for field in fields(kind) if field.repr]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda x: tuple(getattr(x, name) for name in names)
+
+
 def directory() -> Path | None:
     """Where entries are kept, made if need be; None where they cannot be kept safely."""
     wish = os.environ.get("ROBOMODEL_CACHE")
     if wish is not None and wish.strip().lower() in ("", "0", "off", "no"):
         return None
-    if wish is None:
-        import platformdirs
-
-        wish = platformdirs.user_cache_dir("robomodel", appauthor=False)
-    place = Path(wish).expanduser()
     try:
+        if wish is None:
+            import platformdirs
+
+            wish = platformdirs.user_cache_dir("robomodel", appauthor=False)
+        place = Path(wish).expanduser()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: nobody knows where home is
         return None
     return place if _is_private(place) else None
 
@@ -68,14 +108,17 @@ def load(key: str) -> bytes | None:
     place = directory()
     if place is None:
         return None
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    flags = os.O_RDONLY
+    for wish in ("O_NOFOLLOW", "O_BINARY", "O_NONBLOCK", "O_NOCTTY"):
+        flags |= getattr(os, wish, 0)  # a pipe or a device in its place is not waited for
     try:
         with os.fdopen(os.open(place / key, flags), "rb") as file:
             found = os.fstat(file.fileno())
             ours = os.name != "posix" or (
                 found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
             )
-            content = file.read() if ours and stat.S_ISREG(found.st_mode) else b""
+            usual = stat.S_ISREG(found.st_mode) and found.st_size <= LARGEST
+            content = file.read(LARGEST) if ours and usual else b""
     except OSError:
         return None
     head, payload = content[: len(MAGIC) + 32], content[len(MAGIC) + 32 :]

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
-from robomodel.kernels import cache
+from robomodel.kernels import cache, machine
 from robomodel.kernels.emit import Iteration, emit
+from robomodel.kernels.machine import obstacle
 from robomodel.kernels.trace import Program
+from robomodel.locks import Turn
 
-_LOCK = threading.Lock()  # LLVM's context is shared by the process
+_ALONE = Turn()  # two threads that want the same program shall not both compile it
+
+
+class NoCompilerError(RuntimeError):
+    """Kernels cannot be made here; what is not on disk is not to be had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,35 +31,6 @@ class Compiled:
     ufunc: np.ufunc
     signature: str
     _alive: tuple[object, ...]
-
-
-@functools.cache
-def _features() -> tuple[str, int]:
-    """The machine's instruction sets, as LLVM writes them, and how many doubles a vector holds."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features()
-    if features.get("avx512f"):
-        features["prefer-256-bit"] = False
-    width = 8 if features.get("avx512f") else 4 if features.get("avx2") else 2
-    return features.flatten(), width
-
-
-@functools.cache
-def obstacle() -> str | None:
-    """Why nothing can be compiled here; None where all is well."""
-    try:
-        _features()
-    except (ImportError, OSError, RuntimeError) as error:
-        return f"{type(error).__name__}: {error}"
-    return None
-
-
-def lanes() -> int:
-    """How many states a kernel works on at a time on this machine."""
-    return _features()[1]
 
 
 def compile_program(
@@ -79,20 +56,10 @@ def compile_program(
         inputs = set(iteration.timed) & set(range(1, result))
         if not inputs or len(inputs) < len(iteration.timed) or sizes[0] > sizes[-1]:
             raise ValueError(f"sizes {tuple(sizes)} cannot be iterated over {iteration}")
-    if (why := obstacle()) is not None:
-        raise RuntimeError(f"kernels cannot be compiled here ({why})")
-    with _LOCK:
-        engine, address = _load(_machine_code(program, sizes, name, iteration))
+    with _ALONE:
+        alive, addresses = machine.load(_machine_code(program, sizes, name, iteration))
     *shapes, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
-    return _ufunc(address, len(shapes), ",".join(shapes) + f"->{output}", (engine,))
-
-
-def _machine(features: str) -> Any:
-    import llvmlite.binding as llvm
-
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=1, jit=True
-    )
+    return _ufunc(addresses["loop"], len(shapes), ",".join(shapes) + f"->{output}", (alive,))
 
 
 def _machine_code(
@@ -101,26 +68,27 @@ def _machine_code(
     name: str | None,
     iteration: Iteration | None,
 ) -> bytes:
-    """The program's object code, from the cache or from LLVM."""
-    import llvmlite
-    import llvmlite.binding as llvm
-
-    features, width = _features()
-    processor = (llvm.get_default_triple(), llvm.get_host_cpu_name(), features)
+    """The program's object code, from the cache, where LLVM is not needed, or from LLVM."""
     if name is None:
         program = _fitting(program, sizes, iteration)
         name = f"{program.steps!r}{program.outputs!r}"
-    content = (repr((tuple(sizes), iteration)), name)
-    key = cache.digest((*_versions(llvmlite.__version__), *processor, *content))
+    try:
+        circumstances = (*_compiler(), *machine.processor())
+    except (ImportError, OSError, RuntimeError):
+        raise NoCompilerError(_cannot()) from None
+    key = cache.digest((*circumstances, repr((tuple(sizes), iteration)), name))
     code = cache.load(key)
     if code is None:
+        if obstacle() is not None:
+            raise NoCompilerError(_cannot())
         program = _fitting(program, sizes, iteration)
-        machine = _machine(features)
-        module = llvm.parse_assembly(emit(program, sizes, width, iteration))
-        module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        code = machine.emit_object(module)
+        code = machine.object_code(emit(program, sizes, machine.lanes(), iteration))
         cache.store(key, code)
     return code
+
+
+def _cannot() -> str:
+    return f"kernels cannot be compiled here ({obstacle()})"
 
 
 def _fitting(
@@ -137,28 +105,20 @@ def _fitting(
 
 
 @functools.cache
-def _versions(llvmlite: str) -> tuple[str, ...]:
-    """What compiles: the releases, and the text of the emitter itself."""
-    from importlib import metadata
-
-    from robomodel.kernels import emit as emitter
-
+def _compiler() -> tuple[str, ...]:
+    """What compiles: llvmlite's release, which is told without importing it, and this package."""
+    found = find_spec("llvmlite")
+    origin = found.origin if found is not None else None
     try:
-        version = metadata.version("robomodel")
-    except metadata.PackageNotFoundError:  # run from a checkout
-        version = ""
-    with open(emitter.__file__, encoding="utf-8") as file:
-        return version, llvmlite, file.read()
+        release = Path(origin or "").with_name("_version.py").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        import llvmlite
 
-
-def _load(code: bytes) -> tuple[object, int]:
-    """Object code in memory: what keeps it there, and the address of its loop."""
-    import llvmlite.binding as llvm
-
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(_features()[0]))
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine, engine.get_function_address("loop")
+        release = llvmlite.__version__
+    texts = [
+        file.read_text(encoding="utf-8") for file in sorted(Path(__file__).parent.glob("*.py"))
+    ]
+    return release, *texts
 
 
 def _ufunc(address: int, inputs: int, signature: str, alive: tuple[object, ...]) -> Compiled:

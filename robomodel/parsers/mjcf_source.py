@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from xml.sax.saxutils import quoteattr
 
 from robomodel.errors import DescriptionError, Doubt, MissingPackageError, Source
 from robomodel.files import MAX_MESH_BYTES, Allowance
+from robomodel.locks import Turn
 from robomodel.parsers.mjcf_files import MARK, Folder, Node, Reader
 from robomodel.parsers.mjcf_prepared import Mesh, Preparation, Whole, element_named
 from robomodel.parsers.xml import Document, spelled
@@ -64,7 +64,7 @@ class Compiled:
         return "" if MARK in name else name
 
 
-_ALONE = threading.Lock()  # MuJoCo has one handler of warnings for all threads
+_ALONE = Turn()  # MuJoCo has one handler of warnings for all threads
 _LINE = re.compile(r",? line (\d+)")
 _HEAD = re.compile(r"^((XML )?Error: |could not parse model file with error: )+")
 _Parts = tuple[dict[str, str], dict[str, bytes]]  # a mesh's attributes, and the files they name

@@ -11,6 +11,7 @@ gaps in loops) :func:`settled` takes away.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
@@ -18,12 +19,12 @@ import numpy as np
 
 from robomodel.dynamics import LARGE
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.compiled import sources
+from robomodel.dynamics.compiled import content
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.derivatives import position_directions
 from robomodel.dynamics.momentum import energy
 from robomodel.dynamics.rnea import bias_force
-from robomodel.kernels import Compiled, Iteration, Program, Trace, compile_program, obstacle
+from robomodel.kernels import Compiled, Iteration, NoCompilerError, Program, Trace, compile_program
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
 from robomodel.model.closure import stack, unstack
@@ -108,12 +109,13 @@ def function(
             inputs += [trace.inputs(iteration.carried), trace.inputs(iteration.columns)]
         return trace.program(build(*inputs)).fused()
 
-    if backend == "compiled" and 0 < len(model.nodes) <= LARGE and obstacle() is None:
-        content = f"{model.description!r}{name}{sources()}"
-        compiled = compile_program(program, sizes, name=content, iteration=iteration)
-        made = Function(tuple(sizes), iteration, None, compiled)
-    else:
-        made = Function(tuple(sizes), iteration, program(), None)
+    compiled = None
+    if backend == "compiled" and 0 < len(model.nodes) <= LARGE:
+        with suppress(NoCompilerError):
+            compiled = compile_program(
+                program, sizes, name=content(model, name), iteration=iteration
+            )
+    made = Function(tuple(sizes), iteration, program() if compiled is None else None, compiled)
     model.derived[key] = made
     return made
 

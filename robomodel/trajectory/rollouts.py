@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import os
 import warnings
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +13,7 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.aba import aba
 from robomodel.dynamics.lean import lean
 from robomodel.kernels import Iteration
+from robomodel.kernels.threads import share
 from robomodel.model.closure import CLOSED
 from robomodel.model.constraints import LoopConstraint, Rows
 from robomodel.model.joints import Array
@@ -205,18 +203,12 @@ def _spread(run: Function, states: Array, force: Array, step: float, threads: in
     size = run.sizes[0]
     rows = states.reshape(-1, *states.shape[-2:])  # a view: states are new, without gaps
     forces = force.reshape(-1, *force.shape[-2:]) if force.ndim > 2 else force[None]
-    workers = min(threads or os.cpu_count() or 1, max(1, len(rows)))
     length = np.array([step])
 
     def part(piece: slice) -> None:
         run(rows[piece, 0, :size], forces[piece], length, out=rows[piece, 1:])
 
-    if workers <= 1:
-        part(slice(None))
-        return
-    edges = np.linspace(0, len(rows), workers + 1).astype(int).tolist()
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(part, [slice(*ends) for ends in itertools.pairwise(edges)]))
+    share(part, len(rows), threads)
 
 
 def check_closed(model: Model, q: Array, backend: str = "compiled") -> None:

@@ -1,0 +1,141 @@
+"""LLVM (llvmlite): object code for this machine, and its loader.
+
+LLVM's state is the process's: one thread uses it at a time, and a process forks between its calls,
+so that a child finds it whole. llvmlite is imported where it is first needed.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from robomodel.kernels import loader
+
+
+class _Lock:
+    """Held by the thread that calls LLVM, and by one that forks; llvmlite's own lock likewise."""
+
+    def __init__(self) -> None:
+        self._own = threading.RLock()
+        self._others: list[Any] = []
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._before, after_in_parent=self._after, after_in_child=self._after
+            )
+
+    def _before(self) -> None:
+        self._own.acquire()
+        library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
+        other: Any = getattr(library, "_lock", None)
+        if other is not None:  # others in this process may use llvmlite
+            other.__enter__()
+            self._others.append(other)
+
+    def _after(self) -> None:
+        while self._others:
+            self._others.pop().__exit__(None, None, None)
+        self._own.release()
+
+    @contextmanager
+    def __call__(self) -> Iterator[Any]:
+        with self._own:
+            import llvmlite.binding as llvm
+
+            yield llvm
+
+
+_using = _Lock()
+
+
+@functools.cache
+def features() -> tuple[str, int]:
+    """The machine's instruction sets, as LLVM writes them, and how many doubles a vector holds."""
+    with _using() as llvm:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        found = llvm.get_host_cpu_features()
+    if found.get("avx512f"):
+        found["prefer-256-bit"] = False
+    width = 8 if found.get("avx512f") else 4 if found.get("avx2") else 2
+    return found.flatten(), width
+
+
+@functools.cache
+def obstacle() -> str | None:
+    """Why nothing can be compiled here; None where all is well."""
+    try:
+        features()
+    except (ImportError, OSError, RuntimeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def lanes() -> int:
+    """How many states a kernel works on at a time on this machine."""
+    return features()[1]
+
+
+def processor() -> tuple[str, ...]:
+    """What object code depends on, besides the program and the compiler."""
+    text = _described()
+    if text is not None:
+        return (text,)
+    with _using() as llvm:
+        return llvm.get_default_triple(), llvm.get_host_cpu_name(), features()[0]
+
+
+@functools.cache
+def _described() -> str | None:
+    """The processor as Linux describes it, which is sooner asked than LLVM; None elsewhere."""
+    if sys.platform != "linux":
+        return None
+    with suppress(OSError, UnicodeDecodeError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        first = file.read(1 << 14).split("\n\n")[0].splitlines()  # the first of many, all alike
+        said = [line for line in first if line.lower().startswith(TELLING)]
+        if any(line.startswith(("flags", "Features")) for line in said):
+            return "\n".join([os.uname().machine, *said])
+    return None
+
+
+TELLING = ("vendor_id", "cpu family", "model", "stepping", "flags", "cpu implementer",
+           "cpu architecture", "cpu variant", "cpu part", "cpu revision", "features")  # fmt: skip
+
+
+def _target(llvm: Any) -> Any:
+    """LLVM's idea of this machine.
+
+    Where the loader is ours code and constants lie together, and reach each other by short
+    addresses; by long ones vectors of constants cost an instruction each, 3 to 13 % of the time.
+    """
+    near = {"reloc": "pic", "codemodel": "small"} if loader.serves() else {}
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features()[0], opt=1, jit=True, **near
+    )
+
+
+def object_code(text: str) -> bytes:
+    """Object code of LLVM's assembly."""
+    features()
+    with _using() as llvm:
+        machine = _target(llvm)
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        code: bytes = machine.emit_object(module)
+        return code
+
+
+def load(code: bytes) -> tuple[object, dict[str, int]]:
+    """Object code in memory: what keeps it there, and where its functions are."""
+    if loader.serves():
+        return loader.load([code])
+    features()
+    with _using() as llvm:
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target(llvm))
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        return engine, {"loop": engine.get_function_address("loop")}

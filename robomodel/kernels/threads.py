@@ -1,0 +1,111 @@
+"""Threads that stay: a call's pieces go to whoever is free, the caller among them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Work: TypeAlias = Callable[[slice], object]
+
+TILE = 8  # states that kernels take at a time, at most
+FINE = 4  # pieces a thread of a large batch, so that one that is held up holds up no other
+
+
+class _Job:
+    """One call's pieces, which threads take in turn."""
+
+    def __init__(self, work: Work, pieces: list[slice]) -> None:
+        self.work = work
+        self.pieces = pieces
+        self._numbers = itertools.count()  # drawn by one thread at a time
+        self._errstate: Any = np.geterr() | {"call": np.geterrcall()}
+        self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def _take(self) -> BaseException | None:
+        """Do one piece; what went wrong. IndexError where all are taken."""
+        piece = self.pieces[next(self._numbers)]
+        try:
+            self.work(piece)
+        except BaseException as error:
+            return error
+        return None
+
+    def help(self) -> None:
+        """Take pieces on another thread than the caller's, under the caller's ``np.errstate``."""
+        with np.errstate(**self._errstate):
+            try:
+                while True:
+                    self._ended.put(self._take())
+            except IndexError:
+                return
+
+    def finish(self) -> None:
+        """Take pieces, wait for those that others took, and raise what went wrong first."""
+        errors: list[BaseException | None] = []
+        try:
+            while True:
+                errors.append(self._take())
+        except IndexError:
+            pass
+        while len(errors) < len(self.pieces):
+            errors.append(self._ended.get())
+        for error in errors:
+            if error is not None:
+                raise error
+
+
+class _Crew:
+    """Threads that wait for jobs: as many as were ever wanted at once; a fork starts with none."""
+
+    def __init__(self) -> None:
+        self._renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._hiring = threading.Lock()
+        self._hired = 0
+
+    def call(self, job: _Job, helpers: int) -> None:
+        """Have so many threads take part in the job."""
+        with self._hiring:
+            while self._hired < helpers:
+                threading.Thread(target=_serve, args=(self._jobs,), daemon=True).start()
+                self._hired += 1
+        for _ in range(helpers):
+            self._jobs.put(job)
+
+
+def _serve(jobs: SimpleQueue[_Job]) -> None:
+    while True:
+        jobs.get().help()
+
+
+_CREW = _Crew()
+
+
+def share(work: Work, count: int, threads: int) -> None:
+    """``work`` on slices that cover range(count), on so many threads; 0: one a processor.
+
+    Slices begin where tiles do. What ``work`` raises is raised here; floating-point errors are
+    treated as the caller's ``np.errstate`` says.
+    """
+    if threads < 0:
+        raise ValueError(f"threads must be 0 (one a processor) or more, got {threads}")
+    tiles = -(-count // TILE)
+    wanted = min(threads or os.cpu_count() or 1, tiles)
+    if wanted <= 1:
+        work(slice(0, count))
+        return
+    pieces = wanted if tiles < 16 * wanted else FINE * wanted
+    edges = [min(count, TILE * (tiles * n // pieces)) for n in range(pieces + 1)]
+    job = _Job(work, [slice(*ends) for ends in itertools.pairwise(edges)])
+    _CREW.call(job, wanted - 1)
+    job.finish()
