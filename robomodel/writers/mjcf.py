@@ -29,20 +29,20 @@ from robomodel.description import (
     Rows3,
     Vec3,
 )
+from robomodel.model.build import GRAVITY
 from robomodel.model.graph import compose
 from robomodel.model.joints import align
 from robomodel.parsers.mjcf_actuators import WORLD
 from robomodel.parsers.mjcf_bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
 from robomodel.spatial import apply, matmul, transpose
+from robomodel.writers.inertias import NEARLY_NOTHING, heavy, of_a_body, principal, suited
 from robomodel.writers.mjcf_draft import Draft, add, set_numbers
-from robomodel.writers.mjcf_masses import NEARLY_NOTHING, heavy, of_a_body, principal, suited
 from robomodel.writers.mjcf_poses import placement, pose_words, turn_words, unit
 from robomodel.writers.mjcf_shapes import Shapes
 from robomodel.writers.mjcf_sliders import with_sliders
 from robomodel.writers.mjcf_ties import Ties, couple
 from robomodel.writers.text import number, numbers
 
-_GRAVITY: Vec3 = (0.0, 0.0, -9.81)
 _MOST_FREEDOMS = 6  # of a body: MuJoCo's own limit
 _FLAT = 1e-12  # relative: a largest moment that is the sum of the others but for rounding
 
@@ -85,7 +85,7 @@ class _Tree:
     def __post_init__(self) -> None:
         said = self.description
         self.draft = Draft(said.name)
-        self.draft.option.set("gravity", numbers(said.gravity or _GRAVITY))
+        self.draft.option.set("gravity", numbers(said.gravity or GRAVITY))
         self.draft.names["body"].add(WORLD)
         self.draft.names["joint"].update(joint.name for joint in said.joints)
         self.shapes = Shapes(self.draft)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from robomodel.description import Anchor, Description, Inertial, Joint, Link, Loop
 from robomodel.model.graph import compose, inverse
 from robomodel.spatial import apply, minus, transpose
-from robomodel.writers.mjcf_masses import heavy
+from robomodel.writers.inertias import heavy
 from robomodel.writers.mjcf_poses import link_pose, unit
 
 

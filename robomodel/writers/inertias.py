@@ -1,10 +1,10 @@
-"""Inertias as MuJoCo takes them: positive in every direction, and such as bodies have.
+"""Inertias as simulators take them: positive in every direction, and such as bodies have.
 
-Robots are often stated with less, where it makes no difference. A rotor may have its moment about
-its axis alone, its mass being counted in the link that carries it. What lies along the axis of a
-hinge moves like a part of either link, so one can lend it to the other. Of a link that only ever
-turns about one direction, nothing else than the moment about that matters. And what is fixed to a
-link may as well be a part of it.
+MuJoCo and Gazebo refuse others, and Drake takes what it likes instead. Robots are often stated with
+less, where it makes no difference. A rotor may have its moment about its axis alone, its mass being
+counted in the link that carries it. What lies along the axis of a hinge moves like a part of either
+link, so one can lend it to the other. Of a link that only ever turns about one direction, nothing
+else than the moment about that matters. And what is fixed to a link may as well be a part of it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def of_a_body(moments: Vec3, *, moves: bool) -> Vec3:
 
 
 def suited(description: Description) -> Description:
-    """The description with inertias suited to MuJoCo as far as that leaves the dynamics as it is.
+    """The description with inertias that simulators take, as far as its dynamics stay as they are.
 
     Those of links fixed to others that MuJoCo takes not as they are become part of the others'.
     Links that turn about one direction get what moments about others they need. Other links on

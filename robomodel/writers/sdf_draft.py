@@ -1,0 +1,163 @@
+"""The SDF document that grows: its models, the names that are taken, and how elements are said."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lxml import etree
+
+from robomodel.description import Inertial, Pose, Shape
+from robomodel.parsers.sdf_elements import CUSTOM
+from robomodel.parsers.sdf_frames import BETWEEN, WORLD
+from robomodel.writers.text import number, numbers, rpy_of
+
+VERSION = "1.11"
+DRAKE = "http://drake.mit.edu"
+
+
+@dataclass
+class Draft:
+    """A document. ``links`` and ``joints`` are what links and joints are called in it."""
+
+    lost: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
+    joints: dict[str, str] = field(default_factory=dict)
+    taken: dict[tuple[str, ...], set[str]] = field(default_factory=lambda: defaultdict(set))
+    models: dict[tuple[str, ...], etree._Element] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        nsmap = {"robomodel": CUSTOM, "drake": DRAKE}
+        self.root = etree.Element("sdf", {"version": VERSION}, nsmap=nsmap)
+
+    def text(self) -> str:
+        """The document."""
+        etree.cleanup_namespaces(self.root)
+        body = etree.tostring(self.root, pretty_print=True, encoding="unicode")
+        return f'<?xml version="1.0"?>\n{body}'
+
+    def model(self, scope: tuple[str, ...]) -> etree._Element:
+        """The model of these names, one in the other; made where it is not there yet."""
+        if scope not in self.models:
+            self.taken[scope[:-1]].add(scope[-1])
+            self.models[scope] = etree.SubElement(
+                self.model(scope[:-1]), "model", {"name": scope[-1]}
+            )
+        return self.models[scope]
+
+    def claim(self, name: str, *others: str, more: str = "") -> str:
+        """The name that an element gets, in the models that its own name says.
+
+        From there it must reach what it names. A name that SDF does not allow, or that another
+        element has, is changed; ``more`` is then tried first as an ending.
+        """
+        *models, last = name.split(BETWEEN)
+        scope = tuple(models)
+        prefix = "".join(model + BETWEEN for model in models)
+        nested = all(
+            scope[:n] in self.models or scope[n - 1] not in self.taken[scope[: n - 1]]
+            for n in range(1, len(scope) + 1)
+        )
+        reached = all(other == WORLD or other.startswith(prefix) for other in others)
+        if not (nested and reached and all(models)):
+            scope, last = (), name.replace(BETWEEN, "_")
+        if last in ("", WORLD) or (last.startswith("__") and last.endswith("__")):
+            last = f"{last.strip('_') or 'unnamed'}_"
+        fresh, count = last, 0
+        while fresh in self.taken[scope]:
+            fresh = f"{last}_{count}" if count or not more else f"{last}_{more}"
+            count += 1
+        self.model(scope)
+        self.taken[scope].add(fresh)
+        return BETWEEN.join((*scope, fresh))
+
+    def element(self, tag: str, name: str, said: str, **attributes: str) -> etree._Element:
+        """A new element, called ``said`` in the file; a name that is another one is noted in it."""
+        *models, last = said.split(BETWEEN)
+        element = etree.SubElement(self.model(tuple(models)), tag, {"name": last} | attributes)
+        if said != name:
+            own(element, "name", name)
+        return element
+
+    def reached(self, name: str, other: str) -> str:
+        """How the element of one link names another one; empty if it cannot."""
+        if other not in self.links or self.links[other] == WORLD:
+            return ""
+        *models, _ = self.links[name].split(BETWEEN)
+        prefix = "".join(model + BETWEEN for model in models)
+        found = self.links[other]
+        return found[len(prefix) :] if found.startswith(prefix) else ""
+
+
+# --- elements -------------------------------------------------------------------------------------
+
+
+def own(element: etree._Element, name: str, value: str) -> None:
+    """An attribute of this package's own, which other readers pass over."""
+    element.set(f"{{{CUSTOM}}}{name}", value)
+
+
+def text(parent: etree._Element, tag: str, content: str) -> etree._Element:
+    """A new element that holds a text."""
+    element = etree.SubElement(parent, tag)
+    element.text = content
+    return element
+
+
+def pose(parent: etree._Element, placement: Pose, relative_to: str = "") -> None:
+    """``<pose>``, unless it says nothing."""
+    angles = rpy_of(placement.rotation)
+    if relative_to or any(placement.xyz) or any(angles):
+        element = text(parent, "pose", numbers((*placement.xyz, *angles)))
+        if relative_to:
+            element.set("relative_to", relative_to)
+
+
+def inertial(link: etree._Element, said: Inertial) -> None:
+    """``<inertial>``."""
+    element = etree.SubElement(link, "inertial")
+    pose(element, said.origin)
+    text(element, "mass", number(said.mass))
+    moments = etree.SubElement(element, "inertia")
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    for name, value in zip(names, said.inertia, strict=True):
+        text(moments, name, number(value))
+
+
+def shape(link: etree._Element, said: Shape, taken: set[str]) -> None:
+    """``<visual>`` or ``<collision>``, which has no colour that any reader allows."""
+    name, count = said.name or said.role, 1
+    while name in taken:
+        count += 1
+        name = f"{said.name or said.role}_{count}"
+    taken.add(name)
+    element = etree.SubElement(link, said.role, {"name": name})
+    pose(element, said.origin)
+    geometry = etree.SubElement(etree.SubElement(element, "geometry"), said.kind)
+    if said.kind == "mesh":
+        text(geometry, "uri", said.file or "")
+        if said.size != (1.0, 1.0, 1.0):
+            text(geometry, "scale", numbers(said.size))
+    elif said.kind == "plane":
+        text(geometry, "normal", "0 0 1")
+        text(geometry, "size", "1 1")
+    elif said.kind in ("box", "ellipsoid"):
+        text(geometry, "size" if said.kind == "box" else "radii", numbers(said.size))
+    else:
+        for tag, value in zip(("radius", "length"), said.size, strict=False):
+            text(geometry, tag, number(value))
+    if said.rgba is None:
+        return
+    if said.role == "collision":
+        own(element, "rgba", numbers(said.rgba))
+        return
+    material = etree.SubElement(element, "material")
+    for tag in ("ambient", "diffuse"):
+        text(material, tag, numbers(said.rgba))
+
+
+def marks(independent: bool | Iterable[bool]) -> str:
+    """The words of which freedoms are independent."""
+    each = (independent,) if isinstance(independent, bool) else independent
+    return " ".join("true" if mark else "false" for mark in each)

@@ -1,0 +1,129 @@
+"""Where an SDF file shows a robot: at position zero, or where its loops are closed."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping
+
+from robomodel.description import (
+    AT_ORIGIN,
+    IDENTITY,
+    ONE_DOF,
+    Description,
+    Joint,
+    LinkCoupling,
+    Loop,
+    Pose,
+    Vec3,
+)
+from robomodel.errors import DescriptionWarning
+from robomodel.model import build, graph
+from robomodel.model.demands import universal_frame
+from robomodel.parsers.sdf_elements import off_axis, pose_in
+from robomodel.parsers.sdf_tree import Step
+from robomodel.spatial import apply, minus, transpose
+
+Positions = Mapping[str, tuple[float, ...]]
+
+LOOPS = {
+    **{"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"},
+    **{"fixed": "fixed", "spherical": "ball", "universal": "universal"},
+}
+"""The loops that SDF can say, and by which joint."""
+_CLOSED = 1e-9  # m, or the sine of an angle
+
+
+def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
+    """The neutral positions of the joints of clusters that are not closed at position zero."""
+    gears = {each.name for each in description.couplings if isinstance(each, LinkCoupling)}
+    if not description.loops and not any(
+        each.offset for each in description.couplings if each.name in gears
+    ):
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DescriptionWarning)
+        model = build(description)
+    at_zero = link_poses(description, {})
+    loops = {loop.name: loop for loop in description.loops}
+    open_clusters = {
+        each.cluster for each in model.loops if not _is_closed(loops[each.name], at_zero)
+    }
+    open_clusters |= {
+        each.cluster for each in model.couplings if each.name in gears and each.offset
+    }
+    joints = {joint.name: joint for joint in description.joints}
+    q = model.joint_positions(model.neutral())
+    return {
+        name: tuple(float(x) for x in q[name].reshape(-1))
+        for cluster in model.clusters
+        if cluster.name in open_clusters
+        for name in cluster.joints
+        if joints[name].type == "spherical" or joints[name].type in ONE_DOF
+    }
+
+
+def link_poses(description: Description, positions: Positions) -> dict[str, Pose]:
+    """The pose of every link in the root link."""
+    below: dict[str, list[Joint]] = defaultdict(list)
+    for joint in description.joints:
+        below[joint.parent].append(joint)
+    moved = {joint.child for joint in description.joints}
+    stack = [link.name for link in description.links if link.name not in moved]
+    poses = dict.fromkeys(stack, AT_ORIGIN)
+    while stack:
+        for joint in below[name := stack.pop()]:
+            poses[joint.child] = pose_in(poses[name], standing(joint, positions))
+            stack.append(joint.child)
+    return poses
+
+
+def standing(joint: Joint, positions: Positions) -> Pose:
+    """The pose of the child in the parent, at these positions and otherwise at zero."""
+    if joint.name not in positions:
+        return joint.origin
+    step = Step(
+        joint.name, joint.type, joint.axis, pitch=joint.pitch, position=positions[joint.name]
+    )
+    return pose_in(joint.origin, graph.inverse(step.undone()))
+
+
+def _is_closed(loop: Loop, poses: Mapping[str, Pose]) -> bool:
+    """Whether a loop that SDF can say is closed where its links stand."""
+    first, second = (
+        pose_in(poses[end.link], end.origin) for end in (loop.predecessor, loop.successor)
+    )
+    between = pose_in(graph.inverse(first), second)
+    if loop.type == "prismatic":
+        return off_axis(between.xyz, loop.axis) <= _CLOSED and _turn(between) <= _CLOSED
+    if math.hypot(*between.xyz) > _CLOSED:
+        return loop.type not in LOOPS
+    if loop.type == "fixed":
+        return _turn(between) <= _CLOSED
+    if loop.type == "universal":
+        second_axis = apply(between.rotation, transpose(universal_frame(loop))[1])
+        return abs(cosine(loop.axis, second_axis)) <= _CLOSED
+    if loop.type in ("revolute", "continuous"):
+        x, y, z = minus(apply(between.rotation, loop.axis), loop.axis)
+        return math.hypot(x, y, z) <= _CLOSED * math.hypot(*loop.axis)
+    return True
+
+
+def _turn(pose: Pose) -> float:
+    return max(
+        abs(a - b)
+        for u, v in zip(pose.rotation, IDENTITY, strict=True)
+        for a, b in zip(u, v, strict=True)
+    )
+
+
+def cosine(one: Vec3, other: Vec3) -> float:
+    """Of the angle between two directions."""
+    product = sum(a * b for a, b in zip(one, other, strict=True))
+    return product / (math.hypot(*one) * math.hypot(*other))
+
+
+def sine(one: Vec3, other: Vec3) -> float:
+    """Of the angle between two directions, without its sign."""
+    return off_axis(one, other) / math.hypot(*one)
