@@ -336,6 +336,11 @@ class Wrench:
         """The six numbers, moment first."""
         return (*self.moment, *self.force)
 
+    def turned(self, motion: Motion) -> Wrench:
+        """Motion x* wrench: its change as what it is fixed to moves."""
+        moment = plus(cross(motion.angular, self.moment), cross(motion.linear, self.force))
+        return Wrench(moment, cross(motion.angular, self.force))
+
     def dot(self, motion: Motion) -> Scalar:
         """Power: the scalar product with a motion."""
         return add(inner(self.moment, motion.angular), inner(self.force, motion.linear))

@@ -1,8 +1,8 @@
-"""Derivatives of inverse and forward dynamics, by differentiating their traces.
+"""Derivatives of inverse and forward dynamics, along the tangents of the configurations.
 
-Positions move in the tangent space of the configurations: direction j is the motion along
-``integrate(q, ε e_j)``, so that loops stay closed and quaternions of unit length; v, a and tau, the
-independent ones, stay. What a loop's G and g do when q moves is part of the trace, like all else.
+Those of inverse dynamics by recursion (:mod:`robomodel.dynamics.variations`), or by differentiating
+its trace, which learns from a small robot's numbers what no recursion knows: whichever takes fewer
+operations. v, a and tau, the independent ones, stay as positions move.
 
 Forward dynamics follows from inverse dynamics, ID(q, v, a) = tau: differentiated at the a that
 solves it, M ∂a = -∂ID (Carpentier and Mansard, Analytical derivatives of rigid body dynamics
@@ -11,22 +11,24 @@ algorithms, RSS 2018).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from copy import copy
 from typing import TypeAlias
 
+from robomodel.dynamics import variations
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.rnea import bias_force, rnea
-from robomodel.kernels.differentiate import along
-from robomodel.kernels.trace import Operand, Trace, Traced
-from robomodel.model.configuration import held
-from robomodel.model.joints import Floating, JointModel, Planar, Spherical
+from robomodel.dynamics.tangents import position_directions
+from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.trace import Trace, Traced
+from robomodel.model.joints import Floating
 from robomodel.model.model import WORLD, Model
-from robomodel.scalars import Factorization, Scalar, Vector, add, dot, mul, neg, sincos, sub
-from robomodel.spatial import UNIT, ZERO, Vec, Wrench, cross, from_quaternion, inner, plus, scale
+from robomodel.scalars import Factorization, Scalar, Vector, dot, neg, sub
+from robomodel.spatial import UNIT, ZERO, Wrench, cross
 
 Matrix: TypeAlias = list[list[Scalar]]
-Direction: TypeAlias = dict[Traced, Operand]
+
+SMALL = 2000  # operations; where the recursion takes more, differentiating took more still
 
 
 def rnea_derivatives(
@@ -42,7 +44,7 @@ def rnea_derivatives(
     """
     mass = crba(model, q)
     shifts = _shifts(model, q, v)
-    columns = list(_columns(model, q, v, a, f_ext, shifts))
+    columns = _columns(model, q, v, a, f_ext, shifts, beside=mass)
     for n, shift in shifts.items():
         columns[n] = [neg(dot(row, shift)) for row in mass]
     return _transposed(columns[: model.nv]), _transposed(columns[model.nv :]), mass
@@ -66,7 +68,7 @@ def aba_derivatives(
     a = factors.solve([sub(t, b) for t, b in zip(tau, bias, strict=True)])
     shifts = _shifts(model, q, v)
     held_a = [trace.hold(x) for x in a]
-    columns = _columns(model, q, v, held_a, f_ext, shifts)
+    columns = _columns(model, q, v, held_a, f_ext, shifts, beside=[a])
     negative = copy(factors)  # of -M; held, so that the signs stay with the pivots
     negative.inverse_pivots = [trace.hold(neg(pivot)) for pivot in factors.inverse_pivots]
     solved = [shifts[n] if n in shifts else negative.solve(c) for n, c in enumerate(columns)]
@@ -85,12 +87,28 @@ def _columns(
     a: Vector,
     f_ext: Mapping[int, Wrench] | None,
     but: Container[int],
-) -> Iterator[list[Scalar]]:
-    """Change of tau along each direction, those of q and then those of v, ``but`` some: zeros."""
+    beside: Matrix,
+) -> Matrix:
+    """Change of tau along each direction, those of q and then those of v, ``but`` some: zeros.
+
+    ``beside``: what is computed as well.
+    """
+    trace = _trace(q)
+
+    def cost(columns: Matrix) -> int:
+        return trace.operations([x for row in (*columns, *beside) for x in row])
+
+    matrices = variations.rnea_derivatives(model, q, v, a, f_ext)
+    by_recursion = [column for matrix in matrices for column in _transposed(matrix)]
+    for n in range(2 * model.nv):
+        if n in but:
+            by_recursion[n] = [0.0] * model.nv
+    if cost(by_recursion) > SMALL:
+        return by_recursion
     directions = position_directions(model, q)
     directions += [{x: 1.0} for x in v]
     wanted = [{} if n in but else direction for n, direction in enumerate(directions)]
-    return along(_trace(q), rnea(model, q, v, a, f_ext), wanted)
+    return min(by_recursion, differentiate(trace, rnea(model, q, v, a, f_ext), wanted), key=cost)
 
 
 def _trace(q: Sequence[Traced]) -> Trace:
@@ -99,52 +117,6 @@ def _trace(q: Sequence[Traced]) -> Trace:
 
 def _transposed(columns: Sequence[Vector]) -> Matrix:
     return [list(row) for row in zip(*columns, strict=True)]
-
-
-# ---- directions ----------------------------------------------------------------------------------
-
-
-def position_directions(model: Model, q: Sequence[Traced]) -> list[Direction]:
-    """For every independent velocity, how q changes along it, and so known functions of q."""
-    directions: list[Direction] = [{} for _ in range(model.nv)]
-    for cluster in model.clusters:
-        own = q[cluster.q]
-        rows = cluster.constraint.jacobian(cluster.constraint.positions(own))
-        for body, part, _ in held(model, cluster):
-            node = model.nodes[body]
-            first = node.v - cluster.spanning_v.start
-            columns = zip(*rows[first : first + node.joint.nv], strict=True)
-            for direction, rates in zip(directions[cluster.v], columns, strict=True):
-                direction.update(_motion(node.joint, own[part], rates))
-    return directions
-
-
-def _motion(joint: JointModel, q: Sequence[Traced], rates: Vector) -> Direction:
-    """How a joint's positions change at these velocities."""
-    match joint:
-        case Planar():
-            s, c = sincos(q[2])
-            x, y, turn = rates
-            along, aside = sub(mul(c, x), mul(s, y)), add(mul(s, x), mul(c, y))
-            return {q[0]: along, q[1]: aside, q[2]: turn}
-        case Spherical():
-            return _turning(q, rates)
-        case Floating():
-            (rotation,), _ = joint.placement(q)
-            slide = rotation.rotate((rates[3], rates[4], rates[5]))
-            return dict(zip(q[:3], slide, strict=True)) | _turning(q[3:], rates[:3])
-    return dict(zip(q, rates, strict=True))
-
-
-def _turning(q: Sequence[Traced], rates: Vector) -> Direction:
-    """A quaternion's change, q ω / 2, and its rotation matrix's, R [ω]x, which is the cheaper."""
-    x, y, z, w = q
-    omega: Vec = (rates[0], rates[1], rates[2])
-    vector = scale(0.5, plus(scale(w, omega), cross((x, y, z), omega)))
-    changes = dict(zip(q, (*vector, mul(-0.5, inner((x, y, z), omega))), strict=True))
-    for row in from_quaternion(x, y, z, w).rows:
-        changes |= dict(zip(row, cross(row, omega), strict=True))
-    return changes
 
 
 def _shifts(model: Model, q: Sequence[Traced], v: Vector) -> dict[int, list[Scalar]]:

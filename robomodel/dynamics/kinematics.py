@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -21,8 +21,11 @@ from robomodel.spatial import (
     apply,
     combine,
     cross,
+    minus,
     plus,
+    skew,
     skew_squared,
+    sum_matrices,
 )
 
 STILL: Mat = (ZERO, ZERO, ZERO)
@@ -89,13 +92,28 @@ class Configuration:
         return [[dot(row, column) for column in columns or own] for row in weighted]
 
 
+@dataclass(frozen=True, slots=True)
+class Points:
+    """How a body's points r accelerate, conventionally and against gravity: ``linear`` + U r.
+
+    ``around`` is U = [α]x + [ω]x², ``alpha`` is α, all in its own axes. ``carried``: α and the
+    acceleration at its origin as its parent has them.
+    """
+
+    carried: Motion
+    alpha: Vec
+    linear: Vec
+    around: Mat
+
+
 @dataclass(frozen=True)
 class State(Configuration):
     """A configuration in motion.
 
-    ``omega[i]`` is body i's angular velocity, ``centripetal[i]`` = [ω]x², both in its own axes;
-    ``products[i]`` is the part of its acceleration relative to its parent that velocities alone
-    make (conventional accelerations, the parent's centripetal term at the joint left out).
+    ``omega[i]`` is body i's angular velocity, ``carried[i]`` its parent's, ``centripetal[i]`` =
+    [ω]x², all in its own axes; ``products[i]`` is the part of its acceleration relative to its
+    parent that velocities alone make (conventional accelerations, the parent's centripetal term at
+    the joint left out).
     """
 
     v: Vector = ()
@@ -120,39 +138,58 @@ class State(Configuration):
         return [add(x, g) for x, g in zip(linear, self.bias, strict=True)]
 
     @cached_property
-    def _motions(self) -> tuple[list[Vec], list[Motion]]:
+    def relative(self) -> list[Motion]:
+        """Each body's velocity relative to its parent, in its own axes."""
+        return [
+            relative_motion(node.joint, self.velocities[node.v : node.v + node.joint.nv])
+            for node in self.model.nodes
+        ]
+
+    @cached_property
+    def _turning(self) -> tuple[list[Vec], list[Vec]]:
+        carried: list[Vec] = []
         omega: list[Vec] = []
-        products: list[Motion] = []
-        for body, node in enumerate(self.model.nodes):
-            at = node.v
-            relative = relative_motion(node.joint, self.velocities[at : at + node.joint.nv])
-            carried = (
-                ZERO if node.parent == WORLD else self.transforms[body].unrotate(omega[node.parent])
-            )
-            turning = plus(carried, relative.angular)
-            omega.append(turning)
-            products.append(
-                Motion(
-                    cross(carried, relative.angular),
-                    cross(plus(carried, turning), relative.linear),
-                )
-            )
-        return omega, products
+        for node, x, relative in zip(self.model.nodes, self.transforms, self.relative, strict=True):
+            carried.append(ZERO if node.parent == WORLD else x.unrotate(omega[node.parent]))
+            omega.append(plus(carried[-1], relative.angular))
+        return carried, omega
+
+    @property
+    def carried(self) -> list[Vec]:
+        """The parents' angular velocities."""
+        return self._turning[0]
 
     @property
     def omega(self) -> list[Vec]:
         """Angular velocities."""
-        return self._motions[0]
+        return self._turning[1]
 
-    @property
+    @cached_property
     def products(self) -> list[Motion]:
         """Velocity products of the joints."""
-        return self._motions[1]
+        return [
+            Motion(cross(carried, own.angular), cross(plus(carried, omega), own.linear))
+            for carried, omega, own in zip(self.carried, self.omega, self.relative, strict=True)
+        ]
 
     @cached_property
     def centripetal(self) -> list[Mat]:
         """[ω]x² of each body."""
         return [skew_squared(omega) for omega in self.omega]
+
+    def points(self, accelerations: Vector) -> Iterator[Points]:
+        """How each body's points move at these spanning accelerations, one body after the other."""
+        base = Points(NO_MOTION, ZERO, minus(ZERO, self.model.gravity), STILL)
+        result: list[Points] = []
+        for body, (node, x) in enumerate(zip(self.model.nodes, self.transforms, strict=True)):
+            parent = base if node.parent == WORLD else result[node.parent]
+            swung = plus(parent.linear, apply(parent.around, x.offset))
+            carried = Motion(x.unrotate(parent.alpha), x.unrotate(swung))
+            rates = [accelerations[r] for r in node.freedoms]
+            moved = carried + (self.products[body] + combine(rates, node.joint.subspace))
+            around = sum_matrices(self.centripetal[body], skew(moved.angular))
+            result.append(Points(carried, moved.angular, moved.linear, around))
+            yield result[body]
 
     def drift(self, body: int) -> Motion:
         """A body's acceleration relative to its parent's at zero independent acceleration.
@@ -173,8 +210,7 @@ class State(Configuration):
     def twists(self) -> list[Motion]:
         """Velocities of all bodies' origins, with their linear parts."""
         result: list[Motion] = []
-        for body, node in enumerate(self.model.nodes):
-            relative = relative_motion(node.joint, self.velocities[node.v : node.v + node.joint.nv])
+        for body, (node, relative) in enumerate(zip(self.model.nodes, self.relative, strict=True)):
             parent = NO_MOTION if node.parent == WORLD else result[node.parent]
             result.append(self.transforms[body].to_child(parent) + relative)
         return result

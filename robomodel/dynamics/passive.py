@@ -110,7 +110,7 @@ def passive_derivatives(
 
     ∂/∂v = -Σ d JᵀJ, whose trace it is.
     """
-    from robomodel.dynamics.derivatives import position_directions
+    from robomodel.dynamics.tangents import position_directions
 
     directions = position_directions(model, q) + [{x: 1.0} for x in v]
     if not q:

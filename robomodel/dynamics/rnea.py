@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from robomodel.dynamics.kinematics import STILL, State
+from robomodel.dynamics.kinematics import State
 from robomodel.model.model import WORLD, Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul
-from robomodel.spatial import (
-    NO_WRENCH,
-    ZERO,
-    Mat,
-    Vec,
-    Wrench,
-    apply,
-    combine,
-    minus,
-    plus,
-    skew,
-    sum_matrices,
-)
+from robomodel.spatial import NO_WRENCH, Wrench
 
 
 def rnea(
@@ -34,42 +22,19 @@ def rnea(
     """
     f_ext = f_ext or {}
     state = State(model, q, f_ext, v)
-    rates: list[list[Scalar]] = []  # spanning accelerations, body by body
-    turn: list[Vec] = []
-    pull: list[Vec] = []
-    points: list[Mat] = []
-    wrench: list[Wrench] = []
-    for cluster in model.clusters:
-        qdd = [
-            add(x, g)
-            for x, g in zip(
-                state.spanning(cluster, a[cluster.v]), state.bias[cluster.spanning_v], strict=True
-            )
-        ]
-        for body in cluster.bodies:
-            node, x = model.nodes[body], state.transforms[body]
-            if node.parent == WORLD:
-                alpha, linear, around = ZERO, minus(ZERO, model.gravity), STILL
-            else:
-                alpha, linear, around = turn[node.parent], pull[node.parent], points[node.parent]
-            first = node.v - cluster.spanning_v.start
-            rates.append(qdd[first : first + node.joint.nv])
-            relative = state.products[body] + combine(rates[body], node.joint.subspace)
-            alpha = plus(x.unrotate(alpha), relative.angular)
-            linear = plus(x.unrotate(plus(linear, apply(around, x.offset))), relative.linear)
-            around = sum_matrices(state.centripetal[body], skew(alpha))
-            turn.append(alpha)
-            pull.append(linear)
-            points.append(around)
-            wrench.append(node.inertia.newton_euler(linear, around) - f_ext.get(body, NO_WRENCH))
+    qdd = state.accelerations(a)
+    wrench = [
+        node.inertia.newton_euler(points.linear, points.around) - f_ext.get(body, NO_WRENCH)
+        for body, (node, points) in enumerate(zip(model.nodes, state.points(qdd), strict=True))
+    ]
     tau: list[Scalar] = [0.0] * model.nv
     for cluster in reversed(model.clusters):
         joint_forces: list[Scalar] = []
         for body in reversed(cluster.bodies):
             node = model.nodes[body]
             joint_forces[:0] = [
-                add(wrench[body].dot(s), mul(node.armature, x))
-                for s, x in zip(node.joint.subspace, rates[body], strict=True)
+                add(wrench[body].dot(s), mul(node.armature, qdd[r]))
+                for s, r in zip(node.joint.subspace, node.freedoms, strict=True)
             ]
             if node.parent != WORLD:
                 wrench[node.parent] += state.transforms[body].to_parent(wrench[body])

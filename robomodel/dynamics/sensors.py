@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robomodel.dynamics.derivatives import Direction, position_directions
 from robomodel.dynamics.frames import Place
-from robomodel.dynamics.kinematics import STILL, State
+from robomodel.dynamics.kinematics import State
+from robomodel.dynamics.tangents import Direction, position_directions
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
 from robomodel.model.model import WORLD, Model
 from robomodel.scalars import Scalar, Vector
-from robomodel.spatial import ZERO, apply, combine, minus, plus, skew, sum_matrices
+from robomodel.spatial import ZERO, apply, minus, plus
 
 
 def gyroscope(model: Model, q: Vector, v: Vector, at: Place) -> list[Scalar]:
@@ -27,25 +27,13 @@ def gyroscope(model: Model, q: Vector, v: Vector, at: Place) -> list[Scalar]:
 def accelerometer(model: Model, q: Vector, v: Vector, a: Vector, at: Place) -> list[Scalar]:
     """Specific force at a frame's origin in its axes [m/s²]: acceleration minus gravity.
 
-    Outwards along the frame's ancestors as in inverse dynamics: points of a body at r move with
-    acceleration a + ([ω]x² + [α]x) r.
+    That of inverse dynamics: a body's points at r move with acceleration a + ([ω]x² + [α]x) r.
     """
+    if at.body == WORLD:
+        return list(at.pose.unrotate(minus(ZERO, model.gravity)))
     state = State(model, q, (at.body,), v)
-    path = []
-    body = at.body
-    while body != WORLD:
-        path.append(body)
-        body = model.nodes[body].parent
-    spanning = state.accelerations(a)
-    alpha, linear, around = ZERO, minus(ZERO, model.gravity), STILL
-    for body in reversed(path):
-        node, x = model.nodes[body], state.transforms[body]
-        rates = spanning[node.v : node.v + node.joint.nv]
-        relative = state.products[body] + combine(rates, node.joint.subspace)
-        linear = plus(x.unrotate(plus(linear, apply(around, x.offset))), relative.linear)
-        alpha = plus(x.unrotate(alpha), relative.angular)
-        around = sum_matrices(state.centripetal[body], skew(alpha))
-    return list(at.pose.unrotate(plus(linear, apply(around, at.pose.offset))))
+    points = list(state.points(state.accelerations(a)))[at.body]
+    return list(at.pose.unrotate(plus(points.linear, apply(points.around, at.pose.offset))))
 
 
 def gyroscope_derivatives(

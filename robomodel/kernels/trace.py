@@ -64,6 +64,10 @@ class Trace:
                     stack.extend(x for x in value.operands if isinstance(x, Traced))
         return [found[index] for index in sorted(found)]
 
+    def operations(self, outputs: Sequence[Operand]) -> int:
+        """How many floating-point operations these outputs take, as :attr:`Program.flops`."""
+        return sum(FLOPS.get(value.operation, 0) for value in self.needed(outputs))
+
     def program(self, outputs: Sequence[Operand]) -> Program:
         """The program that computes these outputs, in the order in which values were born."""
         inputs = sum(value.operation is INPUT for value in self.values)

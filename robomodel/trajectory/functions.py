@@ -21,9 +21,9 @@ from robomodel.dynamics import LARGE
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.compiled import content
 from robomodel.dynamics.crba import crba
-from robomodel.dynamics.derivatives import position_directions
 from robomodel.dynamics.momentum import energy
 from robomodel.dynamics.rnea import bias_force
+from robomodel.dynamics.tangents import position_directions
 from robomodel.kernels import Compiled, Iteration, NoCompilerError, Program, Trace, compile_program
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
