@@ -167,17 +167,21 @@ def _beside(source: Source, first: Source) -> str:
 
 
 def suspect(message: str, source: Source, *, strict: bool) -> None:
-    """Warn of something suspicious at ``source``; under ``strict``, refuse it.
-
-    The warning points at the line that called robomodel, however deep in the package it arises, so
-    that Python's warning filters and tracebacks name the user's code.
-    """
+    """Warn of something suspicious at ``source``; under ``strict``, refuse it."""
     if strict:
         raise DescriptionError(message, source)
+    warn(DescriptionWarning(message, source))
+
+
+def warn(warning: Warning) -> None:
+    """Warn, and point at the line that called robomodel, however deep in the package this arises.
+
+    So Python's warning filters and tracebacks name the user's code.
+    """
     level = 1
     frame = sys._getframe()
     package = __name__.partition(".")[0]
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         frame = frame.f_back
         level += 1
-    warnings.warn(DescriptionWarning(message, source), stacklevel=level)
+    warnings.warn(warning, stacklevel=level)

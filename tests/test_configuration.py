@@ -104,6 +104,149 @@ def test_integrate_turns_a_crank_all_the_way_round() -> None:
         assert math.remainder(turned[name] - start[name], 2 * math.pi) == pytest.approx(0, abs=1e-9)
 
 
+def test_many_turns_of_a_crank_are_one_and_the_rest() -> None:
+    """Turns after which all comes back are not followed one by one; where it stands is the same."""
+    model = rm.load(
+        four_bar(
+            link("rotor"),
+            joint("j_rotor", "base", "rotor", mark=False),
+            coupling("gear", {"j_rotor": 1.0, "j_crank": -9.7}, offset=0.3),
+            marks=(True, False, False),
+        )
+    )
+    for q in (model.neutral(), model.random_configuration(1)):
+        for way in (300.0, -1e5):
+            rest = math.remainder(way, 2 * math.pi)
+            there, near = model.integrate(q, [way]), model.integrate(q, [rest])
+            assert np.max(np.abs(model.residual(there))) < 1e-15 * np.max(np.abs(there)) + 1e-12
+            model.check(there)
+            assert model.difference(q, there) == pytest.approx(way, rel=1e-14)
+            far, here = model.joint_positions(there), model.joint_positions(near)
+            assert far["j_rotor"] == pytest.approx(9.7 * far["j_crank"] + 0.3, rel=1e-13)
+            for name in ("j_coupler", "j_rocker"):
+                assert abs(math.remainder(far[name] - here[name], 2 * math.pi)) < 1e-9
+    steps = model.neutral()
+    for _ in range(30):
+        steps = model.integrate(steps, [10.0])
+    np.testing.assert_allclose(steps, model.integrate(model.neutral(), [300.0]), rtol=1e-11)
+
+
+def test_a_way_too_long_to_follow_is_refused() -> None:
+    """Where turns cannot be taken out: two cranks at once, a rocker, a slide."""
+    five = rm.robots.load("five_bar")
+    q = five.neutral()
+    with pytest.raises(rm.ClosureError, match=r"motion by 1e\+05 .*too long to be followed"):
+        five.integrate(q, [1e5, 3.0])
+    moved = five.integrate(np.tile(q, (3, 1)), [[0.1, 0.2], [0.0, 0.0], [0.2, 0.1]])
+    with pytest.warns(RuntimeWarning, match="1 of 3 configurations cannot be had"):
+        found = five.integrate(q, [[0.1, 0.2], [1e5, 3.0], [0.2, 0.1]])
+    np.testing.assert_array_equal(found[[0, 2]], moved[[0, 2]])
+    assert np.isnan(found[1]).all()
+    rocker = rm.load(four_bar(marks=(False, False, True)))
+    with pytest.raises(rm.ClosureError, match=r"cannot follow|do not close"):
+        rocker.integrate(rocker.neutral(), [1e5])
+
+
+# ---- rows that cannot be had ---------------------------------------------------------------------
+
+BAD = (math.nan, math.inf, -math.inf)
+
+
+@pytest.fixture(params=["crank_rocker", "tello", "mini_cheetah"])
+def any_model(request: pytest.FixtureRequest) -> rm.Model:
+    return rm.robots.load(request.param)
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_one_bad_row_is_its_own_matter(any_model: rm.Model, bad: float) -> None:
+    """Whatever is not finite comes out not finite, and nothing else does, without a word."""
+    model = any_model
+    rng = np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    dv = 0.1 * rng.standard_normal((3, model.nv))
+    off = q.copy()
+    off[1] = bad
+    wrong = dv.copy()
+    wrong[1] = bad
+    rest = [0, 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for found, wanted in (
+            (model.close(off), model.close(q)),
+            (model.integrate(off, dv), model.integrate(q, dv)),
+            (model.integrate(q, wrong), model.integrate(q, dv)),
+            (model.difference(off, q), model.difference(q, q)),
+        ):
+            assert not np.isfinite(found[1]).all()
+            np.testing.assert_allclose(found[rest], wanted[rest], rtol=0, atol=1e-12)
+    assert np.isnan(model.close(off)[1]).any() or not any(c.implicit for c in model.clusters)
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(model.residual(off)[1]).all()
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_one_bad_configuration_alone(bad: float) -> None:
+    """Never an error of linear algebra, nor of converting numbers."""
+    model = rm.robots.load("crank_rocker")
+    q = model.neutral()
+    for index in range(3):
+        off = q.copy()
+        off[index] = bad
+        with pytest.raises(rm.ClosureError, match="q is not finite") as caught:
+            model.close(off)
+        assert not math.isfinite(caught.value.residual)
+        for arguments in ((off, [0.1]), (q, [bad])):
+            with pytest.raises(rm.ClosureError, match="q or the motion is not finite"):
+                model.integrate(*arguments)
+        with pytest.raises(ValueError, match="near must be one configuration, and finite"):
+            model.random_configuration(0, near=off)
+        with pytest.raises(ValueError, match="guess must be one configuration, and finite"):
+            model.configuration({}, guess=off)
+        with np.errstate(all="ignore"):
+            for found in (model.residual(off), model.constraint_matrix(off)):
+                assert not np.isfinite(found).all()
+
+
+def test_rows_that_do_not_close_are_told_and_left_out() -> None:
+    """One that is out of reach; the others are the nearest ones still."""
+    model = rm.load(four_bar(marks=(False, False, True)))  # the rocker cannot turn round
+    q = model.neutral()
+    dv = np.array([[-0.1], [math.pi], [-0.2]])
+    with pytest.warns(RuntimeWarning, match=r"1 of 3 .*'closing'.*do not close") as caught:
+        found = model.integrate(q, dv)
+    assert caught[0].filename == __file__
+    assert np.isnan(found[1]).all()
+    for row in (0, 2):
+        np.testing.assert_allclose(found[row], model.integrate(q, dv[row]), rtol=0, atol=1e-12)
+
+
+def test_a_zero_quaternion_in_a_batch() -> None:
+    model = rm.robots.load("mini_cheetah")
+    q = np.array([model.random_configuration(seed) for seed in range(3)])
+    off = q.copy()
+    off[1, 3:7] = 0.0
+    with pytest.warns(RuntimeWarning, match="1 of 3 .* quaternion of joint 'Floating Base_joint'"):
+        found = model.close(off)
+    assert np.isnan(found[1]).all()
+    np.testing.assert_allclose(found[[0, 2]], q[[0, 2]], rtol=0, atol=1e-15)
+
+
+def test_batches_that_do_not_fit_are_told_by_name() -> None:
+    model = rm.robots.load("mini_cheetah")
+    q, v = np.tile(model.neutral(), (2, 1)), np.zeros((3, model.nv))
+    for call in (
+        lambda: model.integrate(q, v),
+        lambda: model.difference(q, np.tile(model.neutral(), (3, 1))),
+        lambda: model.joint_velocities(q, v),
+        lambda: model.joint_accelerations(q, v[:1], v),
+        lambda: model.constraint_bias(q, v),
+        lambda: model.constraint_matrix_bias(q, v),
+        lambda: rm.rnea(model, q, v, v),
+    ):
+        with pytest.raises(ValueError, match=r"batch axes do not broadcast: q0? \(2, 19\), "):
+            call()
+
+
 def test_integrate_beyond_the_reach_is_refused() -> None:
     model = rm.load(four_bar(marks=(False, False, True)))  # the rocker cannot turn round
     with pytest.raises(rm.ClosureError, match=r"'closing'.*do not close.*residual") as caught:

@@ -25,7 +25,7 @@ from robomodel.dynamics.impulse import collide
 from robomodel.kernels import NoCompilerError
 from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array
+from robomodel.model.model import Model, as_array, common_batch
 from robomodel.model.states import check_finite
 
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
@@ -478,11 +478,7 @@ def _run(
             task.sizes(model).items(), (*arguments.values(), *forces.values()), strict=True
         )
     }
-    try:
-        batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays.values()))
-    except ValueError:
-        shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
-        raise ValueError(f"batch axes do not broadcast: {shapes}") from None
+    batch = common_batch(**arrays)
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
     fits = 0 < len(model.nodes) <= LARGE and len(arrays) < OPERANDS

@@ -57,9 +57,11 @@ class Geometry:
     def evaluate(self, q: Array, qd: Array | None = None) -> tuple[Array, Array, Array]:
         """Values φ, Jacobian K and bias k = -K̇ q̇ (zero without q̇) of every condition."""
         batch = q.shape[:-1] if qd is None else np.broadcast_shapes(q.shape[:-1], qd.shape[:-1])
-        # one configuration alone goes through as plain floats, ten times quicker than as arrays
-        alone = math.prod(batch) == 1
-        at = q.ravel().tolist() if alone else unstack(q)
+        # one configuration alone goes through as plain floats, ten times quicker than as arrays;
+        # not so one that is not finite, of which sines of floats make an error
+        numbers: list[float] = q.ravel().tolist() if math.prod(batch) == 1 else [math.nan]
+        alone = all(map(math.isfinite, numbers))
+        at = numbers if alone else unstack(q)
         rates = None
         if qd is not None:
             rates = qd.ravel().tolist() if alone else unstack(qd)
@@ -167,7 +169,8 @@ def close(
     columns of difference(q0, q) become dv, which moves them along with the rest. ``rows`` limits
     the conditions to these. Steps are of least norm and at most half a unit (radian or metre), and
     halved while they do not help, so that the branch of the guess is kept where it can be.
-    ``nearest`` goes on to the closed configuration nearest to q.
+    ``nearest`` goes on to the closed configuration nearest to q. Rows that are not finite stay as
+    they are, and so does their residual.
     """
     batch = q.shape[:-1]
     q = q.reshape(-1, q.shape[-1]).copy()
@@ -194,8 +197,11 @@ def close(
     values, jacobian = conditions(q, everything)
     size = np.linalg.norm(values, axis=1)
     damping = np.ones(len(q))
-    active = everything
+    active = np.flatnonzero(np.isfinite(size) & np.isfinite(jacobian).all(axis=(1, 2)))
+    values, jacobian = values[active], jacobian[active]
     for _ in range(iterations):
+        if not len(active):
+            break
         inverse = np.linalg.pinv(jacobian, rcond=1e-9)
         step = -np.einsum("nij,nj->ni", inverse, values)
         if nearest:
@@ -210,6 +216,7 @@ def close(
         trial_values, trial_jacobian = conditions(trial, active)
         trial_size = np.linalg.norm(trial_values, axis=1)
         better = trial_size < size[active] * (1 - 1e-4 * damping[active])
+        better &= np.isfinite(trial_jacobian).all(axis=(1, 2))
         if nearest:
             settled = np.max(np.abs(step), axis=1, initial=0.0) < 1e-10
             better |= (trial_size < CLOSED) & ~settled
@@ -224,8 +231,6 @@ def close(
         goal = CLOSED if nearest else 1e-12
         going = better | ((size[active] > goal) & (damping[active] > 1e-4))
         active, values, jacobian = active[going], values[going], jacobian[going]
-        if not len(active):
-            break
     final = conditions(q, everything)[0]
     worst = np.max(np.abs(final), axis=1, initial=0.0)
     return q.reshape(*batch, -1), worst.reshape(batch)

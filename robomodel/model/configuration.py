@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robomodel.errors import ClosureError, did_you_mean
+from robomodel.errors import ClosureError, did_you_mean, warn
 from robomodel.model import closure as newton
-from robomodel.model.closure import CLOSED, Geometry, stack, unstack
+from robomodel.model.closure import CLOSED, Geometry
+from robomodel.model.continuation import MOST, STEP, all_finite, is_closed, move
 from robomodel.model.joints import Array, Mask
-from robomodel.model.model import Cluster, Model
+from robomodel.model.model import Cluster, Model, common_batch
 from robomodel.model.question import Column
 from robomodel.model.sampling import random_positions, regularity
 
@@ -20,7 +24,6 @@ if TYPE_CHECKING:
 
 REGULAR = 5e-2  # random configurations keep 1/‖G‖ above this share of what is typical
 NEAR = 0.3
-STEP = 0.2  # largest motion of an independent joint between two closings
 
 
 def _names(cluster: Cluster) -> tuple[str, ...]:
@@ -37,10 +40,43 @@ def _refuse(cluster: Cluster, gap: float, what: str) -> ClosureError:
     )
 
 
-def _closed(cluster: Cluster, geometry: Geometry, q: Array, gap: Array) -> Mask:
-    """Which configurations are closed, and not with an axis the wrong way round."""
-    result: Mask = (gap <= CLOSED) & ~geometry.flipped(q)
-    return result
+@dataclass
+class _Failures:
+    """The configurations of a batch that cannot be had, and why the first of them cannot.
+
+    ``known`` are those that were not finite to begin with: their failing is no news.
+    """
+
+    known: Mask
+    failed: Mask = field(init=False)
+    first: ValueError | None = None
+
+    def __post_init__(self) -> None:
+        self.failed = np.zeros_like(self.known)
+
+    def note(self, bad: Mask, why: Callable[[Mask], ValueError]) -> None:
+        """Take down the bad ones; ``why`` tells of those that are news, or of all there are."""
+        news = bad & ~self.known
+        if self.first is None and np.any(bad) and (np.any(news) or not bad.ndim):
+            self.first = why(news if np.any(news) else bad)
+        self.failed |= bad
+
+    def told(self, q: Array, *, whole: bool) -> Array:
+        """q, if there are none; a single failure, or any if it is the ``whole`` that counts, is
+        raised; those within a batch are not-a-number, with a RuntimeWarning.
+        """
+        if not np.any(self.failed):
+            return q
+        if self.first is not None and (whole or not self.failed.ndim):
+            raise self.first
+        if self.first is not None:
+            count = int(np.count_nonzero(self.failed & ~self.known))
+            warn(RuntimeWarning(
+                f"{count} of {self.failed.size} configurations cannot be had and are "
+                f"not-a-number: {self.first}"
+            ))  # fmt: skip
+        q[self.failed] = np.nan
+        return q
 
 
 def held(model: Model, cluster: Cluster) -> Iterator[tuple[int, slice, slice]]:
@@ -56,7 +92,7 @@ def held(model: Model, cluster: Cluster) -> Iterator[tuple[int, slice, slice]]:
             q, v = q + joint.nq, v + joint.nv
 
 
-def _normalize(model: Model, q: Array) -> Array:
+def _normalize(model: Model, q: Array, failures: _Failures) -> Array:
     """Unit quaternions, wherever q holds some."""
     q = q.copy()
     for cluster in model.clusters:
@@ -65,102 +101,104 @@ def _normalize(model: Model, q: Array) -> Array:
             if joint.nq == joint.nv:
                 continue
             last = cluster.q.start + part.stop
-            norm = np.linalg.norm(q[..., last - 4 : last], axis=-1, keepdims=True)
-            if np.any(norm == 0.0):
-                raise ValueError(f"the quaternion of joint '{model.joints[body].name}' is zero")
-            q[..., last - 4 : last] /= norm
+            norm = np.asarray(np.linalg.norm(q[..., last - 4 : last], axis=-1))
+            failures.note(norm == 0.0, partial(_zero_quaternion, model.joints[body].name))
+            q[..., last - 4 : last] /= np.where(norm == 0.0, 1.0, norm)[..., None]
     return q
+
+
+def _zero_quaternion(joint: str, _: Mask) -> ValueError:
+    return ValueError(f"the quaternion of joint '{joint}' is zero")
 
 
 def close(model: Model, q: Array) -> Array:
-    """The nearest closed configuration."""
-    q = _normalize(model, q)
-    for cluster in model.clusters:
-        if not cluster.implicit:
-            continue
-        assert cluster.geometry is not None
-        closed, gap = newton.close(
-            cluster.geometry, q[..., cluster.q], rows=cluster.closing_rows, nearest=True
-        )
-        good = _closed(cluster, cluster.geometry, closed, gap)
-        if not np.all(good):
-            retry, gap = newton.close(
-                cluster.geometry, q[..., cluster.q], rows=cluster.closing_rows
+    """The nearest closed configuration; rows of a batch that have none are not-a-number."""
+    failures = _Failures(~all_finite(q))
+    with np.errstate(all="ignore"):
+        q = _normalize(model, q, failures)
+        for cluster in model.clusters:
+            if not cluster.implicit:
+                continue
+            assert cluster.geometry is not None
+            own = q[..., cluster.q]
+            closed, gap = newton.close(
+                cluster.geometry, own, rows=cluster.closing_rows, nearest=True
             )
-            good = _closed(cluster, cluster.geometry, retry, gap)
-            closed = retry
-        if not np.all(good):
-            raise _refuse(cluster, float(np.max(gap)), "from there")
-        q[..., cluster.q] = closed
-    return q
+            bad = ~is_closed(cluster.geometry, closed, gap)
+            if np.any(bad):
+                closed[bad], gap[bad] = newton.close(
+                    cluster.geometry, own[bad], rows=cluster.closing_rows
+                )
+                bad = ~is_closed(cluster.geometry, closed, gap)
+            failures.note(bad, partial(_left_open, cluster, gap, "from there"))
+            q[..., cluster.q] = closed
+    return failures.told(q, whole=False)
 
 
-def _move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:
-    """Move the independent columns by dv with the loops closed; the result and its largest gap.
+def _left_open(cluster: Cluster, gap: Array, what: str, bad: Mask) -> ClosureError:
+    worst = float(np.max(gap[bad]))
+    return _refuse(cluster, worst, what if math.isfinite(worst) else "where q is not finite")
 
-    In steps small enough to stay on the branch; a gap on the way is a barrier, whatever is beyond.
+
+def integrate(model: Model, q: Array, dv: Array, *, whole: bool = False) -> Array:
+    """Move along dv, loops closed; rows of a batch that cannot are not-a-number.
+
+    ``whole``: raise the error of any row instead.
     """
-    geometry = cluster.geometry
-    assert geometry is not None
-    largest = float(np.max(np.abs(dv), initial=0.0))
-    steps = min(2000, max(1, int(np.ceil(largest / STEP))))
-    origin, at = q, q
-    gap = np.zeros(q.shape[:-1])
-    for step in range(1, steps + 1):
-        scalars = unstack(at)
-        with np.errstate(all="ignore"):
-            g = cluster.constraint.jacobian(scalars)
-            rate = stack([x for row in g for x in row], at.shape[:-1])
-        rate = rate.reshape(*at.shape[:-1], len(g), cluster.nv)
-        guess = np.einsum("...ij,...j->...i", rate, dv / steps)
-        guess = np.where(np.abs(guess) < 1.0, guess, 0.0)  # at a singular start: let Newton find it
-        at, left = newton.close(
-            geometry,
-            geometry.integrate(at, guess),
-            rows=cluster.closing_rows,
-            wanted=(
-                cluster.columns,
-                origin.reshape(-1, geometry.nq),
-                (dv * (step / steps)).reshape(-1, cluster.nv),
-            ),
-        )
-        gap = np.maximum(gap, left)
-    return at, gap
-
-
-def integrate(model: Model, q: Array, dv: Array) -> Array:
-    """Move along dv, loops closed."""
-    batch = np.broadcast_shapes(q.shape[:-1], dv.shape[:-1])
+    batch = common_batch(q=q, v_dt=dv)
     q = np.broadcast_to(q, (*batch, model.nq)).copy()
     dv = np.broadcast_to(dv, (*batch, model.nv))
-    for cluster in model.clusters:
-        own = q[..., cluster.q]
-        if cluster.implicit:
-            assert cluster.geometry is not None
-            moved, gap = _move(cluster, own, dv[..., cluster.v])
-            if not np.all(_closed(cluster, cluster.geometry, moved, gap)):
-                raise _refuse(cluster, float(np.max(gap)), "after this motion")
-            q[..., cluster.q] = moved
-            continue
-        for body, at, along in held(model, cluster):
-            own[..., at] = model.nodes[body].joint.integrate(own[..., at], dv[..., along])
-        q[..., cluster.q] = own
-    return q
+    failures = _Failures(~(all_finite(q) & all_finite(dv)))
+    with np.errstate(all="ignore"):
+        for cluster in model.clusters:
+            own = q[..., cluster.q]
+            if cluster.implicit:
+                assert cluster.geometry is not None
+                moved, gap = move(cluster, own, dv[..., cluster.v])
+                bad = ~is_closed(cluster.geometry, moved, gap)
+                failures.note(bad, partial(_not_followed, cluster, gap, dv[..., cluster.v]))
+                q[..., cluster.q] = moved
+                continue
+            for body, at, along in held(model, cluster):
+                own[..., at] = model.nodes[body].joint.integrate(own[..., at], dv[..., along])
+            q[..., cluster.q] = own
+    return failures.told(q, whole=whole)
+
+
+def _not_followed(cluster: Cluster, gap: Array, dv: Array, bad: Mask) -> ClosureError:
+    """Why a motion was not followed to its end."""
+    worst = float(np.max(gap[bad]))
+    if worst < np.inf:
+        return _refuse(cluster, worst, "after this motion")
+    far, most = float(np.max(np.abs(dv[bad]))), MOST * STEP
+    why = (
+        f"a motion by {far:.3g} (rad or m) is too long to be followed at once; go {most:g} at a "
+        "time, or less"
+        if most < far < math.inf
+        else "q or the motion is not finite"
+    )
+    loops = ", ".join(f"'{name}'" for name in _names(cluster))
+    return ClosureError(
+        f"loops of cluster '{cluster.name}' ({loops}) cannot follow: {why}", worst, _names(cluster)
+    )
 
 
 def difference(model: Model, q0: Array, q1: Array) -> Array:
     """What integrate would need to lead from q0 to q1."""
-    batch = np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1])
+    batch = common_batch(q0=q0, q1=q1)
     q0, q1 = (np.broadcast_to(q, (*batch, model.nq)) for q in (q0, q1))
     result = np.empty((*batch, model.nv))
-    for cluster in model.clusters:
-        a, b = q0[..., cluster.q], q1[..., cluster.q]
-        if cluster.implicit:
-            assert cluster.geometry is not None
-            result[..., cluster.v] = cluster.geometry.difference(a, b)[..., list(cluster.columns)]
-            continue
-        for body, at, along in held(model, cluster):
-            result[..., along] = model.nodes[body].joint.difference(a[..., at], b[..., at])
+    with np.errstate(all="ignore"):
+        for cluster in model.clusters:
+            a, b = q0[..., cluster.q], q1[..., cluster.q]
+            if cluster.implicit:
+                assert cluster.geometry is not None
+                result[..., cluster.v] = cluster.geometry.difference(a, b)[
+                    ..., list(cluster.columns)
+                ]
+                continue
+            for body, at, along in held(model, cluster):
+                result[..., along] = model.nodes[body].joint.difference(a[..., at], b[..., at])
     return result
 
 
@@ -174,8 +212,9 @@ def solve(
     base_pose: Sequence[float] | None,
 ) -> Array:
     """The configuration with these joint positions, near the guess."""
-    if guess.ndim != 1:
-        raise ValueError(f"guess must be one configuration, got shape {guess.shape}")
+    if guess.ndim != 1 or not np.all(np.isfinite(guess)):
+        told = f"got shape {guess.shape}" if guess.ndim != 1 else "and finite"
+        raise ValueError(f"guess must be one configuration, {told}")
     index = {joint.name: i for i, joint in enumerate(model.joints)}
     given: dict[int, Array] = {}
     for name, value in positions.items():
@@ -201,7 +240,8 @@ def solve(
             q[cluster.q] = _solve_loops(model, cluster, here, q[cluster.q])
         elif here:
             q[cluster.q] = _solve_explicit(model, cluster, here, q[cluster.q])
-    return _normalize(model, q)
+    failures = _Failures(np.zeros((), dtype=bool))
+    return failures.told(_normalize(model, q, failures), whole=True)
 
 
 def _solve_explicit(model: Model, cluster: Cluster, given: Mapping[int, Array], q: Array) -> Array:
@@ -257,7 +297,7 @@ def _solve_loops(model: Model, cluster: Cluster, given: Mapping[int, Array], sta
     rows = cluster.closing_rows
 
     def good(q: Array, gap: Array) -> bool:
-        return bool(_closed(cluster, geometry, q, gap))
+        return bool(is_closed(geometry, q, gap))
 
     guess_gap = float(geometry.gap(start))
     best = np.inf
@@ -302,7 +342,7 @@ def _solve_loops(model: Model, cluster: Cluster, given: Mapping[int, Array], sta
             held=stay,
             rows=rows,
         )
-        fine = _closed(cluster, geometry, tries, gaps)
+        fine = is_closed(geometry, tries, gaps)
         if np.any(fine):
             away = np.linalg.norm(
                 geometry.difference(np.broadcast_to(target, tries.shape), tries), axis=1
@@ -341,8 +381,9 @@ def _lead(
 
 def random(model: Model, rng: Generator, near: Array | None) -> Array:
     """A closed configuration, away from singularities and within the limits where that can be."""
-    if near is not None and near.ndim != 1:
-        raise ValueError(f"near must be one configuration, got shape {near.shape}")
+    if near is not None and (near.ndim != 1 or not np.all(np.isfinite(near))):
+        told = f"got shape {near.shape}" if near.ndim != 1 else "and finite"
+        raise ValueError(f"near must be one configuration, {told}")
     q = np.empty(model.nq)
     for cluster in model.clusters:
         at = None if near is None else near[cluster.q]
@@ -411,15 +452,15 @@ def _random_loops(
                 geometry, guesses, held=independent, rows=cluster.closing_rows,
                 iterations=iterations,
             )  # fmt: skip
-            loose = ~_closed(cluster, geometry, q, gap)
+            loose = ~is_closed(geometry, q, gap)
             if np.all(loose):
                 q, gap = newton.close(
                     geometry, guesses, rows=cluster.closing_rows, iterations=iterations
                 )
         else:
             moves = rng.uniform(-NEAR, NEAR, (count, cluster.nv)) * unit[independent]
-            q, gap = _move(cluster, np.broadcast_to(near, (count, len(near))).copy(), moves)
-        fine = _closed(cluster, geometry, q, gap)
+            q, gap = move(cluster, np.broadcast_to(near, (count, len(near))).copy(), moves)
+        fine = is_closed(geometry, q, gap)
         fine &= regularity(geometry, q, unit, independent) >= REGULAR * max(typical, 0.05)
         if not np.any(fine):
             continue

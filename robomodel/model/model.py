@@ -361,7 +361,9 @@ class Model:
     def close(self, q: ArrayLike) -> Array:
         """The closed configuration nearest to q (..., nq); quaternions are normalised.
 
-        Raises :class:`robomodel.ClosureError` where loops do not close from there.
+        Raises :class:`robomodel.ClosureError` where loops do not close from there, ValueError where
+        a quaternion is zero; of a batch, those configurations are not-a-number, each for itself,
+        with a RuntimeWarning.
         """
         from robomodel.model import configuration
 
@@ -416,11 +418,13 @@ class Model:
     def joint_velocities(self, q: ArrayLike, v: ArrayLike) -> dict[str, Array]:
         """Every tree joint's velocity by name, floating base excluded."""
         at, v = self._positions(q), self._velocities(v)
+        common_batch(q=at, v=v)
         return self._by_joint(np.einsum("...ij,...j->...i", self.constraint_jacobian(at), v))
 
     def joint_accelerations(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> dict[str, Array]:
         """Every tree joint's acceleration by name, floating base excluded."""
         at, v, a = self._positions(q), self._velocities(v), self._velocities(a, "a")
+        common_batch(q=at, v=v, a=a)
         linear = np.einsum("...ij,...j->...i", self.constraint_jacobian(at), a)
         return self._by_joint(linear + self.constraint_bias(at, v))
 
@@ -440,7 +444,7 @@ class Model:
     def constraint_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
         """g (..., n_joint_velocities): q̈ = G a + g."""
         at, speed = self._positions(q), self._velocities(v)
-        batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1])
+        batch = common_batch(q=at, v=speed)
         result = np.zeros((*batch, self.n_joint_velocities))
         with np.errstate(all="ignore"):
             scalars, speeds = unstack(at), unstack(speed)
@@ -458,7 +462,8 @@ class Model:
 
         Independent joints move by v_dt exactly (a floating base along its body's screw), the loops
         stay closed on their branch. ``difference`` undoes it. Raises
-        :class:`robomodel.ClosureError` where a loop cannot follow.
+        :class:`robomodel.ClosureError` where a loop cannot follow; of a batch, those configurations
+        are not-a-number, each for itself, with a RuntimeWarning.
         """
         from robomodel.model import configuration
 
@@ -497,9 +502,7 @@ class Model:
         """Residual, K and k over the whole robot, in the order of loops and couplings."""
         at = self._positions(q)
         speed = None if v is None else self._velocities(v)
-        batch = (
-            at.shape[:-1] if speed is None else np.broadcast_shapes(at.shape[:-1], speed.shape[:-1])
-        )
+        batch = at.shape[:-1] if speed is None else common_batch(q=at, v=speed)
         where = self._condition_order
         count = sum(len(rows) for rows in where.values())
         values, bias = np.zeros((*batch, count)), np.zeros((*batch, count))
@@ -542,6 +545,15 @@ class Model:
             rows += [coupling_at[cluster.name, c.name].pop(0) for c in cluster.geometry.linear]
             order[cluster.index] = rows
         return order
+
+
+def common_batch(**arrays: Array) -> tuple[int, ...]:
+    """The batch axes that arguments broadcast to; ValueError with their names and shapes."""
+    try:
+        return np.broadcast_shapes(*(x.shape[:-1] for x in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
+        raise ValueError(f"batch axes do not broadcast: {shapes}") from None
 
 
 def as_array(values: ArrayLike, size: int, name: str, size_name: str) -> Array:

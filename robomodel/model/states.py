@@ -16,6 +16,7 @@ import numpy as np
 from robomodel.errors import ClosureError, few
 from robomodel.model.closure import Geometry
 from robomodel.model.configuration import held
+from robomodel.model.continuation import enough
 from robomodel.model.joints import Array, Mask, Planar
 from robomodel.model.model import Cluster, Model
 
@@ -119,13 +120,13 @@ def _open(cluster: Cluster, q: Array, tolerance: float) -> Iterator[Fault]:
     geometry = cluster.geometry
     assert geometry is not None
     values = np.abs(geometry.evaluate(q)[0])
-    enough = tolerance * np.maximum(1.0, np.max(np.abs(q), axis=-1, initial=0.0))
+    most = enough(q, tolerance)
     first = 0
     for loop in geometry.loops:
         gap = np.max(values[..., first : first + len(loop.rows)], axis=-1, initial=0.0)
         first += len(loop.rows)
         joints = few([cluster.joints[i] for branch in loop.branches for i in branch])
-        bad = ~(gap <= enough)
+        bad = ~(gap <= most)
         if np.any(bad):
             worst = float(np.max(gap))
             what = f"is open by {worst:.3g} (m, or sine of an angle){_where(bad)}"
@@ -137,7 +138,7 @@ def _open(cluster: Cluster, q: Array, tolerance: float) -> Iterator[Fault]:
             yield Fault(f"loop '{loop.name}' of joints {joints} {what}", loop.name)
     for n, coupling in enumerate(geometry.linear):
         gap = values[..., first + n]
-        bad = ~(gap <= enough)
+        bad = ~(gap <= most)
         if np.any(bad):
             joints = few([cluster.joints[link] for link, _ in coupling.terms])
             worst = float(np.max(gap))

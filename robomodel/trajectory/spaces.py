@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from robomodel.model.configuration import held
+from robomodel.model.configuration import held, integrate
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.joints import Array, Floating, JointModel, Planar
 from robomodel.model.model import Cluster, Model
@@ -98,11 +98,11 @@ class Configurations:
             (float(np.max(np.abs(dx[..., c.v]), initial=0.0)) for c in loops), default=1.0
         )
         if largest > SMALL or not self._steady:
-            return self.model.integrate(x, dx)
+            return integrate(self.model, x, dx, whole=True)
         follow = _following(self.model)(x, dx)
         result, gaps = follow[..., : self.size].copy(), follow[..., self.size :]
         if not np.max(np.abs(gaps), initial=0.0) <= CLOSED:
-            return self.model.integrate(x, dx)
+            return integrate(self.model, x, dx, whole=True)
         for cluster in self.model.clusters:
             if not cluster.implicit:
                 for body, at, along in held(self.model, cluster):
