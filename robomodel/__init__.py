@@ -31,14 +31,24 @@ from robomodel.symbolic import to_casadi
 from robomodel.writers import write_mjcf, write_sdf, write_urdf
 
 if TYPE_CHECKING:
-    from robomodel.trajectory import SimulationError, Trajectory, rollout, simulate
+    from robomodel.trajectory import (
+        Contact,
+        Ground,
+        SimulationError,
+        Trajectory,
+        contact_points,
+        rollout,
+        simulate,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ClosureError",
+    "Contact",
     "DescriptionError",
     "DescriptionWarning",
+    "Ground",
     "Kernel",
     "Model",
     "SimulationError",
@@ -50,6 +60,7 @@ __all__ = [
     "center_of_mass",
     "centroidal_momentum",
     "compile",
+    "contact_points",
     "crba",
     "efpa",
     "energy",
@@ -73,7 +84,15 @@ __all__ = [
     "write_urdf",
 ]
 
-_MOTION = ("SimulationError", "Trajectory", "rollout", "simulate")
+_MOTION = (
+    "Contact",
+    "Ground",
+    "SimulationError",
+    "Trajectory",
+    "contact_points",
+    "rollout",
+    "simulate",
+)
 
 
 def __getattr__(name: str) -> object:

@@ -155,11 +155,11 @@ def content(model: Model, what: str) -> str:
         names = [each.name for each in fields(model) if each.name != "notes"]
         built = spelled([getattr(model, name) for name in names])
         model.derived["content"] = built
-    return f"{built}{what}{_sources()}"
+    return f"{built}{what}{sources()}"
 
 
 @functools.cache
-def _sources() -> str:
+def sources() -> str:
     """A digest of the modules that programs come from."""
     package = Path(robomodel.__file__).parent
     within = [file for name in PROGRAMS for file in (package / name).rglob("*.py")]

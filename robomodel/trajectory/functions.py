@@ -21,7 +21,9 @@ from robomodel.dynamics import LARGE
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.compiled import content
 from robomodel.dynamics.crba import crba
+from robomodel.dynamics.kinematics import Configuration
 from robomodel.dynamics.momentum import energy
+from robomodel.dynamics.passive import spring_energy
 from robomodel.dynamics.rnea import bias_force
 from robomodel.dynamics.tangents import position_directions
 from robomodel.kernels import Compiled, Iteration, NoCompilerError, Program, Trace, compile_program
@@ -233,20 +235,20 @@ def _coupled(coupled: Sequence[Coupled], q: Vector) -> list[Scalar]:
 # ---- the functions -------------------------------------------------------------------------------
 
 
-def flow(model: Model, links: tuple[str, ...] = ()) -> Function:
+def flow(model: Model, links: tuple[str, ...] = (), *, passive: bool = False) -> Function:
     """(q, v, tau, wrenches on the links, one after the other) → (q̇, v̇)."""
-    known = model.derived.get(("flow", links))
+    known = model.derived.get(("flow", links, passive))
     if isinstance(known, Function):
         return known
-    task = Task("aba", f_ext=links)
+    task = Task("aba", f_ext=links, passive=passive)
 
     def build(q: Vector, v: Vector, tau: Vector, wrenches: Vector = ()) -> list[Scalar]:
         arguments = {"q": q, "v": v, "tau": tau} | _on(links, wrenches)
         return [*rates(model, q, v), *task.run(task.tree(model), arguments)]
 
     sizes = (model.nq, model.nv, model.nv, *_six_each(links), model.nq + model.nv)
-    made = function(model, f"flow {links!r}", sizes, build)
-    model.derived[("flow", links)] = made
+    made = function(model, f"flow {links!r} {passive}", sizes, build)
+    model.derived[("flow", links, passive)] = made
     return made
 
 
@@ -339,10 +341,14 @@ def openness(model: Model, backend: str = "compiled") -> Function:
 
 
 def lagrangian(model: Model) -> Function:
-    """(q, v) → M by rows (nv · nv), and the change of the Lagrangian along integrate(q, ε e_j)."""
+    """(q, v) → M by rows (nv · nv), and the change of the Lagrangian along integrate(q, ε e_j).
+
+    Springs are not in it: they are forces among others, which may be left out.
+    """
 
     def build(q: Sequence[Traced], v: Vector) -> list[Scalar]:
         kinetic, potential = energy(model, q, v)
+        potential = sub(potential, spring_energy(Configuration(model, q)))
         directions = position_directions(model, q)
         slopes = differentiate(q[0].trace, [sub(kinetic, potential)], directions)
         return [*(x for row in crba(model, q) for x in row), *(slope for (slope,) in slopes)]

@@ -21,12 +21,16 @@ Pusher: TypeAlias = Callable[[float, Array, Array], Wrenches]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What acts on the robot: ``tau``, and ``wrenches`` on links, by step or as functions."""
+    """What acts on the robot: ``tau``, and ``wrenches`` on links, by step or as functions.
+
+    ``passive``: and the file's springs and damping.
+    """
 
     model: Model
     tau: Array | Signal
     wrenches: Mapping[str, Array] | Pushes
     hold: bool
+    passive: bool
 
     @staticmethod
     def of(
@@ -34,6 +38,7 @@ class Inputs:
         tau: ArrayLike | Controller | None,
         f_ext: Wrenches | Pusher | None,
         hold: bool,
+        passive: bool = True,
     ) -> Inputs:
         """From what the user gives; ValueError, TypeError or KeyError where it does not fit."""
         acting: Array | Signal
@@ -45,7 +50,7 @@ class Inputs:
             if acting.ndim > 2:
                 raise ValueError(f"tau must be (nv,) or (T, nv), got shape {acting.shape}")
         pushing = _Pushed(model, f_ext) if callable(f_ext) else _wrenches(model, f_ext or {})
-        made = Inputs(model, acting, pushing, hold)
+        made = Inputs(model, acting, pushing, hold, passive)
         lengths = set(made.lengths)
         if len(lengths) > 1:
             raise ValueError(f"tau and f_ext have different numbers of rows: {sorted(lengths)}")
@@ -81,7 +86,7 @@ class Inputs:
             pushes = _constant({link: _row(wrench, k) for link, wrench in pushes.items()})
         elif self.hold:
             pushes = _constant({link: x.copy() for link, x in pushes(t, q, v).items()})
-        return Motion(self.model, tau, pushes)
+        return Motion(self.model, tau, pushes, self.passive)
 
 
 def _row(given: Array, k: int) -> Array:

@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from robomodel.dynamics import passive_force
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array, JointModel, Planar, Spherical
 from robomodel.model.model import Model
@@ -99,22 +100,28 @@ def turned(model: Model, before: Array, after: Array) -> int | None:
 class Motion:
     """The equations of motion under inputs: ``tau``, and ``pushes``, wrenches on links.
 
+    ``passive``: with the file's springs and damping.
     The links may become more from one time to the next, and come in the order of the first time.
     """
 
     model: Model
     tau: Signal
     pushes: Pushes
+    passive: bool = False
 
     def rate(self, t: float, x: Array) -> Array:
         """ẋ."""
         q, v = x[: self.model.nq], x[self.model.nq :]
         pushes = self.pushes(t, q, v)
-        return flow(self.model, tuple(pushes))(q, v, self.tau(t, q, v), *_stacked(pushes))
+        return flow(self.model, tuple(pushes), passive=self.passive)(
+            q, v, self.tau(t, q, v), *_stacked(pushes)
+        )
 
     def forces(self, t: float, q: Array, v: Array) -> Array:
-        """Tau with what the wrenches do to the independent joints."""
+        """Tau with what the wrenches, springs and dampers do to the independent joints."""
         pushes, own = self.pushes(t, q, v), self.tau(t, q, v)
+        if self.passive:
+            own = own + passive_force(self.model, q, v)
         if not pushes:
             return own
         return own + wrench_forces(self.model, tuple(pushes))(q, *_stacked(pushes))

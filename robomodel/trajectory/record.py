@@ -39,6 +39,10 @@ class Trajectory:
     ``times`` (T+1,) [s] begin at 0; ``q`` (T+1, nq), ``v`` and ``tau`` (T+1, nv), the forces at
     these states (those held over a step stand at its beginning). ``stop`` says why the motion ended
     before its time; ``dense`` is there after an adaptive method, see :meth:`at`.
+
+    After time stepping: ``contact_forces`` (T, k, 3) [N], the mean force on each contact point over
+    each step, in world axes, and ``contact_residual`` (T,), what each step's contact equations fail
+    by, relative to the velocities in them: above 1e-10 they were not solved to rounding.
     """
 
     model: Model
@@ -49,6 +53,8 @@ class Trajectory:
     tau: Array
     stop: Stop | None = None
     dense: Callable[[float], Array] | None = field(default=None, repr=False)
+    contact_forces: Array | None = field(default=None, repr=False)
+    contact_residual: Array | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.times)

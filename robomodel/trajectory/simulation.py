@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -14,6 +14,7 @@ from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 from robomodel.progress import Progress
+from robomodel.trajectory.ground import Contacts, Ground, Point, as_points, contact_points
 from robomodel.trajectory.inputs import Controller, Inputs, Pusher, Wrenches
 from robomodel.trajectory.integrators import (
     SINGULAR,
@@ -27,9 +28,11 @@ from robomodel.trajectory.integrators import (
 )
 from robomodel.trajectory.record import SimulationError, Stop, Trajectory
 from robomodel.trajectory.rollouts import check_closed
+from robomodel.trajectory.stepping import TimeStepping
 
-Method: TypeAlias = Literal["rk4", "dop853", "semi_implicit_euler", "variational"]
+Method: TypeAlias = Literal["rk4", "dop853", "semi_implicit_euler", "variational", "time_stepping"]
 
+METHODS = ("dop853", *STEPS, "time_stepping")
 STEP = 1e-3
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
 MOST = 2**53  # steps, beyond which their times are not told apart
@@ -44,9 +47,15 @@ def simulate(
     tau: ArrayLike | Controller | None = None,
     duration: float | None = None,
     step: float | None = None,
-    method: Method = "dop853",
+    method: Method | None = None,
     f_ext: Wrenches | Pusher | None = None,
     hold: bool = False,
+    passive: bool = True,
+    friction: bool = True,
+    ground: Ground | None = None,
+    contacts: Sequence[Point] | Contacts | None = None,
+    stops: bool | Iterable[str] = False,
+    stop_restitution: float = 0.0,
     stop_at_limits: bool | Iterable[str] = False,
     rtol: float = 1e-10,
     atol: float = 1e-12,
@@ -62,8 +71,20 @@ def simulate(
     and loops are exact to the step's truncation only; with ``hold`` once a step, at its beginning,
     as a digital one is.
 
+    ``passive``: the file's springs and damping act; ``friction``: so does the dry friction of its
+    joints. ``ground``: what ``contacts``, points of the robot (links, (link, offset), or (link,
+    offset, radius) for spheres; default :func:`robomodel.contact_points`), stand on and push
+    against; or ``contacts`` is a function of q and v that gives :class:`robomodel.Contact` pairs.
+    ``stops``: joints (True: all) do not leave their position limits, from which they rebound with
+    ``stop_restitution``, dependent ones too. Dry friction, contact and stops need the method
+    "time_stepping", which is then the default.
+
     ``method``:
 
+    * "time_stepping": first order, on velocities and impulses, so that contacts, stops and dry
+      friction stick and slip exactly (:mod:`robomodel.trajectory.stepping`); springs and dampers
+      are implicit, so that none is too stiff for ``step`` (default 1 ms). Contact forces and what
+      their equations fail by are in the trajectory;
     * "dop853": Dormand and Prince's eighth order with steps adapted to ``rtol`` and ``atol`` (of
       numbers in q and v; an rtol below 2e-14 is taken as that, where rounding begins). States are
       kept every ``step`` [s], without it at the method's own steps, and :meth:`Trajectory.at` gives
@@ -77,7 +98,7 @@ def simulate(
     tree, or those named) meets its position limit; :attr:`Trajectory.stop` says which. ``progress``
     shows a bar, on a terminal, where it takes more than a second.
 
-    Joint damping, friction and effort limits act only if ``tau`` makes them.
+    Effort limits act only if ``tau`` keeps them.
 
     Raises ValueError for arguments that do not fit, loops open at q and quaternions that are not of
     unit length included, and :class:`SimulationError` where the motion cannot be continued: a
@@ -85,20 +106,25 @@ def simulate(
     step that does not converge. It names the time, the loops and their condition, and holds the
     trajectory up to there.
     """
-    if method not in (*STEPS, "dop853"):
-        known = ", ".join(f"'{name}'" for name in ("dop853", *STEPS))
+    if method not in (None, *METHODS):
+        known = ", ".join(f"'{name}'" for name in METHODS)
         raise ValueError(f"method '{method}' is not known; known are {known}")
+    stepping = _stepping(
+        model, ground, contacts, passive, friction, stops, stop_restitution, method
+    )
+    if method is None:
+        method = "dop853" if stepping is None else "time_stepping"
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise ValueError(f"step must be a positive number of seconds, got {step!r}")
     if method == "variational":
         chart_of(model)
     start = _start(model, q, v)
-    inputs = Inputs.of(model, tau, f_ext, hold)
+    inputs = Inputs.of(model, tau, f_ext, hold, passive and stepping is None)
     tolerances = _tolerances(rtol, atol)
     if step is None and (method != "dop853" or inputs.stepwise):
         step = STEP
     duration = _duration(duration, step, inputs.rows)
-    run = _Run(model, method, inputs, _Limits.of(model, stop_at_limits, start))
+    run = _Run(model, method, inputs, _Limits.of(model, stop_at_limits, start), stepping)
     with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
         if method == "dop853":
             _adaptive(run, start, duration, step, tolerances, bar)
@@ -106,6 +132,61 @@ def simulate(
             assert step is not None
             _fixed(run, start, duration, step, bar)
     return run.trajectory()
+
+
+def _stepping(
+    model: Model,
+    ground: Ground | None,
+    contacts: Sequence[Point] | Contacts | None,
+    passive: bool,
+    friction: bool,
+    stops: bool | Iterable[str],
+    restitution: float,
+    method: Method | None,
+) -> TimeStepping | None:
+    """The method with impulses where something needs it; ValueError where another is wanted."""
+    rubbing = [joint.name for joint in model.joints if friction and joint.friction]
+    rubbing += [spring.name for spring in model.springs if friction and spring.friction]
+    stopped = _named(model, stops)
+    why = (
+        "a ground" if ground is not None
+        else "contacts" if contacts is not None
+        else "joint stops" if stopped
+        else f"the dry friction of '{rubbing[0]}'" if rubbing
+        else None
+    )  # fmt: skip
+    if why is None and method != "time_stepping":
+        return None
+    if method not in (None, "time_stepping"):
+        more = ", or friction=False" if rubbing and why and "dry" in why else ""
+        raise ValueError(f"{why} needs method='time_stepping', not '{method}'{more}")
+    if not 0.0 <= restitution <= 1.0:
+        raise ValueError(f"stop_restitution is from 0 to 1, got {restitution!r}")
+    given = contacts if callable(contacts) else None
+    points: Sequence[Point] = []
+    if ground is not None and given is None:
+        points = contact_points(model) if contacts is None else list(contacts)  # type: ignore[arg-type]
+        if not points:
+            raise ValueError(
+                f"'{model.name}' has no points that could touch the ground: none of its links has "
+                "a collision shape; give contacts=[(link, offset), …]"
+            )
+    elif contacts is not None and given is None:
+        raise ValueError("contact points need a ground: give ground=rm.Ground()")
+    return TimeStepping(
+        model, ground, as_points(model, points), given, passive, friction, stopped, restitution
+    )
+
+
+def _named(model: Model, wanted: bool | Iterable[str]) -> frozenset[str]:
+    """Names of joints: all of them, none, or those given; KeyError with a hint for unknown ones."""
+    known = [joint.name for joint in model.joints]
+    if isinstance(wanted, bool):
+        return frozenset(known if wanted else ())
+    names = {wanted} if isinstance(wanted, str) else set(wanted)
+    for name in sorted(names - set(known)):
+        raise KeyError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, known)}")
+    return frozenset(names)
 
 
 def _start(model: Model, q: ArrayLike, v: ArrayLike | None) -> Array:
@@ -174,12 +255,7 @@ class _Limits:
     def of(model: Model, wanted: bool | Iterable[str], start: Array) -> _Limits:
         if wanted is False:
             return _Limits(model)
-        index = {joint.name: body for body, joint in enumerate(model.joints)}
-        names = set(index) if wanted is True else {wanted} if isinstance(wanted, str) else None
-        names = set(wanted) if names is None and not isinstance(wanted, bool) else names
-        assert names is not None
-        for name in sorted(names - set(index)):
-            raise KeyError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, index)}")
+        names = _named(model, wanted)
         rows = [
             (joint.name, node.q, bound, sign)
             for joint, node in zip(model.joints, model.nodes, strict=True)
@@ -246,6 +322,7 @@ class _Run:
     method: str
     inputs: Inputs
     limits: _Limits
+    stepping: TimeStepping | None = None
     rows: list[tuple[float, Array, Array]] = field(default_factory=list)  # time, state, tau
     stop: Stop | None = None
     knots: list[float] = field(default_factory=list)
@@ -263,9 +340,13 @@ class _Run:
             from scipy.integrate import OdeSolution
 
             dense = OdeSolution(self.knots, self.pieces)
+        forces = residual = None
+        if self.stepping is not None:
+            forces, residual = self.stepping.forces, self.stepping.residual
         return Trajectory(
-            self.model, self.method, times, states[:, :nq], states[:, nq:], tau, self.stop, dense
-        )
+            self.model, self.method, times, states[:, :nq], states[:, nq:], tau, self.stop, dense,
+            forces, residual,
+        )  # fmt: skip
 
     def keep(self, t: float, x: Array, motion: Motion) -> None:
         """Record a state, under the forces of the step that it begins or ends."""
@@ -319,7 +400,7 @@ class _Run:
 
 def _fixed(run: _Run, x: Array, duration: float, step: float, bar: Progress) -> None:
     """Steps of one length; the last one is shorter where the duration asks for it."""
-    advance = STEPS[run.method]
+    advance = run.stepping or STEPS[run.method]
     count = _count(duration, step)
     motion = run.inputs.during(0, 0.0, x)
     run.accept(0.0, x)
@@ -347,6 +428,8 @@ def _fixed(run: _Run, x: Array, duration: float, step: float, bar: Progress) -> 
             run.keep(run.stop.time, x, motion)
             return
         run.accept(end, after)
+        if run.stepping is not None:
+            run.stepping.record()
         x = after
         bar.at(end)
     if count:

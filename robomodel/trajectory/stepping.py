@@ -1,0 +1,539 @@
+"""Time stepping: velocities and impulses, with contact, joint stops and dry friction.
+
+A step of length h from (q, v), with R the rows of contacts, stops and dry friction, x their
+impulses (Acary and Brogliato; Moreau):
+
+    M̂ v_f = M v + h (tau - bias - Σ Jᵀ k (x - x₀)),  M̂ = M + Σ Jᵀ (h d + h² k) J,
+    v⁺ = v_f + M̂⁻¹ Rᵀ x,   q⁺ = integrate(q, h v⁺), loops closed.
+
+Springs and dampers (J their rows) are implicit in v⁺, so that no stiffness needs a shorter step: it
+is one step of Newton's on the implicit Euler method, ∂J/∂q left out. bias is taken at (v + v_f)/2,
+so that a body that spins freely keeps its energy to O(h³), and the velocities of free and planar
+joints stand in axes that do not turn within the step, so that momentum is kept. A contact counts
+where its gap would close within the step, and may close within it but no further; faster ones
+rebound. What penetration is left is taken out of q by a correction that does not touch v, so that
+it adds no momentum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from robomodel.dynamics import frame_pose, frames, jacobian
+from robomodel.dynamics.complementarity import Problem, Rows, solve
+from robomodel.dynamics.crba import crba
+from robomodel.dynamics.kinematics import Configuration
+from robomodel.dynamics.passive import elements
+from robomodel.dynamics.rnea import bias_force
+from robomodel.model.joints import Array, Floating, JointModel, Planar
+from robomodel.model.model import Model
+from robomodel.scalars import Scalar, Vector, add, dot, mul, neg, sub
+from robomodel.spatial import UNIT, ZERO, Wrench, cross
+from robomodel.trajectory.functions import Function, function, position_rates
+from robomodel.trajectory.ground import Contact, Contacts, Ground, Placed
+from robomodel.trajectory.integrators import Motion, StepError, chart_of, settle
+
+NEAR = 0.01  # m (rad at joints): what else happens in a step may bring so near
+SLOP = 1e-4  # m: positions are corrected from here on
+TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a step needs of a state, in one compiled function of (q, v, w, tau, h).
+
+    ``w`` is the velocity at which the bias is taken.
+    """
+
+    function: Function
+    nv: int
+    points: int
+    spheres: tuple[int, ...]
+    rubbing: tuple[float, ...]  # friction of each element that has some
+    stops: tuple[int, ...]  # bodies whose joints have limits
+
+    def __call__(self, q: Array, v: Array, w: Array, tau: Array, h: float) -> State:
+        """Split into parts."""
+        flat, nv, k = self.function(q, v, w, tau, np.array([h])), self.nv, self.points
+        at = 0
+
+        def take(*shape: int) -> Array:
+            nonlocal at
+            count = int(np.prod(shape))
+            part = flat[at : at + count].reshape(shape)
+            at += count
+            return part
+
+        matrix, right = take(nv, nv), take(nv)
+        places, linear = take(k, 3), take(k, 3, nv)
+        turning = take(len(self.spheres), 3, nv)
+        rubbing = take(len(self.rubbing), nv)
+        stops, rows = take(len(self.stops)), take(len(self.stops), nv)
+        return State(matrix, right, places, linear, turning, rubbing, stops, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """M̂, the free momentum, points with their Jacobians in world axes, friction's rows, stops'."""
+
+    matrix: Array
+    right: Array
+    places: Array
+    linear: Array
+    turning: Array
+    rubbing: Array
+    stops: Array
+    rows: Array
+
+
+def terms(
+    model: Model,
+    points: Sequence[Placed] = (),
+    *,
+    passive: bool = True,
+    friction: bool = True,
+    stops: frozenset[str] = frozenset(),
+) -> Terms:
+    """The terms of a model with these points; made once for each set of them."""
+    places = [frames.place(model, (link, offset)) for link, offset, _ in points]
+    spheres = tuple(i for i, (_, _, radius) in enumerate(points) if radius > 0.0)
+    limited = tuple(
+        body
+        for body, joint in enumerate(model.joints)
+        if stops and joint.nv == 1 and joint.type != "continuous"
+        and (np.isfinite(joint.lower) or np.isfinite(joint.upper))
+    )  # fmt: skip
+    rubbing = [node.friction for node in model.nodes for _ in node.freedoms if node.friction]
+    rubbing += [spring.friction for spring in model.springs if spring.friction]
+    nv = model.nv
+
+    def build(q: Vector, v: Vector, w: Vector, tau: Vector, step: Vector) -> list[Scalar]:
+        (h,) = step
+        state = Configuration(model, q, {at.body for at in places})
+        mass = crba(model, q)
+        matrix = [list(row) for row in mass]
+        bias = bias_force(model, q, w)
+        force = [sub(t, b) for t, b in zip(tau, bias, strict=True)]
+        rub: list[Scalar] = []
+        for element in elements(state):
+            row = element.row
+            if passive and (element.stiffness or element.damping):
+                weight = mul(h, add(element.damping, mul(h, element.stiffness)))
+                pull = mul(element.stiffness, sub(element.x, element.reference))
+                for i, a in row.items():
+                    force[i] = sub(force[i], mul(a, pull))
+                    for j, b in row.items():
+                        matrix[i][j] = add(matrix[i][j], mul(weight, mul(a, b)))
+            if friction and element.friction:
+                rub += [row.get(i, 0.0) for i in range(nv)]
+        start = [add(x, mul(h, y)) for x, y in zip(v, _turning(model, w), strict=True)]
+        right = [add(dot(row, start), mul(h, f)) for row, f in zip(mass, force, strict=True)]
+        where: list[Scalar] = []
+        linear: list[Scalar] = []
+        turning: list[Scalar] = []
+        for n, at in enumerate(places):
+            rotation, origin = frames.pose(model, q, at)
+            where += origin
+            for axis in rotation:  # a world axis, in the frame's
+                wrench = at.pose.to_parent(Wrench(ZERO, axis))
+                linear += frames.joint_forces(model, state, at.body, wrench)
+                if n in spheres:
+                    wrench = at.pose.to_parent(Wrench(axis, ZERO))
+                    turning += frames.joint_forces(model, state, at.body, wrench)
+        positions, rows = [], []
+        for body in limited:
+            node = model.nodes[body]
+            first = model.clusters[node.cluster].v.start
+            row = dict(enumerate(state.rows[node.v], first))
+            positions.append(state.positions[node.q])
+            rows += [row.get(i, 0.0) for i in range(nv)]
+        flat = [x for row in matrix for x in row]
+        return [*flat, *right, *where, *linear, *turning, *rub, *positions, *rows]
+
+    count = len(rubbing) if friction else 0
+    size = nv * nv + nv + len(points) * (3 + 3 * nv) + len(spheres) * 3 * nv
+    size += count * nv + len(limited) * (1 + nv)
+    name = f"stepping {points!r} {passive} {friction} {sorted(stops)!r}"
+    made = function(model, name, (model.nq, nv, nv, nv, 1, size), build)
+    return Terms(made, nv, len(points), spheres, tuple(rubbing) if friction else (), limited)
+
+
+@dataclass
+class TimeStepping:
+    """The method: a step of :data:`robomodel.trajectory.integrators.Step`'s form, with a memory.
+
+    ``restitution``: of joint stops. Impulses of the last step start the next one's solver.
+    """
+
+    model: Model
+    ground: Ground | None
+    points: Sequence[Placed]
+    contacts: Contacts | None
+    passive: bool = True
+    friction: bool = True
+    stops: frozenset[str] = frozenset()
+    restitution: float = 0.0
+    _kept: list[tuple[Array, float]] = field(default_factory=list)
+    _last: tuple[Array, float] = (np.empty(0), 0.0)
+    _warm: dict[Any, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.terms = terms(
+            self.model, self.points,
+            passive=self.passive, friction=self.friction, stops=self.stops,
+        )  # fmt: skip
+        down = np.linalg.norm(self.model.gravity)
+        self.weight = float(down) if down > 0.0 else 9.81
+
+    def __call__(self, motion: Motion, t: float, h: float, x: Array) -> Array:
+        """The state at t + h from x at t."""
+        nq = self.model.nq
+        q, v = x[:nq], x[nq:]
+        tau = motion.forces(t, q, v)
+        now = self.terms(q, v, v, tau, h)
+        if not (np.all(np.isfinite(now.matrix)) and np.all(np.isfinite(now.right))):
+            raise StepError("the mass matrix or the forces are not finite")
+        middle = 0.5 * (v + np.linalg.solve(now.matrix, now.right))
+        right = self.terms(q, v, middle, tau, h).right
+        free: Array = np.asarray(np.linalg.solve(now.matrix, right))
+        made = self._rows(now, q, v, free, h)
+        after, impulse, residual = made.solve(now.matrix, free, self._warm)
+        self._warm = made.known(impulse)
+        self._last = made.at_points(impulse, len(self.points)) / h, residual
+        ahead = self._moved(q, h * after)
+        after = self._in_turned_axes(after, h)
+        return np.concatenate([self._corrected(ahead), after])
+
+    def record(self) -> None:
+        """Keep the forces of the last step."""
+        self._kept.append(self._last)
+
+    @property
+    def forces(self) -> Array:
+        """Mean contact forces (T, k, 3) [N] of the steps kept, on the points, in world axes."""
+        kept = [forces for forces, _ in self._kept]
+        return np.array(kept).reshape(len(kept), len(self.points), 3)
+
+    @property
+    def residual(self) -> Array:
+        """What the steps' equations fail by (T,), as a share of the velocities in them."""
+        return np.array([residual for _, residual in self._kept], dtype=float)
+
+    def _moved(self, q: Array, motion: Array) -> Array:
+        """q after a constant velocity for unit time, in axes that do not turn; loops closed."""
+        moved = q + position_rates(self.model)(q, motion)
+        for joint, part, own in _groups(self.model):
+            turned = joint.integrate(q[part], _spin(joint, motion[own]))
+            places = joint.nq - 4 if joint.nq > joint.nv else joint.nq - 1
+            moved[part][places:] = turned[places:]
+        return settle(self.model, moved)[0]
+
+    def _in_turned_axes(self, v: Array, h: float) -> Array:
+        """Velocities in the axes of free and planar joints as they stand after the step."""
+        result = v.copy()
+        for joint, _, own in _groups(self.model):
+            if isinstance(joint, Floating):
+                turn, speed = v[own][:3], v[own][3:]
+                result[own][3:] = Rotation.from_rotvec(-h * turn).apply(speed)
+            elif isinstance(joint, Planar):
+                x, y, turn = v[own]
+                c, s = np.cos(h * turn), np.sin(h * turn)
+                result[own] = c * x + s * y, c * y - s * x, turn
+        return result
+
+    # ---- the rows of a step
+
+    def _rows(self, now: State, q: Array, v: Array, free: Array, h: float) -> _Active:
+        made = _Active(self.model.nv)
+        for contact in self._touching(now, q, v):
+            jacobian_ = contact.rows
+            before, ahead = float(jacobian_[2] @ v), float(jacobian_[2] @ free)
+            if contact.gap + h * ahead >= NEAR:
+                continue
+            bounce = contact.gap + h * ahead < 0.0 and (
+                contact.restitution * -before > 2.0 * h * self.weight
+            )
+            shift = max(contact.gap, 0.0) / h
+            if bounce:
+                shift = _rebound(contact.restitution, before, ahead)
+            made.contact(contact, shift, bounced=bounce)
+        for n, body in enumerate(self.terms.stops):
+            joint = self.model.joints[body]
+            for side, bound in ((1.0, joint.lower), (-1.0, joint.upper)):
+                if not np.isfinite(bound):
+                    continue
+                row, gap = side * now.rows[n], side * (now.stops[n] - bound)
+                before, ahead = float(row @ v), float(row @ free)
+                if gap + h * ahead >= NEAR + h * abs(ahead):
+                    continue
+                bounce = gap + h * ahead < 0.0 and self.restitution * -before > h * abs(
+                    ahead - before
+                )
+                shift = max(gap, 0.0) / h
+                if bounce:
+                    shift = _rebound(self.restitution, before, ahead)
+                made.stop((joint.name, side), row, shift, bounced=bounce)
+        for n, bound in enumerate(self.terms.rubbing):
+            made.box(n, now.rubbing[n], h * bound)
+        return made
+
+    def _touching(self, now: State, q: Array, v: Array) -> list[_Touch]:
+        """Every contact that may be one in this step, with its rows (t1, t2, n)."""
+        found: list[_Touch] = []
+        if self.ground is not None and self.points:
+            gaps, normals = self._gaps(now.places)
+            for i in range(len(self.points)):
+                rows = self._at_surface(now, i, normals[i])
+                basis = _basis(normals[i])
+                found.append(
+                    _Touch(i, basis @ rows, float(gaps[i]), self.ground.friction,
+                           self.ground.restitution, basis)
+                )  # fmt: skip
+        if self.contacts is not None:
+            for n, contact in enumerate(self.contacts(q, v)):
+                found.append(_given(self.model, q, contact, n))
+        return found
+
+    def _gaps(self, places: Array) -> tuple[Array, Array]:
+        """Points' (spheres': surfaces') distances above the ground, and its normals."""
+        assert self.ground is not None
+        heights, normals = self.ground.below(places)
+        gaps: Array = heights - np.array([radius for _, _, radius in self.points])
+        return gaps, normals
+
+    def _at_surface(self, now: State, i: int, normal: Array) -> Array:
+        """The Jacobian, in world axes, of a point; of a sphere that of its lowest point."""
+        rows: Array = now.linear[i]
+        if i in self.terms.spheres:
+            arm = -self.points[i][2] * normal
+            rows = rows + np.cross(now.turning[self.terms.spheres.index(i)].T, arm).T
+        return rows
+
+    def _corrected(self, q: Array) -> Array:
+        """q with penetration taken out, by the least motion in M̂'s norm; twice."""
+        if not ((self.ground is not None and self.points) or self.terms.stops):
+            return q
+        zero = np.zeros(self.model.nv)
+        for _ in range(2):
+            now = self.terms(q, zero, zero, zero, 0.0)
+            rows, gaps = [], []
+            if self.ground is not None and self.points:
+                depths, normals = self._gaps(now.places)
+                for i in np.flatnonzero(depths < SLOP).tolist():
+                    rows.append(normals[i] @ self._at_surface(now, i, normals[i]))
+                    gaps.append(depths[i])
+            for n, body in enumerate(self.terms.stops):
+                joint = self.model.joints[body]
+                for side, bound in ((1.0, joint.lower), (-1.0, joint.upper)):
+                    gap = side * (now.stops[n] - bound)
+                    if gap < SLOP:
+                        rows.append(side * now.rows[n])
+                        gaps.append(gap)
+            if not gaps or min(gaps) > -1e-12:
+                return q
+            r, b = np.array(rows), np.array(gaps)
+            try:
+                spread = np.linalg.solve(now.matrix, r.T)
+            except np.linalg.LinAlgError:
+                return q
+            problem = Problem(r @ spread, b, Rows(0, len(b)), np.empty(0), np.empty(0))
+            y, _ = solve(problem, np.zeros(len(b)))
+            q = self._moved(q, spread @ y)
+        return q
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """A contact with its rows (tangents, normal) and their axes in the world."""
+
+    name: Any
+    rows: Array
+    gap: float
+    friction: float
+    restitution: float
+    basis: Array
+
+
+@dataclass
+class _Active:
+    """The rows that take part in one step."""
+
+    nv: int
+    touches: list[_Touch] = field(default_factory=list)
+    shifts: list[float] = field(default_factory=list)
+    stops: list[tuple[Any, Array, float]] = field(default_factory=list)
+    boxes: list[tuple[Any, Array, float]] = field(default_factory=list)
+    bounced: bool = False
+
+    def contact(self, touch: _Touch, shift: float, *, bounced: bool) -> None:
+        self.touches.append(touch)
+        self.shifts.append(shift)
+        self.bounced |= bounced
+
+    def stop(self, name: Any, row: Array, shift: float, *, bounced: bool) -> None:
+        self.stops.append((name, row, shift))
+        self.bounced |= bounced
+
+    def box(self, name: Any, row: Array, bound: float) -> None:
+        self.boxes.append((name, row, bound))
+
+    @property
+    def rows(self) -> Rows:
+        return Rows(len(self.touches), len(self.stops), len(self.boxes))
+
+    def solve(
+        self, matrix: Array, free: Array, warm: Mapping[Any, Array]
+    ) -> tuple[Array, Array, float]:
+        """(v⁺, impulses, residual)."""
+        if not self.rows.size:
+            return free, np.empty(0), 0.0
+        r = np.concatenate(
+            [
+                *(touch.rows for touch in self.touches),
+                *(row[None] for _, row, _ in self.stops),
+                *(row[None] for _, row, _ in self.boxes),
+            ]
+        )
+        spread: Array = np.linalg.solve(matrix, r.T)
+        delassus = r @ spread
+        plain = r @ free
+        shift = np.zeros(len(r))
+        k = len(self.touches)
+        shift[2 : 3 * k : 3] = self.shifts
+        shift[3 * k : 3 * k + len(self.stops)] = [s for _, _, s in self.stops]
+        friction = np.array([touch.friction for touch in self.touches])
+        bounds = np.array([bound for _, _, bound in self.boxes])
+        start = np.concatenate(
+            [
+                *(warm.get(("contact", touch.name), np.zeros(3)) for touch in self.touches),
+                *(warm.get(("stop", name), np.zeros(1)) for name, _, _ in self.stops),
+                *(warm.get(("box", name), np.zeros(1)) for name, _, _ in self.boxes),
+            ]
+        )
+        problem = Problem(delassus, plain + shift, self.rows, friction, bounds)
+        x, residual = solve(problem, start, TOLERANCE)
+        if self.bounced:
+            x = self._without_gain(problem, plain, np.maximum(shift, 0.0), x)
+        return free + spread @ x, x, residual
+
+    def _without_gain(self, problem: Problem, plain: Array, shift: Array, x: Array) -> Array:
+        """Impulses that rebound, drawn towards those that do not until no energy is won.
+
+        Newton's law of restitution can gain energy where friction couples several contacts. W(x) =
+        plainᵀ x + ½ xᵀ G x is the change of kinetic energy; the cones are convex.
+        """
+        g = problem.matrix
+
+        def work(x: Array) -> float:
+            return float(plain @ x + 0.5 * x @ g @ x)
+
+        if work(x) <= 0.0:
+            return x
+        dull = Problem(g, plain + shift, problem.rows, problem.friction, problem.bounds)
+        still, _ = solve(dull, x, TOLERANCE)
+        apart = x - still
+        a, slope = 0.5 * float(apart @ g @ apart), float(apart @ (plain + g @ still))
+        rest = work(still)
+        if a <= 0.0 or rest > 0.0:
+            return still
+        share = (-slope + np.sqrt(slope * slope - 4.0 * a * rest)) / (2.0 * a)
+        return np.asarray(still + min(max(share, 0.0), 1.0) * apart)
+
+    def known(self, x: Array) -> dict[Any, Array]:
+        """Impulses by what they belong to."""
+        known: dict[Any, Array] = {}
+        k = len(self.touches)
+        for i, touch in enumerate(self.touches):
+            known["contact", touch.name] = x[3 * i : 3 * i + 3]
+        for n, (name, _, _) in enumerate(self.stops):
+            known["stop", name] = x[3 * k + n : 3 * k + n + 1]
+        first = 3 * k + len(self.stops)
+        for n, (name, _, _) in enumerate(self.boxes):
+            known["box", name] = x[first + n : first + n + 1]
+        return known
+
+    def at_points(self, x: Array, count: int) -> Array:
+        """Impulses at the ground's points (count, 3) in world axes."""
+        result = np.zeros((count, 3))
+        for i, touch in enumerate(self.touches):
+            if isinstance(touch.name, int):
+                result[touch.name] = touch.basis.T @ x[3 * i : 3 * i + 3]
+        return result
+
+
+def _rebound(restitution: float, before: float, ahead: float) -> float:
+    """β of a rebound at the step's start, after which what slows it acts over the whole step.
+
+    Without the latter a ball would win m g h |c| of energy at each rebound.
+    """
+    return restitution * before - min(ahead - before, 0.0)
+
+
+def _given(model: Model, q: Array, contact: Contact, number: int) -> _Touch:
+    """A contact that a callable gives."""
+    normal = np.asarray(contact.normal, dtype=float)
+    point = np.asarray(contact.point, dtype=float)
+    if normal.shape != (3,) or not abs(np.linalg.norm(normal) - 1.0) <= 1e-6:
+        raise ValueError(f"the normal of a contact on '{contact.link}' is no unit vector: {normal}")
+    rows = _moving(model, q, contact.link, point)
+    if contact.other is not None:
+        rows = rows - _moving(model, q, contact.other, point)
+    basis = _basis(normal)
+    name = ("given", number if contact.name is None else contact.name)
+    return _Touch(
+        name, basis @ rows, float(contact.gap), contact.friction, contact.restitution, basis
+    )
+
+
+def _moving(model: Model, q: Array, link: str, point: Array) -> Array:
+    """The Jacobian, in world axes, of the link's point that is at ``point`` in the world."""
+    pose = frame_pose(model, q, link)
+    offset = pose[:3, :3].T @ (point - pose[:3, 3])
+    own = jacobian(model, q, link)
+    result: Array = pose[:3, :3] @ (own[3:] + np.cross(own[:3].T, offset).T)
+    return result
+
+
+def _basis(normal: Array) -> Array:
+    """Two tangents and the normal, as rows; world axes where the normal is z."""
+    if normal[2] == 1.0:
+        return np.array(UNIT)
+    first = np.cross((0.0, 1.0, 0.0) if abs(normal[1]) < 0.9 else (1.0, 0.0, 0.0), normal)
+    first /= np.linalg.norm(first)
+    return np.stack([first, np.cross(normal, first), normal])
+
+
+def _turning(model: Model, v: Vector) -> list[Scalar]:
+    """ω x v of free and planar joints: what their axes' turning adds to their velocities' rates."""
+    rates: list[Scalar] = [0.0] * model.nv
+    for joint, _, own in _groups(model):
+        part = v[own]
+        if isinstance(joint, Floating):
+            turn, speed = (part[0], part[1], part[2]), (part[3], part[4], part[5])
+            rates[own.start + 3 : own.stop] = cross(turn, speed)
+        elif isinstance(joint, Planar):
+            rates[own.start : own.stop] = neg(mul(part[2], part[1])), mul(part[2], part[0]), 0.0
+    return rates
+
+
+def _spin(joint: JointModel, motion: Array) -> Array:
+    """The turning part of a joint's motion alone."""
+    spin = motion.copy()
+    if isinstance(joint, Floating):
+        spin[3:] = 0.0
+    elif isinstance(joint, Planar):
+        spin[:2] = 0.0
+    return spin
+
+
+def _groups(model: Model) -> Sequence[Any]:
+    """Joints whose positions are no vectors, where all their velocities are independent."""
+    try:
+        return chart_of(model).groups
+    except ValueError:
+        return ()

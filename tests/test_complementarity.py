@@ -1,0 +1,123 @@
+"""Contact problems: solved to rounding, by laws that are checked one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from robomodel.dynamics.complementarity import Problem, Rows, Sweeps, solve
+
+Array = NDArray[np.float64]
+
+
+def random_problem(
+    rng: np.random.Generator, k: int, stops: int, boxes: int, freedoms: int
+) -> Problem:
+    """G = J M⁻¹ Jᵀ, b = J v: rows of a mechanism with fewer freedoms than rows, perhaps."""
+    rows = Rows(k, stops, boxes)
+    j = rng.standard_normal((rows.size, freedoms))
+    root = rng.standard_normal((freedoms, freedoms))
+    g = j @ np.linalg.solve(root @ root.T + 0.1 * np.eye(freedoms), j.T)
+    b = j @ rng.standard_normal(freedoms)
+    return Problem(g, b, rows, rng.uniform(0.1, 1.2, k), rng.uniform(0.0, 0.5, boxes))
+
+
+def obeys(problem: Problem, x: Array, within: float) -> None:
+    """Signorini, Coulomb, stops and friction, each as it is said."""
+    y, k = problem.matrix @ x + problem.b, problem.rows.contacts
+    size = np.abs(problem.b).max()
+    for i in range(k):
+        (x0, x1, n), (y0, y1, gap) = x[3 * i : 3 * i + 3], y[3 * i : 3 * i + 3]
+        push, slip, mu = np.hypot(x0, x1), np.hypot(y0, y1), problem.friction[i]
+        unit = 1.0 / problem.traces[3 * i]  # impulses of the size of velocities
+        assert n >= -within * size * unit
+        assert gap >= -within * size
+        assert abs(n * gap) <= within * size * size * unit * 10
+        assert push <= mu * n + within * size * unit
+        assert abs(x0 * y0 + x1 * y1 + mu * n * slip) <= within * size * size * unit * 10
+    first = 3 * k
+    for j in range(first, first + problem.rows.stops):
+        assert x[j] >= -within
+        assert y[j] >= -within * size
+        assert abs(x[j] * y[j]) <= within * size
+    for j, bound in zip(range(first + problem.rows.stops, len(x)), problem.bounds, strict=True):
+        assert abs(x[j]) <= bound + within
+        assert bound * abs(y[j]) + x[j] * y[j] <= within * size
+
+
+@pytest.mark.parametrize(
+    ("k", "stops", "boxes", "freedoms"),
+    [(1, 0, 0, 6), (4, 0, 0, 18), (2, 1, 3, 8), (0, 3, 4, 9), (4, 0, 0, 6), (6, 2, 2, 12)],
+)
+def test_random_problems(k: int, stops: int, boxes: int, freedoms: int) -> None:
+    rng = np.random.default_rng(k + 10 * stops)
+    for _ in range(12):
+        problem = random_problem(rng, k, stops, boxes, freedoms)
+        x, residual = solve(problem, np.zeros(problem.rows.size))
+        assert residual <= 1e-10
+        obeys(problem, x, 1e-7)
+
+
+def test_planar_contacts_have_singular_blocks() -> None:
+    """In the plane the second tangent does nothing."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        j = rng.standard_normal((6, 3))
+        j[[1, 4]] = 0.0
+        g, b = j @ j.T, j @ np.array([0.5, 0.3, -1.0])
+        problem = Problem(g, b, Rows(2), np.array([0.6, 0.6]), np.empty(0))
+        x, residual = solve(problem, np.zeros(6))
+        assert residual <= 1e-10
+        obeys(problem, x, 1e-7)
+
+
+def test_one_contact_against_its_cases() -> None:
+    """With G the identity: opening, sticking, and sliding along the old slip."""
+    for b, expected in (
+        ((0.3, 0.0, 0.5), (0.0, 0.0, 0.0)),
+        ((0.1, -0.2, -1.0), (-0.1, 0.2, 1.0)),
+        ((3.0, 4.0, -1.0), (-0.3, -0.4, 1.0)),
+    ):
+        problem = Problem(np.eye(3), np.array(b), Rows(1), np.array([0.5]), np.empty(0))
+        np.testing.assert_allclose(solve(problem, np.zeros(3))[0], expected, atol=1e-9)
+
+
+def test_without_friction_it_is_a_linear_problem() -> None:
+    rng = np.random.default_rng(1)
+    problem = random_problem(rng, 3, 0, 0, 10)
+    problem = Problem(problem.matrix, problem.b, problem.rows, np.zeros(3), np.empty(0))
+    x, residual = solve(problem, np.zeros(9))
+    assert residual <= 1e-10
+    np.testing.assert_allclose(x.reshape(3, 3)[:, :2], 0.0, atol=1e-12)
+
+
+def test_the_kernels_sweep_is_numpys() -> None:
+    """The same source on a batch: lanes are problems."""
+    rng = np.random.default_rng(2)
+    problems = [random_problem(rng, 2, 1, 1, 8) for _ in range(5)]
+    stacked = [np.array([getattr(p, name) for p in problems]) for name in
+               ("matrix", "b", "friction", "bounds")]  # fmt: skip
+    matrix, b, friction, bounds = (list(np.moveaxis(x, 0, -1)) for x in stacked)
+    with np.errstate(all="ignore"):
+        sweeps = Sweeps(Rows(2, 1, 1), matrix, b, friction, bounds)
+        x = [np.zeros(5) for _ in range(8)]
+        slips = [np.zeros(5) for _ in range(2)]
+        for _ in range(60):
+            x, slips = sweeps.sweep(x, slips)
+        residual = sweeps.residual(x)
+    for i, problem in enumerate(problems):
+        exact, _ = solve(problem, np.zeros(8), 1e-13)
+        got = np.array([column[i] for column in x])
+        far = problem.residual(got) / np.abs(problem.b).max()
+        np.testing.assert_allclose(
+            problem.matrix @ got, problem.matrix @ exact, atol=1e-9 + 100 * far
+        )
+        assert residual[i] == pytest.approx(problem.residual(got), abs=1e-12)
+
+
+def test_nothing_to_solve() -> None:
+    problem = Problem(np.eye(3), np.zeros(3), Rows(1), np.array([0.5]), np.empty(0))
+    x, residual = solve(problem, np.ones(3))
+    np.testing.assert_array_equal(x, 0.0)
+    assert residual == 0.0
