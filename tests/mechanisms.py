@@ -1115,3 +1115,48 @@ def mechanisms(
         )
     except MechanismError:
         reject()
+
+
+# --- mechanisms after robots ----------------------------------------------------------------------
+
+
+def linear_hip() -> str:
+    """A hip that turns about z, pushed by a linear actuator, as CAD programs write one down.
+
+    Both ends of the actuator are ball joints of three hinges, one of them on a hinge more, and a
+    loop welds its halves together. The rod lies across the hinges' axes, so that two hinges of each
+    ball joint always stand at a right angle: which two, there are several ways, and in some of them
+    other joints are locked. The file's zero position is open.
+    """
+    axes = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}
+    inertial = _Inertial(0.3, np.array([0.0, 0.0, -0.02]), np.zeros(3), np.diag([4e-4, 4e-4, 2e-4]))
+    links = ["base", "thigh", "holder", "cylinder", "rod", "piston"]
+    parts = [f'<link name="{name}">{inertial.xml()}</link>' for name in links]
+
+    def hinge(name: str, parent: str, child: str, axis: str, xyz: str = "0 0 0") -> None:
+        kind = "prismatic" if name == "push" else "continuous"
+        limit = (
+            '<limit lower="-0.2" upper="0.2" effort="1" velocity="1"/>' if name == "push" else ""
+        )
+        parts.append(
+            f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+            f'<origin xyz="{xyz}"/><axis xyz="{axis}"/>{limit}</joint>'
+        )
+
+    def ball(name: str, parent: str, child: str, xyz: str) -> None:
+        ends = [parent, f"{name}_1", f"{name}_2", child]
+        parts.extend(f'<link name="{end}"/>' for end in ends[1:3])
+        for (axis, vector), above, below in zip(axes.items(), ends[:-1], ends[1:], strict=True):
+            hinge(f"{name}_{axis}", above, below, vector, xyz if axis == "x" else "0 0 0")
+
+    hinge("yaw", "base", "thigh", "0 0 1", "0.02 0.2 -0.01")
+    ball("upper", "thigh", "cylinder", "0 0.04 -0.05")
+    hinge("swing", "base", "holder", "0 0 1", "-0.1 0.25 -0.01")
+    ball("lower", "holder", "rod", "0 0 -0.05")
+    hinge("push", "rod", "piston", "0 0 1", "0 0 -0.08")
+    parts.append(
+        '<loop name="weld" type="fixed"><predecessor link="piston"><origin xyz="0 0 -0.025"/>'
+        '</predecessor><successor link="cylinder"><origin xyz="0 0 -0.025" '
+        'rpy="3.141592653589793 0 -1.5707963267948966"/></successor></loop>'
+    )
+    return '<robot name="linear_hip">' + "".join(parts) + "</robot>"

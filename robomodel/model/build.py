@@ -32,7 +32,7 @@ from robomodel.model.joints import (
 from robomodel.model.loops import analyse_loops
 from robomodel.model.model import Body, Cluster, Coupling, Frame, Joint, Loop, Model, Node
 from robomodel.model.options import labels, with_options
-from robomodel.model.question import Column, Finding, Question
+from robomodel.model.question import Column, Exactness, Finding, Question
 from robomodel.model.springs import check_passive, find_springs
 from robomodel.spatial import (
     NO_INERTIA,
@@ -56,6 +56,7 @@ def build(
     independent: str | Iterable[str] | None = None,
     gravity: Sequence[float] | None = None,
     strict: bool = False,
+    tolerance: float | None = None,
 ) -> Model:
     """The model of a description. Arguments and errors as of :func:`robomodel.load`."""
     given = len(description.links)
@@ -66,7 +67,8 @@ def build(
     ties = [demand.bodies for demand in find_demands(description, tree)]
     groups = graph.clusters(tree, ties)
     tree = tree.renumbered([body for group in groups for body in group])
-    model = _Builder(description, tree, [len(group) for group in groups], strict).model()
+    sizes = [len(group) for group in groups]
+    model = _Builder(description, tree, sizes, strict, tolerance).model()
     if len(description.links) > given:
         free = tree.joints[0]
         note = f"the joint '{free.name}' was added to free the root link '{free.child}'"
@@ -101,6 +103,7 @@ class _Builder:
     tree: Tree
     sizes: list[int]
     strict: bool
+    tolerance: float | None
 
     def model(self) -> Model:
         """Assemble."""
@@ -172,6 +175,11 @@ class _Builder:
             if place.body != WORLD and link.inertial is not None:
                 inertias[place.body] += masses.placed(link.inertial, place.pose)
         return inertias
+
+    def _resists(self, body: int) -> bool:
+        """Whether the body has a mass or an inertia."""
+        inertia = self.inertias[body]
+        return bool(inertia.mass) or any(map(any, inertia.inertia))
 
     @cached_property
     def loaded(self) -> set[int]:
@@ -377,18 +385,15 @@ class _Builder:
                 )
             linear.append(Linear(demand.name, terms, demand.offset))
         followers = {demand.follower for demand in couplings}
-        lengths = [math.hypot(*link.offset) for link in links if link.parent is not None]
-        lengths += [
-            math.hypot(*end.point) for loop in loops for end in (loop.predecessor, loop.successor)
-        ]
+        geometry = Geometry(tuple(links), tuple(loops), tuple(linear))
         return Question(
             self.tree.joints[bodies.start].child,
-            Geometry(tuple(links), tuple(loops), tuple(linear)),
+            geometry,
             self._columns(bodies, links, followers),
             tuple(demand.source for demand in demands if demand.loop),
             tuple(demand.source for demand in couplings),
             self._start(bodies, links, clamp=bool(loops)),
-            max(lengths, default=0.0) or 1.0,
+            Exactness.of(self.tolerance, geometry.scale),
         )
 
     def _columns(
@@ -400,12 +405,14 @@ class _Builder:
             joint = self.tree.joints[body]
             bounded = joint.type != "continuous" and link.joint.nv == 1
             limits = (joint.limits.lower, joint.limits.upper) if bounded else (-math.inf, math.inf)
+            ends = [end for end in (body, self.tree.parents[body]) if end != WORLD]
+            part = link.joint.nv > 1 or not all(map(self._resists, ends))
             mark = joint.independent
             marks = mark if isinstance(mark, tuple) else (mark,) * link.joint.nv
             for motion, label, mark in zip(link.joint.subspace, labels(joint), marks, strict=True):
                 length = any(motion.linear) and not any(motion.angular)
                 columns.append(
-                    Column(label, joint.name, i, mark, body in followers, length, limits)
+                    Column(label, joint.name, i, mark, body in followers, part, length, limits)
                 )
         return tuple(columns)
 
@@ -510,11 +517,7 @@ class _Builder:
         """Warn of clusters that move no mass, which make the mass matrix singular, and of bodies
         that are seen but have no mass.
         """
-
-        def resists(body: int) -> bool:
-            return bool(self.inertias[body].mass) or any(map(any, self.inertias[body].inertia))
-
-        heavy = [any(map(resists, cluster.bodies)) for cluster in clusters]
+        heavy = [any(map(self._resists, cluster.bodies)) for cluster in clusters]
         for cluster in reversed(clusters):
             if heavy[cluster.index] and cluster.parent != WORLD:
                 heavy[cluster.parent] = True
@@ -534,7 +537,7 @@ class _Builder:
                 continue
             for body in cluster.bodies:
                 seen = [shaped[link] for link in self.held[body] if link in shaped]
-                if seen and not resists(body):
+                if seen and not self._resists(body):
                     message = f"has shapes and moves, but weighs nothing; {remedy}"
                     doubts.append(Doubt(message, seen[0].source))
         suspect_all(doubts, strict=self.strict)

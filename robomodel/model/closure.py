@@ -54,6 +54,14 @@ class Geometry:
         """Number of conditions, redundant ones included."""
         return sum(len(loop.rows) for loop in self.loops) + len(self.linear)
 
+    @property
+    def scale(self) -> float:
+        """A characteristic length: the largest within the cluster, 1 where there is none."""
+        lengths = [math.hypot(*link.offset) for link in self.links if link.parent is not None]
+        for loop in self.loops:
+            lengths += [math.hypot(*end.point) for end in (loop.predecessor, loop.successor)]
+        return max(lengths, default=0.0) or 1.0
+
     def evaluate(self, q: Array, qd: Array | None = None) -> tuple[Array, Array, Array]:
         """Values φ, Jacobian K and bias k = -K̇ q̇ (zero without q̇) of every condition."""
         batch = q.shape[:-1] if qd is None else np.broadcast_shapes(q.shape[:-1], qd.shape[:-1])

@@ -400,7 +400,7 @@ def columns_of(model: Model, cluster: Cluster) -> list[Column]:
         limits = (joint.lower, joint.upper) if bounded else (-np.inf, np.inf)
         for motion in node.joint.subspace:
             length = any(motion.linear) and not any(motion.angular)
-            columns.append(Column(joint.name, joint.name, i, None, False, length, limits))
+            columns.append(Column(joint.name, joint.name, i, None, False, False, length, limits))
     return columns
 
 
@@ -437,7 +437,7 @@ def _random_loops(
     geometry = cluster.geometry
     assert geometry is not None
     start = np.array(cluster.start)
-    scale = cluster_scale(geometry)
+    scale = geometry.scale
     unit = np.array([scale if column.length else 1.0 for column in columns])
     low = np.array([column.limits[0] for column in columns])
     high = np.array([column.limits[1] for column in columns])
@@ -473,13 +473,3 @@ def _random_loops(
     polished, _ = newton.close(geometry, fallback[None], rows=cluster.closing_rows, iterations=3)
     result: Array = polished[0]
     return result
-
-
-def cluster_scale(geometry: Geometry) -> float:
-    """A characteristic length of a cluster with loops."""
-    lengths = [
-        float(np.linalg.norm(link.offset)) for link in geometry.links if link.parent is not None
-    ]
-    for loop in geometry.loops:
-        lengths += [float(np.linalg.norm(end.point)) for end in (loop.predecessor, loop.successor)]
-    return max(lengths, default=0.0) or 1.0

@@ -1,22 +1,23 @@
 """Clusters with loop joints: rank, redundancy, independent coordinates, a closed start.
 
 They are studied at random closed configurations: the generic rank of K there gives the mobility,
-rows that are constant combinations of others are dropped, and independent coordinates, where the
-file leaves the choice, are those with a well conditioned G over the samples.
+and rows that are constant combinations of others are dropped. Joints that only follow the others
+through a coupling (rotors, mimics) are left out of this, so that they change nothing of it.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from robomodel.errors import DescriptionError, Source
+from robomodel.model.choice import choose, refuted, walk
 from robomodel.model.closure import CLOSED, close
-from robomodel.model.constraints import Block, LoopConstraint, Perpendicular
-from robomodel.model.couplings import eliminate
+from robomodel.model.constraints import Block, LoopConstraint
+from robomodel.model.couplings import Core, eliminate
 from robomodel.model.joints import Array, Mask
 from robomodel.model.question import (
     Finding,
@@ -28,10 +29,10 @@ from robomodel.model.question import (
 )
 from robomodel.model.sampling import conditioning, random_positions, regularity
 
-NOT_EXACT = 1e-4  # a gap or a misalignment up to this is put down to rounding in the file
-RANK = 1e-5  # singular values below this share of the largest one count as zero
 SAMPLES = 24
 STRAY = 0.2  # radians, or cluster sizes: how far from closed configurations loops are watched
+AJAR = 0.01  # of the cluster's size: a start that is as near to closing says where to close
+SAME = 1.0 - 1e-6  # what is at least this share of the largest is as large
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,43 +45,26 @@ class _Samples:
     gap: float
 
 
-def _unit(question: Question) -> Array:
-    """Column scaling that makes metres and radians comparable."""
-    return np.array([question.scale if column.length else 1.0 for column in question.columns])
-
-
-def _row_unit(question: Question) -> Array:
-    """Row scaling: gaps in units of the cluster's length (angles' sines as they are)."""
-    units = []
-    for loop in question.geometry.loops:
-        for row in loop.rows:
-            angular = isinstance(row, Perpendicular)
-            units.append(1.0 if angular else 1.0 / question.scale)
-    units += [1.0 / math.hypot(*(x for _, x in c.terms)) for c in question.geometry.linear]
-    return np.array(units)
-
-
 def _sample(question: Question) -> _Samples:
     """Closed configurations: near the start, and anywhere."""
     geometry = question.geometry
     rng = np.random.default_rng(20240607)
+    exact = CLOSED * max(1.0, question.scale)
     smallest = math.inf
     found: list[Array] = []
     for attempt in range(6):
         anywhere = random_positions(geometry, question.columns, rng, SAMPLES, question.scale)
         near = geometry.integrate(
             np.broadcast_to(question.start, (SAMPLES, geometry.nq)),
-            rng.uniform(-0.6, 0.6, (SAMPLES, geometry.nv)) * _unit(question),
+            rng.uniform(-0.6, 0.6, (SAMPLES, geometry.nv)) * question.unit,
         )
         guesses = np.concatenate([question.start[None], near, anywhere])
         if attempt == 0:
             guesses = guesses[: SAMPLES + 1 + SAMPLES // 2]
         q, gaps = close(geometry, guesses, iterations=30)
-        smallest = min(smallest, float(np.min(gaps / max(1.0, question.scale))))
-        good = (
-            gaps <= max(CLOSED, 1.001 * smallest) * max(1.0, question.scale)
-        ) & ~geometry.flipped(q)
-        if smallest > NOT_EXACT * min(1.0, question.scale):
+        smallest = min(smallest, float(np.min(gaps)))
+        good = (gaps <= max(exact, 1.001 * smallest)) & ~geometry.flipped(q)
+        if smallest > question.exactness.gap:
             continue
         found.append(q[good])
         if sum(len(batch) for batch in found) >= SAMPLES // 2:
@@ -89,7 +73,7 @@ def _sample(question: Question) -> _Samples:
         start_gap = float(geometry.gap(question.start))
         best = (
             f"the smallest gap found is {smallest:.3g}"
-            if smallest > CLOSED
+            if smallest > exact
             else ("it closes only with an axis the wrong way round")
         )
         raise DescriptionError(
@@ -98,23 +82,24 @@ def _sample(question: Question) -> _Samples:
             first_source(question),
         )
     q = np.concatenate(found)
-    jacobian = geometry.evaluate(q)[1] * _unit(question) * _row_unit(question)[:, None]
+    jacobian = question.conditions(q)[1]
     singular = np.linalg.svd(jacobian, compute_uv=False)
-    ranks = np.sum(singular > RANK * singular[:, :1], axis=1)
+    ranks = np.sum(singular > question.exactness.rank * singular[:, :1], axis=1)
     return _Samples(q, jacobian, ranks, smallest)
 
 
-def analyse_loops(question: Question) -> Finding:
+def analyse_loops(whole: Question) -> Finding:
     """Loop joints: rank at random closed configurations, the best coordinates, the rows to keep."""
+    core = Core.of(whole)
+    question = core.question
     geometry, n = question.geometry, len(question.columns)
     samples = _sample(question)
     rank = int(np.max(samples.ranks))
     generic = samples.ranks == rank
     q, jacobian = samples.q[generic], samples.jacobian[generic]
     mobility = n - rank
-    first = np.broadcast_to(question.start, q.shape)
-    nearest = q[int(np.argmin(np.linalg.norm(geometry.difference(first, q), axis=1)))]
-    check_counts(question, mobility, rank, nearest)
+    nearest = q[int(np.argmin(_away(question, q)))]
+    check_counts(whole, mobility, len(whole.columns) - mobility, core.positions(nearest))
     _, singular, right = np.linalg.svd(jacobian)
     null = np.swapaxes(right[:, rank:, :], 1, 2)  # (samples, n, mobility), orthonormal
     suspicions: list[tuple[str, Source]] = []
@@ -129,7 +114,8 @@ def analyse_loops(question: Question) -> Finding:
                 first_source(question),
             )
         )
-    independent, notes = _independent(question, null, mobility)
+    explored = _Explored(question, rank, q, null)
+    independent, notes = _independent(question, explored, mobility)
     ranks, repeated = _added_ranks(question, jacobian)
     suspicions += [
         (
@@ -141,23 +127,99 @@ def analyse_loops(question: Question) -> Finding:
         if rank_ == 0
     ]
     keep = _rows_to_keep(question, jacobian, ranks)
-    constraint = _constraint(question, jacobian / _unit(question), independent, keep)
     exact = samples.gap <= CLOSED and off <= 1e-9
-    couplings = _row_numbers(question)[1]
+    loop_rows = range(geometry.rows - len(geometry.linear))
+    couplings = range(len(loop_rows), geometry.rows)
     closing = tuple(range(geometry.rows)) if exact else (*keep, *couplings)
     if not exact:
         suspicions += _opening(question, q, null, closing)
-    neutral = _loop_neutral(question, q, null, independent, closing, exact)
+    neutral = _loop_neutral(question, explored, independent, closing, exact)
+    chosen = tuple(core.columns[i] for i in independent)
+    all_couplings = range(len(loop_rows), whole.geometry.rows)
     return Finding(
-        constraint,
-        independent,
-        neutral,
+        _constraint(whole, core.jacobian(jacobian[:, keep] / question.unit), chosen, keep),
+        chosen,
+        core.positions(neutral),
         tuple(ranks),
-        tuple(repeated),
-        closing,
+        core.redundant(repeated),
+        (*(loop_rows if exact else keep), *all_couplings),
         tuple(notes),
         tuple(suspicions),
     )
+
+
+class _Explored:
+    """Closed configurations and their motions: anywhere, and around the one the file closes in."""
+
+    def __init__(self, question: Question, rank: int, samples: Array, null: Array) -> None:
+        self.question, self.rank = question, rank
+        self.samples, self.null = samples, null
+
+    @cached_property
+    def closed(self) -> Array:
+        """The configuration (1, nq) that the file closes in: the nearest to its start.
+
+        From a start that is open, it is one in which as many joints as can be may move: some ways
+        to close a linkage lock joints that others leave free.
+        """
+        question, geometry = self.question, self.question.geometry
+        q, gap = close(geometry, question.start[None], nearest=True)
+        exact = CLOSED * max(1.0, question.scale)
+        largest = 2.0 * max(exact, float(np.max(geometry.gap(self.samples))))
+        candidates, moving = self.samples, _moving(self.null)
+        if float(gap[0]) <= largest and not bool(geometry.flipped(q)[0]):
+            if float(geometry.gap(question.start)) <= AJAR * question.scale:
+                return q
+            _, singular, right = np.linalg.svd(question.conditions(q)[1])
+            rank = int(np.sum(singular > question.exactness.rank * singular[:, :1]))
+            candidates = np.concatenate([q, candidates])
+            moving = np.concatenate([_moving(np.swapaxes(right[:, rank:], 1, 2)), moving])
+        return _liveliest(question, candidates, moving)
+
+    @cached_property
+    def around(self) -> tuple[Array, Array]:
+        """Configurations reached from there, and orthonormal motions there; never none.
+
+        From within the limits, where they are met.
+        """
+        question, samples = self.question, self.samples
+        q, null = walk(question, self.closed[0], self.rank)
+        if bool(_outside(question, self.closed)[0]):
+            reached = np.concatenate([q, samples])
+            moving = np.concatenate([_moving(null), _moving(self.null)])
+            inside = ~_outside(question, reached)
+            if np.any(inside):
+                start = _liveliest(question, reached[inside], moving[inside])
+                q, null = walk(question, start[0], self.rank)
+        return (q, null) if len(q) else (samples, self.null)
+
+
+def _liveliest(question: Question, q: Array, moving: Array) -> Array:
+    """Of the configurations in which most columns move the one (1, nq) nearest to the start."""
+    q = q[moving == np.max(moving)]
+    nearest: Array = q[int(np.argmin(_away(question, q)))][None]
+    return nearest
+
+
+def _moving(null: Array) -> Array:
+    """How many columns move at each configuration."""
+    moving: Array = np.sum(np.linalg.norm(null, axis=2) > 1e-6, axis=1)
+    return moving
+
+
+def _away(question: Question, q: Array) -> Array:
+    """How far configurations (n, nq) are from the start, in comparable units."""
+    start = np.broadcast_to(question.start, q.shape)
+    away: Array = np.linalg.norm(question.geometry.difference(start, q) / question.unit, axis=1)
+    return away
+
+
+def _outside(question: Question, q: Array) -> Mask:
+    """Which configurations (n, nq) are beyond a joint limit."""
+    geometry, (low, high) = question.geometry, question.limits
+    at = geometry.difference(np.broadcast_to(geometry.zero(), q.shape), q)
+    outside: Mask = np.any((at < low - 1e-9) | (at > high + 1e-9), axis=1)
+    return outside
 
 
 def _opening(
@@ -171,17 +233,17 @@ def _opening(
     geometry = question.geometry
     rng = np.random.default_rng(20240608)
     step = rng.uniform(-STRAY, STRAY, (len(q), null.shape[2]))
-    moved = geometry.integrate(q, np.einsum("snm,sm->sn", null, step) * _unit(question))
+    moved = geometry.integrate(q, np.einsum("snm,sm->sn", null, step) * question.unit)
     there, gaps = close(geometry, moved, rows=closing)
     there = there[gaps <= CLOSED * max(1.0, question.scale)]
     if not len(there):
         return []
-    open_ = np.max(np.abs(geometry.evaluate(there)[0]) * _row_unit(question), axis=0)
+    open_ = np.max(np.abs(geometry.evaluate(there)[0]) * question.row_unit, axis=0)
     found = []
     of_loops, _ = _row_numbers(question)
     for rows, source in zip(of_loops, question.loop_sources, strict=True):
         worst = max((float(open_[row]) for row in rows if row not in closing), default=0.0)
-        if worst > NOT_EXACT:
+        if worst > question.exactness.gap / question.scale:
             found.append(
                 (
                     "holds to first order only: taken to the letter, it leaves its cluster stuck "
@@ -197,7 +259,10 @@ def _opening(
 def _constraint(
     question: Question, jacobian: Array, independent: tuple[int, ...], keep: list[int]
 ) -> LoopConstraint:
-    """How G and g are found: what couplings leave, and in which blocks loops determine the rest."""
+    """How G and g are found: what couplings leave, and in which blocks loops determine the rest.
+
+    ``jacobian`` (samples, kept rows, columns).
+    """
     geometry = question.geometry
     prefer = [0 if c.chosen is False else 1 if c.follower else 2 for c in question.columns]
     pivots = eliminate(question, frozenset(independent), prefer).pivots
@@ -206,7 +271,7 @@ def _constraint(
         tuple((pivots[i][0] if i in pivots else {i: 1.0}).get(c, 0.0) for c in z)
         for i in range(geometry.nv)
     )
-    pattern = np.max(np.abs(jacobian[:, keep] @ np.array(expand)), axis=0) > 1e-11
+    pattern = np.max(np.abs(jacobian @ np.array(expand)), axis=0) > 1e-11
     pairs = [(a, b) for a, loop in enumerate(geometry.loops) for b in range(len(loop.rows))]
     return LoopConstraint(
         geometry.links,
@@ -219,82 +284,35 @@ def _constraint(
 
 
 def _independent(
-    question: Question, null: Array, mobility: int
+    question: Question, explored: _Explored, mobility: int
 ) -> tuple[tuple[int, ...], list[str]]:
     """The independent columns: the file's where it decides, else the best conditioned."""
     columns = question.columns
     forced = [i for i, c in enumerate(columns) if c.chosen]
     open_ = [i for i, c in enumerate(columns) if c.chosen is None]
-    notes: list[str] = []
     if len(forced) == mobility:
         choice = tuple(forced)
     elif len(forced) + len(open_) == mobility:
         choice = tuple(sorted(forced + open_))
     else:
-        choice = _best(
-            null, forced, open_, mobility, [columns[i].follower for i in range(len(columns))]
-        )
+        choice = choose(question, explored.around[1], forced, open_, mobility)
         picked = names([columns[i].label for i in choice if i in open_])
-        notes.append(
+        note = (
             f"cluster '{question.name}': {picked} chosen as independent by conditioning, "
             "as the file does not say"
         )
-    measure = conditioning(null, choice)
-    if float(np.max(measure)) < 1e-6:
-        others = _best(null, [], list(range(len(columns))), mobility, [False] * len(columns))
+        return choice, [note]
+    singular = refuted(explored.null, choice)
+    if singular is not None:
+        others = choose(question, explored.around[1], [], range(len(columns)), mobility)
         raise DescriptionError(
             f"{names([columns[i].label for i in choice])} cannot be the independent coordinates: "
             "at every configuration tried, motions of the cluster leave them at rest "
-            f"(singular value {float(np.max(measure)):.1g}); take "
+            f"(singular value {singular:.1g}); take "
             f"{names([columns[i].label for i in others])}",
             first_source(question),
         )
-    return choice, notes
-
-
-def _best(
-    null: Array, forced: list[int], open_: list[int], mobility: int, follower: list[bool]
-) -> tuple[int, ...]:
-    """The choice of joints nearest the base that is conditioned within twice the best.
-
-    Conditioning is judged over the samples; followers are chosen only if they must be.
-    """
-    missing = mobility - len(forced)
-    pools = [[i for i in open_ if not follower[i]], open_]
-    for pool in pools:
-        if len(pool) < missing:
-            continue
-        if math.comb(len(pool), missing) <= 3000:
-            best: tuple[float, tuple[int, ...]] = (-1.0, ())
-            for extra in itertools.combinations(pool, missing):
-                choice = tuple(sorted([*forced, *extra]))
-                measure = conditioning(null, choice)
-                score = float(np.quantile(measure, 0.1))
-                if score > 2.0 * best[0] + 1e-12:  # of the good ones, the one nearest the base
-                    best = (score, choice)
-        else:
-            best = _greedy(null, forced, pool, mobility)
-        if best[0] > 1e-3:
-            return best[1]
-    return best[1]
-
-
-def _greedy(
-    null: Array, forced: list[int], pool: list[int], mobility: int
-) -> tuple[float, tuple[int, ...]]:
-    """Pivoted Gram–Schmidt on the rows of the null-space bases, all samples at once."""
-    rows = np.swapaxes(null, 1, 2).copy()  # (samples, mobility, n)
-    choice: list[int] = []
-    for step in range(mobility):
-        size = np.quantile(np.linalg.norm(rows, axis=1), 0.25, axis=0)
-        options = forced if step < len(forced) else [i for i in pool if i not in choice]
-        pick = max((i for i in options if i not in choice), key=lambda i: size[i])
-        choice.append(pick)
-        direction = rows[:, :, pick]
-        direction = direction / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
-        rows -= direction[:, :, None] * np.einsum("sm,smn->sn", direction, rows)[:, None, :]
-    ordered = tuple(sorted(choice))
-    return float(np.quantile(conditioning(null, ordered), 0.25)), ordered
+    return choice, []
 
 
 def _added_ranks(question: Question, jacobian: Array) -> tuple[list[int], list[bool]]:
@@ -307,7 +325,9 @@ def _added_ranks(question: Question, jacobian: Array) -> tuple[list[int], list[b
 
     def rank(rows: list[int]) -> int:
         singular = np.linalg.svd(jacobian[:, rows], compute_uv=False)
-        return int(np.max(np.sum(singular > RANK * size[:, None], axis=1), initial=0))
+        return int(
+            np.max(np.sum(singular > question.exactness.rank * size[:, None], axis=1), initial=0)
+        )
 
     of_loops, couplings = _row_numbers(question)
     repeated = [rank(couplings[: n + 1]) == rank(couplings[:n]) for n in range(len(couplings))]
@@ -346,8 +366,9 @@ def _rows_to_keep(question: Question, jacobian: Array, ranks: list[int]) -> list
     keep: list[int] = []
     while candidates:
         size = {row: float(np.linalg.norm(stacked[row])) for row in candidates}
-        pick = max(candidates, key=lambda row: (round(size[row] / reference, 6), -row))
-        if size[pick] <= 3 * RANK * reference:
+        largest = max(size.values())
+        pick = next(row for row in candidates if size[row] >= SAME * largest)
+        if size[pick] <= 3 * question.exactness.rank * reference:
             break
         keep.append(pick)
         candidates.remove(pick)
@@ -390,37 +411,40 @@ def _blocks(pattern: Mask, dependent: list[int]) -> tuple[Block, ...]:
 
 def _loop_neutral(
     question: Question,
-    samples: Array,
-    null: Array,
+    explored: _Explored,
     independent: tuple[int, ...],
     closing: tuple[int, ...],
     exact: bool,
 ) -> Array:
-    """A closed, regular configuration near the start, within the limits where there is one."""
-    geometry, columns = question.geometry, question.columns
-    unit = _unit(question)
-    good = float(np.quantile(conditioning(null, independent), 0.5))
-    low = np.array([column.limits[0] for column in columns])
-    high = np.array([column.limits[1] for column in columns])
+    """A closed, regular configuration near the start, within the limits where there is one.
 
-    def measure(q: Array) -> tuple[Mask, Array, Array]:
-        regular = regularity(geometry, q, unit, independent) >= 0.1 * good
-        zero = np.broadcast_to(question.start, q.shape)
-        away = geometry.difference(zero, q)
-        at = geometry.difference(np.broadcast_to(geometry.zero(), q.shape), q)
-        outside = np.sum(np.maximum(0.0, low - at) + np.maximum(0.0, at - high), axis=1)
-        return regular, np.linalg.norm(away / unit, axis=1), outside
+    The one that the file's closes in, else one that is reached from there, else any.
+    """
+    geometry = question.geometry
+    typical = conditioning(explored.null, independent)
+    if float(np.max(typical)) < 1e-6:  # all of another branch
+        typical = conditioning(explored.around[1], independent)
+    good = float(np.median(typical[typical >= 1e-6]))
 
-    first, gap = close(geometry, question.start[None], rows=closing)
-    candidates = samples
-    if float(gap[0]) <= CLOSED * max(1.0, question.scale) and not bool(geometry.flipped(first)[0]):
-        candidates = np.concatenate([first, samples])
-    if not exact:
-        candidates = close(geometry, candidates, rows=closing)[0]
-    regular, away, outside = measure(candidates)
-    order = sorted(
-        range(len(candidates)),
-        key=lambda i: (bool(outside[i] > 1e-9), not regular[i], float(away[i]), i),
-    )
-    best: Array = candidates[order[0]]
-    return best
+    def best(candidates: Array) -> tuple[tuple[bool, bool], Array]:
+        """What is wrong with the best of the candidates, and that one."""
+        if not exact:
+            candidates = close(geometry, candidates, rows=closing)[0]
+        irregular = regularity(geometry, candidates, question.unit, independent) < 0.1 * good
+        outside, away = _outside(question, candidates), _away(question, candidates)
+        faults = list(zip(outside.tolist(), irregular.tolist(), strict=True))
+        fewest = min(faults)
+        among = [i for i, fault in enumerate(faults) if fault == fewest]
+        nearest = float(np.min(away[among]))
+        first = next(i for i in among if away[i] <= nearest / SAME + 1e-9)
+        return fewest, candidates[first]
+
+    candidates = explored.closed
+    fault, q = best(candidates)
+    if any(fault):
+        candidates = np.concatenate([candidates, explored.around[0]])
+        fault, q = best(candidates)
+    if any(fault):
+        candidates = np.concatenate([candidates, explored.samples])
+        fault, q = best(candidates)
+    return q

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from robomodel.errors import DescriptionError, Source
-from robomodel.model.closure import Geometry
-from robomodel.model.constraints import Constraint
+from robomodel.model.closure import CLOSED, Geometry
+from robomodel.model.constraints import Constraint, Perpendicular
 from robomodel.model.joints import Array
 
 
@@ -16,7 +19,8 @@ class Column:
     """One spanning velocity of a cluster and what the file says of it.
 
     ``chosen`` True and False are the file's (or the caller's) ``independent``; None leaves it open.
-    ``follower``: the joint is the dependent one of a mimic or a coupling, by preference.
+    ``follower``: the joint is the dependent one of a mimic or a coupling, by preference. ``part``:
+    it is one of several velocities between two bodies that weigh something.
     """
 
     label: str
@@ -24,8 +28,28 @@ class Column:
     link: int
     chosen: bool | None
     follower: bool
+    part: bool
     length: bool  # metres rather than radians
     limits: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Exactness:
+    """How exactly loops must close.
+
+    ``gap``: as far as their ends may stay apart [m, or sine of an angle]; ``rank``: singular values
+    of the conditions' Jacobian below this share of the largest count as zero.
+    """
+
+    gap: float
+    rank: float
+
+    @staticmethod
+    def of(tolerance: float | None, scale: float) -> Exactness:
+        """As the caller says [m, rad]; else rounding in the file is all that is forgiven."""
+        if tolerance is None:
+            return Exactness(1e-4 * scale, 1e-5)
+        return Exactness(max(tolerance, CLOSED), max(tolerance, 1e-9))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +62,39 @@ class Question:
     loop_sources: tuple[Source, ...]
     linear_sources: tuple[Source, ...]
     start: Array  # spanning positions from which closing starts
-    scale: float  # a characteristic length
+    exactness: Exactness
+
+    @property
+    def scale(self) -> float:
+        """A characteristic length."""
+        return self.geometry.scale
+
+    @property
+    def unit(self) -> Array:
+        """Column scaling that makes metres and radians comparable."""
+        return np.array([self.scale if column.length else 1.0 for column in self.columns])
+
+    @property
+    def row_unit(self) -> Array:
+        """Row scaling: gaps in units of the cluster's length (angles' sines as they are)."""
+        units = []
+        for loop in self.geometry.loops:
+            for row in loop.rows:
+                angular = isinstance(row, Perpendicular)
+                units.append(1.0 if angular else 1.0 / self.scale)
+        units += [1.0 / math.hypot(*(x for _, x in c.terms)) for c in self.geometry.linear]
+        return np.array(units)
+
+    @property
+    def limits(self) -> tuple[Array, Array]:
+        """The lower and the upper limits of the columns."""
+        low, high = np.array([column.limits for column in self.columns]).reshape(-1, 2).T
+        return low, high
+
+    def conditions(self, q: Array) -> tuple[Array, Array]:
+        """Values (..., rows) and Jacobians (..., rows, columns), in comparable units."""
+        values, jacobian, _ = self.geometry.evaluate(q)
+        return values * self.row_unit, jacobian * self.unit * self.row_unit[:, None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED, Geometry
-from robomodel.model.configuration import cluster_scale, columns_of
+from robomodel.model.configuration import columns_of
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Cluster, Model
 from robomodel.model.question import Column
@@ -226,7 +226,7 @@ class _Cluster:
     def of(model: Model, cluster: Cluster) -> _Cluster:
         assert cluster.geometry is not None
         columns = tuple(columns_of(model, cluster))
-        scale = cluster_scale(cluster.geometry)
+        scale = cluster.geometry.scale
         unit = np.array([scale if column.length else 1.0 for column in columns])
         limits = np.array([column.limits for column in columns]).reshape(-1, 2)
         return _Cluster(
@@ -280,7 +280,7 @@ def study(model: Model, cluster: Cluster) -> Linkage:
     own = _Cluster.of(model, cluster)
     start = np.array(cluster.start)
     rng = np.random.default_rng(SEED)
-    scale = cluster_scale(own.geometry)
+    scale = own.geometry.scale
     guesses = random_positions(own.geometry, own.columns, rng, SAMPLES, scale)
     samples, closed = own.close(guesses)
     samples = samples[closed & own.within(samples)]
