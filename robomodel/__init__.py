@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from robomodel import robots
+from robomodel.description import Rotor
 from robomodel.dynamics import (
     aba,
     aba_derivatives,
@@ -51,6 +52,7 @@ __all__ = [
     "Ground",
     "Kernel",
     "Model",
+    "Rotor",
     "SimulationError",
     "Trajectory",
     "aba",

@@ -147,15 +147,18 @@ class Rotor:
     It turns ``ratio`` times as far as its joint; None leaves that to the transmission. ``mass``
     [kg] is at the joint's origin, ``transverse`` [kg m²] its moment about either other axis.
     ``damping`` [N m s/rad] and ``friction`` [N m] are those of its bearing, at its own speed.
+    ``link`` names the link that is the rotor, fixed to the joint's parent; its inertial is then
+    the rotor's, and ``inertia``, ``mass`` and ``transverse`` are left out.
     """
 
-    inertia: float
+    inertia: float = 0.0
     ratio: float | None = None
     mass: float = 0.0
     transverse: float = 0.0
     source: Source = field(default=NOWHERE, repr=False)
     damping: float = 0.0
     friction: float = 0.0
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,9 +119,24 @@ def _install(package: str, extra: str) -> str:
     return command if extra in known else f"pip install {package} (or, once installed, {command})"
 
 
+_SYNONYMS = {  # what other formats and catalogues call it
+    "gear": "ratio",
+    "gear_ratio": "ratio",
+    "gearing": "ratio",
+    "reduction": "ratio",
+    "mechanicalreduction": "ratio",
+    "mechanical_reduction": "ratio",
+    "rotor_inertia": "inertia",
+    "motorinertia": "inertia",
+}
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for a name that is not known: the nearest known one, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    known = list(known)
+    if (meant := _SYNONYMS.get(name.lower())) in known:
+        return f"; did you mean '{meant}'?"
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

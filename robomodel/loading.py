@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from robomodel import parsers
+from robomodel.description import Rotor
 from robomodel.errors import as_names
 from robomodel.model import Model, build
 from robomodel.model.question import RigidError
@@ -18,6 +19,7 @@ def load(
     extend: object = None,
     floating_base: bool | None = None,
     independent: str | Iterable[str] | None = None,
+    rotors: Mapping[str, Rotor] | None = None,
     format: str | None = None,  # noqa: A002 - the interface's name
     gravity: Sequence[float] | None = None,
     inertia_from: Role | None = None,
@@ -37,7 +39,9 @@ def load(
     known name the inertial.
     ``floating_base``: True adds a free joint above the root link, False fixes a root that floats,
     None follows the file. ``independent``: the joint, or joints, that shall be the independent
-    coordinates of their clusters, by name, overriding the file. ``format``: the file's format where
+    coordinates of their clusters, by name, overriding the file. ``rotors``: the rotors of joints
+    by name, as in ``{"*_hip_joint": rm.Rotor(inertia=6e-5, ratio=9)}``; a ``*`` stands for any
+    text, and such a name for joints of one degree of freedom. ``format``: the file's format where
     its root element shall not decide. ``gravity``: acceleration of free fall (default 0 0 -9.81).
     ``inertia_from``: "collision" or "visual" gives the links without an inertial one from these
     shapes, solid and of this ``density`` [kg/m³]; meshes need trimesh, and lie beside the file.
@@ -51,6 +55,7 @@ def load(
     description = parsers.read(
         source,
         extend=extend,
+        rotors=rotors,
         format=format,
         inertia_from=inertia_from,
         density=density,

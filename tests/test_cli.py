@@ -514,6 +514,22 @@ def test_extend_merges_further_files(run, tmp_path):
     assert "none.xml: no such file" in err
 
 
+def test_rotors_by_option(run):
+    options = ("--rotor", "joint1:inertia=1e-4,ratio=9", "--json")
+    status, out, _ = run("info", "four_bar", *options)
+    assert status == 0
+    assert "joint1_rotor" in out
+    for text, words in (
+        ("joint1", "write it as JOINT:inertia=6e-5,ratio=9"),
+        ("joint1:inertia=1e-4,gear=9", "no 'gear'; did you mean 'ratio'?"),
+        ("joint1:inertia=heavy", "could not convert"),
+        ("jiont1:inertia=1e-4,ratio=9", "did you mean 'joint1'?"),
+    ):
+        status, _, err = run("info", "four_bar", "--rotor", text)
+        assert status == 2
+        assert words in err
+
+
 # ---- benchmark, and help where something is misspelt ---------------------------------------------
 
 

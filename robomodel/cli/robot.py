@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from robomodel import loading
 from robomodel import robots as shipped
 from robomodel.cli.frame import UserError
+from robomodel.description import Rotor
 from robomodel.errors import DescriptionError, did_you_mean
 from robomodel.model import Model
 
@@ -43,6 +44,17 @@ class Robot:
             metavar="FILE",
             help="A further file with rotors, loops, couplings and joint attributes to merge into "
             "the robot; may be given several times.",
+            show_default=False,
+        ),
+    ] = None
+    rotors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rotor",
+            metavar="JOINT:inertia=…,ratio=…",
+            help="The rotor of a joint, or of all joints that a name with * means; also mass, "
+            "transverse, damping, friction, or link=… for a link of the robot that is the rotor; "
+            "may be given several times.",
             show_default=False,
         ),
     ] = None
@@ -83,6 +95,7 @@ class Robot:
         names = shipped.names()
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         del options["file"]
+        options["rotors"] = dict(map(_rotor, self.rotors or ()))
         try:
             return loading.load(_source(self.file, names), **options)
         except FileNotFoundError as error:
@@ -96,6 +109,24 @@ class Robot:
             raise
         except ValueError as error:  # of an option
             raise UserError(f"{self.file}: {error}") from error
+
+
+def _rotor(text: str) -> tuple[str, Rotor]:
+    """The joint, or joints, of ``--rotor``, and the rotor."""
+    joint, _, said = text.rpartition(":")
+    words = dict(word.strip().split("=", 1) for word in said.split(",") if "=" in word)
+    known = {field.name for field in fields(Rotor)} - {"source"}
+    wrong = [word for word in words if word not in known]
+    if not joint or not words or len(words) != said.count(",") + 1:
+        raise UserError(f"--rotor {text}: write it as JOINT:inertia=6e-5,ratio=9")
+    if wrong:
+        raise UserError(f"--rotor {text}: no '{wrong[0]}'{did_you_mean(wrong[0], known)}")
+    link = words.pop("link", "")
+    try:
+        numbers: dict[str, Any] = {word: float(value) for word, value in words.items()}
+    except ValueError as error:
+        raise UserError(f"--rotor {text}: {error}") from None
+    return joint, Rotor(**numbers, link=link)
 
 
 def _source(file: str, names: list[str]) -> object:

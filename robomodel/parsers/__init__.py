@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 from typing import Protocol, cast
 
 from robomodel import files
-from robomodel.description import Description
+from robomodel.description import Description, Rotor
 from robomodel.errors import DescriptionError
 from robomodel.parsers import mjcf, sdf, urdf, xml
 from robomodel.parsers.plausibility import check_plausible
 from robomodel.parsers.structure import check_structure
-from robomodel.parsers.transmissions import with_rotors
+from robomodel.parsers.transmissions import given_rotors, with_rotors
 from robomodel.shapes import Role, with_inertias
 
 __all__ = ["FORMATS", "open_document", "read"]
@@ -43,6 +44,7 @@ def read(
     source: object,
     *,
     extend: object = None,
+    rotors: Mapping[str, Rotor] | None = None,
     format: str | None = None,  # noqa: A002
     inertia_from: Role | None = None,
     density: float = 1000.0,
@@ -52,7 +54,8 @@ def read(
     """The description that ``source`` holds: a path, text, bytes, an open file, or an object.
 
     ``extend``: one or a list of further sources, in the vocabulary of URDF+, whose elements are
-    added; a ``<link>`` or ``<joint>`` whose name is known changes that one.
+    added; a ``<link>`` or ``<joint>`` whose name is known changes that one. ``rotors``: of joints
+    by name, with ``*`` for any text.
     A string whose first character other than space is ``<`` is text, any other one a path.
     ``format`` is found by the root element unless given. ``inertia_from``: "collision" or "visual"
     gives the links without an inertial one from these shapes, of this ``density`` [kg/m³]. ``name``
@@ -82,6 +85,8 @@ def read(
             more = _extension(open_document(extension, strict=strict))
             description = urdf.read_urdf(more, description)
             more.report()
+    if rotors:
+        description = given_rotors(description, rotors)
     check_structure(description, strict=strict)
     description = with_rotors(description, strict=strict)
     if inertia_from is not None:

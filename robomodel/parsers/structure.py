@@ -117,10 +117,13 @@ def _check_tree(description: Description, links: dict[str, Link]) -> None:
     _check_cycles(description.links, above)
     roots = [link for link in description.links if link.name not in above]
     if len(roots) > 1:
+        carriers = {joint.parent for joint in description.joints}
+        alone = [link.name for link in roots[1:] if link.name not in carriers]
+        hint = did_you_mean(alone[0], above) if alone else ""
         raise DescriptionError(
             f"the robot has {len(roots)} roots, links that are no joint's child: "
             f"{listed(link.name for link in roots)}; a robot has one, so connect the others by "
-            "joints (of type fixed or floating, say)",
+            f"joints (of type fixed or floating, say){hint}",
             roots[1].source,
         )
 

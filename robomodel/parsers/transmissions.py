@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from robomodel.description import (
+    IDENTITY,
     ONE_DOF,
     Actuator,
     Description,
@@ -22,10 +23,13 @@ from robomodel.description import (
     Link,
     LinkCoupling,
     Rotor,
+    Rows3,
     Transmission,
     TransmittedJoint,
 )
 from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
+from robomodel.parsers.wildcards import filled, matching
+from robomodel.spatial import apply, matmul, transpose
 
 SIMPLE = "SimpleTransmission"
 DIFFERENTIAL = "DifferentialTransmission"
@@ -68,6 +72,70 @@ def actuator_rows(kind: str, n: tuple[float, ...]) -> tuple[tuple[float, ...], .
     return ((n[0],),)
 
 
+# --- rotors that are given ------------------------------------------------------------------------
+
+
+def fault(rotor: Rotor) -> str:
+    """What is wrong with the numbers of a rotor; nothing if they are those of one."""
+    numbers = (rotor.inertia, rotor.mass, rotor.transverse, rotor.damping, rotor.friction)
+    if not all(math.isfinite(number) for number in (*numbers, rotor.ratio or 0.0)):
+        return "a number of the rotor is not finite"
+    if rotor.link and any(numbers[:3]):
+        return (
+            f"the link '{rotor.link}' is the rotor and has an inertial of its own; leave inertia, "
+            "mass and transverse out"
+        )
+    if not rotor.link and rotor.inertia <= 0.0:
+        return f"the rotor's inertia {rotor.inertia:g} is not positive"
+    if rotor.ratio == 0.0:
+        return "the ratio of the rotor is zero; 1 is a direct drive"
+    if min(rotor.mass, rotor.transverse) < 0.0:
+        return "the rotor's mass or transverse inertia is negative"
+    if min(rotor.damping, rotor.friction) < 0.0:
+        return "the rotor's damping or friction is negative"
+    return ""
+
+
+def given_rotors(description: Description, rotors: Mapping[str, Rotor]) -> Description:
+    """The description with rotors on joints, by their names or by names with wildcards.
+
+    Wildcards mean joints of one degree of freedom; those of a rotor's ``link`` stand for what they
+    stand for in the joint's name. What is given later counts. Raises :class:`DescriptionError` for
+    names that mean no joint and for numbers that are no rotor's.
+    """
+    joints = {joint.name: joint for joint in description.joints}
+    for pattern, rotor in rotors.items():
+        if not isinstance(rotor, Rotor):
+            raise TypeError(f"rotors['{pattern}'] is a Rotor, got {type(rotor).__name__}")
+        try:
+            driven = driven_by(pattern, joints)
+        except ValueError as error:
+            raise DescriptionError(str(error), description.source) from None
+        for name, stands in driven.items():
+            source = replace(joints[name].source, element=f"rotor of joint '{name}'")
+            if said := fault(rotor):
+                raise DescriptionError(said, source)
+            link = filled(rotor.link, stands)
+            joints[name] = replace(joints[name], rotor=replace(rotor, link=link, source=source))
+    return replace(description, joints=tuple(joints.values()))
+
+
+def driven_by(pattern: str, joints: Mapping[str, Joint]) -> dict[str, list[str]]:
+    """The joints that a name means, perhaps with wildcards, and what these stand for.
+
+    Raises ValueError if there are none.
+    """
+    if pattern in joints:
+        return {pattern: []}
+    what, known = "joint", list(joints)
+    if "*" in pattern:
+        what = "joints of one degree of freedom"
+        known = [name for name, joint in joints.items() if joint.type in ONE_DOF]
+        if found := matching(pattern, known):
+            return found
+    raise ValueError(f"no such {what} in the robot: '{pattern}'{did_you_mean(pattern, known)}")
+
+
 # --- rotors become bodies -------------------------------------------------------------------------
 
 
@@ -81,18 +149,20 @@ def with_rotors(description: Description, *, strict: bool = False) -> Descriptio
     ):
         return description
     joints = {joint.name: joint for joint in description.joints}
-    added = [_of_joint(joint, description) for joint in description.joints if joint.rotor]
+    tree = _Tree(description)
+    added = [_of_joint(joint, tree) for joint in description.joints if joint.rotor]
     for transmission in description.transmissions:
         if any(actuator.rotor for actuator in transmission.actuators):
-            added += _of_transmission(transmission, joints, strict)
+            added += _of_transmission(transmission, tree, strict)
     _check_names(added, description)
     _check_twice(added, joints, strict)
+    turning = {each.joint.name: each.joint for each in added}  # links that are rotors turn now
     return replace(
         description,
-        links=(*description.links, *(each.link for each in added)),
+        links=(*description.links, *(each.link for each in added if each.link)),
         joints=(
-            *(replace(joint, rotor=None) for joint in description.joints),
-            *(each.joint for each in added),
+            *(replace(turning.pop(name, joint), rotor=None) for name, joint in joints.items()),
+            *turning.values(),
         ),
         couplings=(*description.couplings, *(each.coupling for each in added)),
         transmissions=tuple(
@@ -104,21 +174,51 @@ def with_rotors(description: Description, *, strict: bool = False) -> Descriptio
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A rotor as a link, the joint on which it turns, and what ties it to the joints it drives."""
+    """A rotor as a link, the joint on which it turns, and what ties it to the joints it drives.
 
-    link: Link
+    ``link`` is None where it is one of the robot's; the joint then stands for the one that held it.
+    """
+
+    link: Link | None
     joint: Joint
     coupling: LinkCoupling | JointCoupling
     drives: tuple[str, ...]
 
 
-def _of_joint(joint: Joint, description: Description) -> _Body:
+class _Tree:
+    """What hangs on what."""
+
+    def __init__(self, description: Description) -> None:
+        self.description = description
+        self.links = {link.name: link for link in description.links}
+        self.joints = {joint.name: joint for joint in description.joints}
+        self.above = {joint.child: joint for joint in description.joints}
+
+    def is_above(self, upper: Joint, lower: Joint) -> bool:
+        """Whether the first joint lies between the second one and the root."""
+        link = lower.parent
+        while link in self.above:
+            if self.above[link] is upper:
+                return True
+            link = self.above[link].parent
+        return False
+
+    def body(self, link: str) -> tuple[str, Rows3]:
+        """The link that carries this one by fixed joints, and how this one stands in it."""
+        rotation = IDENTITY
+        while link in self.above and self.above[link].type == "fixed":
+            rotation = matmul(self.above[link].origin.rotation, rotation)
+            link = self.above[link].parent
+        return link, rotation
+
+
+def _of_joint(joint: Joint, tree: _Tree) -> _Body:
     """The rotor that a joint has itself; a simple transmission of the joint may give its ratio."""
     rotor = joint.rotor
     assert rotor is not None
     _one_dof(joint, rotor.source)
     ratio, offset = rotor.ratio, 0.0
-    for each in description.transmissions:
+    for each in tree.description.transmissions:
         if kind_of(each) == SIMPLE and [end.name for end in each.joints] == [joint.name]:
             offset = each.joints[0].offset
             ratio = ratio or _whole(each.joints[0], each.actuators)
@@ -128,7 +228,7 @@ def _of_joint(joint: Joint, description: Description) -> _Body:
             "as no transmission says a reduction",
             rotor.source,
         )
-    return _coupled(rotor, joint.name, joint, joint, ratio, offset)
+    return _coupled(rotor, joint.name, tree, joint, joint, ratio, offset)
 
 
 def _whole(joint: TransmittedJoint, actuators: Iterable[Actuator]) -> float | None:
@@ -138,10 +238,9 @@ def _whole(joint: TransmittedJoint, actuators: Iterable[Actuator]) -> float | No
     return math.prod(said) if said else None
 
 
-def _of_transmission(
-    transmission: Transmission, joints: Mapping[str, Joint], strict: bool
-) -> list[_Body]:
+def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> list[_Body]:
     """The rotors of a transmission's actuators."""
+    joints = tree.joints
     kind, source = kind_of(transmission), transmission.source
     if kind not in KINDS:
         known = ", ".join(KINDS)
@@ -162,7 +261,7 @@ def _of_transmission(
             )
         _one_dof(joints[end.name], source)
     driven = [joints[end.name] for end in ends]
-    base = driven[1] if len(driven) == 2 and _above(driven[1], driven[0], joints) else driven[0]
+    base = driven[1] if len(driven) == 2 and tree.is_above(driven[1], driven[0]) else driven[0]
     rows = actuator_rows(kind, tuple(_said(end.reduction) for end in ends))
     added = []
     for actuator, row in zip(actuators, rows, strict=True):
@@ -171,14 +270,14 @@ def _of_transmission(
         name = actuator.name or ends[0].name
         if kind == SIMPLE:
             ratio = rotor.ratio or _said(_whole(ends[0], [actuator]))
-            added.append(_coupled(rotor, name, base, driven[0], ratio, ends[0].offset))
+            added.append(_coupled(rotor, name, tree, base, driven[0], ratio, ends[0].offset))
         else:
             scale = rotor.ratio or _said(actuator.reduction)
             terms = {
                 end.name: scale * factor for end, factor in zip(ends, row, strict=True) if factor
             }
             shift = sum(terms.get(end.name, 0.0) * end.offset for end in ends)
-            added.append(_combined(rotor, name, base, terms, shift))
+            added.append(_combined(rotor, name, tree, base, terms, shift))
     return added
 
 
@@ -208,17 +307,6 @@ def _in_order(ends: tuple[Any, ...], what: str, count: int, transmission: Transm
             transmission.source,
         )
     return tuple(roles[role] for role in wanted)
-
-
-def _above(upper: Joint, lower: Joint, joints: Mapping[str, Joint]) -> bool:
-    """Whether the first joint lies between the second one and the root."""
-    moved_by = {joint.child: joint for joint in joints.values()}
-    link = lower.parent
-    while link in moved_by:
-        if moved_by[link] is upper:
-            return True
-        link = moved_by[link].parent
-    return False
 
 
 def _one_dof(joint: Joint, source: Source) -> None:
@@ -252,26 +340,71 @@ def _body(rotor: Rotor, name: str, base: Joint) -> tuple[Link, Joint]:
     return link, joint
 
 
+def _turning(rotor: Rotor, name: str, tree: _Tree, base: Joint) -> tuple[Link | None, Joint]:
+    """A rotor's new link, if it has one, and its joint."""
+    return (None, _declared(rotor, tree, base)) if rotor.link else _body(rotor, name, base)
+
+
+def _declared(rotor: Rotor, tree: _Tree, base: Joint) -> Joint:
+    """The joint of a link that is the rotor: it turns where a fixed joint held it."""
+
+    def refused(message: str) -> DescriptionError:
+        return DescriptionError(f"the link '{rotor.link}' {message}", rotor.source)
+
+    if (link := tree.links.get(rotor.link)) is None:
+        raise refused(f"is not in the robot{did_you_mean(rotor.link, tree.links)}")
+    held = tree.above.get(rotor.link)
+    if held is None or held.type != "fixed":
+        raise refused(
+            "moves already; only a link that a joint of type fixed holds can be declared a rotor "
+            "(couple others by a <coupling>)"
+        )
+    carrier, stands = tree.body(held.parent)
+    other, leans = tree.body(base.parent)
+    if carrier != other:
+        raise refused(
+            f"is held by '{carrier}', and the rotor of the joint '{base.name}' turns in its parent "
+            f"'{other}'; write a rotor elsewhere as a link, a joint and a <coupling>"
+        )
+    if any(joint.parent == rotor.link for joint in tree.description.joints):
+        raise refused("carries other links, which a rotor does not")
+    if link.inertial is None:
+        raise refused("has no <inertial>; give the rotor's inertia instead of the link")
+    here = matmul(stands, held.origin.rotation)
+    there = matmul(leans, base.origin.rotation)
+    axis = apply(transpose(here), apply(there, base.axis))
+    size = max(map(abs, axis))
+    x, y, z = (a if abs(a) > 1e-15 * size else 0.0 for a in axis)
+    return replace(
+        held,
+        type="continuous",
+        axis=(x, y, z),
+        independent=False,
+        damping=rotor.damping,
+        friction=rotor.friction,
+    )
+
+
 def _coupled(
-    rotor: Rotor, name: str, base: Joint, driven: Joint, ratio: float, offset: float
+    rotor: Rotor, name: str, tree: _Tree, base: Joint, driven: Joint, ratio: float, offset: float
 ) -> _Body:
     """A rotor geared to one joint: x = ratio (q − offset)."""
     name = f"{name}_rotor"
-    link, joint = _body(rotor, name, base)
+    link, joint = _turning(rotor, name, tree, base)
     shift = -ratio * offset if offset else 0.0
-    gear = LinkCoupling(name, driven.child, name, ratio, shift, rotor.source)
+    gear = LinkCoupling(name, driven.child, joint.child, ratio, shift, rotor.source)
     return _Body(link, joint, gear, (driven.name,))
 
 
 def _combined(
-    rotor: Rotor, name: str, base: Joint, terms: Mapping[str, float], shift: float
+    rotor: Rotor, name: str, tree: _Tree, base: Joint, terms: Mapping[str, float], shift: float
 ) -> _Body:
     """A rotor that several joints turn: x = Σ terms · q − shift."""
     name = f"{name}_rotor"
-    link, joint = _body(rotor, name, base)
+    link, joint = _turning(rotor, name, tree, base)
     coupling = JointCoupling(
         name,
-        ((name, 1.0), *((joint, -factor) for joint, factor in terms.items())),
+        ((joint.name, 1.0), *((joint, -factor) for joint, factor in terms.items())),
         -shift if shift else 0.0,
         rotor.source,
     )
@@ -292,16 +425,23 @@ def _check_names(added: Iterable[_Body], description: Description) -> None:
         for thing in things:
             taken[kind, thing.name] = thing.source
     for each in added:
-        for kind in ("link", "joint", "coupling"):
-            if (kind, each.link.name) in taken:
-                other = taken[kind, each.link.name]
+        name, source = each.coupling.name, each.coupling.source
+        if each.link is None:
+            if (other := taken.get(("rotor", each.joint.child))) is not None:
+                raise DescriptionError(
+                    f"the link '{each.joint.child}' is the {other.element} already", source
+                )
+            taken["rotor", each.joint.child] = source
+        for kind in ("link", "joint", "coupling") if each.link else ("coupling",):
+            if (kind, name) in taken:
+                other = taken[kind, name]
                 at = "" if other.line is None else f" ({other.file}:{other.line})"
                 raise DescriptionError(
-                    f"the rotor would be called '{each.link.name}', as a {kind} is already{at}; "
+                    f"the rotor would be called '{name}', as a {kind} is already{at}; "
                     f"rename that {kind}, or the actuator",
-                    each.link.source,
+                    source,
                 )
-            taken[kind, each.link.name] = each.link.source
+            taken[kind, name] = source
 
 
 def _check_twice(added: Iterable[_Body], joints: Mapping[str, Joint], strict: bool) -> None:
@@ -314,13 +454,13 @@ def _check_twice(added: Iterable[_Body], joints: Mapping[str, Joint], strict: bo
         if name in seen:
             suspect(
                 f"the joint '{name}' has another rotor already; both are counted",
-                each.link.source,
+                each.coupling.source,
                 strict=strict,
             )
         elif joints[name].armature:
             suspect(
                 f"the joint '{name}' has an armature and a rotor; both are counted",
-                each.link.source,
+                each.coupling.source,
                 strict=strict,
             )
-        seen[name] = each.link.source
+        seen[name] = each.coupling.source

@@ -161,14 +161,15 @@ def _dynamics(element: etree._Element, joint: Joint | Loop) -> None:
 
 def _rotor(parent: etree._Element, rotor: Rotor) -> None:
     said = {
-        "inertia": rotor.inertia,
+        "inertia": rotor.inertia or None,
         "ratio": rotor.ratio,
         "mass": rotor.mass or None,
         "transverse": rotor.transverse or None,
         "damping": rotor.damping or None,
         "friction": rotor.friction or None,
     }
-    _add(parent, "rotor", **{name: number(x) for name, x in said.items() if x is not None})
+    numbers = {name: number(x) for name, x in said.items() if x is not None}
+    _add(parent, "rotor", **({"link": rotor.link} if rotor.link else {}), **numbers)
 
 
 def _limit(element: etree._Element, joint: Joint) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from robomodel.description import (
@@ -16,13 +16,15 @@ from robomodel.description import (
     Spring,
     Transmission,
 )
+from robomodel.parsers.transmissions import driven_by
 from robomodel.parsers.urdf.elements import XYZ
 from robomodel.parsers.urdf.joints import changed_joint, read_joint
 from robomodel.parsers.urdf.links import Colours, changed_link, read_link
 from robomodel.parsers.urdf.loops import read_coupling, read_loop
 from robomodel.parsers.urdf.springs import read_spring
 from robomodel.parsers.urdf.transmissions import read_transmission
-from robomodel.parsers.xml import Document, refuse_xacro
+from robomodel.parsers.wildcards import filled
+from robomodel.parsers.xml import Document, Element, refuse_xacro
 
 _ROBOT_PARTS = frozenset(
     ("link", "joint", "loop", "coupling", "spring", "transmission", "ros2_control", "gravity")
@@ -35,8 +37,8 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
     """What ``<robot>`` says, element by element; names are not looked up yet.
 
     With ``base``, the document extends it: elements are added, and a ``<link>`` or ``<joint>`` of a
-    name that the base has changes that one (an inertial; limits, mimic, dynamics, initial position
-    and independence; not what the tree is made of).
+    name that the base has changes that one (an inertial; limits, mimic, dynamics, initial position,
+    rotor and independence; not what the tree is made of). A joint's name may have wildcards.
     """
     root = document.root
     refuse_xacro(document)
@@ -60,11 +62,10 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
             else:
                 links.append(link)
         elif tag == "joint":
-            joint = known_joints.get(element.get("name", ""))
-            if joint is None:
-                joints.append(read_joint(document, element))
+            if base is not None and (meant := _changed(document, element, known_joints)):
+                known_joints |= meant
             else:
-                known_joints[joint.name] = changed_joint(document, element, joint)
+                joints.append(read_joint(document, element))
         elif tag == "loop":
             loops.append(read_loop(document, element))
         elif tag == "coupling":
@@ -108,6 +109,28 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
         gravity,
         springs=tuple(springs),
     )
+
+
+def _changed(document: Document, element: Element, known: Mapping[str, Joint]) -> dict[str, Joint]:
+    """The joints that an extension's ``<joint>`` changes, as it does; none for a new one."""
+    name = document.text(element, "name")
+    placed = any(element.find(tag) is not None for tag in ("parent", "child"))
+    if name not in known and (placed or element.get("type") is not None):
+        return {}
+    try:
+        meant = driven_by(name, known)
+    except ValueError as error:
+        raise document.error(
+            element, f"{error}; as for a new joint, the attribute 'type' is missing"
+        ) from None
+    changed = {}
+    for each, stands in meant.items():
+        joint = changed_joint(document, element, known[each])
+        if joint.rotor is not None and joint.rotor.link:
+            rotor = replace(joint.rotor, link=filled(joint.rotor.link, stands))
+            joint = replace(joint, rotor=rotor)
+        changed[each] = joint
+    return changed
 
 
 def _ground(document: Document, joints: Sequence[Joint], links: Set[str]) -> list[Link]:

@@ -6,43 +6,50 @@ from dataclasses import replace
 
 from robomodel.description import Actuator, Rotor, Transmission, TransmittedJoint
 from robomodel.errors import DescriptionError, did_you_mean
+from robomodel.parsers.transmissions import fault
 from robomodel.parsers.urdf.elements import read_value
 from robomodel.parsers.xml import Document, Element
 
-_ROTOR = frozenset(("inertia", "ratio", "mass", "transverse", "damping", "friction"))
+_NUMBERS = frozenset(("inertia", "ratio", "mass", "transverse", "damping", "friction"))
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
 
 
 def read_rotor(document: Document, element: Element | None) -> Rotor | None:
-    """``<rotor inertia ratio mass transverse>``, of a joint or of an actuator."""
+    """``<rotor inertia ratio mass transverse>`` or ``<rotor link ratio>``, of joint or actuator.
+
+    So much hangs on its numbers that a word which may stand for one that is missing is refused.
+    """
     if element is None:
         return None
-    found = document.numbers(element, _ROTOR)
-    if "inertia" not in found:
+    names = {str(name) for name in element.keys()}  # noqa: SIM118 - an element holds elements
+    known = _NUMBERS | {"link"}
+    for name in names - known:
+        if hint := did_you_mean(name, known - names):
+            raise document.error(element, f"<rotor> has no attribute '{name}'{hint}")
+    document.expect(element, known)
+    link = document.text(element, "link") if "link" in names else ""
+    if "inertia" not in names and not link:
         raise document.error(
-            element, '<rotor> needs inertia="...", its moment of inertia about its axis'
+            element,
+            '<rotor> needs inertia="...", its moment of inertia about its axis (or link="...", '
+            "the link that it is)",
         )
     rotor = Rotor(
-        found["inertia"],
-        found.get("ratio"),
-        found.get("mass", 0.0),
-        found.get("transverse", 0.0),
-        damping=found.get("damping", 0.0),
-        friction=found.get("friction", 0.0),
+        document.number(element, "inertia", 0.0),
+        document.number(element, "ratio") if "ratio" in names else None,
+        document.number(element, "mass", 0.0),
+        document.number(element, "transverse", 0.0),
+        damping=document.number(element, "damping", 0.0),
+        friction=document.number(element, "friction", 0.0),
+        link=link,
     )
     return _checked_rotor(document, element, rotor)
 
 
 def _checked_rotor(document: Document, element: Element, rotor: Rotor) -> Rotor:
     """The rotor with its place, if its numbers are those of one."""
-    if rotor.inertia <= 0.0:
-        raise document.error(element, f"the rotor's inertia {rotor.inertia:g} is not positive")
-    if rotor.ratio == 0.0:
-        raise document.error(element, "the ratio of the rotor is zero; 1 is a direct drive")
-    if min(rotor.mass, rotor.transverse) < 0.0:
-        raise document.error(element, "the rotor's mass or transverse inertia is negative")
-    if min(rotor.damping, rotor.friction) < 0.0:
-        raise document.error(element, "the rotor's damping or friction is negative")
+    if said := fault(rotor):
+        raise document.error(element, said)
     place = document.place(element)
     return replace(rotor, source=replace(place, element=f"rotor of {place.element}"))
 
