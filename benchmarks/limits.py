@@ -25,7 +25,7 @@ from states import States
 
 import robomodel as rm
 from robomodel.kernels import Program, compile_program
-from robomodel.kernels.trace import (
+from robomodel.kernels.program import (
     ADD,
     COS,
     DIV,

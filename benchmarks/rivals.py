@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import importlib.metadata
 import importlib.util
+import io
 import os
 import re
 import shlex
@@ -32,6 +33,8 @@ from race import Array
 from states import States
 
 import robomodel as rm
+from robomodel.model.approximate import unconstrained
+from robomodel.model.build import build as build_model
 
 try:
     import pinocchio as pin
@@ -49,37 +52,26 @@ VARIANTS = {
     "rnea": {"": 2},
     "aba_derivatives": {"": 3},
     "rnea_derivatives": {"": 4},
+    "crba": {"local": 5, "world": 6},
+    "jacobian": {"": 7},
 }
 """The ways in which Pinocchio runs each algorithm, with their numbers in the C++ side."""
 
 
-def without_rotors(text: str) -> str:
-    """The URDF text of the open tree: couplings, their rotors and the rotors' joints dropped."""
-    root = ET.fromstring(text)
-    rotors = set()
-    for coupling in root.findall("coupling"):
-        successor = coupling.find("successor")
-        assert successor is not None
-        rotors.add(successor.get("link"))
-        root.remove(coupling)
-    for link in root.findall("link"):
-        if link.get("name") in rotors:
-            root.remove(link)
-    for joint in root.findall("joint"):
-        child = joint.find("child")
-        assert child is not None
-        if child.get("link") in rotors:
-            root.remove(joint)
-    return ET.tostring(root, encoding="unicode")
+def without_rotors(model: rm.Model) -> rm.Model:
+    """The open tree of the robot's independent joints: all that Pinocchio can express."""
+    return build_model(unconstrained(model))
 
 
-def for_pinocchio(text: str) -> str:
-    """The same for Pinocchio: no world link or floating joint, revolute for continuous joints.
+def for_pinocchio(tree: rm.Model) -> str:
+    """The tree as URDF for Pinocchio: no world link or floating joint, no continuous joints.
 
     (Pinocchio has a free flyer for the base, and would spend a cosine and a sine in q on each
     continuous joint.)
     """
-    root = ET.fromstring(without_rotors(text))
+    text = io.StringIO()
+    rm.write_urdf(tree, text)
+    root = ET.fromstring(text.getvalue())
     for joint in root.findall("joint"):
         if joint.get("type") == "floating":
             root.remove(joint)
@@ -87,22 +79,26 @@ def for_pinocchio(text: str) -> str:
             joint.set("type", "revolute")
             ET.SubElement(joint, "limit", lower="-9", upper="9", effort="1", velocity="1")
     for link in root.findall("link"):
-        if link.get("name") == "world":
+        if link.get("name") == "world" and tree.floating_base:
             root.remove(link)
     return ET.tostring(root, encoding="unicode")
 
 
 class Rival:
-    """Pinocchio's model of a robot without rotors, and how its vectors are ordered."""
+    """Pinocchio's model of an open tree, and how its vectors are ordered."""
 
-    def __init__(self, text: str, model: rm.Model) -> None:
-        self.model = pin.buildModelFromXML(for_pinocchio(text), pin.JointModelFreeFlyer())
+    def __init__(self, tree: rm.Model) -> None:
+        base = [pin.JointModelFreeFlyer()] if tree.floating_base else []
+        self.model = pin.buildModelFromXML(for_pinocchio(tree), *base)
         self.data = self.model.createData()
-        names = [name.partition(".")[0] for name in model.dof_names]
-        joints = [names.index(name) for name in list(self.model.names)[2:]]
+        names = [name.partition(".")[0] for name in tree.dof_names]
+        joints = [names.index(name) for name in list(self.model.names)[1 + len(base) :]]
         # the free flyer: linear before angular; the joints in Pinocchio's order
-        self.order_v = [3, 4, 5, 0, 1, 2, *joints]
-        self.order_q = [*range(7), *(i + 1 for i in joints)]
+        self.order_v = [3, 4, 5, 0, 1, 2, *joints] if base else joints
+        self.order_q = [*range(7), *(i + 1 for i in joints)] if base else joints
+        self.frame = tree.bodies[-1].name
+        """The link of which Jacobians are taken."""
+        self.joint = self.model.frames[self.model.getFrameId(self.frame)].parentJoint
 
     def states(self, states: States) -> States:
         """The same states as Pinocchio orders them."""
@@ -113,33 +109,45 @@ class Rival:
             )
         ))  # fmt: skip
 
-    def ordered(self, results: Array) -> Array:
-        """Our flat results (n, nv) or (n, 3 nv nv) as Pinocchio orders them."""
+    def ordered(self, algorithm: str, results: Array) -> Array:
+        """Our flat results as Pinocchio orders them."""
         nv = self.model.nv
-        if results.shape[-1] == nv:
+        if results.shape[-1] == nv and algorithm in ("aba", "rnea"):
             return results[..., self.order_v]
-        matrices = results.reshape(-1, 3, nv, nv)[..., self.order_v, :][..., self.order_v]
+        if algorithm == "jacobian":  # by columns, linear before angular
+            rows = results.reshape(-1, 6, nv)[:, [3, 4, 5, 0, 1, 2]][..., self.order_v]
+            return rows.transpose(0, 2, 1).reshape(len(results), -1)
+        matrices = results.reshape(len(results), -1, nv, nv)
+        matrices = matrices[..., self.order_v, :][..., self.order_v]
         return matrices.reshape(len(results), -1)
 
     def single(self, algorithm: str, states: States) -> Callable[[], object]:
         """One state, from Python."""
-        function = {"aba": pin.aba, "rnea": pin.rnea}[algorithm]
         q, v, x = states.q[0], states.v[0], states.x[0]
-        return lambda: function(self.model, self.data, q, v, x)
+        return lambda: self._call(algorithm, q, v, x)
 
-    def results(self, algorithm: str, states: States) -> Array:
-        """A batch, from Python; flat."""
+    def _call(self, algorithm: str, q: Array, v: Array, x: Array) -> object:
+        if algorithm == "crba":
+            return pin.crba(self.model, self.data, q)
+        if algorithm == "jacobian":
+            return pin.computeJointJacobian(self.model, self.data, q, self.joint)
         function = {
             "aba": pin.aba,
             "rnea": pin.rnea,
             "aba_derivatives": pin.computeABADerivatives,
             "rnea_derivatives": pin.computeRNEADerivatives,
         }[algorithm]
-        rows = zip(states.q, states.v, states.x, strict=True)
-        found = [function(self.model, self.data, q, v, x) for q, v, x in rows]
-        return np.array(
-            [np.concatenate([np.ravel(y) for y in x]) if isinstance(x, tuple) else x for x in found]
-        )
+        return function(self.model, self.data, q, v, x)
+
+    def results(self, algorithm: str, states: States) -> Array:
+        """A batch, from Python; flat."""
+        found = []
+        for q, v, x in zip(states.q, states.v, states.x, strict=True):
+            parts = self._call(algorithm, q, v, x)
+            parts = [parts] if isinstance(parts, np.ndarray) else parts
+            order = "F" if algorithm == "jacobian" else "C"
+            found.append(np.concatenate([np.ravel(y, order) for y in parts]))
+        return np.array(found)
 
 
 class Library:
@@ -152,7 +160,7 @@ class Library:
 
     def robot(self, rival: Rival) -> int:
         """The model on the C++ side."""
-        model, kinds = rival.model, ["FreeFlyer", "RX", "RY", "RZ"]
+        model, kinds = rival.model, ["FreeFlyer", "RX", "RY", "RZ", "RevoluteUnaligned"]
         n = model.njoints - 1
         parts = [
             np.array([model.parents[i + 1] for i in range(n)], np.int32),
@@ -160,6 +168,7 @@ class Library:
                 [kinds.index(j.shortname().removeprefix("JointModel")) for j in model.joints[1:]],
                 np.int32,
             ),
+            np.array([getattr(j.extract(), "axis", (0.0, 0.0, 1.0)) for j in model.joints[1:]]),
             np.array([m.rotation for m in model.jointPlacements[1:]]),
             np.array([m.translation for m in model.jointPlacements[1:]]),
             np.array([y.mass for y in model.inertias[1:]]),
@@ -167,7 +176,8 @@ class Library:
             np.array([y.inertia for y in model.inertias[1:]]),
         ]
         arrays = [np.ascontiguousarray(x) for x in parts]
-        made = self._library.make(n, *(ctypes.c_void_p(x.ctypes.data) for x in arrays))
+        pointers = (ctypes.c_void_p(x.ctypes.data) for x in arrays)
+        made = self._library.make(n, rival.joint, *pointers)
         assert isinstance(made, int)
         return made
 

@@ -22,8 +22,8 @@ from robomodel.dynamics.compiled import trace
 from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
 from robomodel.dynamics.rnea import rnea
 from robomodel.dynamics.tangents import position_directions
+from robomodel.kernels import Program, Trace
 from robomodel.kernels.differentiate import differentiate
-from robomodel.kernels.trace import Program, Trace
 from robomodel.scalars import add, div, mul, neg, sincos, sqrt, sub
 from robomodel.spatial import Wrench
 

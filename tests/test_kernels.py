@@ -25,7 +25,8 @@ import robomodel as rm
 from robomodel.kernels import Iteration, Trace, compile_program, lanes
 from robomodel.kernels import compile as compiling
 from robomodel.kernels import emit as emitting
-from robomodel.kernels.emit import CHUNK, emit
+from robomodel.kernels.emit import emit
+from robomodel.kernels.plan import CHUNK
 from robomodel.kernels.threads import share
 from robomodel.scalars import sincos
 

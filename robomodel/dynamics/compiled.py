@@ -21,8 +21,9 @@ from robomodel.dynamics.order import OrderLike
 from robomodel.errors import as_names
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program
+from robomodel.kernels.program import Program
 from robomodel.kernels.threads import share
-from robomodel.kernels.trace import Program, Trace
+from robomodel.kernels.trace import Trace
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from robomodel.kernels import cache, machine
-from robomodel.kernels.emit import Iteration, emit
+from robomodel.kernels.emit import emit
 from robomodel.kernels.machine import obstacle
-from robomodel.kernels.trace import Program
+from robomodel.kernels.plan import Iteration
+from robomodel.kernels.program import Program
 from robomodel.locks import Turn
 
 _ALONE = Turn()  # two threads that want the same program shall not both compile it

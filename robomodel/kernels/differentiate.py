@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from robomodel.kernels.trace import (
-    ADD,
-    COS,
-    DIV,
-    MUL,
-    NEG,
-    SELECT,
-    SIN,
-    SQRT,
-    SUB,
-    Operand,
-    Trace,
-    Traced,
-)
+from robomodel.kernels.program import ADD, COS, DIV, MUL, NEG, SELECT, SIN, SQRT, SUB
+from robomodel.kernels.trace import Operand, Trace, Traced
 from robomodel.scalars import is_zero
 
 

@@ -1,20 +1,21 @@
 """A program as LLVM IR: a NumPy inner loop with SIMD lanes across the batch.
 
-The loop takes ``width`` states at a time. Their rows are transposed in registers into a tile (one
-vector a number), the straight-line program runs on vectors, and the result is transposed back. Long
-programs are cut into functions of a few hundred steps, so that compile time grows linearly; what
-crosses a cut goes through a workspace whose slots are used again. Rows that do not fill a
-tile are copied to a place of their own first, the last one in place of those that are missing.
-A program may also be iterated over time, on inputs of each instant, before the tile is left.
+The loop takes as many states at a time as vectors have lanes. Their rows are transposed into a tile
+(one vector a number), the straight-line program runs on vectors, and its distinct results become
+rows again. Long programs are cut into functions of a few hundred steps; what crosses a cut goes
+through a workspace whose slots are used again. A program may also be iterated over time, on inputs
+of each instant, before the tile is left.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 
-from robomodel.kernels.trace import (
+from robomodel.kernels import tiles
+from robomodel.kernels.llvm import Function, Vectors
+from robomodel.kernels.plan import Iteration, Plan
+from robomodel.kernels.precision import Dtype
+from robomodel.kernels.program import (
     ADD,
     COS,
     DIV,
@@ -32,233 +33,49 @@ from robomodel.kernels.trace import (
     Step,
 )
 
-CHUNK = 6000  # steps in one function, if there is but one
-PIECE = 400  # steps in a function, where there are several
+LARGE = 1 << 20  # bytes of results from which on caches cannot be expected to hold them
 STACK = 1 << 16  # bytes of a kernel's own memory on the stack, which some threads have little of
-
-# π/2 in three parts (Cody and Waite), and the minimax polynomials of fdlibm on [-π/4, π/4]
-HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
-SINE = (
-    -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
-    2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10,
-)  # fmt: skip
-COSINE = (
-    4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05,
-    -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11,
-)  # fmt: skip
-ROUNDER = 6755399441055744.0  # 1.5 · 2⁵²: adding it rounds to an integer, kept in the low bits
-FAR = 1e9  # radians: far beyond, the number of quarter turns has no room in the low bits
+SIMPLE = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """A program run over and over: its first outputs take the place of argument 0.
+def emit(
+    program: Program,
+    sizes: Sequence[int],
+    lanes: int,
+    iteration: Iteration | None = None,
+    dtype: Dtype = "float64",
+) -> str:
+    """IR of ``loop(char **args, npy_intp *dims, npy_intp *steps, void *data)``.
 
-    ``timed`` are the arguments that have one row for each instant, before the axis of their
-    numbers, as the result then has. An instant may have several stages: the program's last inputs
-    are then a row of ``table``, one for each stage, and before them stand ``carried`` numbers that
-    its last outputs give to the next stage or instant (zero at the start). Only what the last stage
-    of an instant gives is kept.
+    A generalized ufunc's inner loop: ``sizes`` are the lengths of the arguments' last axes, the
+    output's last. Any strides, any number of states. ``lanes``: numbers of a vector.
     """
-
-    timed: tuple[int, ...]
-    table: tuple[tuple[float, ...], ...] = ()
-    carried: int = 0
-
-    @property
-    def columns(self) -> int:
-        """Constants of a stage."""
-        return len(self.table[0]) if self.table else 0
-
-
-@dataclass
-class _Function:
-    """The lines of a function under way; values get fresh names."""
-
-    width: int
-    lines: list[str] = field(default_factory=list)
-
-    @property
-    def vector(self) -> str:
-        return f"<{self.width} x double>"
-
-    @property
-    def integers(self) -> str:
-        return f"<{self.width} x i64>"
-
-    def value(self, text: str) -> str:
-        """A line that makes a value; its name."""
-        name = f"%t{len(self.lines)}"
-        self.lines.append(f"{name} = {text}")
-        return name
-
-    def constant(self, x: float) -> str:
-        """The same number in every lane."""
-        bits = struct.unpack("<Q", struct.pack("<d", x))[0]
-        return "<" + ", ".join([f"double 0x{bits:016X}"] * self.width) + ">"
-
-    def integer(self, x: int) -> str:
-        """The same integer in every lane."""
-        return "<" + ", ".join([f"i64 {x}"] * self.width) + ">"
-
-    def two(self, operation: str, a: str, b: str) -> str:
-        return self.value(f"{operation} {self.vector} {a}, {b}")
-
-    def fma(self, a: str, b: str, c: str) -> str:
-        v = self.vector
-        return self.value(f"call {v} @llvm.fma.v{self.width}f64({v} {a}, {v} {b}, {v} {c})")
-
-    def minus(self, a: str) -> str:
-        return self.value(f"fneg {self.vector} {a}")
-
-    def address(self, base: str, slot: int) -> str:
-        return self.value(f"getelementptr inbounds {self.vector}, ptr {base}, i64 {slot}")
-
-    def load(self, base: str, slot: int) -> str:
-        at = self.address(base, slot)
-        return self.value(f"load {self.vector}, ptr {at}, align {8 * self.width}")
-
-    def store(self, x: str, base: str, slot: int) -> None:
-        at = self.address(base, slot)
-        self.lines.append(f"store {self.vector} {x}, ptr {at}, align {8 * self.width}")
-
-    def polynomial(self, coefficients: Sequence[float], z: str) -> str:
-        """Horner's rule, lowest coefficient first."""
-        result = self.constant(coefficients[-1])
-        for c in reversed(coefficients[:-1]):
-            result = self.fma(result, z, self.constant(c))
-        return result
-
-    def guarded_sincos(self, x: str) -> tuple[str, str]:
-        """Sine and cosine; where any lane's angle is huge, all are the C library's."""
-        v, n = self.vector, len(self.lines)
-        far_from = f"br i1 {self.any_far([x])}, label %far{n}, label %near{n}"
-        self.lines += [far_from, f"near{n}:"]
-        near = self.sincos(x)
-        self.lines += [f"br label %joined{n}", f"far{n}:"]
-        both = self.value(f"call {{{v}, {v}}} @far({v} {x})")
-        far = [self.value(f"extractvalue {{{v}, {v}}} {both}, {i}") for i in (0, 1)]
-        self.lines += [f"br label %joined{n}", f"joined{n}:"]
-        sine, cosine = (
-            self.value(f"phi {v} [{a}, %near{n}], [{b}, %far{n}]")
-            for a, b in zip(near, far, strict=True)
-        )
-        return sine, cosine
-
-    def any_far(self, angles: Sequence[str]) -> str:
-        """Whether any lane of any of these is beyond FAR."""
-        lanes, found = f"<{self.width} x i1>", "zeroinitializer"
-        for x in angles:
-            size = self.value(f"call {self.vector} @llvm.fabs.v{self.width}f64({self.vector} {x})")
-            huge = self.value(f"fcmp ogt {self.vector} {size}, {self.constant(FAR)}")
-            found = self.value(f"or {lanes} {found}, {huge}")
-        return self.value(f"call i1 @llvm.vector.reduce.or.v{self.width}i1({lanes} {found})")
-
-    def sincos(self, x: str) -> tuple[str, str]:
-        """Reduce to [-π/4, π/4], two polynomials, swap and sign by quadrant; up to FAR radians."""
-        rounded = self.fma(x, self.constant(0.6366197723675814), self.constant(ROUNDER))
-        k = self.two("fsub", rounded, self.constant(ROUNDER))
-        quadrant = self.value(f"bitcast {self.vector} {rounded} to {self.integers}")
-        r = x
-        for part in HALF_PI:
-            r = self.fma(k, self.constant(-part), r)
-        z = self.two("fmul", r, r)
-        s = self.fma(self.two("fmul", r, z), self.polynomial(SINE, z), r)
-        flat = self.fma(z, self.constant(-0.5), self.constant(1.0))
-        c = self.fma(self.two("fmul", z, z), self.polynomial(COSINE, z), flat)
-        odd = self.value(f"and {self.integers} {quadrant}, {self.integer(1)}")
-        swap = self.value(f"icmp ne {self.integers} {odd}, {self.integer(0)}")
-        choose = f"select <{self.width} x i1> {swap}, {self.vector}"
-        sine = self.value(f"{choose} {c}, {self.vector} {s}")
-        cosine = self.value(f"{choose} {s}, {self.vector} {c}")
-        after = self.value(f"add {self.integers} {quadrant}, {self.integer(1)}")
-        return self._signed(sine, quadrant), self._signed(cosine, after)
-
-    def _signed(self, x: str, quadrant: str) -> str:
-        """X with the sign turned where bit 1 of the quadrant is set."""
-        moved = self.value(f"shl {self.integers} {quadrant}, {self.integer(62)}")
-        sign = self.value(f"and {self.integers} {moved}, {self.integer(-(2**63))}")
-        bits = self.value(f"bitcast {self.vector} {x} to {self.integers}")
-        turned = self.value(f"xor {self.integers} {bits}, {sign}")
-        return self.value(f"bitcast {self.integers} {turned} to {self.vector}")
-
-    def transpose(self, rows: Sequence[str]) -> list[str]:
-        """``width`` vectors of ``width``, transposed in log₂ stages of shuffles."""
-        rows, size = list(rows), 1
-        while size < self.width:
-            for i in range(self.width):
-                if i & size:
-                    continue
-                first, second = rows[i], rows[i | size]
-                lanes = range(self.width)
-                low = [x if not x & size else self.width + (x ^ size) for x in lanes]
-                high = [x | size if not x & size else self.width + x for x in lanes]
-                rows[i], rows[i | size] = (self._shuffle(first, second, m) for m in (low, high))
-            size *= 2
-        return rows
-
-    def _shuffle(self, a: str, b: str, lanes: Sequence[int]) -> str:
-        mask = ", ".join(f"i32 {lane}" for lane in lanes)
-        return self.value(
-            f"shufflevector {self.vector} {a}, {self.vector} {b}, <{self.width} x i32> <{mask}>"
-        )
+    plan = Plan(program, tuple(sizes), dtype, iteration)
+    vectors = Vectors(plan.precision, lanes)
+    text = [*vectors.declarations(), tiles.stage(vectors), *_tame(plan, vectors)]
+    for n in range(len(plan.pieces)):
+        text += _piece(plan, vectors, n)
+    fetch = iteration is None
+    for k, numbers in enumerate(plan.arguments()):
+        used = [i - numbers.start for i in numbers if i in plan.used]
+        text += tiles.pack(vectors, f"pack{k}", len(numbers), used, fetch=fetch)
+    text += tiles.unpack(vectors, "unpack", plan.index[: sizes[-1]])
+    if iteration is not None:
+        text += _advance(plan, vectors)
+        if iteration.table:
+            text += _stage_constants(plan, vectors)
+    text += _loop(plan, vectors)
+    return "\n".join(text) + "\n"
 
 
 # ---- the program ---------------------------------------------------------------------------------
 
 
-def _pieces(program: Program) -> list[range]:
-    """The steps, cut into pieces."""
-    count = len(program.steps)
-    size = max(count, 1) if count <= CHUNK else PIECE
-    return [range(i, min(i + size, count)) for i in range(0, count, size)] or [range(0)]
-
-
-def _slots(program: Program, pieces: Sequence[range]) -> tuple[dict[int, int], int]:
-    """Workspace slots of the values that later pieces use; slots are free after their last use."""
-    piece_of = [n for n, piece in enumerate(pieces) for _ in piece]
-    last: dict[int, int] = {}
-    for i, step in enumerate(program.steps):
-        for x in step.operands:
-            if (
-                type(x) is int
-                and x >= program.inputs
-                and piece_of[x - program.inputs] < piece_of[i]
-            ):
-                last[x] = piece_of[i]
-    slots: dict[int, int] = {}
-    free: list[int] = []
-    ending: dict[int, list[int]] = {}
-    count = 0
-    for n, piece in enumerate(pieces):
-        free += ending.pop(n - 1, [])
-        for i in piece:
-            x = program.inputs + i
-            if x in last:
-                if not free:
-                    free.append(count)
-                    count += 1
-                slots[x] = free.pop()
-                ending.setdefault(last[x], []).append(slots[x])
-    return slots, count
-
-
-def _piece(
-    program: Program,
-    steps: range,
-    slots: dict[int, int],
-    tamed: frozenset[Reference],
-    width: int,
-    number: int,
-) -> list[str]:
+def _piece(plan: Plan, vectors: Vectors, number: int) -> list[str]:
     """One piece as a function of the input tile, the output tile and the workspace."""
-    f = _Function(width)
+    f, program, slots = Function(vectors), plan.program, plan.slots
     known: dict[Reference, str] = {}
     trigonometry: dict[Reference, tuple[str, str]] = {}
-    wanted: dict[int, list[int]] = {}
-    for at, x in enumerate(program.outputs):
-        if type(x) is int:
-            wanted.setdefault(x, []).append(at)
 
     def operand(x: Reference) -> str:
         if type(x) is float:
@@ -268,53 +85,40 @@ def _piece(
             known[x] = f.load("%in", x) if x < program.inputs else f.load("%work", slots[x])
         return known[x]
 
-    for i in steps:
+    for i in plan.pieces[number]:
         step, x = program.steps[i], program.inputs + i
-        known[x] = _step(f, step, operand, trigonometry, tamed)
+        if step.operation in (SIN, COS):
+            (angle,) = step.operands
+            if angle not in trigonometry:
+                sincos = f.sincos if angle in plan.angles else f.guarded_sincos
+                trigonometry[angle] = sincos(operand(angle))
+            known[x] = trigonometry[angle][step.operation is COS]
+        else:
+            known[x] = _arithmetic(f, step, operand)
         if x in slots:
             f.store(known[x], "%work", slots[x])
-        for at in wanted.get(x, ()):
-            f.store(known[x], "%out", at)
-    if number == 0:  # outputs that no step makes
-        for at, x in enumerate(program.outputs):
-            if type(x) is float or x < program.inputs:
-                f.store(operand(x), "%out", at)
+        if x in plan.columns:
+            f.store(known[x], "%out", plan.columns[x])
+    if number == 0:  # results that are arguments
+        for x in plan.program.packing.values:
+            if x < program.inputs:
+                f.store(operand(x), "%out", plan.columns[x])
     arguments = "ptr noalias readonly %in, ptr noalias %out, ptr noalias %work"
-    return [
-        # aligned: a vector spilled across two cache lines costs a quarter of the speed
-        f"define internal void @piece{number}({arguments}) noinline alignstack(64) {{",
-        *f.lines,
-        "ret void",
-        "}",
-    ]
+    # aligned: a vector spilled across two cache lines costs a quarter of the speed
+    return f.text(f"void @piece{number}({arguments}) noinline alignstack(64)")
 
 
-def _step(
-    f: _Function,
-    step: Step,
-    operand: object,
-    trigonometry: dict[Reference, tuple[str, str]],
-    tamed: frozenset[Reference],
-) -> str:
-    assert callable(operand)
-    if step.operation in (SIN, COS):
-        (x,) = step.operands
-        if x not in trigonometry:
-            angle = operand(x)
-            trigonometry[x] = f.sincos(angle) if x in tamed else f.guarded_sincos(angle)
-        return trigonometry[x][step.operation is COS]
+def _arithmetic(f: Function, step: Step, operand: Callable[[Reference], str]) -> str:
     names = [operand(x) for x in step.operands]
-    simple = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
-    if step.operation in simple:
-        return f.two(simple[step.operation], *names)
+    if step.operation in SIMPLE:
+        return f.two(SIMPLE[step.operation], *names)
     if step.operation is NEG:
         return f.minus(*names)
     if step.operation is SQRT:
-        return f.value(f"call {f.vector} @llvm.sqrt.v{f.width}f64({f.vector} {names[0]})")
+        return f.root(*names)
     a, b, c = names
     if step.operation is SELECT:
-        negative = f.value(f"fcmp olt {f.vector} {a}, {f.constant(0.0)}")
-        return f.value(f"select <{f.width} x i1> {negative}, {f.vector} {b}, {f.vector} {c}")
+        return f.select(f.value(f"fcmp olt {f.type} {a}, zeroinitializer"), b, c)
     if step.operation is FMA:
         return f.fma(a, b, c)
     if step.operation is FMS:
@@ -323,286 +127,82 @@ def _step(
     return f.fma(f.minus(a), b, c)
 
 
-def _angles(program: Program) -> frozenset[Reference]:
-    """The inputs that are used as angles only."""
-    angles: set[Reference] = set()
-    others: set[Reference] = set(program.outputs)
-    for step in program.steps:
-        kind = angles if step.operation in (SIN, COS) else others
-        kind.update(x for x in step.operands if type(x) is int)
-    return frozenset(x for x in angles - others if x < program.inputs)
-
-
-def _tame(angles: Sequence[int], width: int) -> list[str]:
+def _tame(plan: Plan, vectors: Vectors) -> list[str]:
     """Two functions for huge angles, which are left to the C library.
 
     Nobody asks for 1e20 radians; but if they come, their sine shall be what NumPy says. Angles that
     are inputs are tested all at once, and brought to the first turn in the tile; others in place.
     """
-    f = _Function(width)
+    f, scalar, size = Function(vectors), vectors.scalar, vectors.precision.bytes
+    angles = sorted(plan.angles)
+
+    def called(g: Function, name: str, x: str) -> str:
+        return g.value(f"call double @{name}(double {x})")
+
+    def wide(g: Function, x: str) -> str:
+        return g.value(f"fpext float {x} to double") if scalar == "float" else x
+
+    def narrow(g: Function, x: str) -> str:
+        return g.value(f"fptrunc double {x} to float") if scalar == "float" else x
+
     some = f.any_far([f.load("%in", i) for i in angles])
     f.lines += [f"br i1 {some}, label %far, label %near", "near:", "ret void", "far:"]
     for i in angles:
-        for r in range(width):
-            place = f.value(f"getelementptr double, ptr %in, i64 {i * width + r}")
-            x = f.value(f"load double, ptr {place}")
-            s, c = (f.value(f"call double @{name}(double {x})") for name in ("sin", "cos"))
-            turned = f.value(f"call double @atan2(double {s}, double {c})")
-            f.lines.append(f"store double {turned}, ptr {place}")
-    g = _Function(width)
-    pair, result = f"{{{g.vector}, {g.vector}}}", "poison"
+        for r in range(vectors.lanes):
+            place = f.bytes_on("%in", i * vectors.bytes + r * size)
+            x = wide(f, f.value(f"load {scalar}, ptr {place}"))
+            s, c = called(f, "sin", x), called(f, "cos", x)
+            turned = narrow(f, f.value(f"call double @atan2(double {s}, double {c})"))
+            f.lines.append(f"store {scalar} {turned}, ptr {place}")
+    g = Function(vectors)
+    pair, result = f"{{{g.type}, {g.type}}}", "poison"
     for at, name in enumerate(("sin", "cos")):
         column = "poison"
-        for r in range(width):
-            x = g.value(f"extractelement {g.vector} %x, i64 {r}")
-            y = g.value(f"call double @{name}(double {x})")
-            column = g.value(f"insertelement {g.vector} {column}, double {y}, i64 {r}")
-        result = g.value(f"insertvalue {pair} {result}, {g.vector} {column}, {at}")
+        for r in range(vectors.lanes):
+            x = wide(g, g.value(f"extractelement {g.type} %x, i64 {r}"))
+            y = narrow(g, called(g, name, x))
+            column = g.value(f"insertelement {g.type} {column}, {scalar} {y}, i64 {r}")
+        result = g.value(f"insertvalue {pair} {result}, {g.type} {column}, {at}")
     return [
-        "define internal void @tame(ptr %in) noinline {",
-        *f.lines,
-        "ret void",
-        "}",
-        f"define internal {pair} @far({g.vector} %x) noinline cold {{",
-        *g.lines,
-        f"ret {pair} {result}",
-        "}",
+        *f.text("void @tame(ptr %in) noinline"),
+        *g.text(f"{pair} @far({g.type} %x) noinline cold", f"ret {pair} {result}"),
     ]
 
 
-# ---- rows and tiles ------------------------------------------------------------------------------
+# ---- over time -----------------------------------------------------------------------------------
 
 
-def _blocks(width: int, count: int) -> list[int]:
-    """Where the blocks of ``width`` numbers begin that cover a row; the last two may overlap."""
-    first = list(range(0, count - width + 1, width))
-    return [*first, count - width] if count >= width and count % width else first
+def _advance(plan: Plan, vectors: Vectors) -> list[str]:
+    """A function that puts what a stage gives into the place of the next one's inputs."""
+    f, size, arguments = Function(vectors), plan.sizes[-1], sum(plan.sizes[:-1])
+    assert plan.iteration is not None
+    for i in range(plan.sizes[0]):
+        f.store(f.load("%out", plan.index[i]), "%in", i)
+    for i in range(plan.iteration.carried):
+        f.store(f.load("%out", plan.index[size + i]), "%in", arguments + i)
+    return f.text("void @advance(ptr noalias %in, ptr noalias %out) noinline")
 
 
-def _prefetch(f: _Function, width: int, count: int, *, write: bool) -> None:
-    """Fetch the rows of the tile after the next: arrays may be larger than caches.
-
-    Measured on Zen 4: two tiles ahead, into the second-level cache, where one tile ahead or the
-    first level gained less.
-    """
-    step = f.value(f"mul i64 %stride, {2 * width}")
-    following = f.value(f"getelementptr i8, ptr %rows, i64 {step}")
-    for line in range(0, 8 * width * count, 64):  # exact where rows follow without a gap
-        place = f.value(f"getelementptr i8, ptr {following}, i64 {line}")
-        f.lines.append(f"call void @llvm.prefetch.p0(ptr {place}, i32 {int(write)}, i32 2, i32 1)")
-
-
-def _concatenated(f: _Function, columns: Sequence[str]) -> str:
-    """Vectors one after the other in a wide one."""
-    size = f.width * len(columns)
-    wide, result = f"<{size} x double>", "poison"
-    for n, column in enumerate(columns):
-        lanes = [i - n * f.width for i in range(size)]
-        mask = ", ".join(f"i32 {i}" if 0 <= i < f.width else "i32 poison" for i in lanes)
-        spread = f.value(
-            f"shufflevector {f.vector} {column}, {f.vector} poison, <{size} x i32> <{mask}>"
-        )
-        mask = ", ".join(f"i32 {size + i if 0 <= j < f.width else i}" for i, j in enumerate(lanes))
-        result = f.value(f"shufflevector {wide} {result}, {wide} {spread}, <{size} x i32> <{mask}>")
-    return result
-
-
-def _dense(f: _Function, count: int, *, pack: bool) -> None:
-    """Short rows without gaps are whole vectors, dealt out to columns by shuffles."""
-    size = f.width * count
-    wide = f"<{size} x double>"
-    if pack:
-        numbers = f.value(f"load {wide}, ptr %rows, align 8")
-        for i in range(count):
-            mask = ", ".join(f"i32 {i + r * count}" for r in range(f.width))
-            column = f"shufflevector {wide} {numbers}, {wide} poison, <{f.width} x i32> <{mask}>"
-            f.store(f.value(column), "%tile", i)
-    else:
-        columns = _concatenated(f, [f.load("%tile", i) for i in range(count)])
-        mask = ", ".join(f"i32 {i % count * f.width + i // count}" for i in range(size))
-        rows = f.value(f"shufflevector {wide} {columns}, {wide} poison, <{size} x i32> <{mask}>")
-        f.lines.append(f"store {wide} {rows}, ptr %rows, align 8")
-
-
-def _by_rows(f: _Function, count: int, *, pack: bool) -> None:
-    """Rows anywhere, in blocks that are transposed in registers; short ones masked, or singly."""
-    width, pointers = f.width, ["%rows"]
-    for _ in range(width - 1):
-        pointers.append(f.value(f"getelementptr i8, ptr {pointers[-1]}, i64 %stride"))
-    masked = width // 2 < count < width
-    mask = ", ".join(f"i1 {int(i < count)}" for i in range(width))
-    mask = f"<{width} x i1> <{mask}>"
-    for first in [0] if masked else _blocks(width, count):
-        places = [f.value(f"getelementptr double, ptr {p}, i64 {first}") for p in pointers]
-        used = range(min(count, width))
-        if pack:
-            name = f"@llvm.masked.load.v{width}f64.p0"
-            rows = [
-                f.value(
-                    f"call {f.vector} {name}(ptr {place}, i32 8, {mask}, {f.vector} poison)"
-                    if masked
-                    else f"load {f.vector}, ptr {place}, align 8"
-                )
-                for place in places
-            ]
-            columns = f.transpose(rows)
-            for i in used:
-                f.store(columns[i], "%tile", first + i)
-        else:
-            columns = [f.load("%tile", first + i) if i in used else "poison" for i in range(width)]
-            name = f"@llvm.masked.store.v{width}f64.p0"
-            for row, place in zip(f.transpose(columns), places, strict=True):
-                f.lines.append(
-                    f"call void {name}({f.vector} {row}, ptr {place}, i32 8, {mask})"
-                    if masked
-                    else f"store {f.vector} {row}, ptr {place}, align 8"
-                )
-    for i in range(0 if masked or count >= width else count):
-        column = "poison" if pack else f.load("%tile", i)
-        for r, pointer in enumerate(pointers):
-            place = f.value(f"getelementptr double, ptr {pointer}, i64 {i}")
-            if pack:
-                x = f.value(f"load double, ptr {place}, align 8")
-                column = f.value(f"insertelement {f.vector} {column}, double {x}, i64 {r}")
-            else:
-                x = f.value(f"extractelement {f.vector} {column}, i64 {r}")
-                f.lines.append(f"store double {x}, ptr {place}, align 8")
-        if pack:
-            f.store(column, "%tile", i)
-
-
-def _rows(width: int, count: int, *, pack: bool, fetch: bool) -> list[str]:
-    """A function between ``width`` rows, ``stride`` bytes apart, and ``count`` vectors."""
-    f = _Function(width)
-    if fetch:
-        _prefetch(f, width, count, write=not pack)
-    if count <= width // 2:
-        dense = f.value(f"icmp eq i64 %stride, {8 * count}")
-        f.lines += [f"br i1 {dense}, label %dense, label %apart", "dense:"]
-        _dense(f, count, pack=pack)
-        f.lines += ["ret void", "apart:"]
-    _by_rows(f, count, pack=pack)
-    kind = "pack" if pack else "unpack"
-    return [
-        f"define internal void @{kind}{count}(ptr %rows, i64 %stride, ptr noalias %tile) "
-        "noinline {",
-        *f.lines,
-        "ret void",
-        "}",
-    ]
-
-
-def _stage(width: int) -> str:
-    """Functions that copy a tile's rows, however they lie, to a dense place of their own, and back.
-
-    Where there are fewer than ``width`` rows the last one stands for those that are missing.
-    """
-    text = ""
-    for name, rows, ends in (
-        ("gather", str(width), ("%near", "%far")),
-        ("scatter", "%count", ("%far", "%near")),
-    ):
-        text += f"""
-define internal void @{name}(ptr %outside, i64 %stride, i64 %step, i64 %size, i64 %count,
-                             ptr %dense) noinline {{
-entry:
-%last = sub i64 %count, 1
-br label %row
-row:
-%r = phi i64 [0, %entry], [%r.next, %row.done]
-%kept = call i64 @llvm.smin.i64(i64 %r, i64 %last)
-%offset = mul i64 %kept, %stride
-%start = getelementptr i8, ptr %outside, i64 %offset
-%position = mul i64 %r, %size
-%place = getelementptr double, ptr %dense, i64 %position
-br label %number
-number:
-%i = phi i64 [0, %row], [%i.next, %number]
-%along = mul i64 %i, %step
-%far = getelementptr i8, ptr %start, i64 %along
-%near = getelementptr double, ptr %place, i64 %i
-%x = load double, ptr {ends[1]}, align 8
-store double %x, ptr {ends[0]}, align 8
-%i.next = add i64 %i, 1
-%i.more = icmp slt i64 %i.next, %size
-br i1 %i.more, label %number, label %row.done
-row.done:
-%r.next = add i64 %r, 1
-%r.more = icmp slt i64 %r.next, {rows}
-br i1 %r.more, label %row, label %exit
-exit:
-ret void
-}}
-"""
-    return text
-
-
-def emit(
-    program: Program, sizes: Sequence[int], width: int, iteration: Iteration | None = None
-) -> str:
-    """IR of ``loop(char **args, npy_intp *dims, npy_intp *steps, void *data)``.
-
-    A generalized ufunc's inner loop: ``sizes`` are the lengths of the arguments' last axes, the
-    output's last. Any strides, any number of states.
-    """
-    pieces = _pieces(program)
-    slots, work = _slots(program, pieces)
-    tamed = _angles(program)
-    vector = f"<{width} x double>"
-    mask = f"<{width} x i1>"
-    text = [
-        f"declare {vector} @llvm.fma.v{width}f64({vector}, {vector}, {vector})",
-        f"declare {vector} @llvm.sqrt.v{width}f64({vector})",
-        f"declare {vector} @llvm.fabs.v{width}f64({vector})",
-        f"declare i1 @llvm.vector.reduce.or.v{width}i1({mask})",
-        "declare double @sin(double)",
-        "declare double @cos(double)",
-        "declare double @atan2(double, double)",
-        f"declare {vector} @llvm.masked.load.v{width}f64.p0(ptr, i32 immarg, {mask}, {vector})",
-        f"declare void @llvm.masked.store.v{width}f64.p0({vector}, ptr, i32 immarg, {mask})",
-        "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)",
-        "declare i64 @llvm.smin.i64(i64, i64)",
-        "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1 immarg)",
-        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)",
-        "declare ptr @malloc(i64)",
-        "declare void @free(ptr)",
-        "declare void @abort() noreturn",
-        "declare ptr @llvm.ptrmask.p0.i64(ptr, i64)",
-        _stage(width),
-        *_tame(sorted(int(x) for x in tamed), width),
-    ]
-    for n, piece in enumerate(pieces):
-        text += _piece(program, piece, slots, tamed, width, n)
-    for count in sorted(set(sizes[:-1])):
-        text += _rows(width, count, pack=True, fetch=iteration is None)
-    text += _rows(width, sizes[-1], pack=False, fetch=iteration is None)
-    if iteration is not None and iteration.table:
-        text += _stage_constants(iteration, width)
-    text += _loop(sizes, width, len(pieces), work, iteration)
-    return "\n".join(text) + "\n"
-
-
-def _stage_constants(iteration: Iteration, width: int) -> list[str]:
+def _stage_constants(plan: Plan, vectors: Vectors) -> list[str]:
     """A function that puts the constants of a stage into their places in the tile."""
-    f = _Function(width)
+    f, scalar, iteration = Function(vectors), vectors.scalar, plan.iteration
+    assert iteration is not None
     numbers = [x for row in iteration.table for x in row]
-    bits = (struct.unpack("<Q", struct.pack("<d", x))[0] for x in numbers)
-    entries = ", ".join(f"double 0x{x:016X}" for x in bits)
+    entries = ", ".join(f"{scalar} {vectors.literal(x)}" for x in numbers)
     first = f.value(f"mul i64 %stage, {iteration.columns}")
     for c in range(iteration.columns):
         at = f.value(f"add i64 {first}, {c}")
-        place = f.value(f"getelementptr double, ptr @table, i64 {at}")
-        x = f.value(f"load double, ptr {place}")
-        one = f.value(f"insertelement {f.vector} poison, double {x}, i64 0")
-        everywhere = f"shufflevector {f.vector} {one}, {f.vector} poison"
-        f.store(f.value(f"{everywhere}, <{width} x i32> zeroinitializer"), "%tile", c)
+        place = f.value(f"getelementptr {scalar}, ptr @table, i64 {at}")
+        x = f.value(f"load {scalar}, ptr {place}")
+        one = f.value(f"insertelement {f.type} poison, {scalar} {x}, i64 0")
+        f.store(f.shuffle(one, "poison", [0] * vectors.lanes), "%tile", c)
     return [
-        f"@table = internal constant [{len(numbers)} x double] [{entries}]",
-        "define internal void @constants(i64 %stage, ptr %tile) noinline {",
-        *f.lines,
-        "ret void",
-        "}",
+        f"@table = internal constant [{len(numbers)} x {scalar}] [{entries}]",
+        *f.text("void @constants(i64 %stage, ptr %tile) noinline"),
     ]
+
+
+# ---- the loop ------------------------------------------------------------------------------------
 
 
 def _memory(size: int, alignment: int) -> tuple[list[str], list[str]]:
@@ -623,33 +223,35 @@ def _memory(size: int, alignment: int) -> tuple[list[str], list[str]]:
     ], ["call void @free(ptr %taken)"]
 
 
-def _loop(
-    sizes: Sequence[int], width: int, pieces: int, work: int, iteration: Iteration | None
-) -> list[str]:
-    """The loop over tiles. One place holds the tiles, the workspace and staged rows.
-
-    A single state stands in all lanes, by rows no bytes apart; fewer states than lanes, and numbers
-    that are not contiguous, are staged. A tile is read before it is written, so that the result may
-    take the place of an argument. Over time, each tile has all its instants before the next one.
-    """
-    bytes_ = 8 * width
-    result = len(sizes) - 1
-    timed = frozenset((*iteration.timed, result)) if iteration else frozenset[int]()
+def _places(plan: Plan, vectors: Vectors) -> tuple[dict[str, int], int]:
+    """Where the tiles stand in a kernel's memory, and its size in bytes."""
+    iteration = plan.iteration
     carried, columns = (iteration.carried, iteration.columns) if iteration else (0, 0)
-    starts, total = {}, 0
-    for name, size in (
-        *((str(k), size) for k, size in enumerate(sizes[:-1])),
+    places, total = {}, 0
+    for name, count in (
+        *((str(k), size) for k, size in enumerate(plan.sizes[:-1])),
         (".carried", carried),
         (".constants", columns),
-        (str(result), sizes[-1]),
-        (".given", carried),
-        (".work", work),
-        (".stage", max(sizes)),
+        (".results", len(plan.columns) + len(plan.constants)),
+        (".work", plan.workspace),
+        (".stage", max(plan.sizes)),
     ):
-        starts[name] = total
-        total += size * bytes_
-    stage = "ptr %place.stage"
-    taken, given_back = _memory(total, bytes_)
+        places[name] = total
+        total += count * vectors.bytes
+    return places, total
+
+
+def _loop(plan: Plan, vectors: Vectors) -> list[str]:
+    """The loop over tiles. One place holds the tiles, the workspace and staged rows.
+
+    Fewer states than lanes have the last of them in all lanes that are over; numbers that are not
+    contiguous are staged. A tile is read before it is written, so that the result may take the
+    place of an argument. Over time, each tile has all its instants before the next one.
+    """
+    iteration, sizes, result = plan.iteration, plan.sizes, len(plan.sizes) - 1
+    timed = frozenset((*iteration.timed, result)) if iteration else frozenset[int]()
+    places, total = _places(plan, vectors)
+    taken, given_back = _memory(total, vectors.bytes)
     lines = [
         "define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {",
         "entry:",
@@ -657,28 +259,7 @@ def _loop(
         # the axis of time is the second name in the signature: argument 0 has none
         "%dim.time = getelementptr i64, ptr %dims, i64 2",
         "%instants = load i64, ptr %dim.time" if timed else "%instants = add i64 1, 0",
-    ]
-    inner = len(sizes)
-    for k in range(len(sizes)):
-        lines += [
-            f"%arg.at{k} = getelementptr ptr, ptr %args, i64 {k}",
-            f"%arg{k} = load ptr, ptr %arg.at{k}",
-            f"%step.at{k} = getelementptr i64, ptr %steps, i64 {k}",
-            f"%step{k} = load i64, ptr %step.at{k}",
-        ]
-        if k in timed:
-            lines += [
-                f"%later.at{k} = getelementptr i64, ptr %steps, i64 {inner}",
-                f"%later{k} = load i64, ptr %later.at{k}",
-            ]
-            inner += 1
-        lines += [
-            f"%inner.at{k} = getelementptr i64, ptr %steps, i64 {inner}",
-            f"%inner{k} = load i64, ptr %inner.at{k}",
-            f"%gaps{k} = icmp ne i64 %inner{k}, 8",
-        ]
-        inner += 1
-    lines += [
+        *_arguments(plan, timed),
         "%states = icmp sgt i64 %n, 0",
         "%times = icmp sgt i64 %instants, 0",
         "%any = and i1 %states, %times",
@@ -686,62 +267,59 @@ def _loop(
         "start:",
         *taken,
         "begin:",
+        *(f"%place{x} = getelementptr i8, ptr %memory, i64 {at}" for x, at in places.items()),
         *(
-            f"%place{name} = getelementptr i8, ptr %memory, i64 {start}"
-            for name, start in starts.items()
+            f"store {vectors.type} {vectors.constant(x)}, ptr %constant{i}, align {vectors.bytes}"
+            if store
+            else f"%constant{i} = getelementptr i8, ptr %place.results, i64 {i * vectors.bytes}"
+            for i, x in enumerate(plan.constants, len(plan.columns))
+            for store in (False, True)
         ),
+        f"%written = mul i64 %n, {sizes[-1] * vectors.precision.bytes}",
+        f"%many = icmp sgt i64 %written, {LARGE}",
+        f"%next.rows = mul i64 %step{result}, {vectors.lanes}",
+        "%ahead = select i1 %many, i64 %next.rows, i64 0",
         "br label %tile",
         "tile:",
         "%i = phi i64 [0, %begin], [%next, %done]",
         "%left = sub i64 %n, %i",
-        f"%count = call i64 @llvm.smin.i64(i64 %left, i64 {width})",
-        "%single = icmp eq i64 %count, 1",
-        f"%few = icmp slt i64 %count, {width}",
-        "%some = xor i1 %single, true",
-        "%short = and i1 %few, %some",
-        *(
-            line
-            for k, size in enumerate(sizes)
-            for line in (
-                f"%staged{k} = or i1 %gaps{k}, %short",
-                f"%apart{k} = select i1 %single, i64 0, i64 %step{k}",
-                f"%stride{k} = select i1 %staged{k}, i64 {8 * size}, i64 %apart{k}",
-                f"%offset{k} = mul i64 %i, %step{k}",
-                f"%first{k} = getelementptr i8, ptr %arg{k}, i64 %offset{k}",
-            )
-        ),
+        f"%count = call i64 @llvm.smin.i64(i64 %left, i64 {vectors.lanes})",
+        "%last = sub i64 %count, 1",
     ]
-    moves = {k: _move(k, size, stage, result, timed) for k, size in enumerate(sizes)}
+    for k, size in enumerate(sizes):
+        lines += [
+            f"%stride{k} = select i1 %gaps{k}, i64 {size * vectors.precision.bytes}, i64 %step{k}",
+            f"%offset{k} = mul i64 %i, %step{k}",
+            f"%first{k} = getelementptr i8, ptr %arg{k}, i64 %offset{k}",
+        ]
+    moves = {k: list(_move(k, size, result, timed)) for k, size in enumerate(sizes)}
     for k in range(result):
         lines += moves[k] if k not in timed else []
-    tiles = f"ptr %place0, ptr %place{result}, ptr %place.work"
-    run = ["call void @tame(ptr %place0)"]
-    run += [f"call void @piece{n}({tiles})" for n in range(pieces)]
+    pieces = ["call void @tame(ptr %place0)"] if plan.angles else []
+    pieces += [
+        f"call void @piece{n}(ptr %place0, ptr %place.results, ptr %place.work)"
+        for n in range(len(plan.pieces))
+    ]
     if iteration is None:
-        lines += [*run, *moves[result], "br label %done"]
+        lines += [*pieces, *moves[result], "br label %done"]
     else:
-        copy = "call void @llvm.memcpy.p0.p0.i64"
         lines += [
-            f"call void @llvm.memset.p0.i64(ptr %place.carried, i8 0, i64 {carried * bytes_}, "
-            "i1 false)",
+            f"call void @llvm.memset.p0.i64(ptr %place.carried, i8 0, i64 "
+            f"{iteration.carried * vectors.bytes}, i1 false)",
             "br label %instant.before",
             "instant.before:",
             "br label %instant",
             "instant:",
             "%t = phi i64 [0, %instant.before], [%t.next, %instant.done]",
-        ]
-        for k in iteration.timed:
-            lines += moves[k]
-        lines += [
+            *(line for k in iteration.timed for line in moves[k]),
             "br label %stage.before",
             "stage.before:",
             "br label %stage",
             "stage:",
             "%s = phi i64 [0, %stage.before], [%s.next, %stage]",
-            *(["call void @constants(i64 %s, ptr %place.constants)"] if columns else []),
-            *run,
-            f"{copy}(ptr %place0, ptr %place{result}, i64 {sizes[0] * bytes_}, i1 false)",
-            f"{copy}(ptr %place.carried, ptr %place.given, i64 {carried * bytes_}, i1 false)",
+            *(["call void @constants(i64 %s, ptr %place.constants)"] if iteration.columns else []),
+            *pieces,
+            "call void @advance(ptr %place0, ptr %place.results)",
             "%s.next = add i64 %s, 1",
             f"%s.more = icmp slt i64 %s.next, {max(1, len(iteration.table))}",
             "br i1 %s.more, label %stage, label %staged",
@@ -753,9 +331,10 @@ def _loop(
             "instant.done:",
             "br i1 %t.more, label %instant, label %done",
         ]
-    lines += [
+    return [
+        *lines,
         "done:",
-        f"%next = add i64 %i, {width}",
+        f"%next = add i64 %i, {vectors.lanes}",
         "%more = icmp slt i64 %next, %n",
         "br i1 %more, label %tile, label %free",
         "free:",
@@ -765,27 +344,41 @@ def _loop(
         "ret void",
         "}",
     ]
-    return lines
 
 
-def _move(k: int, size: int, stage: str, result: int, timed: frozenset[int]) -> list[str]:
+def _arguments(plan: Plan, timed: frozenset[int]) -> Iterator[str]:
+    """Where the arguments and the result are, and the steps of their axes."""
+    inner = len(plan.sizes)
+    for k in range(len(plan.sizes)):
+        yield f"%arg.at{k} = getelementptr ptr, ptr %args, i64 {k}"
+        yield f"%arg{k} = load ptr, ptr %arg.at{k}"
+        yield f"%step.at{k} = getelementptr i64, ptr %steps, i64 {k}"
+        yield f"%step{k} = load i64, ptr %step.at{k}"
+        if k in timed:
+            yield f"%later.at{k} = getelementptr i64, ptr %steps, i64 {inner}"
+            yield f"%later{k} = load i64, ptr %later.at{k}"
+            inner += 1
+        yield f"%inner.at{k} = getelementptr i64, ptr %steps, i64 {inner}"
+        yield f"%inner{k} = load i64, ptr %inner.at{k}"
+        yield f"%gaps{k} = icmp ne i64 %inner{k}, {plan.precision.bytes}"
+        inner += 1
+
+
+def _move(k: int, size: int, result: int, timed: frozenset[int]) -> Iterator[str]:
     """An argument's rows into its tile, or the result's tile into its rows."""
-    lines = [f"%from{k} = getelementptr i8, ptr %first{k}, i64 0"]
+    elapsed = f"%elapsed{k}" if k in timed else "0"
     if k in timed:
-        lines = [
-            f"%elapsed{k} = mul i64 %t, %later{k}",
-            f"%from{k} = getelementptr i8, ptr %first{k}, i64 %elapsed{k}",
-        ]
-    lines.append(f"%rows{k} = select i1 %staged{k}, {stage}, ptr %from{k}")
-    outside = f"ptr %from{k}, i64 %step{k}, i64 %inner{k}, i64 {size}, i64 %count, {stage}"
-    rows = f"ptr %rows{k}, i64 %stride{k}, ptr %place{k}"
-    staging = [
-        f"br i1 %staged{k}, label %stage{k}, label %moved{k}",
-        f"stage{k}:",
-        f"call void @{'scatter' if k == result else 'gather'}({outside})",
-        f"br label %moved{k}",
-        f"moved{k}:",
-    ]
+        yield f"%elapsed{k} = mul i64 %t, %later{k}"
+    yield f"%from{k} = getelementptr i8, ptr %first{k}, i64 {elapsed}"
+    yield f"%rows{k} = select i1 %gaps{k}, ptr %place.stage, ptr %from{k}"
+    outside = f"ptr %from{k}, i64 %step{k}, i64 %inner{k}, i64 {size}, i64 %count"
+    rows = f"ptr %rows{k}, i64 %stride{k}, i64 %last"
     if k == result:
-        return [*lines, f"call void @unpack{size}({rows})", *staging]
-    return [*lines, *staging, f"call void @pack{size}({rows})"]
+        yield f"call void @unpack({rows}, ptr %place.results, i64 %ahead)"
+    yield f"br i1 %gaps{k}, label %stage{k}, label %moved{k}"
+    yield f"stage{k}:"
+    yield f"call void @{'scatter' if k == result else 'gather'}({outside}, ptr %place.stage)"
+    yield f"br label %moved{k}"
+    yield f"moved{k}:"
+    if k != result:
+        yield f"call void @pack{k}({rows}, ptr %place{k})"

@@ -22,7 +22,8 @@ from robomodel.dynamics.elimination.orders import order as named_order
 from robomodel.dynamics.equations.system import Split, System, equations, pieces
 from robomodel.dynamics.order import Order, OrderLike
 from robomodel.dynamics.rnea import bias_force
-from robomodel.kernels.trace import Program, Trace
+from robomodel.kernels.program import Program
+from robomodel.kernels.trace import Trace
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, sub

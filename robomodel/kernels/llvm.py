@@ -1,0 +1,279 @@
+"""LLVM IR: a function under way, over vectors with a state in each lane."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from robomodel.kernels.precision import Precision
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Vectors of ``lanes`` numbers, and what LLVM calls them."""
+
+    precision: Precision
+    lanes: int
+
+    @property
+    def scalar(self) -> str:
+        """A number."""
+        return "double" if self.precision.bits == 64 else "float"
+
+    @property
+    def type(self) -> str:
+        """A vector."""
+        return f"<{self.lanes} x {self.scalar}>"
+
+    @property
+    def integers(self) -> str:
+        """Integers of the numbers' size."""
+        return f"<{self.lanes} x i{self.precision.bits}>"
+
+    @property
+    def truths(self) -> str:
+        """Truths, one a lane."""
+        return f"<{self.lanes} x i1>"
+
+    @property
+    def suffix(self) -> str:
+        """Of intrinsics' names."""
+        return f"v{self.lanes}f{self.precision.bits}"
+
+    @property
+    def bytes(self) -> int:
+        """Of a vector."""
+        return self.lanes * self.precision.bytes
+
+    @property
+    def turnable(self) -> bool:
+        """Whether lanes of two vectors can be picked at run time: with AVX-512's, the widest."""
+        return self.bytes == 64
+
+    @property
+    def halves(self) -> Vectors:
+        """Vectors of half as many."""
+        return Vectors(self.precision, self.lanes // 2)
+
+    def literal(self, x: float) -> str:
+        """A number as LLVM reads it, rounded to the precision: by the bits of a double."""
+        x = ctypes.c_float(x).value if self.precision.bits == 32 else x
+        return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+
+    def constant(self, x: float) -> str:
+        """The same number in every lane."""
+        return "<" + ", ".join([f"{self.scalar} {self.literal(x)}"] * self.lanes) + ">"
+
+    def integer(self, x: int) -> str:
+        """The same integer in every lane."""
+        return "<" + ", ".join([f"i{self.precision.bits} {x}"] * self.lanes) + ">"
+
+    def mask(self, set_: Sequence[bool]) -> str:
+        """Lanes that are set."""
+        return "<" + ", ".join(f"i1 {int(x)}" for x in set_) + ">"
+
+    def declarations(self) -> list[str]:
+        """Of the intrinsics and of the C library's functions that functions here call."""
+        v, name, m = self.type, self.suffix, self.truths
+        lines = [
+            f"declare {v} @llvm.fma.{name}({v}, {v}, {v})",
+            f"declare {v} @llvm.sqrt.{name}({v})",
+            f"declare {v} @llvm.fabs.{name}({v})",
+            f"declare i1 @llvm.vector.reduce.or.v{self.lanes}i1({m})",
+            f"declare {v} @llvm.masked.load.{name}.p0(ptr, i32 immarg, {m}, {v})",
+            f"declare void @llvm.masked.store.{name}.p0({v}, ptr, i32 immarg, {m})",
+            "declare double @sin(double)",
+            "declare double @cos(double)",
+            "declare double @atan2(double, double)",
+            "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)",
+            "declare i64 @llvm.smin.i64(i64, i64)",
+            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)",
+            "declare ptr @malloc(i64)",
+            "declare void @free(ptr)",
+            "declare void @abort() noreturn",
+            "declare ptr @llvm.ptrmask.p0.i64(ptr, i64)",
+        ]
+        if self.turnable:
+            lines.append(f"declare {v} {self.picking}({v}, {self.integers}, {v})")
+        return lines
+
+    @property
+    def picking(self) -> str:
+        """The instruction that picks lanes of two vectors."""
+        kind = "pd" if self.precision.bits == 64 else "ps"
+        return f"@llvm.x86.avx512.vpermi2var.{kind}.512"
+
+
+@dataclass
+class Function:
+    """The lines of a function under way; values get fresh names."""
+
+    vectors: Vectors
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def type(self) -> str:
+        """A vector."""
+        return self.vectors.type
+
+    def value(self, text: str) -> str:
+        """A line that makes a value; its name."""
+        name = f"%t{len(self.lines)}"
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def label(self, name: str) -> None:
+        """The end of a block, if it has none yet, and the beginning of this one."""
+        if self.lines and not self.lines[-1].startswith("br "):
+            self.lines.append(f"br label %{name}")
+        self.lines.append(f"{name}:")
+
+    def text(self, head: str, tail: str = "ret void") -> list[str]:
+        """The whole function."""
+        return [f"define internal {head} {{", *self.lines, tail, "}"]
+
+    # ---- memory
+
+    def bytes_on(self, base: str, offset: int | str) -> str:
+        """The address so many bytes further."""
+        return self.value(f"getelementptr i8, ptr {base}, i64 {offset}")
+
+    def load(self, base: str, slot: int) -> str:
+        """A vector of a tile."""
+        size = self.vectors.bytes
+        at = self.value(f"getelementptr inbounds i8, ptr {base}, i64 {slot * size}")
+        return self.value(f"load {self.type}, ptr {at}, align {size}")
+
+    def store(self, x: str, base: str, slot: int) -> None:
+        """A vector into a tile."""
+        size = self.vectors.bytes
+        at = self.value(f"getelementptr inbounds i8, ptr {base}, i64 {slot * size}")
+        self.lines.append(f"store {self.type} {x}, ptr {at}, align {size}")
+
+    # ---- arithmetic
+
+    def constant(self, x: float) -> str:
+        """The same number in every lane."""
+        return self.vectors.constant(x)
+
+    def two(self, operation: str, a: str, b: str) -> str:
+        """An operation on two vectors."""
+        return self.value(f"{operation} {self.type} {a}, {b}")
+
+    def fma(self, a: str, b: str, c: str) -> str:
+        """a b + c, rounded once."""
+        v = self.type
+        return self.value(f"call {v} @llvm.fma.{self.vectors.suffix}({v} {a}, {v} {b}, {v} {c})")
+
+    def minus(self, a: str) -> str:
+        """-a."""
+        return self.value(f"fneg {self.type} {a}")
+
+    def root(self, a: str) -> str:
+        """The square root."""
+        return self.value(f"call {self.type} @llvm.sqrt.{self.vectors.suffix}({self.type} {a})")
+
+    def select(self, truth: str, a: str, b: str) -> str:
+        """Lanes of a where it is so, of b elsewhere."""
+        return self.value(f"select {self.vectors.truths} {truth}, {self.type} {a}, {self.type} {b}")
+
+    def polynomial(self, coefficients: Sequence[float], z: str) -> str:
+        """Horner's rule, lowest coefficient first."""
+        result = self.constant(coefficients[-1])
+        for c in reversed(coefficients[:-1]):
+            result = self.fma(result, z, self.constant(c))
+        return result
+
+    # ---- sines and cosines
+
+    def guarded_sincos(self, x: str) -> tuple[str, str]:
+        """Sine and cosine; where any lane's angle is huge, all are the C library's."""
+        v, n = self.type, len(self.lines)
+        far_from = f"br i1 {self.any_far([x])}, label %far{n}, label %near{n}"
+        self.lines += [far_from, f"near{n}:"]
+        near = self.sincos(x)
+        self.lines += [f"br label %joined{n}", f"far{n}:"]
+        both = self.value(f"call {{{v}, {v}}} @far({v} {x})")
+        far = [self.value(f"extractvalue {{{v}, {v}}} {both}, {i}") for i in (0, 1)]
+        self.lines += [f"br label %joined{n}", f"joined{n}:"]
+        sine, cosine = (
+            self.value(f"phi {v} [{a}, %near{n}], [{b}, %far{n}]")
+            for a, b in zip(near, far, strict=True)
+        )
+        return sine, cosine
+
+    def any_far(self, angles: Sequence[str]) -> str:
+        """Whether any lane of any of these is beyond what the polynomials serve."""
+        v, lanes, found = self.type, self.vectors.truths, "zeroinitializer"
+        far = self.constant(self.vectors.precision.far)
+        for x in angles:
+            size = self.value(f"call {v} @llvm.fabs.{self.vectors.suffix}({v} {x})")
+            huge = self.value(f"fcmp ogt {v} {size}, {far}")
+            found = self.value(f"or {lanes} {found}, {huge}")
+        name = f"@llvm.vector.reduce.or.v{self.vectors.lanes}i1"
+        return self.value(f"call i1 {name}({lanes} {found})")
+
+    def sincos(self, x: str) -> tuple[str, str]:
+        """As :mod:`robomodel.kernels.precision` says, for angles that are not far."""
+        p, whole = self.vectors.precision, self.vectors.integers
+        rounder = self.constant(p.rounder)
+        rounded = self.fma(x, self.constant(0.6366197723675814), rounder)
+        k = self.two("fsub", rounded, rounder)
+        quadrant = self.value(f"bitcast {self.type} {rounded} to {whole}")
+        r = x
+        for part in p.half_pi:
+            r = self.fma(k, self.constant(-part), r)
+        z = self.two("fmul", r, r)
+        s = self.fma(self.two("fmul", r, z), self.polynomial(p.sine, z), r)
+        flat = self.fma(z, self.constant(-0.5), self.constant(1.0))
+        c = self.fma(self.two("fmul", z, z), self.polynomial(p.cosine, z), flat)
+        one = self.vectors.integer(1)
+        odd = self.value(f"and {whole} {quadrant}, {one}")
+        swap = self.value(f"icmp ne {whole} {odd}, zeroinitializer")
+        sine, cosine = self.select(swap, c, s), self.select(swap, s, c)
+        after = self.value(f"add {whole} {quadrant}, {one}")
+        return self._signed(sine, quadrant), self._signed(cosine, after)
+
+    def _signed(self, x: str, quadrant: str) -> str:
+        """X with the sign turned where bit 1 of the quadrant is set."""
+        bits, whole = self.vectors.precision.bits, self.vectors.integers
+        up, top = self.vectors.integer(bits - 2), self.vectors.integer(-(2 ** (bits - 1)))
+        moved = self.value(f"shl {whole} {quadrant}, {up}")
+        sign = self.value(f"and {whole} {moved}, {top}")
+        number = self.value(f"bitcast {self.type} {x} to {whole}")
+        turned = self.value(f"xor {whole} {number}, {sign}")
+        return self.value(f"bitcast {whole} {turned} to {self.type}")
+
+    # ---- lanes
+
+    def shuffle(self, a: str, b: str, lanes: Sequence[int]) -> str:
+        """Lanes of two vectors."""
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.value(
+            f"shufflevector {self.type} {a}, {self.type} {b}, <{len(lanes)} x i32> <{mask}>"
+        )
+
+    def transpose(self, rows: Sequence[str]) -> list[str]:
+        """As many vectors as a part of their lanes, a power of two: each part is transposed."""
+        rows, size, lanes = list(rows), 1, range(self.vectors.lanes)
+        while size < len(rows):
+            low = [x if not x & size else len(lanes) + (x ^ size) for x in lanes]
+            high = [x | size if not x & size else len(lanes) + x for x in lanes]
+            for i in range(len(rows)):
+                if not i & size:
+                    a, b = rows[i], rows[i | size]
+                    rows[i], rows[i | size] = (self.shuffle(a, b, m) for m in (low, high))
+            size *= 2
+        return rows
+
+    def half(self, address: str, alignment: int) -> str:
+        """Half a vector from memory."""
+        return self.value(f"load {self.vectors.halves.type}, ptr {address}, align {alignment}")
+
+    def joined(self, low: str, high: str) -> str:
+        """Two halves as one; with one of them from memory it costs no shuffle."""
+        v, lanes = self.vectors.halves.type, range(self.vectors.lanes)
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.value(f"shufflevector {v} {low}, {v} {high}, <{len(lanes)} x i32> <{mask}>")

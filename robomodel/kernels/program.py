@@ -1,0 +1,166 @@
+"""Straight-line programs: what they compute, their operations counted, their results told apart.
+
+A program knows nothing of where it runs: NumPy arrays run it here, emitters write it as code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+ADD, SUB, MUL, DIV, NEG, SQRT, SIN, COS, SELECT, FMA, FMS, FNMA = (
+    "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "select", "fma", "fms", "fnma",
+)  # fmt: skip
+"""Operations. FMA a b c is a·b + c, FMS a·b - c, FNMA c - a·b.
+
+SELECT x a b is a where x < 0, else b, where x is not a number too; both are computed.
+"""
+
+Reference: TypeAlias = int | float  # a value's number in a program, or a constant
+FLOPS = {ADD: 1, SUB: 1, MUL: 1, DIV: 1, SQRT: 1, NEG: 0, FMA: 2, FMS: 2, FNMA: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation of a program; operands are values' numbers (int) or constants (float)."""
+
+    operation: str
+    operands: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """The distinct results of a program, and what the others are.
+
+    ``values`` are the numbers of the values that are results, each once, in the order in which they
+    first appear. Of each result ``index`` says which of them it is; where that is -1 it is the
+    entry of ``constants``.
+    """
+
+    values: tuple[int, ...]
+    index: tuple[int, ...]
+    constants: tuple[float, ...]
+
+    def expansion(self) -> Program:
+        """The program that makes all results of the distinct ones, or of one zero without any."""
+        outputs = (c if i < 0 else i for i, c in zip(self.index, self.constants, strict=True))
+        return Program(max(1, len(self.values)), (), tuple(outputs))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A straight-line program: values 0 … inputs-1 are the inputs, then each step makes one."""
+
+    inputs: int
+    steps: tuple[Step, ...]
+    outputs: tuple[Reference, ...]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often each operation occurs."""
+        return Counter(step.operation for step in self.steps)
+
+    @cached_property
+    def flops(self) -> int:
+        """Floating-point operations: a fused one counts two, signs and trigonometry none."""
+        return sum(FLOPS.get(operation, 0) * n for operation, n in self.counts.items())
+
+    def fused(self) -> Program:
+        """The same program with products that only one addition uses fused into it."""
+        uses = Counter(x for step in self.steps for x in step.operands if type(x) is int)
+        uses.update(x for x in self.outputs if type(x) is int)
+        steps: list[Step | None] = []
+        for step in self.steps:
+            replacement = step
+            if step.operation in (ADD, SUB):
+                for at, operand in enumerate(step.operands):
+                    source = self._step(steps, operand)
+                    if source is None or source.operation is not MUL or uses[int(operand)] != 1:
+                        continue
+                    other = step.operands[1 - at]
+                    operation = FMA if step.operation is ADD else (FMS, FNMA)[at]
+                    replacement = Step(operation, (*source.operands, other))
+                    steps[int(operand) - self.inputs] = None
+                    break
+            steps.append(replacement)
+        return self._renumbered(steps)
+
+    def _step(self, steps: Sequence[Step | None], operand: Reference) -> Step | None:
+        if type(operand) is not int or operand < self.inputs:
+            return None
+        return steps[operand - self.inputs]
+
+    def _renumbered(self, steps: Sequence[Step | None]) -> Program:
+        number: dict[int, int] = {i: i for i in range(self.inputs)}
+        kept: list[Step] = []
+
+        def reference(x: Reference) -> Reference:
+            return number[x] if type(x) is int else x
+
+        for i, step in enumerate(steps):
+            if step is not None:
+                operands = tuple(reference(x) for x in step.operands)
+                number[self.inputs + i] = self.inputs + len(kept)
+                kept.append(Step(step.operation, operands))
+        return Program(self.inputs, tuple(kept), tuple(reference(x) for x in self.outputs))
+
+    @cached_property
+    def packing(self) -> Packing:
+        """Which of the results are distinct numbers, and which repeat one or are constant."""
+        order: dict[int, int] = {}
+        index = [order.setdefault(x, len(order)) if type(x) is int else -1 for x in self.outputs]
+        constants = [x if type(x) is float else 0.0 for x in self.outputs]
+        return Packing(tuple(order), tuple(index), tuple(constants))
+
+    def packed(self) -> Program:
+        """The program of the distinct results alone; where there are none, of one zero."""
+        return Program(self.inputs, self.steps, self.packing.values or (0.0,))
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        """Run on floats or NumPy arrays: the meaning of the program, for tests and debugging."""
+        values = list(inputs)
+
+        def at(x: Reference) -> Any:
+            return values[x] if type(x) is int else x
+
+        for step in self.steps:
+            operands = [at(x) for x in step.operands]
+            values.append(MEANING[step.operation](*operands))
+        return [at(x) for x in self.outputs]
+
+    def __str__(self) -> str:
+        """One line a step: ``v7 = v1 * v4``."""
+        signs = {ADD: "{} + {}", SUB: "{} - {}", MUL: "{} * {}", DIV: "{} / {}", NEG: "-{}",
+                 FMA: "{} * {} + {}", FMS: "{} * {} - {}", FNMA: "{2} - {0} * {1}"}  # fmt: skip
+
+        def name(x: Reference) -> str:
+            return repr(x) if type(x) is not int else f"x{x}" if x < self.inputs else f"v{x}"
+
+        lines = []
+        for i, step in enumerate(self.steps):
+            names = [name(x) for x in step.operands]
+            form = signs.get(step.operation, step.operation + "({})")
+            lines.append(f"v{self.inputs + i} = {form.format(*names)}")
+        return "\n".join([*lines, "return " + ", ".join(name(x) for x in self.outputs)])
+
+
+MEANING: dict[str, Callable[..., Any]] = {
+    ADD: lambda x, y: x + y,
+    SUB: lambda x, y: x - y,
+    MUL: lambda x, y: x * y,
+    DIV: np.divide,
+    NEG: lambda x: -x,
+    SQRT: np.sqrt,
+    SIN: np.sin,
+    COS: np.cos,
+    SELECT: lambda x, a, b: np.where(x < 0.0, a, b),
+    FMA: lambda x, y, z: x * y + z,
+    FMS: lambda x, y, z: x * y - z,
+    FNMA: lambda x, y, z: z - x * y,
+}
+"""What each operation does to NumPy arrays."""

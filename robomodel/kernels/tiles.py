@@ -1,0 +1,368 @@
+"""Rows of arrays, and tiles: the same numbers with a state in each lane, a vector a number.
+
+Every function here moves ``lanes`` rows, ``stride`` bytes apart; where there are fewer (``last`` is
+the number of the last one), that one stands for those that are missing. Arguments are transposed in
+registers, halves of vectors at a time, which are joined as they are loaded. Results are looked up:
+their distinct numbers are columns of the tile, each entry of a row is one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from robomodel.kernels.llvm import Function, Vectors
+
+MOVED = "ptr %rows, i64 %stride, i64 %last, ptr noalias %tile"
+AHEAD = "i64 %ahead"  # bytes from a row of results to those that are fetched meanwhile
+
+
+def pack(vectors: Vectors, name: str, count: int, used: Sequence[int], *, fetch: bool) -> list[str]:
+    """A function that brings rows of ``count`` numbers into a tile, those that are used."""
+    f = Function(vectors)
+    if fetch:
+        _prefetch(f, count)
+    if used:
+        if count < vectors.halves.lanes:
+            _if_dense(f, count)
+            wide = f"<{vectors.lanes * count} x {vectors.scalar}>"
+            alignment = vectors.precision.bytes
+            numbers = f.value(f"load {wide}, ptr %rows, align {alignment}")
+            for i in used:
+                lanes = [f"i32 {i + r * count}" for r in range(vectors.lanes)]
+                mask = f"<{vectors.lanes} x i32> <{', '.join(lanes)}>"
+                column = f"shufflevector {wide} {numbers}, {wide} poison, {mask}"
+                f.store(f.value(column), "%tile", i)
+            f.lines += ["ret void", "apart:"]
+        _pack_rows(f, count, used)
+    return f.text(f"void @{name}({MOVED}) noinline")
+
+
+def _pack_rows(f: Function, count: int, used: Sequence[int]) -> None:
+    rows, half, size = _rows(f), f.vectors.halves, f.vectors.precision.bytes
+    if count <= half.lanes // 2:
+        for i in used:
+            column = "poison"
+            for r, row in enumerate(rows):
+                at = f.bytes_on(row, i * size)
+                x = f.value(f"load {half.scalar}, ptr {at}, align {size}")
+                column = f.value(f"insertelement {f.type} {column}, {half.scalar} {x}, i64 {r}")
+            f.store(column, "%tile", i)
+        return
+    done: set[int] = set()
+    for first in _blocks(half.lanes, count, used):
+        parts = []
+        for row in rows:
+            at = f.bytes_on(row, first * size)
+            if count < half.lanes:
+                mask = half.mask([i < count for i in range(half.lanes)])
+                name = f"@llvm.masked.load.{half.suffix}.p0"
+                parts.append(
+                    f.value(
+                        f"call {half.type} {name}(ptr {at}, i32 {size}, {half.truths} {mask}, "
+                        f"{half.type} poison)"
+                    )
+                )
+            else:
+                parts.append(f.half(at, size))
+        joined = [f.joined(*pair) for pair in zip(parts, parts[half.lanes :], strict=False)]
+        columns = f.transpose(joined)
+        for i in used:
+            if first <= i < first + half.lanes and i not in done:
+                f.store(columns[i - first], "%tile", i)
+                done.add(i)
+
+
+def _blocks(size: int, count: int, used: Sequence[int]) -> list[int]:
+    """Where blocks of ``size`` numbers begin that cover those used; they may overlap."""
+    found: list[int] = []
+    for i in used:
+        if not found or i >= found[-1] + size:
+            found.append(max(0, min(i, count - size)))
+    return found
+
+
+def _rows(f: Function) -> list[str]:
+    """Where the rows begin."""
+    rows = ["%rows"]
+    for r in range(1, f.vectors.lanes):
+        beyond = f.value(f"icmp sgt i64 {r}, %last")
+        step = f.value(f"select i1 {beyond}, i64 0, i64 %stride")
+        rows.append(f.bytes_on(rows[-1], step))
+    return rows
+
+
+def _if_dense(f: Function, count: int) -> None:
+    """Go on in the next line if all rows are there, without gaps, else where it says "apart"."""
+    size, lanes = f.vectors.precision.bytes, f.vectors.lanes
+    near = f.value(f"icmp eq i64 %stride, {size * count}")
+    full = f.value(f"icmp eq i64 %last, {lanes - 1}")
+    dense = f.value(f"and i1 {near}, {full}")
+    f.lines += [f"br i1 {dense}, label %dense, label %apart", "dense:"]
+
+
+def _prefetch(f: Function, count: int) -> None:
+    """Fetch the rows of the tile after the next: arrays may be larger than caches.
+
+    Measured on Zen 4: two tiles ahead, into the second-level cache, where one tile ahead or the
+    first level gained less.
+    """
+    step = f.value(f"mul i64 %stride, {2 * f.vectors.lanes}")
+    following = f.bytes_on("%rows", step)
+    for line in range(0, f.vectors.bytes * count, 64):  # exact where rows follow without a gap
+        at = f.bytes_on(following, line)
+        f.lines.append(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
+
+
+# ---- results -------------------------------------------------------------------------------------
+
+
+def unpack(vectors: Vectors, name: str, index: Sequence[int]) -> list[str]:
+    """A function that writes rows of results; ``index`` says which column each entry is.
+
+    Long rows are written by a loop over blocks of entries, whose columns stand in a table. With
+    AVX-512 a block's rows are turned, before they are stored, to where cache lines begin: a store
+    that straddles two lines costs as much as two, and fetching both took most of the time.
+    """
+    f, count = Function(vectors), len(index)
+    table: list[str] = []
+    if count < vectors.lanes:
+        if count < vectors.halves.lanes:
+            _if_dense(f, count)
+            _unpack_dense(f, index)
+            f.lines += ["ret void", "apart:"]
+        _unpack_rows(f, index)
+    else:
+        turned = vectors.turnable and count > vectors.lanes
+        firsts = list(range(0, count, vectors.lanes))
+        if not turned:
+            firsts[-1] = count - vectors.lanes
+        padded = [*index, *[index[0]] * vectors.lanes]
+        offsets = [i * vectors.bytes for a in firsts for i in padded[a : a + vectors.lanes]]
+        entries = ", ".join(f"i32 {x}" for x in offsets)
+        table = [f"@{name}.index = internal constant [{len(offsets)} x i32] [{entries}]"]
+        rows, half = _rows(f), vectors.halves.lanes
+        for group in (0, 1):
+            own = rows[group * half : (group + 1) * half]
+            _Expansion(f, name, group, own, count).write(turned=turned)
+            if group == 0:
+                few = f.value(f"icmp slt i64 %last, {half}")
+                f.lines += [f"br i1 {few}, label %written, label %rest", "rest:"]
+        f.label("written")
+    return [*table, *f.text(f"void @{name}({MOVED}, {AHEAD}) noinline")]
+
+
+def _unpack_dense(f: Function, index: Sequence[int]) -> None:
+    """Short rows without gaps are whole vectors."""
+    lanes, count, scalar = f.vectors.lanes, len(index), f.vectors.scalar
+    size = lanes * count
+    wide, result = f"<{size} x {scalar}>", "poison"
+
+    def mask(places: Sequence[int]) -> str:
+        return f"<{size} x i32> <" + ", ".join(
+            "i32 poison" if place < 0 else f"i32 {place}" for place in places
+        ) + ">"  # fmt: skip
+
+    for n, at in enumerate(index):
+        column = f.load("%tile", at)
+        own = [i - n * lanes if 0 <= i - n * lanes < lanes else -1 for i in range(size)]
+        spread = f.value(f"shufflevector {f.type} {column}, {f.type} poison, {mask(own)}")
+        both = [i if lane < 0 else size + i for i, lane in enumerate(own)]
+        result = f.value(f"shufflevector {wide} {result}, {wide} {spread}, {mask(both)}")
+    dealt = [i % count * lanes + i // count for i in range(size)]
+    rows = f.value(f"shufflevector {wide} {result}, {wide} poison, {mask(dealt)}")
+    f.lines.append(f"store {wide} {rows}, ptr %rows, align {f.vectors.precision.bytes}")
+
+
+def _unpack_rows(f: Function, index: Sequence[int]) -> None:
+    """Rows shorter than a vector, by halves of vectors."""
+    rows, half, size, count = _rows(f), f.vectors.halves, f.vectors.precision.bytes, len(index)
+    if count <= half.lanes // 2:
+        for i, at in enumerate(index):
+            column = f.load("%tile", at)
+            for r, row in enumerate(rows):
+                place = f.bytes_on(row, i * size)
+                x = f.value(f"extractelement {f.type} {column}, i64 {r}")
+                f.lines.append(f"store {half.scalar} {x}, ptr {place}, align {size}")
+        return
+    for first in _blocks(half.lanes, count, range(count)):
+        own = [f.load("%tile", i) for i in index[first : first + half.lanes]]
+        columns = f.transpose(own + ["poison"] * (half.lanes - len(own)))
+        for r, row in enumerate(rows):
+            part = range(r // half.lanes * half.lanes, (r // half.lanes + 1) * half.lanes)
+            x = f.shuffle(columns[r % half.lanes], "poison", part)
+            place = f.bytes_on(row, first * size)
+            if count < half.lanes:
+                mask = half.mask([i < count for i in range(half.lanes)])
+                name = f"@llvm.masked.store.{half.suffix}.p0"
+                where = f"ptr {place}, i32 {size}, {half.truths} {mask}"
+                f.lines.append(f"call void {name}({half.type} {x}, {where})")
+            else:
+                f.lines.append(f"store {half.type} {x}, ptr {place}, align {size}")
+
+
+class _Expansion:
+    """Writing half of a tile's rows of ``count`` entries, whose columns stand in a table."""
+
+    def __init__(self, f: Function, name: str, group: int, rows: Sequence[str], count: int) -> None:
+        self.f = f
+        self.table = f"@{name}.index"
+        self.group = group
+        self.rows = rows
+        self.count = count
+        self.blocks = -(-count // f.vectors.lanes)
+
+    def write(self, *, turned: bool) -> None:
+        """All blocks."""
+        if turned:
+            self._turned()
+        else:
+            self._plain()
+
+    def _block(self, number: int | str) -> list[str]:
+        """The rows of a block of entries."""
+        f, v = self.f, self.f.vectors
+        first = f.value(f"getelementptr [{v.lanes} x i32], ptr {self.table}, i64 {number}")
+        parts = []
+        for i in range(v.lanes):
+            at = f.value(f"getelementptr i32, ptr {first}, i64 {i}")
+            offset = f.value(f"zext i32 {f.value(f'load i32, ptr {at}')} to i64")
+            column = f.bytes_on("%tile", offset)
+            half = f.bytes_on(column, self.group * v.halves.bytes)
+            parts.append(f.half(half, v.halves.bytes))
+        pairs = zip(parts, parts[v.halves.lanes :], strict=False)
+        return f.transpose([f.joined(*pair) for pair in pairs])
+
+    def _loop(self, first: int, last: int, carried: Sequence[str]) -> tuple[str, list[str]]:
+        """The beginning of a loop over blocks; its counter, and what it carries along."""
+        f, g = self.f, self.group
+        f.label(f"before{g}")
+        f.label(f"block{g}")
+        counter = f.value(f"phi i64 [{first}, %before{g}], [%next{g}, %block{g}]")
+        names = [
+            f.value(f"phi {f.type} [{x}, %before{g}], [%carried{g}.{i}, %block{g}]")
+            for i, x in enumerate(carried)
+        ]
+        f.lines += [
+            f"%next{g} = add i64 {counter}, 1",
+            f"%more{g} = icmp slt i64 %next{g}, {last}",
+        ]
+        return counter, names
+
+    def _end(self) -> None:
+        g = self.group
+        self.f.lines += [f"br i1 %more{g}, label %block{g}, label %after{g}", f"after{g}:"]
+
+    def _plain(self) -> None:
+        """Wherever rows stand; the last block may overlap the one before."""
+        f, v = self.f, self.f.vectors
+        block, _ = self._loop(0, self.blocks - 1, ()) if self.blocks > 1 else ("0", [])
+        offset = f.value(f"mul i64 {block}, {v.bytes}")
+
+        def store(parts: Sequence[str], offset: int | str) -> None:
+            for row, part in zip(self.rows, parts, strict=True):
+                at = f.bytes_on(row, offset)
+                f.lines.append(f"store {f.type} {part}, ptr {at}, align {v.precision.bytes}")
+
+        if self.blocks > 1:
+            store(self._block(block), offset)
+            self._end()
+        last = self.blocks - 1
+        store(self._block(last), (self.count - v.lanes) * v.precision.bytes)
+
+    def _turned(self) -> None:
+        """Rows begin ``shift`` numbers after a line does; only their first and last are partial."""
+        f, v, bits = self.f, self.f.vectors, self.f.vectors.precision.bits
+        lanes = f"<{v.lanes} x i{bits}> <" + ", ".join(f"i{bits} {i}" for i in range(v.lanes)) + ">"
+        lines, shifts, picks = [], [], []
+        for row in self.rows:
+            address = f.value(f"ptrtoint ptr {row} to i64")
+            number = f.value(f"lshr i64 {address}, {v.precision.bytes.bit_length() - 1}")
+            shift = f.value(f"and i64 {number}, {v.lanes - 1}")
+            lines.append(f.value(f"call ptr @llvm.ptrmask.p0.i64(ptr {row}, i64 {-v.bytes})"))
+            shift = f.value(f"trunc i64 {shift} to i32") if bits == 32 else shift
+            one = f.value(f"insertelement {v.integers} poison, i{bits} {shift}, i64 0")
+            zeros = f"<{v.lanes} x i32> zeroinitializer"
+            everywhere = f"shufflevector {v.integers} {one}, {v.integers} poison, {zeros}"
+            shifts.append(f.value(everywhere))
+            back = f.value(f"sub {lanes}, {shifts[-1]}")
+            picks.append(f.value(f"add {v.integers} {back}, {v.integer(v.lanes)}"))
+
+        def turn(before: str, pick: str, after: str) -> str:
+            operands = f"{v.type} {before}, {v.integers} {pick}, {v.type} {after}"
+            return f.value(f"call {v.type} {v.picking}({operands})")
+
+        def masked(x: str, line: str, offset: int, mask: str) -> None:
+            at = f.bytes_on(line, offset)
+            name = f"@llvm.masked.store.{v.suffix}.p0"
+            f.lines.append(f"call void {name}({v.type} {x}, ptr {at}, i32 {v.bytes}, {mask})")
+
+        begun = self._block(0)
+        for line, shift, pick, x in zip(lines, shifts, picks, begun, strict=True):
+            mask = f.value(f"icmp uge {lanes}, {shift}")
+            masked(turn(x, pick, x), line, 0, f"{v.truths} {mask}")
+        last = self.blocks - 1
+        if last > 1:
+            block, before = self._loop(1, last, begun)
+            offset = f.value(f"mul i64 {block}, {v.bytes}")
+            further = f.value(f"add i64 {offset}, %ahead")
+            for line in lines:
+                at = f.bytes_on(line, further)
+                f.lines.append(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
+            after = self._block(block)
+            for i, (line, pick, x, y) in enumerate(zip(lines, picks, before, after, strict=True)):
+                at = f.bytes_on(line, offset)
+                f.lines += [
+                    f"store {v.type} {turn(x, pick, y)}, ptr {at}, align {v.bytes}",
+                    f"%carried{self.group}.{i} = bitcast {v.type} {y} to {v.type}",
+                ]
+            self._end()
+            begun = after
+        ended = self._block(last)
+        rest = v.integer(self.count - last * v.lanes)
+        for line, shift, pick, x, y in zip(lines, shifts, picks, begun, ended, strict=True):
+            end = f.value(f"add {v.integers} {shift}, {rest}")
+            mask = f.value(f"icmp ult {lanes}, {end}")
+            masked(turn(x, pick, y), line, last * v.bytes, f"{v.truths} {mask}")
+            over = f.value(f"sub {v.integers} {end}, {v.integer(v.lanes)}")
+            mask = f.value(f"icmp slt {lanes}, {over}")
+            masked(turn(y, pick, y), line, (last + 1) * v.bytes, f"{v.truths} {mask}")
+
+
+# ---- rows that are not contiguous ----------------------------------------------------------------
+
+
+def stage(vectors: Vectors) -> str:
+    """Functions that copy rows, however they lie, to a dense place of their own, and back."""
+    text, scalar, size = "", vectors.scalar, vectors.precision.bytes
+    for name, source, target in (("gather", "%far", "%near"), ("scatter", "%near", "%far")):
+        text += f"""
+define internal void @{name}(ptr %outside, i64 %stride, i64 %step, i64 %size, i64 %count,
+                             ptr %dense) noinline {{
+entry:
+br label %row
+row:
+%r = phi i64 [0, %entry], [%r.next, %row.done]
+%offset = mul i64 %r, %stride
+%start = getelementptr i8, ptr %outside, i64 %offset
+%position = mul i64 %r, %size
+%place = getelementptr {scalar}, ptr %dense, i64 %position
+br label %number
+number:
+%i = phi i64 [0, %row], [%i.next, %number]
+%along = mul i64 %i, %step
+%far = getelementptr i8, ptr %start, i64 %along
+%near = getelementptr {scalar}, ptr %place, i64 %i
+%x = load {scalar}, ptr {source}, align {size}
+store {scalar} %x, ptr {target}, align {size}
+%i.next = add i64 %i, 1
+%i.more = icmp slt i64 %i.next, %size
+br i1 %i.more, label %number, label %row.done
+row.done:
+%r.next = add i64 %r, 1
+%r.more = icmp slt i64 %r.next, %count
+br i1 %r.more, label %row, label %exit
+exit:
+ret void
+}}
+"""
+    return text

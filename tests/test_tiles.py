@@ -1,0 +1,65 @@
+"""Rows of arrays into tiles and back: every length, place, stride and number of states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from robomodel.kernels import Program, compile_program, lanes
+
+
+def placed(count: int, size: int, offset: int, gap: int = 0) -> np.ndarray:
+    """Rows that begin ``offset`` numbers after a cache line does, ``gap`` numbers apart."""
+    numbers = np.full(8 * (count + 1) * (size + gap) + 64, np.nan)
+    first = (-numbers.ctypes.data // 8) % 8 + offset
+    rows = numbers[first : first + count * (size + gap)].reshape(count, size + gap)
+    return rows[:, :size]
+
+
+@pytest.mark.parametrize("size", [*range(1, 20), 31, 32, 33, 40, 64, 100])
+def test_rows_of_any_length_go_where_they_shall(size: int) -> None:
+    """Results are the arguments backwards, with constants and repetitions in between."""
+    outputs = [(size - 1 - i) if i % 3 or i == 0 else 0 if i % 2 else 0.25 * i for i in range(size)]
+    program = Program(size, (), tuple(outputs))
+    compiled = compile_program(program, [size, size])
+    rng = np.random.default_rng(size)
+    for count in (1, 2, lanes() - 1, lanes(), lanes() + 1, 3 * lanes() + 3):
+        x = rng.normal(size=(count, size))
+        expected = np.stack([np.broadcast_to(y, count) for y in program(list(x.T))], axis=1)
+        np.testing.assert_array_equal(compiled.ufunc(x), expected)
+        for offset in range(8):
+            for gap in (0, 1, 5):
+                out = placed(count, size, offset, gap)
+                around = out.base
+                compiled.ufunc(x, out=out)
+                np.testing.assert_array_equal(out, expected)
+                assert np.isfinite(around).sum() == out.size  # and nothing else is touched
+        source = placed(count, size, size % 8, 3)
+        source[:] = x
+        np.testing.assert_array_equal(compiled.ufunc(source), expected)
+        np.testing.assert_array_equal(compiled.ufunc(x[::-1]), expected[::-1])
+        np.testing.assert_array_equal(compiled.ufunc(np.asfortranarray(x)), expected)
+        backwards = np.empty((count, size))
+        compiled.ufunc(x, out=backwards[::-1, ::-1])
+        np.testing.assert_array_equal(backwards[::-1, ::-1], expected)
+        same = x.copy()
+        compiled.ufunc(same, out=same)
+        np.testing.assert_array_equal(same, expected)
+
+
+def test_large_results_are_the_same_as_small_ones() -> None:
+    """From a megabyte on the next tile's lines are fetched ahead, past the array's end too."""
+    size, count = 130, 1 << 11
+    program = Program(size, (), tuple(reversed(range(size))))
+    x = np.random.default_rng(0).normal(size=(count, size))
+    compiled = compile_program(program, [size, size])
+    np.testing.assert_array_equal(compiled.ufunc(x), x[:, ::-1])
+
+
+def test_constants_keep_their_signs_and_unused_arguments_are_not_read() -> None:
+    outputs = [0.0, -0.0, float("nan"), float("inf"), 2, 2, -0.0]
+    compiled = compile_program(Program(3, (), tuple(outputs)), [1, 2, 7])
+    found = compiled.ufunc(np.full((9, 1), np.nan), np.ones((9, 2)))
+    for row in found:
+        np.testing.assert_array_equal(row, [0, 0, np.nan, np.inf, 1, 1, 0])
+        np.testing.assert_array_equal(np.signbit(row[[0, 1, 6]]), [False, True, True])
