@@ -1,5 +1,6 @@
 """Exact rigid-body dynamics of robots as they are built, from their description files."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from robomodel import robots
@@ -28,10 +29,10 @@ from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
 from robomodel.loading import load
 from robomodel.model import Model
 from robomodel.studies import price, validate
-from robomodel.symbolic import to_casadi
 from robomodel.writers import write_mjcf, write_sdf, write_urdf
 
 if TYPE_CHECKING:
+    from robomodel.symbolic import to_casadi
     from robomodel.trajectory import (
         Contact,
         Ground,
@@ -86,24 +87,30 @@ __all__ = [
     "write_urdf",
 ]
 
-_MOTION = (
-    "Contact",
-    "Ground",
-    "SimulationError",
-    "Trajectory",
-    "contact_points",
-    "rollout",
-    "simulate",
-)
+_LATE = {
+    **dict.fromkeys(
+        (
+            "Contact",
+            "Ground",
+            "SimulationError",
+            "Trajectory",
+            "contact_points",
+            "rollout",
+            "simulate",
+        ),
+        "trajectory",
+    ),
+    "to_casadi": "symbolic",
+}
 
 
 def __getattr__(name: str) -> object:
-    """Motion over time, imported when it is first asked for."""
-    if name in _MOTION:
-        from robomodel import trajectory
-
-        return getattr(trajectory, name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    """Motion over time and symbols, imported when they are first asked for."""
+    if name not in _LATE:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    found: object = getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

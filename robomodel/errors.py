@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +109,8 @@ class MissingPackageError(ImportError):
 
 def _install(package: str, extra: str) -> str:
     """The command that brings a package in; extras are of a robomodel that was installed."""
+    from importlib import metadata
+
     command = f"pip install 'robomodel[{extra}]'"
     try:
         known = metadata.metadata("robomodel").get_all("Provides-Extra") or []
@@ -133,6 +133,8 @@ _SYNONYMS = {  # what other formats and catalogues call it
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for a name that is not known: the nearest known one, else nothing."""
+    import difflib
+
     known = list(known)
     if (meant := _SYNONYMS.get(name.lower())) in known:
         return f"; did you mean '{meant}'?"

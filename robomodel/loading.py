@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from robomodel import parsers
 from robomodel.description import Rotor
 from robomodel.errors import as_names
 from robomodel.model import Model, build
 from robomodel.model.question import RigidError
-from robomodel.model.rigid import welded
-from robomodel.shapes import Role
+
+if TYPE_CHECKING:
+    from robomodel.shapes import Role
 
 
 def load(
@@ -74,4 +76,6 @@ def load(
         except RigidError as error:
             if not description.simulated:
                 raise
+            from robomodel.model.rigid import welded
+
             description = welded(description, error, strict=strict)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -120,3 +122,23 @@ def test_shipped_robots_are_named() -> None:
     with pytest.raises(ValueError, match="did you mean 'mini_cheetah'"):
         rm.robots.load("mini_chetah")
     assert rm.robots.load("four_bar", gravity=(0, -9.81, 0)).gravity == (0.0, -9.81, 0.0)
+
+
+def test_nothing_is_imported_before_it_is_needed() -> None:
+    """Importing the package, and loading a URDF, brings in what these need and no more."""
+    code = (
+        "import sys, robomodel as rm\n"
+        "print(*sys.modules)\n"
+        "rm.robots.load('mini_cheetah')\n"
+        "print(*sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for line in done.stdout.splitlines():
+        loaded = line.split()
+        assert "robomodel.parsers.urdf" in loaded
+        for unwanted in (
+            "scipy", "llvmlite", "rich", "typer", "networkx", "matplotlib", "casadi", "mujoco",
+            "trimesh", "ssl", "email", "robomodel.parsers.sdf", "robomodel.parsers.mjcf",
+            "robomodel.symbolic", "robomodel.trajectory", "robomodel.shapes",
+        ):  # fmt: skip
+            assert unwanted not in loaded

@@ -13,7 +13,6 @@ import functools
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from operator import attrgetter
@@ -134,6 +133,8 @@ def store(key: str, payload: bytes) -> None:
     place = directory()
     if place is None:
         return
+    import tempfile
+
     try:
         descriptor, name = tempfile.mkstemp(dir=place, prefix=".new-")  # readable by us alone
         try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import platform
 import struct
 import sys
 from collections.abc import Sequence
@@ -40,7 +39,7 @@ LIBRARY = frozenset(
 
 def serves() -> bool:
     """Whether this loader is the one for this machine."""
-    return sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
+    return sys.platform == "linux" and os.uname().machine == "x86_64" and sys.maxsize > 1 << 32
 
 
 class _Object:

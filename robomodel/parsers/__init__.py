@@ -9,16 +9,18 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from robomodel import files
 from robomodel.description import Description, Rotor
 from robomodel.errors import DescriptionError
-from robomodel.parsers import mjcf, sdf, urdf, xml
+from robomodel.parsers import urdf, xml
 from robomodel.parsers.plausibility import check_plausible
 from robomodel.parsers.structure import check_structure
 from robomodel.parsers.transmissions import given_rotors, with_rotors
-from robomodel.shapes import Role, with_inertias
+
+if TYPE_CHECKING:
+    from robomodel.shapes import Role
 
 __all__ = ["FORMATS", "open_document", "read"]
 
@@ -69,8 +71,12 @@ def read(
         case "urdf":
             description = urdf.read_urdf(_extension(document))
         case "mjcf":
+            from robomodel.parsers import mjcf
+
             description = mjcf.read_mjcf(document)
         case "sdf":
+            from robomodel.parsers import sdf
+
             description = sdf.read_sdf(document, name=name)
         case other:
             raise AssertionError(other)
@@ -90,6 +96,8 @@ def read(
     check_structure(description, strict=strict)
     description = with_rotors(description, strict=strict)
     if inertia_from is not None:
+        from robomodel.shapes import with_inertias
+
         description = with_inertias(description, inertia_from, density=density, strict=strict)
     check_plausible(description, strict=strict)
     return description

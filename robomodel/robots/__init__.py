@@ -14,7 +14,6 @@ A file's first comment says what the robot is, where its parameters come from, a
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,4 +80,4 @@ def chain(kind: Kind, n: int, *, rng: np.random.Generator | None = None, **optio
 
 def _directory() -> Path:
     # Wheels are unpacked on installation, so the package's resources are files.
-    return Path(str(files(__name__)))
+    return Path(__file__).parent

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from robomodel.description import Anchor, Pose, Rows3, Vec3
 from robomodel.errors import did_you_mean
@@ -117,8 +116,12 @@ def read_parts(
 ) -> dict[str, Element]:
     """The parts of what has two ends; exporters write ``<sucessor>``, which can mean but one."""
     for child in element:
+        if child.tag in known:
+            continue
+        from difflib import get_close_matches
+
         meant = get_close_matches(child.tag, ENDS, n=1, cutoff=0.9)
-        if meant and child.tag not in known and element.find(meant[0]) is None:
+        if meant and element.find(meant[0]) is None:
             document.suspect(child, f"<{child.tag}> is read as <{meant[0]}>")
             child.tag = meant[0]
     return document.parts(element, known, irrelevant)
