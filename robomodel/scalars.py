@@ -206,6 +206,21 @@ class Factorization:
         """(LᵀΛL)⁻¹ right."""
         return self.restore(self.reduce(right))
 
+    def unlower(self) -> list[list[Scalar]]:
+        """L⁻¹ by rows, as sparse as a tree makes L: for many right-hand sides.
+
+        A row has what its ancestors' values mean for it, so that where only those are known, no
+        others stand between: (LᵀΛL)⁻¹ is L⁻¹ Λ⁻¹ L⁻ᵀ.
+        """
+        rows: list[list[Scalar]] = []
+        for k, row in enumerate(self.lower):
+            inverse: list[Scalar] = [1.0 if i == k else 0.0 for i in range(len(row))]
+            for i in range(k):
+                for j in range(i + 1):
+                    inverse[j] = sub(inverse[j], mul(row[i], rows[i][j]))
+            rows.append(inverse)
+        return rows
+
     def restore(self, reduced: Vector) -> list[Scalar]:
         """(ΛL)⁻¹ reduced: what remains of :meth:`solve` after :meth:`reduce`."""
         x = [mul(p, y) for p, y in zip(self.inverse_pivots, reduced, strict=True)]

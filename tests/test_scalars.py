@@ -483,6 +483,10 @@ def test_factorization(n: int, condition: float) -> None:
         right = rng.normal(size=n)
         reduced = factorization.reduce(right.tolist())
         np.testing.assert_allclose(L.T @ reduced, right, rtol=0, atol=1e-12 * np.abs(reduced).max())
+        unlower = np.array(factorization.unlower(), dtype=float)
+        assert (np.triu(unlower, 1) == 0).all()
+        sizes = np.abs(L) @ np.abs(unlower)
+        assert (np.abs(L @ unlower - np.eye(n)) <= 4 * n * EPS * sizes).all()
         expected = np.linalg.solve(matrix, right)
         error = np.linalg.norm(factorization.solve(right.tolist()) - expected)
         assert error <= 16 * n * EPS * condition * np.linalg.norm(expected)
@@ -560,6 +564,7 @@ def test_structural_zeros_of_trees_stay(seed: int, n: int) -> None:
     factorization = Factorization(matrix)
     for i, j in itertools.product(range(n), repeat=2):
         assert is_zero(factorization.lower[i][j]) == (j >= i or not related[i, j])
+        assert is_zero(factorization.unlower()[i][j]) == (j > i or not related[i, j])
     right = rng.normal(size=n)
     answer = np.array(factorization.solve([np.array([x]) for x in right]))[:, 0]
     expected = np.linalg.solve(dense, right)

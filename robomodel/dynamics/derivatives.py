@@ -12,7 +12,6 @@ algorithms, RSS 2018).
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from copy import copy
 from typing import TypeAlias
 
 from robomodel.dynamics import variations
@@ -23,7 +22,7 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Trace, Traced
 from robomodel.model.joints import Floating
 from robomodel.model.model import WORLD, Model
-from robomodel.scalars import Factorization, Scalar, Vector, dot, neg, sub
+from robomodel.scalars import Factorization, Scalar, Vector, dot, mul, neg, sub
 from robomodel.spatial import UNIT, ZERO, Wrench, cross
 
 Matrix: TypeAlias = list[list[Scalar]]
@@ -69,14 +68,17 @@ def aba_derivatives(
     shifts = _shifts(model, q, v)
     held_a = [trace.hold(x) for x in a]
     columns = _columns(model, q, v, held_a, f_ext, shifts, beside=[a])
-    negative = copy(factors)  # of -M; held, so that the signs stay with the pivots
-    negative.inverse_pivots = [trace.hold(neg(pivot)) for pivot in factors.inverse_pivots]
-    solved = [shifts[n] if n in shifts else negative.solve(c) for n, c in enumerate(columns)]
+    lower = factors.unlower()
+    negative = [trace.hold(neg(p)) for p in factors.inverse_pivots]  # held: signs stay with them
+    solved = []
+    for n, column in enumerate(columns):
+        scaled = [mul(p, y) for p, y in zip(negative, factors.reduce(column), strict=True)]
+        solved.append(shifts[n] if n in shifts else [dot(row, scaled) for row in lower])
     inverse: Matrix = [[0.0] * nv for _ in range(nv)]
-    for j in range(nv):
-        column = factors.solve([1.0 if i == j else 0.0 for i in range(nv)])
-        for i in range(j + 1):  # the upper part alone is cheaper than the whole
-            inverse[i][j] = inverse[j][i] = column[i]
+    weighted = [[mul(x, p) for x, p in zip(r, factors.inverse_pivots, strict=True)] for r in lower]
+    for i in range(nv):
+        for j in range(i + 1):
+            inverse[i][j] = inverse[j][i] = dot(weighted[j][: j + 1], lower[i][: j + 1])
     return _transposed(solved[:nv]), _transposed(solved[nv:]), inverse
 
 
