@@ -193,14 +193,18 @@ def difference(f: Callable[[float], Array], h: float) -> Array:
     return (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h)
 
 
+def step(model: rm.Model, q: Array) -> float:
+    fastest = np.max(np.abs(model.constraint_jacobian(q)), initial=1.0)
+    return STEP / float(fastest)
+
+
 def differences(model: rm.Model, algorithm: Callable, q: Array, v: Array, x: Array) -> list[Array]:
     """∂/∂q along integrate and ∂/∂v of rnea or aba, by differencing."""
 
     def run(q: Array, v: Array) -> Array:
         return algorithm(model, q, v, x, backend="numpy")
 
-    fastest = np.max(np.abs(model.constraint_jacobian(q)), initial=1.0)
-    h = STEP / float(fastest)
+    h = step(model, q)
     columns: list[list[Array]] = [[], []]
     for e in np.eye(model.nv):
         columns[0].append(difference(lambda t, e=e: run(model.integrate(q, t * e), v), h))
@@ -348,7 +352,7 @@ def test_directions_are_tangents(name: str) -> None:
         own = {x: direction[x] for x in inputs if x in direction}
         found = trace.program([own.get(x, 0.0) for x in inputs])(list(q.T))
         rates = np.array([np.broadcast_to(f, len(q)) for f in found]).T
-        expected = difference(lambda t, e=e: model.integrate(q, t * e), STEP)
+        expected = difference(lambda t, e=e: model.integrate(q, t * e), step(model, q))
         assert relative(rates, expected) < DIFFERENCING
         functions = [x for x in direction if x not in own]
         (derived,) = differentiate(trace, functions, [own])
