@@ -22,6 +22,7 @@ from robomodel.dynamics.algorithms import Method, Name, Task
 from robomodel.dynamics.compiled import kernel, trace
 from robomodel.dynamics.frames import FrameKey, FrameLike, frame_key, frame_keys
 from robomodel.dynamics.impulse import collide
+from robomodel.dynamics.touch import held, pushed, slopes, strike
 from robomodel.kernels import NoCompilerError
 from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
@@ -32,6 +33,7 @@ Wrenches: TypeAlias = Mapping[str, ArrayLike]
 Backend: TypeAlias = Literal["numpy", "compiled"]
 
 LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
+SIZES = {"q": "nq", "forces": "3k"}
 OPERANDS = 64  # of a NumPy ufunc, its result included
 
 
@@ -271,6 +273,8 @@ def impulse(
     restitution: ArrayLike = 0.0,
     normals: ArrayLike = (0.0, 0.0, 1.0),
     sticking: bool = True,
+    unilateral: bool = False,
+    friction: ArrayLike = 1.0,
     tolerance: float = 1e-10,
     method: Method = "cluster",
     backend: Backend = "compiled",
@@ -290,6 +294,12 @@ def impulse(
     it out. Energy is not gained with restitution 0, nor without friction with one restitution for
     all; sticking points that rebound can gain some (Kane's paradox of Newton's law). ``method``:
     "cluster", or one of the open trees of :func:`rnea`, "approximate" and "unconstrained".
+
+    ``unilateral``: contacts push and never pull, and stick or slip by Coulomb's law with
+    ``friction`` () or (..., k), which must be finite (sticking without pulling has no solution, or
+    several): Newton's law holds along the normals of points that approach, others may stay or
+    leave. Then no energy is gained: where friction between rebounding points would, they rebound
+    less. Solved to 1e-10 of the velocities; a RuntimeWarning tells where not.
     """
     keys = frame_keys(frames)
     before = as_array(v, model.nv, "v", "nv")
@@ -300,7 +310,82 @@ def impulse(
     if check:
         model.check(q, v)
     inverse, j, mass = _run(model, "contact", {"q": q}, backend, frames=keys, method=method)
+    if unilateral:
+        law = (restitution, friction if sticking else 0.0, normals)
+        return strike(inverse, j, mass, before, *law)
     return collide(inverse, j, mass, before, restitution, normals, sticking, tolerance)
+
+
+def contact_aba(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    frames: FrameLike | Sequence[FrameLike],
+    *,
+    friction: ArrayLike = 1.0,
+    normals: ArrayLike = (0.0, 0.0, 1.0),
+    unilateral: bool = True,
+    f_ext: Wrenches | None = None,
+    passive: bool = False,
+    tolerance: float = 1e-10,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> tuple[Array, Array]:
+    """Forward dynamics with contacts: (a (..., nv), forces (..., k, 3) [N] on them, world axes).
+
+    ``frames`` are points that touch something rigid at rest: links, or (link, offset). ``normals``
+    (3,) or (..., k, 3), in world axes, point out of it.
+
+    ``unilateral``: contacts push and never pull (Signorini's law on accelerations). Those at rest
+    stick, or begin to slip, and those that slide are braked, by Coulomb's law with ``friction`` ()
+    or (..., k), which is finite. Points that move away feel nothing. Where points run into what
+    they touch (:func:`impulse` comes first), and where no finite forces obey the laws (Painlevé),
+    the result is not-a-number with a RuntimeWarning; of several solutions, also warned of, it is
+    the one of the least forces.
+
+    Without it contacts hold whatever it takes (``friction=inf`` says so too): the points do not
+    accelerate, J a + J̇ v = 0, and redundant ones share the forces of least norm.
+    """
+    keys = frame_keys(frames)
+    free = aba(model, q, v, tau, f_ext=f_ext, passive=passive, backend=backend, check=check)
+    if not keys:
+        return free, np.zeros((*free.shape[:-1], 0, 3))
+    inverse, j, mass = _run(model, "contact", {"q": q}, backend, frames=keys)
+    arguments = {"q": q, "v": v, "a": free}
+    rates, accelerations = _run(model, "touching", arguments, backend, frames=keys)
+    if not unilateral:
+        a, forces = held(inverse, j, mass, free, accelerations, tolerance)
+        return a, forces.reshape(*forces.shape[:-1], len(keys), 3)
+    return pushed(inverse, j, mass, free, rates, accelerations, friction, normals)
+
+
+def contact_aba_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    frames: FrameLike | Sequence[FrameLike],
+    *,
+    tolerance: float = 1e-10,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Derivatives of :func:`contact_aba` with bilateral contacts (``unilateral=False``).
+
+    (∂a/∂q, ∂a/∂v, ∂a/∂tau), each (..., nv, nv), then (∂f/∂q, ∂f/∂v, ∂f/∂tau), each (..., 3k, nv),
+    forces point after point; q in the tangent space. From M ∂a = Jᵀ ∂f - ∂(rnea - Jᵀ f) and J ∂a =
+    -∂(J a + J̇ v). Where contacts are redundant those of the forces are of their least-norm solution
+    at fixed J M⁻¹ Jᵀ; those of a hold as they are.
+    """
+    keys = frame_keys(frames)
+    a, forces = contact_aba(
+        model, q, v, tau, keys, unilateral=False, tolerance=tolerance, backend=backend, check=check
+    )
+    flat = forces.reshape(*forces.shape[:-2], 3 * len(keys))
+    arguments = {"q": q, "v": v, "a": a, "forces": flat}
+    parts = _run(model, "contact_derivatives", arguments, backend, frames=keys)
+    return slopes(parts, tolerance)
 
 
 def frame_pose(
@@ -473,7 +558,9 @@ def _run(
     for link in task.f_ext:
         model.frame(link)  # a KeyError with a hint for unknown ones
     arrays = {
-        name: as_array(value, size, name, "nq" if name == "q" else "nv" if size != 6 else "6")
+        name: as_array(
+            value, size, name, SIZES.get(name, "6" if name.startswith("f_ext") else "nv")
+        )
         for (name, size), value in zip(
             task.sizes(model).items(), (*arguments.values(), *forces.values()), strict=True
         )
@@ -509,6 +596,8 @@ __all__ = [
     "bias_force",
     "center_of_mass",
     "centroidal_momentum",
+    "contact_aba",
+    "contact_aba_derivatives",
     "crba",
     "efpa",
     "energy",

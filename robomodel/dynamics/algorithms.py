@@ -21,6 +21,7 @@ from robomodel.dynamics.lean import lean
 from robomodel.dynamics.order import Order
 from robomodel.dynamics.passive import passive_derivatives, passive_force
 from robomodel.dynamics.rnea import bias_force, rnea
+from robomodel.dynamics.touch import touch_derivatives, touching
 from robomodel.errors import did_you_mean
 from robomodel.model.approximate import reflected
 from robomodel.model.joints import Array
@@ -41,6 +42,7 @@ Name: TypeAlias = Literal[
     "center_of_mass",
     "centroidal_momentum",
     "contact",
+    "contact_derivatives",
     "crba",
     "efpa",
     "energy",
@@ -52,6 +54,7 @@ Name: TypeAlias = Literal[
     "passive_force",
     "rnea",
     "rnea_derivatives",
+    "touching",
 ]
 """What there is, for type checkers: the keys of the table."""
 
@@ -264,6 +267,25 @@ TABLE: Mapping[Name, _Algorithm] = {
         takes_frames=True,
         methods={method: partial(_open_contact, method) for method in OPEN_TREES},
     ),
+    "touching": _Algorithm(
+        ("q", "v", "a"),
+        lambda _, k: {"rates": (3 * k,), "accelerations": (3 * k,)},
+        lambda m, x, _f, at: _flat(touching(m, x["q"], x["v"], x["a"], at)),
+        takes_frames=True,
+    ),
+    "contact_derivatives": _Algorithm(
+        ("q", "v", "a", "forces"),
+        lambda m, k: {
+            **dict.fromkeys(("left_q", "left_v"), (m.nv, m.nv)),
+            **dict.fromkeys(("right_q", "right_v", "J"), (3 * k, m.nv)),
+            "M": (m.nv, m.nv),
+        },
+        lambda m, x, _f, at: _flat(
+            [_flat(rows) for rows in touch_derivatives(m, x["q"], x["v"], x["a"], x["forces"], at)]
+        ),
+        takes_frames=True,
+        by_trace=True,
+    ),
     "armature": _Algorithm(
         ("q",),
         lambda m, _: {"A": (m.nv, m.nv)},
@@ -372,7 +394,8 @@ class Task:
 
     def sizes(self, model: Model) -> dict[str, int]:
         """The arguments' names and lengths."""
-        own = {n: model.nq if n == "q" else model.nv for n in TABLE[self.name].arguments}
+        special = {"q": model.nq, "forces": 3 * len(self.frames)}
+        own = {n: special.get(n, model.nv) for n in TABLE[self.name].arguments}
         return own | {f"f_ext['{link}']": 6 for link in self.f_ext}
 
     def results(self, model: Model) -> Mapping[str, tuple[int, ...]]:

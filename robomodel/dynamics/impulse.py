@@ -49,19 +49,19 @@ def collide(
     Newton's law for the points' velocities c = J v: c⁺ = -e c⁻ along the normals, zero across.
     """
     points = jacobian.shape[-2] // 3
-    normal, bounce = _checked(normals, restitution, points)
+    normal, bounce = checked(normals, restitution, points)
     before = np.einsum("...ij,...j->...i", jacobian, v)
     before = before.reshape(*before.shape[:-1], points, 3)
     approach = np.sum(normal * before, axis=-1)
     if sticking:
         change = -before - (bounce * approach)[..., None] * normal
-        impulse = _least(inverse, change.reshape(*change.shape[:-2], 3 * points), tolerance)
+        impulse = least(inverse, change.reshape(*change.shape[:-2], 3 * points), tolerance)
         impulse = impulse.reshape(*impulse.shape[:-1], points, 3)
     else:
         across = np.eye(points)[:, :, None] * normal[..., None, :]  # (..., k, k, 3)
         across = across.reshape(*across.shape[:-2], 3 * points)
         along = across @ inverse @ np.swapaxes(across, -1, -2)
-        impulse = _least(along, -(1.0 + bounce) * approach, tolerance)[..., None] * normal
+        impulse = least(along, -(1.0 + bounce) * approach, tolerance)[..., None] * normal
     flat = impulse.reshape(*impulse.shape[:-2], 3 * points)
     forces = np.einsum("...ij,...i->...j", jacobian, flat)
     regular = np.asarray(np.isfinite(mass).all(axis=(-1, -2), keepdims=True))
@@ -69,7 +69,7 @@ def collide(
     return v + np.where(regular, jump, np.nan)[..., 0], impulse
 
 
-def _checked(normals: ArrayLike, restitution: ArrayLike, points: int) -> tuple[Array, Array]:
+def checked(normals: ArrayLike, restitution: ArrayLike, points: int) -> tuple[Array, Array]:
     """Unit normals (..., k, 3) and restitutions (..., k)."""
     normal = np.asarray(normals, dtype=np.float64)
     if normal.shape[-1:] != (3,) or (normal.ndim > 1 and normal.shape[-2] not in (1, points)):
@@ -87,7 +87,7 @@ def _checked(normals: ArrayLike, restitution: ArrayLike, points: int) -> tuple[A
     )
 
 
-def _least(matrix: Array, right: Array, tolerance: float) -> Array:
+def least(matrix: Array, right: Array, tolerance: float) -> Array:
     """The shortest least-squares solution for a symmetric positive semidefinite matrix.
 
     Eigenvalues up to ``tolerance`` of the largest are zero. Not-a-number where the matrix is.

@@ -30,10 +30,11 @@ from robomodel.dynamics.crba import crba
 from robomodel.dynamics.kinematics import Configuration
 from robomodel.dynamics.passive import elements
 from robomodel.dynamics.rnea import bias_force
+from robomodel.dynamics.touch import basis, without_gain
 from robomodel.model.joints import Array, Floating, JointModel, Planar
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul, neg, sub
-from robomodel.spatial import UNIT, ZERO, Wrench, cross
+from robomodel.spatial import ZERO, Wrench, cross
 from robomodel.trajectory.functions import Function, function, position_rates
 from robomodel.trajectory.ground import Contact, Contacts, Ground, Placed
 from robomodel.trajectory.integrators import Motion, StepError, chart_of, settle
@@ -261,7 +262,7 @@ class TimeStepping:
             shift = max(contact.gap, 0.0) / h
             if bounce:
                 shift = _rebound(contact.restitution, before, ahead)
-            made.contact(contact, shift, bounced=bounce)
+            made.contact(contact, shift)
         for n, body in enumerate(self.terms.stops):
             joint = self.model.joints[body]
             for side, bound in ((1.0, joint.lower), (-1.0, joint.upper)):
@@ -277,7 +278,7 @@ class TimeStepping:
                 shift = max(gap, 0.0) / h
                 if bounce:
                     shift = _rebound(self.restitution, before, ahead)
-                made.stop((joint.name, side), row, shift, bounced=bounce)
+                made.stop((joint.name, side), row, shift)
         for n, bound in enumerate(self.terms.rubbing):
             made.box(n, now.rubbing[n], h * bound)
         return made
@@ -289,10 +290,10 @@ class TimeStepping:
             gaps, normals = self._gaps(now.places)
             for i in range(len(self.points)):
                 rows = self._at_surface(now, i, normals[i])
-                basis = _basis(normals[i])
+                axes = basis(normals[i])
                 found.append(
-                    _Touch(i, basis @ rows, float(gaps[i]), self.ground.friction,
-                           self.ground.restitution, basis)
+                    _Touch(i, axes @ rows, float(gaps[i]), self.ground.friction,
+                           self.ground.restitution, axes)
                 )  # fmt: skip
         if self.contacts is not None:
             for n, contact in enumerate(self.contacts(q, v)):
@@ -356,7 +357,7 @@ class _Touch:
     gap: float
     friction: float
     restitution: float
-    basis: Array
+    axes: Array
 
 
 @dataclass
@@ -368,16 +369,13 @@ class _Active:
     shifts: list[float] = field(default_factory=list)
     stops: list[tuple[Any, Array, float]] = field(default_factory=list)
     boxes: list[tuple[Any, Array, float]] = field(default_factory=list)
-    bounced: bool = False
 
-    def contact(self, touch: _Touch, shift: float, *, bounced: bool) -> None:
+    def contact(self, touch: _Touch, shift: float) -> None:
         self.touches.append(touch)
         self.shifts.append(shift)
-        self.bounced |= bounced
 
-    def stop(self, name: Any, row: Array, shift: float, *, bounced: bool) -> None:
+    def stop(self, name: Any, row: Array, shift: float) -> None:
         self.stops.append((name, row, shift))
-        self.bounced |= bounced
 
     def box(self, name: Any, row: Array, bound: float) -> None:
         self.boxes.append((name, row, bound))
@@ -416,33 +414,8 @@ class _Active:
             ]
         )
         problem = Problem(delassus, plain + shift, self.rows, friction, bounds)
-        x, residual = solve(problem, start, TOLERANCE)
-        if self.bounced:
-            x = self._without_gain(problem, plain, np.maximum(shift, 0.0), x)
+        x, residual = without_gain(problem, plain, start, TOLERANCE)
         return free + spread @ x, x, residual
-
-    def _without_gain(self, problem: Problem, plain: Array, shift: Array, x: Array) -> Array:
-        """Impulses that rebound, drawn towards those that do not until no energy is won.
-
-        Newton's law of restitution can gain energy where friction couples several contacts. W(x) =
-        plainᵀ x + ½ xᵀ G x is the change of kinetic energy; the cones are convex.
-        """
-        g = problem.matrix
-
-        def work(x: Array) -> float:
-            return float(plain @ x + 0.5 * x @ g @ x)
-
-        if work(x) <= 0.0:
-            return x
-        dull = Problem(g, plain + shift, problem.rows, problem.friction, problem.bounds)
-        still, _ = solve(dull, x, TOLERANCE)
-        apart = x - still
-        a, slope = 0.5 * float(apart @ g @ apart), float(apart @ (plain + g @ still))
-        rest = work(still)
-        if a <= 0.0 or rest > 0.0:
-            return still
-        share = (-slope + np.sqrt(slope * slope - 4.0 * a * rest)) / (2.0 * a)
-        return np.asarray(still + min(max(share, 0.0), 1.0) * apart)
 
     def known(self, x: Array) -> dict[Any, Array]:
         """Impulses by what they belong to."""
@@ -462,7 +435,7 @@ class _Active:
         result = np.zeros((count, 3))
         for i, touch in enumerate(self.touches):
             if isinstance(touch.name, int):
-                result[touch.name] = touch.basis.T @ x[3 * i : 3 * i + 3]
+                result[touch.name] = touch.axes.T @ x[3 * i : 3 * i + 3]
         return result
 
 
@@ -483,10 +456,10 @@ def _given(model: Model, q: Array, contact: Contact, number: int) -> _Touch:
     rows = _moving(model, q, contact.link, point)
     if contact.other is not None:
         rows = rows - _moving(model, q, contact.other, point)
-    basis = _basis(normal)
+    axes = basis(normal)
     name = ("given", number if contact.name is None else contact.name)
     return _Touch(
-        name, basis @ rows, float(contact.gap), contact.friction, contact.restitution, basis
+        name, axes @ rows, float(contact.gap), contact.friction, contact.restitution, axes
     )
 
 
@@ -497,15 +470,6 @@ def _moving(model: Model, q: Array, link: str, point: Array) -> Array:
     own = jacobian(model, q, link)
     result: Array = pose[:3, :3] @ (own[3:] + np.cross(own[:3].T, offset).T)
     return result
-
-
-def _basis(normal: Array) -> Array:
-    """Two tangents and the normal, as rows; world axes where the normal is z."""
-    if normal[2] == 1.0:
-        return np.array(UNIT)
-    first = np.cross((0.0, 1.0, 0.0) if abs(normal[1]) < 0.9 else (1.0, 0.0, 0.0), normal)
-    first /= np.linalg.norm(first)
-    return np.stack([first, np.cross(normal, first), normal])
 
 
 def _turning(model: Model, v: Vector) -> list[Scalar]:
