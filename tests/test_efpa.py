@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from texts import joint, link, robot
 
 import robomodel as rm
-from robomodel.dynamics import frames
+from robomodel.dynamics import MANY, frames
 from robomodel.dynamics.efpa import efpa
 from robomodel.kernels import Trace
 
@@ -192,12 +192,41 @@ def test_what_counts_as_one_frame() -> None:
     assert rm.compile(model, "jacobian", frame=(foot, (0, 0, 1)))(q).shape == (6, 18)
 
 
+@pytest.mark.parametrize("name", ["mini_cheetah", "tello", "planar_leg_linkage", "four_bar"])
+def test_many_frames_are_compiled_in_their_number_not_its_square(name: str) -> None:
+    """Beyond some frames the matrix is a product of what the kernel gives; both ways agree."""
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(3)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    places = (some_frames(model, rng, 6) * 2)[:MANY]
+    kernel = rm.compile(model, "efpa", frames=places)
+    assert relative(rm.efpa(model, q, places), kernel(q)) == 0.0
+    more = [*places, *places[:2]]
+    for backend in ("compiled", "numpy"):
+        found = rm.efpa(model, q[:, None], more, backend=backend)
+        assert found.shape == (3, 1, 6 * len(more), 6 * len(more))
+        np.testing.assert_array_equal(found, np.swapaxes(found, -1, -2))
+        assert relative(found[:, 0, : 6 * MANY, : 6 * MANY], kernel(q)) < TIGHT
+        assert relative(found[:, 0, 6 * MANY :, : 6 * MANY], kernel(q)[:, :12]) < TIGHT
+    points = rm.impulse(model, q, rng.standard_normal((3, model.nv)), more)[1]
+    assert points.shape == (3, len(more), 3)
+
+
+def test_sixty_five_frames_end() -> None:
+    model = rm.robots.load("mini_cheetah")
+    places = [(FEET[i % 4], (0.01 * i, 0.0, 0.0)) for i in range(65)]
+    steps = len(rm.compile(model, "efpa_factors", frames=places).program.steps)
+    few = len(rm.compile(model, "efpa_factors", frames=places[:13]).program.steps)
+    assert steps < 5 * few
+    check(model, model.neutral()[None], places)
+
+
 def test_what_is_refused() -> None:
     model = rm.robots.load("mini_cheetah")
     q = model.neutral()
     with pytest.raises(KeyError, match="FR_foot_contact"):
         rm.efpa(model, q, ["FR_foot_contac"])
-    with pytest.raises(ValueError, match="three numbers"):
+    with pytest.raises(ValueError, match="three finite numbers"):
         rm.efpa(model, q, [("FR_foot_contact", (1, 2))])
     with pytest.raises(ValueError, match="method 'fast' is not known"):
         rm.efpa(model, q, FEET, method="fast")  # type: ignore[arg-type]

@@ -256,6 +256,20 @@ def test_batches_broadcast() -> None:
     assert impulses.shape == (7, 1, 3)
 
 
+@pytest.mark.parametrize("sticking", [True, False])
+def test_many_points_do_what_few_of_them_do(sticking: bool) -> None:
+    """Points that repeat others share their impulses, and the motion after is the same."""
+    model = rm.robots.load("mini_cheetah")
+    rng = np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    v = rng.standard_normal((3, model.nv))
+    few = ["FR_foot_contact", "HL_foot_contact"]
+    expected, impulses = rm.impulse(model, q, v, few, sticking=sticking)
+    found, shared = rm.impulse(model, q, v, few * 5, sticking=sticking)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(shared, np.tile(impulses, (1, 5, 1)) / 5, rtol=0, atol=1e-9)
+
+
 def test_no_contact_changes_nothing() -> None:
     model = rm.robots.load("mini_cheetah")
     q, v = state(model, 6)

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.algorithms import Method, Name, Task
 from robomodel.dynamics.compiled import kernel, trace
+from robomodel.dynamics.efpa import product
 from robomodel.dynamics.frames import FrameKey, FrameLike, frame_key, frame_keys
 from robomodel.dynamics.impulse import collide
 from robomodel.dynamics.touch import held, pushed, slopes, strike
@@ -33,6 +34,7 @@ Wrenches: TypeAlias = Mapping[str, ArrayLike]
 Backend: TypeAlias = Literal["numpy", "compiled"]
 
 LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
+MANY = 8  # frames; beyond, programs without the k² entries of their matrix are made sooner
 SIZES = {"q": "nq", "forces": "3k"}
 OPERANDS = 64  # of a NumPy ufunc, its result included
 
@@ -171,11 +173,14 @@ def efpa(
     angular first, each in its own axes, as in :func:`jacobian`. ``frames``: links' names, or (link,
     offset); a single one is k = 1. They may be on any bodies, rotors and linkages included, and
     several on one; on links fixed to the world they give zeros. C-EFPA (Chignoli et al., section
-    VIII): no mass matrix is formed, and the cost is linear in the depth of the tree.
+    VIII): no mass matrix is formed, and the cost is linear in the depth of the tree. Kernels write
+    the matrix for up to eight frames, and what it is a product of for more.
     """
     keys = frame_keys(frames)
     if not keys:
         return np.zeros((*as_array(q, model.nq, "q", "nq").shape[:-1], 0, 0))
+    if method == "cluster" and len(keys) > MANY:
+        return product(*_run(model, "efpa_factors", {"q": q}, backend, frames=keys, check=check))
     result: Array = _run(model, "efpa", {"q": q}, backend, frames=keys, method=method, check=check)
     return result
 
@@ -309,7 +314,7 @@ def impulse(
         return np.broadcast_to(before, (*batch, model.nv)).copy(), np.zeros((*batch, 0, 3))
     if check:
         model.check(q, v)
-    inverse, j, mass = _run(model, "contact", {"q": q}, backend, frames=keys, method=method)
+    inverse, j, mass = _contact(model, q, keys, method, backend)
     if unilateral:
         law = (restitution, friction if sticking else 0.0, normals)
         return strike(inverse, j, mass, before, *law)
@@ -351,7 +356,7 @@ def contact_aba(
     free = aba(model, q, v, tau, f_ext=f_ext, passive=passive, backend=backend, check=check)
     if not keys:
         return free, np.zeros((*free.shape[:-1], 0, 3))
-    inverse, j, mass = _run(model, "contact", {"q": q}, backend, frames=keys)
+    inverse, j, mass = _contact(model, q, keys, "cluster", backend)
     arguments = {"q": q, "v": v, "a": free}
     rates, accelerations = _run(model, "touching", arguments, backend, frames=keys)
     if not unilateral:
@@ -515,6 +520,17 @@ def _by_name(given: Mapping[str, ArrayLike] | None, what: str) -> Mapping[str, A
     if not isinstance(given, Mapping):
         raise TypeError(f"{what} maps names to numbers, not {type(given).__name__}")
     return given
+
+
+def _contact(
+    model: Model, q: ArrayLike, keys: tuple[FrameKey, ...], method: Method, backend: Backend
+) -> tuple[Array, Array, Array]:
+    """J M⁻¹ Jᵀ, J and M of points; of many of them by the factors of the first."""
+    if method == "cluster" and len(keys) > MANY:
+        rows, p, j, mass = _run(model, "contact_factors", {"q": q}, backend, frames=keys)
+        return product(rows, p), j, mass
+    inverse, j, mass = _run(model, "contact", {"q": q}, backend, frames=keys, method=method)
+    return inverse, j, mass
 
 
 def _check(model: Model, arguments: Mapping[str, ArrayLike]) -> None:

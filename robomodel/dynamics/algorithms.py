@@ -15,8 +15,9 @@ from robomodel.dynamics import frames, independent, lagrange, momentum, projecti
 from robomodel.dynamics.aba import aba
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
-from robomodel.dynamics.efpa import efpa
-from robomodel.dynamics.impulse import contact
+from robomodel.dynamics.efpa import efpa, efpa_factors
+from robomodel.dynamics.impulse import contact, contact_factors
+from robomodel.dynamics.kinematics import Matrix
 from robomodel.dynamics.lean import lean
 from robomodel.dynamics.order import Order
 from robomodel.dynamics.passive import passive_derivatives, passive_force
@@ -43,8 +44,10 @@ Name: TypeAlias = Literal[
     "centroidal_momentum",
     "contact",
     "contact_derivatives",
+    "contact_factors",
     "crba",
     "efpa",
+    "efpa_factors",
     "energy",
     "frame_pose",
     "frame_velocity",
@@ -84,6 +87,10 @@ class _Algorithm:
 
 def _flat(rows: Sequence[Sequence[Scalar]]) -> list[Scalar]:
     return [x for row in rows for x in row]
+
+
+def _factors(rows: Matrix, pivots: Vector, *others: Matrix) -> list[Scalar]:
+    return [*_flat(rows), *pivots, *(x for matrix in others for x in _flat(matrix))]
 
 
 def _pose(model: Model, q: Vector, at: frames.Place) -> list[Scalar]:
@@ -285,6 +292,18 @@ TABLE: Mapping[Name, _Algorithm] = {
         ),
         takes_frames=True,
         by_trace=True,
+    ),
+    "efpa_factors": _Algorithm(  # of many frames: what the inverse inertia is a product of
+        ("q",),
+        lambda m, k: {"R": (6 * k, m.nv), "p": (m.nv,)},
+        lambda m, x, _f, at: _factors(*efpa_factors(m, x["q"], at)),
+        takes_frames=True,
+    ),
+    "contact_factors": _Algorithm(
+        ("q",),
+        lambda m, k: {"R": (3 * k, m.nv), "p": (m.nv,), "J": (3 * k, m.nv), "M": (m.nv, m.nv)},
+        lambda m, x, _f, at: _factors(*contact_factors(m, x["q"], at)),
+        takes_frames=True,
     ),
     "armature": _Algorithm(
         ("q",),

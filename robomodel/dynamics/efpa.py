@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robomodel.dynamics.articulated import articulate
+import numpy as np
+
+from robomodel.dynamics.articulated import Elimination, articulate
 from robomodel.dynamics.frames import Place
 from robomodel.dynamics.kinematics import Configuration, Matrix
+from robomodel.model.joints import Array
 from robomodel.model.model import WORLD, Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul
 from robomodel.spatial import NO_WRENCH, UNIT, ZERO, Wrench
@@ -23,6 +26,67 @@ def efpa(model: Model, q: Vector, places: Sequence[Place]) -> Matrix:
     return mobility(
         model, state, [(at.body, at.pose.to_parent(unit)) for at in places for unit in UNITS]
     )
+
+
+def efpa_factors(model: Model, q: Vector, places: Sequence[Place]) -> tuple[Matrix, list[Scalar]]:
+    """R (6k by nv) and p (nv) with Λ⁻¹ = R diag(p) Rᵀ."""
+    state = Configuration(model, q, {at.body for at in places})
+    return mobility_factors(
+        model, state, [(at.body, at.pose.to_parent(unit)) for at in places for unit in UNITS]
+    )
+
+
+def mobility_factors(
+    model: Model, state: Configuration, wrenches: Sequence[tuple[int, Wrench]]
+) -> tuple[Matrix, list[Scalar]]:
+    """R and p with W M⁻¹ Wᵀ = R diag(p) Rᵀ; the rest as of :func:`mobility`.
+
+    Row by row what a wrench does to each freedom as it is eliminated, and the inverse pivots: of
+    k columns O(nv + k depth), without the k² entries of the product.
+    """
+    columns: list[dict[int, Wrench]] = [
+        {} if body == WORLD else {body: NO_WRENCH - wrench} for body, wrench in wrenches
+    ]
+    rows: list[list[Scalar]] = [[] for _ in columns]
+    pivots: list[Scalar] = []
+    waiting: dict[int, dict[int, list[Scalar]]] = {}
+    for system in articulate(model, state):
+        left = [(child, waiting.pop(child.cluster.index)) for child in system.pending]
+        rights = _rights(system, columns, left)
+        if system.factors is None:
+            waiting[system.cluster.index] = rights
+            continue
+        pivots += system.factors.inverse_pivots
+        nothing: list[Scalar] = [0.0] * len(system.factors.inverse_pivots)
+        for n in range(len(rows)):
+            rows[n] += rights.get(n, nothing)
+    return rows, pivots
+
+
+def product(rows: Array, pivots: Array) -> Array:
+    """R diag(p) Rᵀ (..., m, m), symmetric to the last digit."""
+    result: Array = (rows * pivots[..., None, :]) @ np.swapaxes(rows, -1, -2)
+    return (result + np.swapaxes(result, -1, -2)) / 2.0
+
+
+def _rights(
+    system: Elimination,
+    columns: Sequence[dict[int, Wrench]],
+    left: Sequence[tuple[Elimination, dict[int, list[Scalar]]]],
+) -> dict[int, list[Scalar]]:
+    """Sᵀ χ of the columns that a cluster supports, reduced if it is eliminated; χ goes inwards."""
+    rights: dict[int, list[Scalar]] = {}
+    for n, wrench in enumerate(columns):
+        if wrench.keys().isdisjoint(system.cluster.bodies) and all(n not in x for _, x in left):
+            continue
+        forces: list[Scalar] = [0.0] * system.cluster.nv
+        for child, known in left:
+            forces += known.get(n, [0.0] * len(child.unknowns))
+        rights[n] = system.project(wrench, forces)
+        if system.factors is not None:
+            rights[n] = system.factors.reduce(rights[n])
+            system.release(wrench, rights[n], forces)
+    return rights
 
 
 def mobility(model: Model, state: Configuration, wrenches: Sequence[tuple[int, Wrench]]) -> Matrix:
@@ -53,17 +117,7 @@ def mobility(model: Model, state: Configuration, wrenches: Sequence[tuple[int, W
                 columns = [{} if n in here else w for n, w in enumerate(columns)]
                 columns += [{body: unit} for unit in UNITS]
                 lower += [[0.0] * (n + 1) for n in range(len(lower), len(columns))]
-        rights: dict[int, list[Scalar]] = {}
-        for n, wrench in enumerate(columns):
-            if wrench.keys().isdisjoint(cluster.bodies) and all(n not in x for _, x in left):
-                continue
-            forces: list[Scalar] = [0.0] * cluster.nv
-            for child, known in left:
-                forces += known.get(n, [0.0] * len(child.unknowns))
-            rights[n] = system.project(wrench, forces)
-            if system.factors is not None:
-                rights[n] = system.factors.reduce(rights[n])
-                system.release(wrench, rights[n], forces)
+        rights = _rights(system, columns, left)
         if system.factors is None:
             waiting[cluster.index] = rights
             continue

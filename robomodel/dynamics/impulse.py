@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import frames
 from robomodel.dynamics.crba import crba
-from robomodel.dynamics.efpa import mobility
+from robomodel.dynamics.efpa import mobility, mobility_factors
 from robomodel.dynamics.kinematics import Configuration, Matrix
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Vector
+from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import ZERO, Wrench
 
 
@@ -24,14 +24,29 @@ def contact(
 
     Scalars of any kind.
     """
+    state, forces, jacobian = _touched(model, q, places)
+    return mobility(model, state, forces), jacobian, crba(model, q)
+
+
+def contact_factors(
+    model: Model, q: Vector, places: Sequence[frames.Place]
+) -> tuple[Matrix, list[Scalar], Matrix, Matrix]:
+    """R and p with Λ⁻¹ = R diag(p) Rᵀ, J and M, as of :func:`contact`."""
+    state, forces, jacobian = _touched(model, q, places)
+    return *mobility_factors(model, state, forces), jacobian, crba(model, q)
+
+
+def _touched(
+    model: Model, q: Vector, places: Sequence[frames.Place]
+) -> tuple[Configuration, list[tuple[int, Wrench]], Matrix]:
+    """Unit forces along the world's axes at each point, and what they do to the freedoms."""
     state = Configuration(model, q, {at.body for at in places})
-    forces = [  # along the world's axes, at each point
+    forces = [
         (at.body, at.pose.to_parent(Wrench(ZERO, axis)))
         for at in places
         for axis in frames.pose(model, q, at)[0]
     ]
-    jacobian = [frames.joint_forces(model, state, body, force) for body, force in forces]
-    return mobility(model, state, forces), jacobian, crba(model, q)
+    return state, forces, [frames.joint_forces(model, state, body, x) for body, x in forces]
 
 
 def collide(

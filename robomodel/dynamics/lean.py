@@ -38,6 +38,8 @@ LIKE: Mapping[str, str] = {
     "aba": "aba",
     "efpa": "aba",
     "contact": "aba",
+    "efpa_factors": "aba",
+    "contact_factors": "aba",
     "crba": "crba",
 }
 """What is counted for each algorithm: itself, or what its cost goes with."""
