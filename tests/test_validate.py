@@ -16,6 +16,7 @@ from texts import INERTIAL, coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.studies.report import Finding, Report
+from robomodel.studies.subject import Subject
 
 NOTES = {("note", "branches"), ("note", "redundancy")}  # of every planar linkage here
 
@@ -406,6 +407,190 @@ def test_one_rotor_against_all_others() -> None:
     ]  # fmt: skip
     (found,) = rm.validate(robot(*parts)).findings
     assert (found.severity, found.check, found.source.element) == ("note", "ratio", "link 'r3'")
+
+
+def fixed(child: str, parent: str, xyz: str = "0 0 0") -> str:
+    return joint(f"to_{child}", parent, child, xyz, kind="fixed")
+
+
+DOG = "".join(
+    link(f"{leg}_hip", ROTOR.format(mass=0.7, t=1e-3, axial=6e-4))
+    + joint(f"{leg}_hip_joint", "trunk", f"{leg}_hip", f"{x} {y} 0", axis="1 0 0")
+    + link(f"{leg}_thigh", ROTOR.format(mass=1.0, t=5e-3, axial=1e-3).replace(
+        "<inertial>", '<inertial><origin xyz="0 0 -0.03"/>'))
+    + joint(f"{leg}_thigh_joint", f"{leg}_hip", f"{leg}_thigh", "0 0.08 0", axis="0 1 0")
+    + link(f"{leg}_calf", ROTOR.format(mass=0.2, t=3e-3, axial=5e-5).replace(
+        "<inertial>", '<inertial><origin xyz="0 0 -0.1"/>'))
+    + joint(f"{leg}_calf_joint", f"{leg}_thigh", f"{leg}_calf", "0 0 -0.2", axis="0 1 0")
+    for leg, x, y in (("FR", 0.18, -0.05), ("FL", 0.18, 0.05), ("RR", -0.18, -0.05),
+                      ("RL", -0.18, 0.05))
+) + link("trunk", ROTOR.format(mass=4.7, t=0.04, axial=0.06)) + (
+    '<joint name="free" type="floating"><parent link="base"/><child link="trunk"/></joint>'
+)  # fmt: skip
+
+
+def with_rotors(inertia: float, more: str = "") -> Report:
+    """The report on a dog of 12 kg with twelve rotors behind a ratio of 9."""
+    rotors = "".join(
+        f'<joint name="{leg}_{part}_joint"><rotor inertia="{inertia}" ratio="9" {more}/></joint>\n'
+        for leg in ("FR", "FL", "RR", "RL")
+        for part in ("hip", "thigh", "calf")
+    )
+    model = rm.load(robot(DOG), extend=f'<robot name="dog">{rotors}</robot>')
+    assert model.mass == pytest.approx(12.3)
+    return rm.validate(model)
+
+
+@pytest.mark.parametrize("inertia", [1e-5, 1.1e-4, 1e-3])
+def test_rotors_in_proportion(inertia: float) -> None:
+    assert with_rotors(inertia).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("inertia", "hint"),
+    [
+        (1.1, "write 0.00011 if it is in kg cm²"),
+        (1100.0, "write 0.00011 if it is in g cm²"),
+        (0.02, "write 0.0002469 if it is reflected through the gear already"),
+        (1e-9, "1 g cm² is 1e-7"),
+    ],
+)
+def test_rotors_out_of_proportion(inertia: float, hint: str) -> None:
+    report = with_rotors(inertia)
+    assert {each[:2] for each in kinds(report)} == {("warning", "rotor-inertia")}
+    assert len(report.findings) == 12
+    (group,) = report.alike  # told once
+    assert hint in group[0].remedy
+    for each in group:
+        assert "g cm²" in each.remedy
+        assert "kg cm²" in each.remedy
+        assert (each.value, each.unit) == (pytest.approx(81 * inertia), "kg m²")
+    assert str(report).count("\n") == 2
+    assert "and 3 more" in str(report)
+
+
+def test_what_a_joint_carries_is_what_resists_it() -> None:
+    """Beside the mass matrix of the robot without rotors, at poses of the joints."""
+    model = rm.load(robot(DOG))
+    subject = Subject(model)
+    for body, each in enumerate(model.joints):
+        if each.nv == 1:
+            at = model.dof_names.index(each.name)
+            low, high = subject.carried(body)
+            for q in [model.neutral(), *(model.random_configuration(seed) for seed in range(20))]:
+                inertia = rm.crba(model, q)[at, at]
+                assert 0.7 * low <= inertia <= 1.5 * high
+            assert low <= rm.crba(model, model.neutral())[at, at] * (1 + 1e-12)
+            assert high >= rm.crba(model, model.neutral())[at, at] * (1 - 1e-12)
+    for body in range(len(model.bodies)):
+        mass, inertia = subject.places.together(subject.beyond[body])
+        if body == 0:
+            assert mass == pytest.approx(model.mass)
+        assert np.linalg.eigvalsh(inertia)[0] > 0.0
+
+
+def test_placeholders_of_transmissions_are_passed_over() -> None:
+    """ROS writes a reduction of 1 where nobody asks."""
+    transmissions = "".join(
+        f'<transmission name="t{i}"><type>transmission_interface/SimpleTransmission</type><joint '
+        f'name="j"/><actuator name="m"><mechanicalReduction>{reduction}</mechanicalReduction>'
+        "</actuator></transmission>"
+        for i, reduction in enumerate((1, "1.0", -1))
+    )
+    assert rm.validate(robot(ARM, geared(6.0), transmissions)).findings == ()
+
+
+def test_fingers_that_mimic_are_no_rotors() -> None:
+    finger = link("f{0}", ROTOR.format(mass=0.05, t=1e-6, axial=2e-6)) + joint(
+        "k{0}", "a", "f{0}", "0.1 0.0{0} 0", kind="revolute",
+        more=LIMIT.format(-1, 1) + '<mimic joint="j" multiplier="-0.5"/>', mark=False
+    )  # fmt: skip
+    fingers = rm.load(robot(ARM, finger.format(1), finger.format(2)))
+    assert Subject(fingers).rotors == []
+    assert rm.validate(fingers).findings == ()
+    gear = finger.format(1).replace("-0.5", "-5")
+    assert [each.ratios for each in Subject(rm.load(robot(ARM, gear))).rotors] == [{"j": -5.0}]
+
+
+DUMMY = ROTOR.format(mass=1e-6, t=1e-6, axial=1e-6)
+
+
+def test_dummies_and_what_does_not_move_are_left_alone() -> None:
+    """A mass that a program wants to see, or in a link that is fixed to the world."""
+    heavy = ROTOR.format(mass=1, t=50, axial=50)
+    text = robot(
+        link("floor", heavy) + fixed("floor", "base"),
+        ARM + link("camera", DUMMY) + fixed("camera", "a", "0.3 0 0"),
+        link("wrist", DUMMY) + joint("k", "a", "wrist", "0.3 0 0", axis="0 1 0"),
+        link("b") + joint("l", "wrist", "b"),
+        link("tool", DUMMY) + joint("m", "b", "tool", "0.3 0 0"),
+    )
+    assert rm.validate(text).findings == ()
+    felt = text.replace('mass value="1e-06"', 'mass value="1e-1"').replace("1e-06", "1e-1")
+    assert rm.validate(text.replace(DUMMY, heavy, 1)).findings != ()
+    assert felt != text
+
+
+def test_a_leaf_whose_extent_is_not_known() -> None:
+    """A tibia without a foot: its mass may be where the links before it are long."""
+
+    def leg(z: float) -> Report:
+        tibia = ROTOR.format(mass=0.2, t=3e-3, axial=5e-5).replace(
+            "<inertial>", f'<inertial><origin xyz="0 0 {z}"/>'
+        )
+        return rm.validate(robot(
+            ARM, link("b") + joint("k", "a", "b", "0 0 -0.1", axis="0 1 0"),
+            link("tibia", tibia) + joint("l", "b", "tibia", "0 0 -0.1", axis="0 1 0"),
+        ))  # fmt: skip
+
+    assert leg(-0.2).findings == ()
+    assert only(leg(-2.0), "centre-of-mass").source.element == "link 'tibia'"
+
+
+def test_a_body_is_judged_with_what_is_fixed_to_it() -> None:
+    """Masses without moments that together have some, and a part that weighs next to nothing."""
+    point = ROTOR.format(mass=1, t=0, axial=0)
+    parts = [
+        link(f"p{i}", point) + fixed(f"p{i}", "a", f"{x} {y} 0")
+        for i, (x, y) in enumerate([(0.3, 0), (0.3, 0.2)])
+    ]
+    assert rm.validate(robot(ARM, *parts)).findings == ()
+    dense = ROTOR.format(mass=1, t=1e-6, axial=1e-6)
+    found = only(rm.validate(robot(ARM, link("b", dense) + joint("k", "a", "b", "0.3 0 0"))),
+                 "inertia-size")  # fmt: skip
+    assert (found.source.element, found.value) == ("link 'b'", pytest.approx(1e-3))
+    assert "densest metal" in found.message
+
+
+@pytest.mark.parametrize(
+    ("limits", "check"),
+    [((-90, 90), "degrees"), ((-720, 720), "degrees"), ((-1e16, 1e16), ""), ((-99999, 99999), "")],
+)
+def test_limits_that_are_written_for_none(limits: tuple[float, float], check: str) -> None:
+    text = robot(link("a"), joint("j", "base", "a", kind="revolute", more=LIMIT.format(*limits)))
+    assert [each.check for each in rm.validate(text).findings] == ([check] if check else [])
+    slide = text.replace("revolute", "prismatic")
+    assert [each.check for each in rm.validate(slide).findings] == (
+        ["millimetres"] if check else []
+    )
+
+
+def test_alike_findings_are_told_once_with_their_numbers() -> None:
+    parts = [
+        link(f"b{i}", ROTOR.format(mass=1, t=10 + i, axial=10 + i))
+        + joint(f"k{i}", "base", f"b{i}", "0.3 0 0")
+        for i in range(12)
+    ]
+    report = rm.validate(robot(*parts))
+    assert len(report.findings) == 12
+    first, second, third = str(report).splitlines()
+    assert first.endswith("12 warnings")
+    assert "link 'b0'" in second
+    assert "radius of gyration is 3.16 m" in second
+    assert "link 'b1' (line 5): 3.32 m" in third
+    assert third.endswith("and 3 more")
+    assert "and 3 more" in report.html()
+    assert len(report.as_dict()["findings"]) == 12
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from robomodel.cli.output import print_list
 from robomodel.cli.robot import Robot
 from robomodel.errors import DescriptionError, DescriptionWarning
 from robomodel.studies.checks import of_error, of_model
-from robomodel.studies.report import Report, place
+from robomodel.studies.report import Report, likewise
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,6 +68,6 @@ def _show(report: Report, to: Console) -> None:
         to.print(str(first.source))
         to.print(f"  {first.message}" + (f"; {first.remedy}" if first.remedy else ""))
         if others:
-            to.print(f"  likewise {', '.join(place(each.source) for each in others)}")
+            to.print(f"  {likewise(first, others)}")
     lines = [line for linkage in report.linkages for line in linkage.lines()]
     print_list(to, "Measured", lines)

@@ -6,7 +6,7 @@ All of it can be computed with, so it is only warned of, each kind once for a wh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -119,6 +119,8 @@ def _doubt_masses(description: Description) -> list[Doubt]:
         inertial, joint = link.inertial, moved_by.get(link.name)
         if inertial is None or link.name in tied or (joint and joint.name in tied):
             continue
+        if not _moves(link.name, moved_by):
+            continue
         if not inertial.mass:
             if sum(map(bool, inertial.inertia)) > 1:
                 doubts.append(
@@ -138,6 +140,15 @@ def _doubt_masses(description: Description) -> list[Doubt]:
                 )
             )
     return doubts
+
+
+def _moves(link: str, moved_by: Mapping[str, Joint]) -> bool:
+    """Whether a joint moves a link; the root and what is fixed to it may say what they like."""
+    while joint := moved_by.get(link):
+        if joint.type != "fixed":
+            return True
+        link = joint.parent
+    return False
 
 
 def _tied(description: Description) -> set[str]:

@@ -10,7 +10,7 @@ from robomodel.errors import DescriptionError, DescriptionWarning, Source
 from robomodel.loading import load
 from robomodel.model import Model, build
 from robomodel.parsers.plausibility import check_plausible
-from robomodel.studies import matter, mechanics
+from robomodel.studies import matter, mechanics, rotors, units
 from robomodel.studies.report import Finding, Report, ordered
 from robomodel.studies.subject import Subject
 
@@ -23,8 +23,8 @@ CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     mechanics.check_limits,
     matter.check_inertias,
     matter.check_centres,
-    matter.check_rotors,
-    matter.check_units,
+    rotors.check_rotors,
+    units.check_units,
 )
 """All checks; docs/validate.md explains them by the ids of their findings."""
 

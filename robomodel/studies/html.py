@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from robomodel.studies.linkage import Linkage, Sweep
-from robomodel.studies.report import Finding, Report, place
+from robomodel.studies.report import Finding, Report, likewise
 from robomodel.studies.svg import Line, plot
 
 STYLE = """
@@ -64,15 +64,14 @@ def _row(first: Finding, others: list[Finding]) -> str:
     source = first.source
     line = "" if source.line is None else f":{source.line}"
     file = source.file.replace("\\", "/").rpartition("/")[2]
-    likewise = ""
+    also = ""
     if others:
-        places = escape(", ".join(place(each.source) for each in others))
-        likewise = f'<br><span class="place">likewise {places}</span>'
+        also = f'<br><span class="place">{escape(likewise(first, others))}</span>'
     remedy = f'<br><span class="remedy">→ {escape(first.remedy)}</span>' if first.remedy else ""
     return (
         f'<tr><td class="{first.severity}">{first.severity}<br><code>{escape(first.check)}</code>'
         f'</td><td>{escape(source.element)}<br><span class="place">{escape(file)}{line}</span>'
-        f"</td><td>{escape(first.message)}{remedy}{likewise}</td></tr>"
+        f"</td><td>{escape(first.message)}{remedy}{also}</td></tr>"
     )
 
 

@@ -94,13 +94,13 @@ def _meet(subject: Subject, bodies: Sequence[int]) -> bool:
     """Whether the axes of hinges meet in one point, at neutral: the nearest point is on all."""
     matrix, right = np.zeros((3, 3)), np.zeros(3)
     for body in bodies:
-        axis, place = subject.axis(body), subject.frames[1][body]
+        axis, place = subject.axis(body), subject.places.origins[body]
         across = np.eye(3) - np.outer(axis, axis)
         matrix += across
         right += across @ place
     point = np.linalg.lstsq(matrix, right, rcond=1e-9)[0]
     return all(
-        float(np.linalg.norm(np.cross(subject.axis(body), point - subject.frames[1][body])))
+        float(np.linalg.norm(np.cross(subject.axis(body), point - subject.places.origins[body])))
         < PARALLEL * subject.size
         for body in bodies
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -65,17 +67,19 @@ class Report:
         for first, *others in self.alike:
             lines.append(str(first))
             if others:
-                lines.append(f"  likewise {', '.join(place(each.source) for each in others)}")
+                lines.append(f"  {likewise(first, others)}")
         lines += [line for linkage in self.linkages for line in linkage.lines()]
         return "\n".join(lines)
 
     @cached_property
     def alike(self) -> list[list[Finding]]:
-        """The findings, those together that differ only in where they are."""
+        """The findings, those together that differ only in where they are, and by how much."""
         groups: dict[tuple[object, ...], list[Finding]] = {}
         for each in self.findings:
-            key = (each.severity, each.check, each.message, each.remedy)
-            groups.setdefault(key, []).append(each)
+            words = (each.message, each.remedy)
+            if each.check in NUMBERS:
+                words = (_SAID.sub("", each.message), "")
+            groups.setdefault((each.severity, each.check, *words), []).append(each)
         return list(groups.values())
 
     @property
@@ -119,6 +123,34 @@ class Report:
         from robomodel.studies.html import page
 
         return page(self)
+
+
+NUMBERS = frozenset(
+    ("triangle", "inertia-size", "point-mass", "centre-of-mass", "ratio", "rotor-mass",
+     "rotor-inertia", "rotor-twice", "millimetres", "grams", "degrees")
+)  # fmt: skip
+"""Checks of single numbers, which files have wrong in many places at once."""
+
+NAMED = 8  # of the places where else something is found
+_SAID = re.compile(r"(?<!\w)'[^']*'|-?\d[\d.e+-]*")  # names and numbers
+
+
+def likewise(first: Finding, others: Sequence[Finding]) -> str:
+    """Where else the same is found, and by how much there if not as much."""
+    shown = []
+    for each in others[:NAMED]:
+        amount = _amount(each)
+        shown.append(place(each.source) + (f": {amount}" if amount != _amount(first) else ""))
+    more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+    return f"likewise {', '.join(shown)}{more}"
+
+
+def _amount(finding: Finding) -> str:
+    if finding.value is None:
+        return ""
+    if finding.unit == "relative":
+        return f"{100 * finding.value:.3g} %"
+    return f"{finding.value:.3g} {finding.unit}"
 
 
 def place(source: Source) -> str:

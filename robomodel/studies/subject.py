@@ -9,17 +9,19 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.description import Joint as SaidJoint
-from robomodel.description import Link, Loop
+from robomodel.description import Link, Loop, Vec3
 from robomodel.errors import NOWHERE, Source
 from robomodel.model import Model
 from robomodel.model.approximate import select
 from robomodel.model.joints import Array
 from robomodel.model.model import WORLD, Cluster, Node
-from robomodel.scalars import Scalar
 from robomodel.studies import linkage
+from robomodel.studies.carried import Places
 from robomodel.studies.linkage import Linkage
 
 BALANCED = 1e-3  # m: a centre of mass so near to the axis is on it
+LEVER = 2.0  # the most that a lever turns for the joint that it mimics
+POSES = 8  # besides neutral
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,17 @@ class Subject:
         return {loop.name: loop for loop in self.model.description.loops}
 
     @cached_property
+    def anchors(self) -> dict[str, list[Vec3]]:
+        """Where joints and loops hold on to each link, in its frame."""
+        points: dict[str, list[Vec3]] = {name: [] for name in self.links}
+        for joint in self.model.description.joints:
+            points[joint.parent].append(joint.origin.xyz)
+        for loop in self.model.description.loops:
+            for end in (loop.predecessor, loop.successor):
+                points[end.link].append(end.origin.xyz)
+        return points
+
+    @cached_property
     def couplings(self) -> dict[str, Source]:
         """Where couplings and mimics stand, by name."""
         said = {each.name: each.source for each in self.model.description.couplings}
@@ -78,6 +91,10 @@ class Subject:
                 return self.couplings[coupling.name]
         return self.joint_source(cluster.joints[0])
 
+    def is_mimic(self, joint: str) -> bool:
+        """Whether the file has a joint mimic another."""
+        return joint in self.said and self.said[joint].mimic is not None
+
     @cached_property
     def linkages(self) -> dict[str, Linkage]:
         """The study of each cluster with loops, by its name."""
@@ -90,18 +107,9 @@ class Subject:
     # ---- space
 
     @cached_property
-    def frames(self) -> tuple[list[Array], list[Array]]:
-        """Rotation and place in the world of every body's internal axes, at neutral."""
-        positions: list[Scalar] = [float(x) for x in self.spanning]
-        turns: list[Array] = []
-        places: list[Array] = []
-        for node in self.model.nodes:
-            above = np.eye(3) if node.parent == WORLD else turns[node.parent]
-            at = np.zeros(3) if node.parent == WORLD else places[node.parent]
-            x = node.transform(positions)
-            turns.append(above @ np.array(x.matrix(), dtype=float))
-            places.append(at + above @ np.array(x.offset, dtype=float))
-        return turns, places
+    def places(self) -> Places:
+        """All bodies at neutral."""
+        return Places.at(self.model, self.spanning)
 
     @cached_property
     def spanning(self) -> Array:
@@ -111,29 +119,85 @@ class Subject:
 
     def axis(self, body: int) -> Array:
         """The direction of a one-freedom joint in the world, at neutral."""
-        motion = self.model.nodes[body].joint.subspace[0]
-        local = motion.angular if any(motion.angular) else motion.linear
-        direction: Array = self.frames[0][body] @ np.array(local, dtype=float)
+        direction: Array = self.places.turns[body] @ self._direction(body)
         return direction
+
+    def _direction(self, body: int) -> Array:
+        """That of its joint in the body's internal axes."""
+        motion = self.model.nodes[body].joint.subspace[0]
+        return np.array(motion.angular if any(motion.angular) else motion.linear, dtype=float)
+
+    def slides(self, body: int) -> bool:
+        """Whether a joint of one freedom is prismatic."""
+        return not any(self.model.nodes[body].joint.subspace[0].angular)
 
     @cached_property
     def size(self) -> float:
-        """The longest distance between a body's joint and its parent's [m]; 1 where there is none.
+        """The longest distance from a body's joint to its parent's or its mass [m]; 1 without any.
 
         The middle one of the longest three, so that one wrong number does not set the scale.
         """
-        lengths = sorted(
-            (math.hypot(*(float(x) for x in node.offset)) for node in self.model.nodes),
-            reverse=True,
-        )
-        longest = [length for length in lengths[:3] if length > 0.0]
-        return longest[len(longest) // 2] if longest else 1.0
+        nodes = self.model.nodes
+        links = [math.hypot(*(float(x) for x in node.offset)) for node in nodes]
+        masses = [math.hypot(*(float(h) for h in node.inertia.h)) / float(node.inertia.mass)
+                  for node in nodes if node.inertia.mass]  # fmt: skip
+        return max(_middle(links), _middle(masses)) if any(links) else 1.0
+
+    # ---- masses
+
+    @cached_property
+    def mass(self) -> float:
+        """That of all bodies that move."""
+        return sum(body.mass for body in self.model.bodies)
+
+    @cached_property
+    def beyond(self) -> list[list[int]]:
+        """For each body itself and what hangs on it, without rotors."""
+        rotors = {rotor.body for rotor in self.rotors}
+        found: list[list[int]] = [[] for _ in self.model.nodes]
+        for body in range(len(self.model.nodes)):
+            if body not in rotors:
+                above = body
+                while above != WORLD:
+                    found[above].append(body)
+                    above = self.model.nodes[above].parent
+        return found
+
+    def carried(self, body: int) -> tuple[float, float]:
+        """What the joint of a body moves without rotors [kg m² or kg]: the least and the most.
+
+        That is at neutral and at some other positions of the joints, loops not closed.
+        """
+        own = self.beyond[body]
+        found = []
+        for places in self._poses:
+            if self.slides(body):
+                found.append(float(np.sum(places.mass[own])))
+            else:
+                axis = places.turns[body] @ self._direction(body)
+                found.append(places.about(places.origins[body], axis, own))
+        return min(found), max(found)
+
+    @cached_property
+    def _poses(self) -> list[Places]:
+        rng = np.random.default_rng(0)
+        result = [self.places]
+        for _ in range(POSES):
+            spanning = self.spanning.copy()
+            for body, node in enumerate(self.model.nodes):
+                if node.joint.nv == 1 and not self.slides(body):
+                    spanning[node.q] = rng.uniform(-math.pi, math.pi)
+            result.append(Places.at(self.model, spanning))
+        return result
 
     # ---- transmissions
 
     @cached_property
     def rotors(self) -> list[Rotor]:
-        """The rotors of clusters without loops: balanced bodies that carry nothing."""
+        """The rotors of clusters without loops: balanced bodies that carry nothing.
+
+        What turns no farther than twice the joint that it mimics is a finger or a lever.
+        """
         model, moving = self.model, select(self.model).moving
         g = model.constraint_jacobian(model.neutral())
         carriers = {node.parent for node in model.nodes}
@@ -149,6 +213,9 @@ class Subject:
                 if body in moving or body in carriers or not _balanced(node):
                     continue
                 ratios = g[node.v, cluster.v] @ inverse
+                mimics = self.is_mimic(model.joints[body].name)
+                if mimics and np.max(np.abs(ratios)) <= LEVER:
+                    continue
                 names = [model.joints[other].name for other in kept]
                 k = next(i for i, x in enumerate(node.joint.subspace[0].angular) if x)
                 found.append(
@@ -161,6 +228,11 @@ class Subject:
                     )
                 )
         return found
+
+
+def _middle(lengths: list[float]) -> float:
+    longest = [length for length in sorted(lengths)[-3:] if length > 0.0]
+    return longest[(len(longest) - 1) // 2] if longest else 0.0
 
 
 def _balanced(node: Node) -> bool:

@@ -1,0 +1,230 @@
+"""Checks of rotors and their gears."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from robomodel.parsers.transmissions import SIMPLE, kind_of
+from robomodel.studies.report import Finding
+from robomodel.studies.subject import Rotor, Subject
+
+RADIUS = (5e-4, 0.25)  # m: radii of gyration between which rotors of robots are
+SAME = 1e-9
+
+# What a rotor's reflected inertia may be of what its joint carries, and the rotor's own of the
+# robot's mass times size². Of the robots tried, an iiwa's last joint reflects most, 1200 times what
+# it carries, and JVRC-1's hips least, 1e-4; the belt leg's rotors are the largest part, 2e-3, and
+# those of two iiwas on a table the smallest, 4e-7.
+LARGE_SHARE, LARGEST_SHARE, LARGE_PART = 10.0, 1e4, 0.01
+SMALL_SHARE, SMALL_PART = 1e-3, 1e-7
+_NOTHING = 1e-300
+PLACEHOLDER = 1.0  # the reduction of transmissions that are there for their names only
+
+
+def check_rotors(subject: Subject) -> Iterator[Finding]:
+    """Ratios against axes and reductions, rotors counted twice, rotors that are none."""
+    model, rotors = subject.model, subject.rotors
+    body_of = {joint.name: body for body, joint in enumerate(model.joints)}
+    senses: list[tuple[Rotor, str, float]] = []
+    for rotor in rotors:
+        node = model.nodes[rotor.body]
+        found = list(_rotor_masses(subject, rotor))
+        yield from found or _reflected(subject, rotor, body_of)
+        if len(rotor.ratios) != 1:
+            continue
+        ((joint, ratio),) = rotor.ratios.items()
+        if abs(ratio) < 1.0 - SAME and not subject.slides(body_of[joint]):
+            yield Finding(
+                "warning",
+                "ratio",
+                rotor.source,
+                f"the rotor turns only {abs(ratio):.4g} times as far as its joint '{joint}'",
+                f"write how far the rotor turns for one turn of the joint; {1 / abs(ratio):.4g} "
+                "if the ratio is the other way round",
+                ratio,
+                "ratio",
+            )
+        if not subject.slides(body_of[joint]):
+            cosine = float(subject.axis(rotor.body) @ subject.axis(body_of[joint]))
+            tilt = math.degrees(math.acos(min(1.0, abs(cosine))))
+            if 0.01 < tilt < 30.0:
+                yield Finding(
+                    "warning",
+                    "ratio",
+                    rotor.source,
+                    f"the rotor's axis is {tilt:.3g}° off that of its joint '{joint}'",
+                    "write the axis and origin of the rotor's joint with all digits",
+                    tilt,
+                    "degrees",
+                )
+            elif tilt <= 0.01:
+                senses.append((rotor, joint, math.copysign(1.0, ratio * cosine)))
+        yield from _reduction(subject, rotor, joint, ratio)
+        armature = model.joints[body_of[joint]].armature
+        reflected = ratio * ratio * (rotor.inertia + node.armature)
+        if armature and reflected:
+            yield Finding(
+                "warning",
+                "rotor-twice",
+                subject.joint_source(joint),
+                f"has an armature of {armature:.4g} beside the rotor "
+                f"'{model.bodies[rotor.body].name}', which reflects {reflected:.4g}: both count",
+                "keep one of them",
+                armature,
+                "kg m²",
+            )
+    yield from _against_the_others(senses)
+    yield from _twins(subject)
+
+
+def _rotor_masses(subject: Subject, rotor: Rotor) -> Iterator[Finding]:
+    """A rotor as heavy as what carries it, and one whose moment its mass cannot have."""
+    model = subject.model
+    parent = model.nodes[rotor.body].parent
+    if parent >= 0 and rotor.mass > 0.0 and rotor.mass >= model.bodies[parent].mass:
+        yield Finding(
+            "warning",
+            "rotor-mass",
+            rotor.source,
+            f"the rotor weighs {rotor.mass:.4g} kg, '{model.bodies[parent].name}', which carries "
+            f"it, {model.bodies[parent].mass:.4g} kg",
+            "a rotor is what spins, not the whole motor; a mass that is in the link already is "
+            "counted twice",
+            rotor.mass,
+            "kg",
+        )
+    if rotor.mass > 0.0 and rotor.inertia > 0.0:
+        radius = math.sqrt(rotor.inertia / rotor.mass)
+        if not RADIUS[0] <= radius <= RADIUS[1]:
+            ratio = max((abs(x) for x in rotor.ratios.values()), default=1.0)
+            hint = (
+                f"; if it is reflected through the gear, write {rotor.inertia / ratio**2:.4g}"
+                if radius > RADIUS[1] and ratio > 1.0
+                else ""
+            )
+            yield Finding(
+                "warning",
+                "rotor-inertia",
+                rotor.source,
+                f"the rotor's inertia {rotor.inertia:.4g} kg m² and mass {rotor.mass:.4g} kg make "
+                f"a radius of gyration of {1000 * radius:.3g} mm",
+                f"check their units (1 kg cm² is 1e-4 kg m², 1 g cm² is 1e-7){hint}",
+                radius,
+                "m",
+            )
+
+
+def _reduction(subject: Subject, rotor: Rotor, joint: str, ratio: float) -> Iterator[Finding]:
+    """A transmission of the same joint that says another ratio."""
+    for each in subject.model.description.transmissions:
+        if kind_of(each) != SIMPLE or [end.name for end in each.joints] != [joint]:
+            continue
+        reductions = [end.reduction for end in each.joints]
+        reductions += [end.reduction for end in each.actuators]
+        said = [reduction for reduction in reductions if reduction]
+        if abs(math.prod(said)) == PLACEHOLDER:
+            continue
+        if abs(abs(math.prod(said)) - abs(ratio)) > 1e-6 * abs(ratio):
+            yield Finding(
+                "warning",
+                "ratio",
+                each.source,
+                f"says a reduction of {math.prod(said):.6g} for '{joint}', whose rotor "
+                f"'{subject.model.bodies[rotor.body].name}' turns {ratio:.6g} times as far",
+                "mend one of them",
+                math.prod(said),
+                "ratio",
+            )
+
+
+def _against_the_others(senses: list[tuple[Rotor, str, float]]) -> Iterator[Finding]:
+    """Rotors that turn against their joints where nearly all others turn with theirs."""
+    for sense in (1.0, -1.0):
+        odd = [each for each in senses if each[2] == sense]
+        if 0 < len(odd) <= 0.2 * len(senses):
+            usual = "with" if sense < 0.0 else "against"
+            for rotor, joint, _ in odd:
+                yield Finding(
+                    "note",
+                    "ratio",
+                    rotor.source,
+                    f"turns {'with' if sense > 0.0 else 'against'} its joint '{joint}', where "
+                    f"{len(senses) - len(odd)} other rotors turn {usual} theirs",
+                    "nothing to do if its gear reverses; else mend the sign of ratio or axis",
+                    sense,
+                    "sense",
+                )
+
+
+def _twins(subject: Subject) -> Iterator[Finding]:
+    """Two rotors that are the same in all numbers on one joint."""
+    seen: dict[tuple[object, ...], Rotor] = {}
+    for rotor in subject.rotors:
+        if len(rotor.ratios) != 1:
+            continue
+        ((joint, ratio),) = rotor.ratios.items()
+        key = (joint, round(abs(ratio), 9), rotor.inertia, rotor.mass)
+        if key in seen:
+            other = subject.model.bodies[seen[key].body].name
+            yield Finding(
+                "warning",
+                "rotor-twice",
+                rotor.source,
+                f"is the same as the rotor '{other}' on the joint '{joint}': both count",
+                "remove one of them, unless the joint has two motors",
+                ratio * ratio * rotor.inertia,
+                "kg m²",
+            )
+        seen[key] = rotor
+
+
+def _reflected(subject: Subject, rotor: Rotor, body_of: Mapping[str, int]) -> Iterator[Finding]:
+    """A rotor that its joints feel far more or far less than what they carry.
+
+    Robots have both: strong gears at light wrists, weak ones at heavy hips. So a rotor is also
+    measured by the whole robot, mass times size², of which a wrong unit makes it too large a part.
+    """
+    whole = subject.mass * subject.size**2
+    if not (rotor.inertia > 0.0 and whole > 0.0) or max(map(abs, rotor.ratios.values())) < 1.0:
+        return
+    carried = {joint: subject.carried(body_of[joint]) for joint in rotor.ratios}
+    # per unit of its inertia: the least that it makes of what a joint carries, and the most
+    least = min(k * k / max(carried[joint][1], _NOTHING) for joint, k in rotor.ratios.items())
+    most = max(k * k / max(carried[joint][0], _NOTHING) for joint, k in rotor.ratios.items())
+
+    def large(inertia: float) -> bool:
+        part = inertia / whole > LARGE_PART
+        return inertia * least > (LARGE_SHARE if part else LARGEST_SHARE)
+
+    def small(inertia: float) -> bool:
+        return inertia * most < SMALL_SHARE and inertia / whole < SMALL_PART
+
+    if not (large(rotor.inertia) or small(rotor.inertia)):
+        return
+    joint, ratio = max(rotor.ratios.items(), key=lambda each: abs(each[1]))
+    low, high = carried[joint]
+    unit = "kg" if subject.slides(body_of[joint]) else "kg m²"
+    reflected = ratio * ratio * rotor.inertia
+    carries = f"at most {high:.3g}" if large(rotor.inertia) else f"at least {low:.3g}"
+    hints = [
+        f"write {rotor.inertia * factor:.4g} if it is {what}"
+        for what, factor in (
+            ("in kg cm²", 1e-4),
+            ("in g cm²", 1e-7),
+            ("reflected through the gear already", 1.0 / ratio**2),
+        )
+        if large(rotor.inertia)
+        and not large(rotor.inertia * factor)
+        and rotor.inertia * factor * most > SMALL_SHARE
+    ]
+    yield Finding(
+        "warning",
+        "rotor-inertia",
+        rotor.source,
+        f"the rotor's {rotor.inertia:.4g} kg m² makes {reflected:.3g} {unit} through the ratio "
+        f"{abs(ratio):.4g}, where the joint '{joint}' carries {carries} {unit}",
+        "; ".join(["inertias are in kg m²: 1 kg cm² is 1e-4, 1 g cm² is 1e-7", *hints]),
+        reflected,
+        unit,
+    )

@@ -1,0 +1,128 @@
+"""Checks of units: numbers that look like millimetres, grams or degrees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from robomodel.description import Pose
+from robomodel.errors import Source
+from robomodel.studies.report import Finding
+from robomodel.studies.subject import Subject
+from robomodel.writers.text import rpy_of
+
+LONG = 20.0  # m: a robot's joints are nearer to each other
+ENDLESS = 1e4  # m: limits beyond are those of no slide, but written for none
+TURNS = (4 * math.pi, 3600.0)  # rad: limits beyond two turns; beyond ten turns of degrees: for none
+HEAVY = 2000.0  # kg, of one link
+DEGREES = (10, 15, 20, 30, 36, 40, 45, 50, 60, 70, 72, 75, 80, 90, 100, 105, 110, 120, 135, 144,
+           150, 160, 165, 180, 270, 360)  # fmt: skip
+SAME = 1e-9
+
+
+def check_units(subject: Subject) -> Iterator[Finding]:
+    """Numbers that look like millimetres, grams or degrees."""
+    yield from _degrees(subject)
+    for joint in subject.model.description.joints:
+        length = math.hypot(*joint.origin.xyz)
+        if length > LONG:
+            yield Finding(
+                "warning",
+                "millimetres",
+                joint.source,
+                f"is {length:.4g} m from its parent's frame",
+                f"write metres ({length / 1000:.4g} if these are millimetres)",
+                length,
+                "m",
+            )
+        angular = joint.type in ("revolute", "screw")
+        ends = [end for end in (joint.limits.lower, joint.limits.upper) if math.isfinite(end)]
+        if (
+            not angular
+            and joint.type == "prismatic"
+            and any(LONG < abs(end) < ENDLESS for end in ends)
+        ):
+            yield Finding(
+                "warning",
+                "millimetres",
+                joint.source,
+                f"slides by up to {max(map(abs, ends)):.4g} m",
+                "write limits in metres",
+                max(map(abs, ends)),
+                "m",
+            )
+    for link in subject.model.description.links:
+        if link.inertial is None:
+            continue
+        away = math.hypot(*link.inertial.origin.xyz)
+        if away > LONG:
+            yield Finding(
+                "warning",
+                "millimetres",
+                link.inertial.source,
+                f"its centre of mass is {away:.4g} m from the link's frame",
+                f"write metres ({away / 1000:.4g} if these are millimetres)",
+                away,
+                "m",
+            )
+        if link.inertial.mass > HEAVY:
+            yield Finding(
+                "warning",
+                "grams",
+                link.inertial.source,
+                f"weighs {link.inertial.mass:.4g} kg",
+                f"write kilograms ({link.inertial.mass / 1000:.4g} if these are grams)",
+                link.inertial.mass,
+                "kg",
+            )
+
+
+def _degrees(subject: Subject) -> Iterator[Finding]:
+    for joint in subject.model.description.joints:
+        if joint.type in ("revolute", "screw", "continuous"):
+            said = [("limit", joint.limits.lower), ("limit", joint.limits.upper)]
+            said += [("initial position", joint.initial)] if joint.initial is not None else []
+            said += [("mimic offset", joint.mimic.offset)] if joint.mimic else []
+            for what, value in said:
+                if TURNS[0] < abs(value) <= TURNS[1] and value == round(value):
+                    yield Finding(
+                        "warning",
+                        "degrees",
+                        joint.source,
+                        f"its {what} is {value:.6g} rad, {abs(value) / (2 * math.pi):.3g} turns",
+                        f"write radians ({math.radians(value):.6g} if these are degrees)",
+                        value,
+                        "rad",
+                    )
+                    break
+        yield from _turned_in_degrees(joint.origin, joint.source, "its origin")
+    for link in subject.model.description.links:
+        if link.inertial is not None:
+            yield from _turned_in_degrees(
+                link.inertial.origin, link.inertial.source, "its inertial's origin"
+            )
+    for loop in subject.model.description.loops:
+        for end in (loop.predecessor, loop.successor):
+            yield from _turned_in_degrees(end.origin, loop.source, f"its end on '{end.link}'")
+
+
+def _turned_in_degrees(pose: Pose, source: Source, what: str) -> Iterator[Finding]:
+    """An angle of so many radians as right angles and their fractions have degrees.
+
+    Turned by 90 rad looks like an arbitrary angle, but it is 90 less 28π to the last digit.
+    """
+    roll, pitch, yaw = rpy_of(pose.rotation)
+    same = (roll + math.pi, math.pi - pitch, yaw + math.pi)  # the other angles of this rotation
+    for name, angle in zip(("roll", "pitch", "yaw") * 2, (roll, pitch, yaw, *same), strict=True):
+        for radians in (sign * degrees for degrees in DEGREES for sign in (1, -1)):
+            if angle and abs(math.remainder(angle - radians, 2 * math.pi)) < SAME:
+                yield Finding(
+                    "warning",
+                    "degrees",
+                    source,
+                    f"{what} is turned by {radians} rad ({name} {angle:.6g})",
+                    f"write radians ({math.radians(radians):.6g} if these are degrees)",
+                    radians,
+                    "rad",
+                )
+                return
