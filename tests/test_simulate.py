@@ -295,6 +295,29 @@ def test_variational_with_forces_of_velocity() -> None:
     assert np.log2(found[1] / found[2]) == pytest.approx(2.0, abs=0.15)
 
 
+@pytest.mark.parametrize(("linear", "angular"), [(20.0, 20.0), (100.0, 5.0)])
+def test_variational_in_fast_flight(linear: float, angular: float) -> None:
+    """Momenta that no chord's iteration bears, at steps of 2 ms: solved, and second order."""
+    model = rm.robots.load("mini_cheetah")
+    rng = np.random.default_rng(1)
+    q, v = model.neutral(), rng.standard_normal(model.nv)
+    v *= np.repeat([angular, linear, 20.0], [3, 3, 12])
+    found = errors((model, q, v), "variational", [0.0005, 0.00025], 0.02)
+    assert np.log2(found[0] / found[1]) == pytest.approx(2.0, abs=0.15)
+    run = rm.simulate(model, q, v, duration=0.1, step=0.002, method="variational")
+    assert drift(run) < 1e-4
+
+
+def test_variational_under_stiff_damping() -> None:
+    """Forces at a step's end that a fixed-point iteration would blow up."""
+    model, q, v = crank_rocker()
+    for damping in (30.0, 3000.0):
+        options = {"duration": 0.1, "tau": lambda _t, _q, v, c=damping: -c * v}
+        found = rm.simulate(model, q, v + 5.0, step=0.002, method="variational", **options)
+        exact = rm.simulate(model, q, v + 5.0, rtol=1e-9, **options)
+        np.testing.assert_allclose(found.v[-1], exact.v[-1], rtol=2e-3)
+
+
 def tethered(kind: str = "spherical") -> rm.Model:
     """A body on a ball joint, or afloat, held by a rod; the freedoms are some of the joint's."""
     return rm.load(

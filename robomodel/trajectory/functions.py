@@ -17,7 +17,7 @@ from typing import cast
 
 import numpy as np
 
-from robomodel.dynamics import LARGE
+from robomodel.dynamics import LARGE, rnea_derivatives
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.compiled import content
 from robomodel.dynamics.crba import crba
@@ -355,6 +355,13 @@ def lagrangian(model: Model) -> Function:
 
     nv = model.nv
     return function(model, "lagrangian", (model.nq, nv, nv * nv + nv), build)
+
+
+def momentum_slopes(model: Model, q: Array, v: Array) -> Array:
+    """∂(M v)/∂q (..., nv, nv) along integrate(q, ε e_j): inverse dynamics' but for gravity's."""
+    rest = np.zeros_like(v)
+    moving, still = (rnea_derivatives(model, q, rest, a)[0] for a in (v, rest))
+    return moving - still
 
 
 def wrench_forces(model: Model, links: tuple[str, ...]) -> Function:

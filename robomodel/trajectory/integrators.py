@@ -23,6 +23,7 @@ from robomodel.trajectory.functions import (
     closing,
     flow,
     lagrangian,
+    momentum_slopes,
     position_rates,
     wrench_forces,
 )
@@ -188,37 +189,87 @@ def variational(motion: Motion, t: float, h: float, x: Array) -> Array:
     mass0 = evaluate(q0, v0)[0]
     if not np.all(np.isfinite(mass0)):
         raise StepError("the mass matrix is not finite")
-    inverse = np.linalg.inv(mass0)
     known = mass0 @ v0 + h / 2 * motion.forces(t, q0, v0)
     w = v0 + h / 2 * motion.rate(t, x)[nq:]
-    guess = q0 + h * position_rates(model)(q0, w)
-    before = math.inf
-    for _ in range(100):
-        q1 = guess = settle(model, chart.moved(q0, h * w, guess))[0]
-        mass1, slope1 = evaluate(q1, w)
-        mean = (mass0 + mass1) @ w / 2
-        left = chart.pulled(h * w, mean) - h / 2 * evaluate(q0, w)[1] - known
-        change = inverse @ left
-        size = float(np.max(np.abs(change), initial=0.0))
-        scale = float(np.max(np.abs(w), initial=1e-3))
-        if not math.isfinite(size) or (size >= before and size <= 1e-12 * scale):
-            break
-        w, before = w - change, size
-        if size <= 1e-15 * scale:
-            break
-    if not before <= 1e-12 * scale:
-        raise StepError("its equations do not converge; take shorter ones")
-    q1 = settle(model, chart.moved(q0, h * w, guess))[0]
+    near = q0 + h * position_rates(model)(q0, w)
+
+    def reached(w: Array) -> Array:
+        nonlocal near  # closing goes on from where it came to for the w before
+        near = settle(model, chart.moved(q0, h * w, near))[0]
+        return near
+
+    def momentum_left(w: Array) -> Array:
+        mass1 = evaluate(reached(w), w)[0]
+        pulled = chart.pull(h * w) @ ((mass0 + mass1) @ w / 2)
+        left: Array = pulled - h / 2 * evaluate(q0, w)[1] - known
+        return left
+
+    def its_slope(w: Array) -> Array:
+        """The derivative of that."""
+        q1 = reached(w)
+        mean = (mass0 + evaluate(q1, w)[0]) / 2
+        along0, along1 = momentum_slopes(model, np.array([q0, q1]), w)
+        pull = chart.pull(h * w)
+        moving = h / 2 * pull @ along1 @ chart.tangent(h * w)
+        turning = h * chart.pull_slope(h * w, mean @ w)
+        slope: Array = pull @ mean + moving + turning - h / 2 * along0.T
+        return slope
+
+    w = _root(momentum_left, its_slope, np.asarray(np.linalg.inv(mass0)), w)
+    q1 = reached(w)
     mass1, slope1 = evaluate(q1, w)
-    momentum = chart.pulled(-h * w, (mass0 + mass1) @ w / 2) + h / 2 * slope1
-    v1 = w
-    for _ in range(100):  # forces may depend on the velocity that they make
-        after = np.linalg.solve(mass1, momentum + h / 2 * motion.forces(t + h, q1, v1))
-        done = np.max(np.abs(after - v1), initial=0.0) <= 1e-15 * np.max(np.abs(after), initial=0.0)
-        v1 = np.asarray(after)
-        if done:
-            break
+    momentum = chart.pull(-h * w) @ ((mass0 + mass1) @ w / 2) + h / 2 * slope1
+
+    def force_left(v: Array) -> Array:
+        left: Array = mass1 @ v - momentum - h / 2 * motion.forces(t + h, q1, v)
+        return left
+
+    def force_slope(v: Array) -> Array:
+        """By differences: whoever gives the forces says no derivatives."""
+        here, eps = motion.forces(t + h, q1, v), 1e-7 * max(1.0, float(np.max(np.abs(v))))
+        ahead = [motion.forces(t + h, q1, v + eps * e) for e in np.eye(nv)]
+        slope: Array = mass1 - h / 2 * (np.array(ahead) - here).T / eps
+        return slope
+
+    v1 = _root(force_left, force_slope, np.asarray(np.linalg.inv(mass1)), w)
     return np.concatenate([q1, v1])
+
+
+SLOW = 0.25  # a chord's steps that shrink by less are not worth going on with
+ENOUGH, ROUNDED = 1e-12, 1e-15  # steps, beside the numbers, at which it may, and must, end
+IMAGINARY = 1e-30j
+
+
+def _root(
+    left: Callable[[Array], Array], slope: Callable[[Array], Array], inverse: Array, x: Array
+) -> Array:
+    """x at which nothing is left: by chords with this inverse, where they are slow by Newton's.
+
+    It ends where steps no longer become smaller. Raises :class:`StepError`.
+    """
+    before = math.inf
+    for _ in range(60):
+        rest = left(x)
+        change = inverse @ rest
+        size = float(np.max(np.abs(change), initial=0.0))
+        scale = float(np.max(np.abs(x), initial=1e-3))
+        if size >= before and before <= ENOUGH * scale:
+            return x
+        if size > max(SLOW * before, ENOUGH * scale):
+            tangent = slope(x)
+            if not np.all(np.isfinite(tangent)):
+                break
+            inverse = np.asarray(np.linalg.pinv(tangent))
+            change = inverse @ rest
+            size = float(np.max(np.abs(change), initial=0.0))
+        if not math.isfinite(size):
+            break
+        x, before = x - change, size
+        if size <= ROUNDED * scale:
+            return x
+    if before <= ENOUGH * float(np.max(np.abs(x), initial=1e-3)):
+        return x
+    raise StepError("its equations do not converge; take shorter ones")
 
 
 STEPS: dict[str, Step] = {
@@ -248,11 +299,28 @@ class Chart:
             result[part] = joint.integrate(q[part], motion[v])
         return result
 
-    def pulled(self, motion: Array, momentum: Array) -> Array:
-        """dexp⁻ᵀ(motion) momentum."""
-        result = momentum.copy()
+    def pull(self, motion: Array) -> Array:
+        """dexp⁻ᵀ(motion) as a matrix: it takes momenta back to where the motion began."""
+        result = np.eye(len(motion))
         for joint, _, v in self.groups:
-            result[v] = inverse_dexp(adjoint(joint, motion[v])).T @ momentum[v]
+            result[v, v] = inverse_dexp(adjoint(joint, motion[v])).T
+        return result
+
+    def pull_slope(self, motion: Array, momentum: Array) -> Array:
+        """The derivative of dexp⁻ᵀ(motion) momentum by the motion."""
+        result = np.zeros((len(motion), len(motion)))
+        for joint, _, v in self.groups:
+            for k in range(joint.nv):  # polynomials, differentiated exactly in the complex plane
+                ahead = motion[v] + IMAGINARY * np.eye(joint.nv)[k]
+                pull = inverse_dexp(adjoint(joint, ahead)).imag.T / IMAGINARY.imag
+                result[v, v.start + k] = pull @ momentum[v]
+        return result
+
+    def tangent(self, motion: Array) -> Array:
+        """How the end of a motion moves, in its own axes, with the motion."""
+        result = np.eye(len(motion))
+        for joint, _, v in self.groups:
+            result[v, v] = np.linalg.inv(inverse_dexp(adjoint(joint, -motion[v])))
         return result
 
 
