@@ -25,6 +25,7 @@ from robomodel.dynamics import (
     passive_force,
     rnea,
     rnea_derivatives,
+    rnea_hessian_product,
 )
 from robomodel.dynamics.compiled import Kernel, compile
 from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
@@ -81,6 +82,7 @@ __all__ = [
     "price",
     "rnea",
     "rnea_derivatives",
+    "rnea_hessian_product",
     "robots",
     "rollout",
     "simulate",

@@ -510,6 +510,28 @@ def aba_derivatives(
     return dq, dv, inverse
 
 
+def rnea_hessian_product(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    w: ArrayLike,
+    *,
+    f_ext: Wrenches | None = None,
+    backend: Backend = "compiled",
+) -> tuple[Array, Array, Array, Array]:
+    """Second derivatives of φ = w · rnea(q, v, a), as solvers with exact Hessians need them.
+
+    (∂²φ/∂q∂q, ∂²φ/∂v∂v, ∂²φ/∂q∂v, ∂²φ/∂a∂q), each (..., nv, nv) with the first-named along the
+    rows; φ is linear in a, and ∂²φ/∂a∂v is zero. ``w`` (..., nv): multipliers, or a row of the
+    identity for the second derivatives of one force. By q they are those of φ at ``integrate(q,
+    δ)`` by δ, with loops closed; wrenches stay as they are in their links' axes.
+    """
+    arguments = {"q": q, "v": v, "a": a, "w": w}
+    qq, vv, qv, aq = _run(model, "rnea_hessian_product", arguments, backend, f_ext=f_ext)
+    return qq, vv, qv, aq
+
+
 # ---- checks, and the two paths -------------------------------------------------------------------
 
 
@@ -625,4 +647,5 @@ __all__ = [
     "passive_force",
     "rnea",
     "rnea_derivatives",
+    "rnea_hessian_product",
 ]

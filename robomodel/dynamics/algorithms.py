@@ -16,6 +16,7 @@ from robomodel.dynamics.aba import aba
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
 from robomodel.dynamics.efpa import efpa, efpa_factors
+from robomodel.dynamics.hessian import rnea_hessian_product
 from robomodel.dynamics.impulse import contact, contact_factors
 from robomodel.dynamics.kinematics import Matrix
 from robomodel.dynamics.lean import lean
@@ -57,6 +58,7 @@ Name: TypeAlias = Literal[
     "passive_force",
     "rnea",
     "rnea_derivatives",
+    "rnea_hessian_product",
     "touching",
 ]
 """What there is, for type checkers: the keys of the table."""
@@ -346,6 +348,15 @@ TABLE: Mapping[Name, _Algorithm] = {
         ),
         takes_forces=True,
         passive=_rnea_derivatives_passive,
+        by_trace=True,
+    ),
+    "rnea_hessian_product": _Algorithm(
+        ("q", "v", "a", "w"),
+        lambda m, _: dict.fromkeys(("dqdq", "dvdv", "dqdv", "dadq"), (m.nv, m.nv)),
+        lambda m, x, f, _: _flat(
+            [_flat(rows) for rows in rnea_hessian_product(m, x["q"], x["v"], x["a"], x["w"], f)]
+        ),
+        takes_forces=True,
         by_trace=True,
     ),
     "aba_derivatives": _Algorithm(

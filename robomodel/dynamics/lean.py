@@ -34,6 +34,7 @@ LIKE: Mapping[str, str] = {
     "rnea": "rnea",
     "bias_force": "rnea",
     "rnea_derivatives": "rnea",
+    "rnea_hessian_product": "rnea",
     "aba_derivatives": "rnea",
     "aba": "aba",
     "efpa": "aba",

@@ -1,4 +1,4 @@
-"""Sparse forward differentiation of a trace, many directions at once."""
+"""Sparse differentiation of a trace: forward, along many directions, and backwards."""
 
 from __future__ import annotations
 
@@ -48,6 +48,26 @@ def along(
             if not is_zero(change):
                 changes[value.index] = change
         yield [changes.get(x.index, 0.0) if isinstance(x, Traced) else 0.0 for x in outputs]
+
+
+def gradient(output: Operand, inputs: Sequence[Traced]) -> list[Operand]:
+    """Derivatives of one output by each of these values, going backwards through its trace.
+
+    All of them together take about twice the operations of the output. What :meth:`Trace.hold`
+    holds is constant, and values on which the output does not depend have structural zeros.
+    """
+    if not isinstance(output, Traced):
+        return [0.0] * len(inputs)
+    trace = output.trace
+    found: dict[int, Operand] = {output.index: 1.0}
+    for value in reversed(trace.needed([output], into_held=False)):
+        if value.operation not in SLOPES or value.index not in found:
+            continue
+        own = found[value.index]
+        for x, slope in zip(value.operands, SLOPES[value.operation](value), strict=True):
+            if isinstance(x, Traced):
+                found[x.index] = _sum(trace, (1.0, slope), (found.get(x.index), own))
+    return [found.get(x.index, 0.0) for x in inputs]
 
 
 def _sum(trace: Trace, slopes: Sequence[Operand], parts: Sequence[Operand | None]) -> Operand:
