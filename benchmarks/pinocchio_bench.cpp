@@ -118,7 +118,9 @@ extern "C" void run(const void *at, int what, int64_t n, const double *q, const 
         by_q.triangularView<Eigen::Upper>() = data.M;
         by_q.triangularView<Eigen::StrictlyLower>() = by_q.transpose();
         break;
-      default: pin::computeJointJacobian(model, data, Q, robot->joint, columns);
+      default:
+        columns.setZero();  // as its documentation asks for
+        pin::computeJointJacobian(model, data, Q, robot->joint, columns);
     }
   }
 }

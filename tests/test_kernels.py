@@ -22,9 +22,8 @@ from shipped import ROBOTS
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
-from robomodel.kernels import Iteration, Trace, compile_program, lanes
+from robomodel.kernels import Iteration, Trace, compile_program, lanes, loop
 from robomodel.kernels import compile as compiling
-from robomodel.kernels import emit as emitting
 from robomodel.kernels.emit import emit
 from robomodel.kernels.plan import CHUNK
 from robomodel.kernels.threads import share
@@ -518,7 +517,7 @@ def test_kernels_call_what_every_c_library_has(
     for outputs, sizes, iteration, stack in (
         (angles, [1, 2, 3], None, 1 << 16), (moved, [1, 1, 2], stages, 0)
     ):  # fmt: skip
-        monkeypatch.setattr(emitting, "STACK", stack)
+        monkeypatch.setattr(loop, "STACK", stack)
         text = emit(trace.program(outputs), sizes, 4, iteration)
         assert ("malloc(i64 " in text) == (stack == 0)
         module = llvm.parse_assembly(text)

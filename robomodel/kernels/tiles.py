@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from robomodel.kernels.llvm import Function, Vectors
 
 MOVED = "ptr %rows, i64 %stride, i64 %last, ptr noalias %tile"
-AHEAD = "i64 %ahead"  # bytes from a row of results to those that are fetched meanwhile
 
 
 def pack(vectors: Vectors, name: str, count: int, used: Sequence[int], *, fetch: bool) -> list[str]:
@@ -115,40 +114,71 @@ def _prefetch(f: Function, count: int) -> None:
 
 # ---- results -------------------------------------------------------------------------------------
 
+CONTEXT = ("rows", "stride", "last", "tile", "ahead", "from", "step", "inner")
+"""What is written, eight bytes each: the rows to write (null: none yet), their distance in bytes
+and the number of the last one; the tile; how far ahead lines are fetched meanwhile; and, where
+numbers of a row do not follow each other so that rows are staged, where they belong, with steps."""
 
-def unpack(vectors: Vectors, name: str, index: Sequence[int]) -> list[str]:
-    """A function that writes rows of results; ``index`` says which column each entry is.
+LINES = 96  # of a cache that are written at a time
 
-    Long rows are written by a loop over blocks of entries, whose columns stand in a table. With
+
+def parts(vectors: Vectors, count: int) -> range:
+    """The functions that write rows of so many results, together."""
+    lines = vectors.bytes * count // 64
+    return range(1 if count < vectors.lanes else -(-lines // LINES))
+
+
+def unpack(vectors: Vectors, index: Sequence[int]) -> list[str]:
+    """Functions that write rows of results; ``index`` says which column each entry is.
+
+    Long rows are written by loops over blocks of entries, whose columns stand in a table. With
     AVX-512 a block's rows are turned, before they are stored, to where cache lines begin: a store
     that straddles two lines costs as much as two, and fetching both took most of the time.
     """
-    f, count = Function(vectors), len(index)
-    table: list[str] = []
+    count = len(index)
     if count < vectors.lanes:
+        f = _writer(vectors)
         if count < vectors.halves.lanes:
             _if_dense(f, count)
             _unpack_dense(f, index)
             f.lines += ["ret void", "apart:"]
         _unpack_rows(f, index)
-    else:
-        turned = vectors.turnable and count > vectors.lanes
-        firsts = list(range(0, count, vectors.lanes))
-        if not turned:
-            firsts[-1] = count - vectors.lanes
-        padded = [*index, *[index[0]] * vectors.lanes]
-        offsets = [i * vectors.bytes for a in firsts for i in padded[a : a + vectors.lanes]]
-        entries = ", ".join(f"i32 {x}" for x in offsets)
-        table = [f"@{name}.index = internal constant [{len(offsets)} x i32] [{entries}]"]
-        rows, half = _rows(f), vectors.halves.lanes
+        f.label("written")
+        return f.text("void @unpack0(ptr %context) noinline")
+    turned = vectors.turnable and count > vectors.lanes
+    firsts = list(range(0, count, vectors.lanes))
+    if not turned:
+        firsts[-1] = count - vectors.lanes
+    padded = [*index, *[index[0]] * vectors.lanes]
+    offsets = [i * vectors.bytes for a in firsts for i in padded[a : a + vectors.lanes]]
+    entries = ", ".join(f"i32 {x}" for x in offsets)
+    text = [f"@index = internal constant [{len(offsets)} x i32] [{entries}]"]
+    half, blocks, each = vectors.halves.lanes, len(firsts), parts(vectors, count)
+    for part in each:
+        f = _writer(vectors)
+        rows = _rows(f)
+        own = range(part * blocks // len(each), (part + 1) * blocks // len(each))
         for group in (0, 1):
-            own = rows[group * half : (group + 1) * half]
-            _Expansion(f, name, group, own, count).write(turned=turned)
+            expansion = _Expansion(f, group, rows[group * half : (group + 1) * half], count, own)
+            expansion.write(turned=turned)
             if group == 0:
                 few = f.value(f"icmp slt i64 %last, {half}")
                 f.lines += [f"br i1 {few}, label %written, label %rest", "rest:"]
         f.label("written")
-    return [*table, *f.text(f"void @{name}({MOVED}, {AHEAD}) noinline")]
+        text += f.text(f"void @unpack{part}(ptr %context) noinline")
+    return text
+
+
+def _writer(vectors: Vectors) -> Function:
+    """The beginning of a function that writes rows, if there are any."""
+    f = Function(vectors)
+    for name in CONTEXT[:5]:
+        kind = "ptr" if name in ("rows", "tile") else "i64"
+        at = f.bytes_on("%context", 8 * CONTEXT.index(name))
+        f.lines.append(f"%{name} = load {kind}, ptr {at}")
+    none = f.value("icmp eq ptr %rows, null")
+    f.lines += [f"br i1 {none}, label %written, label %some", "some:"]
+    return f
 
 
 def _unpack_dense(f: Function, index: Sequence[int]) -> None:
@@ -201,15 +231,17 @@ def _unpack_rows(f: Function, index: Sequence[int]) -> None:
 
 
 class _Expansion:
-    """Writing half of a tile's rows of ``count`` entries, whose columns stand in a table."""
+    """Writing half of a tile's rows of ``count`` entries; of their blocks the ``own`` ones."""
 
-    def __init__(self, f: Function, name: str, group: int, rows: Sequence[str], count: int) -> None:
+    def __init__(
+        self, f: Function, group: int, rows: Sequence[str], count: int, own: range
+    ) -> None:
         self.f = f
-        self.table = f"@{name}.index"
         self.group = group
         self.rows = rows
         self.count = count
-        self.blocks = -(-count // f.vectors.lanes)
+        self.own = own
+        self.last = -(-count // f.vectors.lanes) - 1
 
     def write(self, *, turned: bool) -> None:
         """All blocks."""
@@ -221,7 +253,7 @@ class _Expansion:
     def _block(self, number: int | str) -> list[str]:
         """The rows of a block of entries."""
         f, v = self.f, self.f.vectors
-        first = f.value(f"getelementptr [{v.lanes} x i32], ptr {self.table}, i64 {number}")
+        first = f.value(f"getelementptr [{v.lanes} x i32], ptr @index, i64 {number}")
         parts = []
         for i in range(v.lanes):
             at = f.value(f"getelementptr i32, ptr {first}, i64 {i}")
@@ -232,19 +264,19 @@ class _Expansion:
         pairs = zip(parts, parts[v.halves.lanes :], strict=False)
         return f.transpose([f.joined(*pair) for pair in pairs])
 
-    def _loop(self, first: int, last: int, carried: Sequence[str]) -> tuple[str, list[str]]:
+    def _loop(self, own: range, carried: Sequence[str]) -> tuple[str, list[str]]:
         """The beginning of a loop over blocks; its counter, and what it carries along."""
         f, g = self.f, self.group
         f.label(f"before{g}")
         f.label(f"block{g}")
-        counter = f.value(f"phi i64 [{first}, %before{g}], [%next{g}, %block{g}]")
+        counter = f.value(f"phi i64 [{own.start}, %before{g}], [%next{g}, %block{g}]")
         names = [
             f.value(f"phi {f.type} [{x}, %before{g}], [%carried{g}.{i}, %block{g}]")
             for i, x in enumerate(carried)
         ]
         f.lines += [
             f"%next{g} = add i64 {counter}, 1",
-            f"%more{g} = icmp slt i64 %next{g}, {last}",
+            f"%more{g} = icmp slt i64 %next{g}, {own.stop}",
         ]
         return counter, names
 
@@ -255,19 +287,19 @@ class _Expansion:
     def _plain(self) -> None:
         """Wherever rows stand; the last block may overlap the one before."""
         f, v = self.f, self.f.vectors
-        block, _ = self._loop(0, self.blocks - 1, ()) if self.blocks > 1 else ("0", [])
-        offset = f.value(f"mul i64 {block}, {v.bytes}")
+        whole = range(self.own.start, min(self.own.stop, self.last))
 
         def store(parts: Sequence[str], offset: int | str) -> None:
             for row, part in zip(self.rows, parts, strict=True):
                 at = f.bytes_on(row, offset)
                 f.lines.append(f"store {f.type} {part}, ptr {at}, align {v.precision.bytes}")
 
-        if self.blocks > 1:
-            store(self._block(block), offset)
+        if whole:
+            block, _ = self._loop(whole, ())
+            store(self._block(block), f.value(f"mul i64 {block}, {v.bytes}"))
             self._end()
-        last = self.blocks - 1
-        store(self._block(last), (self.count - v.lanes) * v.precision.bytes)
+        if self.last in self.own:
+            store(self._block(self.last), (self.count - v.lanes) * v.precision.bytes)
 
     def _turned(self) -> None:
         """Rows begin ``shift`` numbers after a line does; only their first and last are partial."""
@@ -296,13 +328,14 @@ class _Expansion:
             name = f"@llvm.masked.store.{v.suffix}.p0"
             f.lines.append(f"call void {name}({v.type} {x}, ptr {at}, i32 {v.bytes}, {mask})")
 
-        begun = self._block(0)
-        for line, shift, pick, x in zip(lines, shifts, picks, begun, strict=True):
-            mask = f.value(f"icmp uge {lanes}, {shift}")
-            masked(turn(x, pick, x), line, 0, f"{v.truths} {mask}")
-        last = self.blocks - 1
-        if last > 1:
-            block, before = self._loop(1, last, begun)
+        begun, last = self._block(max(0, self.own.start - 1)), self.last
+        if 0 in self.own:
+            for line, shift, pick, x in zip(lines, shifts, picks, begun, strict=True):
+                mask = f.value(f"icmp uge {lanes}, {shift}")
+                masked(turn(x, pick, x), line, 0, f"{v.truths} {mask}")
+        whole = range(max(1, self.own.start), min(self.own.stop, last))
+        if whole:
+            block, before = self._loop(whole, begun)
             offset = f.value(f"mul i64 {block}, {v.bytes}")
             further = f.value(f"add i64 {offset}, %ahead")
             for line in lines:
@@ -317,6 +350,8 @@ class _Expansion:
                 ]
             self._end()
             begun = after
+        if last not in self.own:
+            return
         ended = self._block(last)
         rest = v.integer(self.count - last * v.lanes)
         for line, shift, pick, x, y in zip(lines, shifts, picks, begun, ended, strict=True):
@@ -329,6 +364,24 @@ class _Expansion:
 
 
 # ---- rows that are not contiguous ----------------------------------------------------------------
+
+
+def settle(vectors: Vectors, count: int) -> list[str]:
+    """A function that brings rows of results that were staged to where they belong."""
+    f, found = Function(vectors), []
+    for name in ("from", "step", "inner", "last", "rows"):
+        kind = "ptr" if name in ("from", "rows") else "i64"
+        at = f.bytes_on("%context", 8 * CONTEXT.index(name))
+        found.append(f"{kind} {f.value(f'load {kind}, ptr {at}')}")
+    target, step, inner, last, rows = found
+    none = f.value(f"icmp eq {target}, null")
+    f.lines += [f"br i1 {none}, label %settled, label %staged", "staged:"]
+    several = f.value(f"add {last}, 1")
+    f.lines.append(
+        f"call void @scatter({target}, {step}, {inner}, i64 {count}, i64 {several}, {rows})"
+    )
+    f.label("settled")
+    return f.text("void @settle(ptr %context) noinline")
 
 
 def stage(vectors: Vectors) -> str:
