@@ -7,6 +7,7 @@ import csv
 import io
 import math
 import pickle
+import re
 import sys
 import warnings
 import xml.etree.ElementTree as ET
@@ -623,6 +624,13 @@ def test_a_singular_position_is_told(method: str) -> None:
     with pytest.raises(rm.SimulationError, match="joint1, joint2, joint3") as caught:
         rm.simulate(model, q, duration=1.0, step=1e-3, method=method)
     error = caught.value
+    assert "a dead point, where these rest while other joints move" in str(error)
+    proposed = re.findall(r"'(\w+)'", str(error).partition("independent=")[2])
+    through = rm.load(
+        rm.robots.path("six_bar"), gravity=(0.0, -9.81, 0.0), independent=proposed
+    )  # fmt: skip
+    start = through.configuration(model.joint_positions(q))
+    rm.simulate(through, start, duration=0.41, step=1e-3, method="rk4")
     assert error.loops == ("loop",)
     assert error.condition > 50.0
     assert error.time == pytest.approx(0.3913, abs=5e-3)
@@ -653,6 +661,8 @@ def test_a_parallelogram_that_flattens() -> None:
     with pytest.raises(rm.SimulationError, match="singular position") as caught:
         rm.simulate(model, model.neutral(), [-1.0], duration=2.0, step=1e-3, method="rk4")
     assert caught.value.time == pytest.approx(math.pi / 4, abs=2e-3)
+    assert "a change point" in str(caught.value)
+    assert "other independent joints" not in str(caught.value)
 
 
 def test_states_that_are_not_finite() -> None:

@@ -28,6 +28,7 @@ from robomodel.trajectory.integrators import (
 )
 from robomodel.trajectory.record import SimulationError, Stop, Trajectory
 from robomodel.trajectory.rollouts import check_closed
+from robomodel.trajectory.singular import advice
 from robomodel.trajectory.stepping import TimeStepping
 
 Method: TypeAlias = Literal["rk4", "dop853", "semi_implicit_euler", "variational", "time_stepping"]
@@ -36,6 +37,7 @@ METHODS = ("dop853", *STEPS, "time_stepping")
 STEP = 1e-3
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
 MOST = 2**53  # steps, beyond which their times are not told apart
+NEARLY = 30.0  # condition of loops from which on a step that fails may fail for them
 INSIDE = 1e-9  # this far beyond a limit, a joint still counts as standing at it
 
 
@@ -362,11 +364,11 @@ class _Run:
             return
         worst, cluster = condition(self.model, systems)
         if worst > SINGULAR:
-            raise self.error(t, "a singular position", cluster, worst)
+            raise self.error(t, "a singular position", cluster, worst, x)
         if self.systems is not None:
             crossed = turned(self.model, self.systems, systems)
             if crossed is not None:
-                raise self.error(t, "beyond a singular position", crossed, worst)
+                raise self.error(t, "beyond a singular position", crossed, worst, x)
         self.systems = systems
 
     def failed(self, t: float, x: Array, what: str) -> SimulationError:
@@ -375,12 +377,17 @@ class _Run:
             worst, cluster = condition(self.model, settle(self.model, x[: self.model.nq])[1])
         except StepError:
             worst, cluster = math.inf, -1
-        return self.error(t, what, cluster, worst)
+        return self.error(t, what, cluster, worst, x if worst > NEARLY else None)
 
     def error(
-        self, t: float, what: str, cluster: int = -1, worst: float | None = None
+        self,
+        t: float,
+        what: str,
+        cluster: int = -1,
+        worst: float | None = None,
+        singular: Array | None = None,
     ) -> SimulationError:
-        """What is told of a motion that cannot be continued."""
+        """What is told of a motion that cannot be continued, ``singular`` at or near a state."""
         head = f"the motion of '{self.model.name}' cannot be continued at {t:.6g} s: {what}"
         if cluster < 0:
             return SimulationError(head, t, trajectory=self.trajectory())
@@ -390,9 +397,10 @@ class _Run:
         names = ", ".join(f"'{name}'" for name in loops)
         message = (
             f"{head}; loops {names} are at condition {worst:.3g} as seen from "
-            f"{', '.join(found.independent)}: where that is large, load the robot with other "
-            "independent joints"
+            f"{', '.join(found.independent)}"
         )
+        if singular is not None:
+            message += f": {advice(self.model, found, singular[: self.model.nq])}"
         return SimulationError(
             message, t, loops=loops, condition=worst, trajectory=self.trajectory()
         )
