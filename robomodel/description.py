@@ -31,6 +31,9 @@ ONE_DOF = frozenset(("revolute", "continuous", "prismatic", "screw"))
 LOOP_COORDINATES = frozenset(("revolute", "continuous", "prismatic"))
 """The loop types that leave one coordinate, on which damping, friction and a spring may act."""
 
+MAX_TOLERANCE = 0.1
+"""The largest tolerance that a loop may have [m, rad]: beyond it, a gap is no rounding."""
+
 FREEDOMS = {"fixed": 0, "floating": 6, "planar": 3, "spherical": 3} | dict.fromkeys(ONE_DOF, 1)
 """The number of degrees of freedom of each joint type."""
 
@@ -211,7 +214,8 @@ class Loop:
     axis, in the successor's constraint frame. ``length`` (rod only) is None for "the distance at
     the zero configuration". Where its type leaves one coordinate (revolute, continuous, prismatic:
     the successor's motion in the predecessor, zero where their frames meet), ``damping``,
-    ``friction``, ``stiffness`` and ``reference`` act on it as on a joint.
+    ``friction``, ``stiffness`` and ``reference`` act on it as on a joint. ``tolerance`` [m, rad]:
+    how far it may stay open where it closes best; None for what rounding in a file explains.
     """
 
     name: str
@@ -226,6 +230,7 @@ class Loop:
     friction: float = 0.0
     stiffness: float = 0.0
     reference: float = 0.0
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

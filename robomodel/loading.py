@@ -28,6 +28,7 @@ def load(
     density: float = 1000.0,
     name: str | None = None,
     strict: bool = False,
+    tolerance: float | None = None,
 ) -> Model:
     """Load a robot: a URDF, URDF+, SDF or MJCF file, its text, an open file, or a ``URDF`` object.
 
@@ -48,6 +49,8 @@ def load(
     ``inertia_from``: "collision" or "visual" gives the links without an inertial one from these
     shapes, solid and of this ``density`` [kg/m³]; meshes need trimesh, and lie beside the file.
     ``name``: which model of an SDF file that holds several; its world's name stands for all.
+    ``tolerance`` [m, rad]: how far loops may stay open where they close best, for files with
+    rounded numbers; they are then taken as exact (default: 10⁻⁴ of a linkage's size, 10⁻⁵ rad).
 
     Raises :class:`robomodel.DescriptionError` with file, line, element and remedy; suspicions are
     :class:`robomodel.DescriptionWarning`, refused under ``strict``. Nothing but the named files
@@ -72,6 +75,7 @@ def load(
                 independent=chosen,
                 gravity=gravity,
                 strict=strict,
+                tolerance=tolerance,
             )
         except RigidError as error:
             if not description.simulated:

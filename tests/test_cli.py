@@ -139,6 +139,17 @@ def test_info_of_the_four_bar(run):
     assert "the root link 'base' is fixed to the world (--floating-base frees it)" in out
 
 
+def test_a_tolerance_for_rounded_loops(run, report, tmp_path):
+    text = rm.robots.path("crank_rocker").read_text()
+    file = tmp_path / "rounded.urdf"
+    file.write_text(text.replace('"3.605551275463989 0 0"', '"3.605551275463989 0 0.002"'))
+    code, _, err = run("info", file)
+    assert code == 2
+    assert "by 2 mm along the axis of" in err
+    assert report("info", file, "--loop-tolerance", "0.005")["nv"] == 1
+    assert run("info", file, "--loop-tolerance", "-1")[0] == 2
+
+
 def test_base_options(report):
     assert report("info", "four_bar", "--floating-base")["nv"] == 7
     fixed = report("info", "mini_cheetah", "--fixed-base")

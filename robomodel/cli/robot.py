@@ -22,7 +22,7 @@ class Robot:
     """The options of all commands that load a robot.
 
     Besides ``file`` each field is an option of the command line and the argument of that name of
-    :func:`robomodel.load`.
+    :func:`robomodel.load` (``loop_tolerance``: ``tolerance``, which commands have of their own).
     """
 
     file: Annotated[
@@ -90,11 +90,23 @@ class Robot:
         ),
     ] = None
 
+    loop_tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--loop-tolerance",
+            metavar="M",
+            help="How far loops may stay open, in metres and radians, where they close best. "
+            "[default: what rounding explains]",
+            show_default=False,
+        ),
+    ] = None
+
     def load(self) -> Model:
         """The robot in the file of this path, else the shipped one of this name."""
         names = shipped.names()
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         del options["file"]
+        options["tolerance"] = options.pop("loop_tolerance")
         options["rotors"] = dict(map(_rotor, self.rotors or ()))
         try:
             return loading.load(_source(self.file, names), **options)

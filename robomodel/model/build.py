@@ -13,6 +13,7 @@ from robomodel import description as said
 from robomodel.description import Description, Rows3, Vec3
 from robomodel.errors import DescriptionError, Doubt, suspect, suspect_all
 from robomodel.model import graph, masses
+from robomodel.model.advice import better_axes
 from robomodel.model.closure import Geometry, Linear
 from robomodel.model.constraints import Constraint, Link, Unconstrained
 from robomodel.model.couplings import analyse_couplings
@@ -32,7 +33,7 @@ from robomodel.model.joints import (
 from robomodel.model.loops import analyse_loops
 from robomodel.model.model import Body, Cluster, Coupling, Frame, Joint, Loop, Model, Node
 from robomodel.model.options import labels, with_options
-from robomodel.model.question import Column, Exactness, Finding, Question
+from robomodel.model.question import Column, Exactness, Finding, Question, StuckError
 from robomodel.model.springs import check_passive, find_springs
 from robomodel.spatial import (
     NO_INERTIA,
@@ -61,14 +62,18 @@ def build(
     """The model of a description. Arguments and errors as of :func:`robomodel.load`."""
     given = len(description.links)
     description = with_options(
-        description, floating_base=floating_base, independent=independent, gravity=gravity
+        description,
+        floating_base=floating_base,
+        independent=independent,
+        gravity=gravity,
+        tolerance=tolerance,
     )
     tree = graph.spanning_tree(description)
     ties = [demand.bodies for demand in find_demands(description, tree)]
     groups = graph.clusters(tree, ties)
     tree = tree.renumbered([body for group in groups for body in group])
     sizes = [len(group) for group in groups]
-    model = _Builder(description, tree, sizes, strict, tolerance).model()
+    model = _Builder(description, tree, sizes, strict).model()
     if len(description.links) > given:
         free = tree.joints[0]
         note = f"the joint '{free.name}' was added to free the root link '{free.child}'"
@@ -103,7 +108,6 @@ class _Builder:
     tree: Tree
     sizes: list[int]
     strict: bool
-    tolerance: float | None
 
     def model(self) -> Model:
         """Assemble."""
@@ -316,7 +320,7 @@ class _Builder:
         if demands:
             question = self._question(bodies, links, demands)
             geometry = question.geometry
-            finding = analyse_loops(question) if geometry.loops else analyse_couplings(question)
+            finding = self._analysed(question, bodies, links, demands)
             for text, source in finding.suspicions:
                 suspect(text, source, strict=self.strict)
             constraint, columns, start = finding.constraint, finding.independent, finding.neutral
@@ -350,6 +354,30 @@ class _Builder:
             ),
             finding,
         )
+
+    def _analysed(
+        self, question: Question, bodies: range, links: list[Link], demands: list[Demand]
+    ) -> Finding:
+        """What analysis finds; of a stuck cluster also with which axes it would move."""
+        if not question.geometry.loops:
+            return analyse_couplings(question)
+        try:
+            return analyse_loops(question)
+        except StuckError as error:
+            if self.description.simulated:
+                raise
+            loops = [demand.loop for demand in demands if demand.loop]
+            rest = demands[len(loops) :]
+
+            def posed(others: Sequence[said.Loop]) -> Question:
+                pairs = zip(demands, others, strict=False)
+                changed = [replace(demand, loop=loop) for demand, loop in pairs]
+                return self._question(bodies, links, [*changed, *rest])
+
+            advice = better_axes(question, loops, posed)
+            if not advice:
+                raise
+            raise DescriptionError(f"{error.story}; {advice}", error.source) from None
 
     def _start(self, bodies: range, links: Sequence[Link], *, clamp: bool) -> Array:
         """Spanning positions from which the neutral configuration is sought."""
@@ -393,7 +421,9 @@ class _Builder:
             tuple(demand.source for demand in demands if demand.loop),
             tuple(demand.source for demand in couplings),
             self._start(bodies, links, clamp=bool(loops)),
-            Exactness.of(self.tolerance, geometry.scale),
+            Exactness.of(
+                [demand.loop.tolerance for demand in demands if demand.loop], geometry.scale
+            ),
         )
 
     def _columns(

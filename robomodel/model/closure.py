@@ -170,6 +170,7 @@ def close(
     rows: Sequence[int] | None = None,
     iterations: int = 60,
     nearest: bool = False,
+    rank: float = 1e-9,
 ) -> tuple[Array, Array]:
     """Damped Newton from q to a closed configuration; returns it with its largest residual.
 
@@ -178,7 +179,8 @@ def close(
     the conditions to these. Steps are of least norm and at most half a unit (radian or metre), and
     halved while they do not help, so that the branch of the guess is kept where it can be.
     ``nearest`` goes on to the closed configuration nearest to q. Rows that are not finite stay as
-    they are, and so does their residual.
+    they are, and so does their residual. Singular values below the share ``rank`` of the largest
+    count as zero.
     """
     batch = q.shape[:-1]
     q = q.reshape(-1, q.shape[-1]).copy()
@@ -210,7 +212,7 @@ def close(
     for _ in range(iterations):
         if not len(active):
             break
-        inverse = np.linalg.pinv(jacobian, rcond=1e-9)
+        inverse = np.linalg.pinv(jacobian, rcond=rank)
         step = -np.einsum("nij,nj->ni", inverse, values)
         if nearest:
             away = geometry.difference(q[active], start[active])[:, free]

@@ -18,10 +18,12 @@ from robomodel.model.choice import choose, refuted, walk
 from robomodel.model.closure import CLOSED, close
 from robomodel.model.constraints import Block, LoopConstraint
 from robomodel.model.couplings import Core, eliminate
+from robomodel.model.gaps import at_most, stories, tolerance_above
 from robomodel.model.joints import Array, Mask
 from robomodel.model.question import (
     Finding,
     Question,
+    StuckError,
     check_counts,
     condition_names,
     first_source,
@@ -31,6 +33,7 @@ from robomodel.model.sampling import conditioning, random_positions, regularity
 
 SAMPLES = 24
 STRAY = 0.2  # radians, or cluster sizes: how far from closed configurations loops are watched
+LITTLE = 0.02  # of the cluster's size: a gap that may be put down to rounding
 AJAR = 0.01  # of the cluster's size: a start that is as near to closing says where to close
 SAME = 1.0 - 1e-6  # what is at least this share of the largest is as large
 
@@ -50,8 +53,8 @@ def _sample(question: Question) -> _Samples:
     geometry = question.geometry
     rng = np.random.default_rng(20240607)
     exact = CLOSED * max(1.0, question.scale)
-    smallest = math.inf
-    found: list[Array] = []
+    smallest, best = math.inf, question.start
+    found: list[tuple[Array, Array]] = []
     for attempt in range(6):
         anywhere = random_positions(geometry, question.columns, rng, SAMPLES, question.scale)
         near = geometry.integrate(
@@ -61,31 +64,52 @@ def _sample(question: Question) -> _Samples:
         guesses = np.concatenate([question.start[None], near, anywhere])
         if attempt == 0:
             guesses = guesses[: SAMPLES + 1 + SAMPLES // 2]
-        q, gaps = close(geometry, guesses, iterations=30)
-        smallest = min(smallest, float(np.min(gaps)))
-        good = (gaps <= max(exact, 1.001 * smallest)) & ~geometry.flipped(q)
-        if smallest > question.exactness.gap:
-            continue
-        found.append(q[good])
-        if sum(len(batch) for batch in found) >= SAMPLES // 2:
+        q, gaps = close(geometry, guesses, iterations=30, rank=question.exactness.rank)
+        if float(np.min(gaps)) < smallest:
+            smallest, best = float(np.min(gaps)), q[int(np.argmin(gaps))]
+        # where loops close only nearly, how nearly may depend on the configuration
+        enough = exact if smallest <= exact else question.exactness.gap
+        good = ~geometry.flipped(q)
+        found.append((q[good], gaps[good]))
+        if sum(np.count_nonzero(left <= enough) for _, left in found) >= SAMPLES // 2:
             break
-    if not found or not sum(len(batch) for batch in found):
-        start_gap = float(geometry.gap(question.start))
-        best = (
-            f"the smallest gap found is {smallest:.3g}"
-            if smallest > exact
-            else ("it closes only with an axis the wrong way round")
-        )
-        raise DescriptionError(
-            f"cannot close: {best} (at the start it is {start_gap:.3g}; "
-            f"conditions {condition_names(question)}); check the anchors, the lengths and axes",
-            first_source(question),
-        )
-    q = np.concatenate(found)
+    q, gaps = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    q = q[gaps <= enough]
+    if not len(q):
+        raise _open(question, best, smallest, exact)
     jacobian = question.conditions(q)[1]
     singular = np.linalg.svd(jacobian, compute_uv=False)
     ranks = np.sum(singular > question.exactness.rank * singular[:, :1], axis=1)
     return _Samples(q, jacobian, ranks, smallest)
+
+
+def _open(question: Question, best: Array, smallest: float, exact: float) -> StuckError:
+    """What is said of loops that close nowhere; ``best`` is where they are least open."""
+    start = float(question.geometry.gap(question.start))
+    of = f"(at the start it is {start:.3g}; conditions {condition_names(question)})"
+    remedy = "check the anchors, the lengths and axes"
+    source = first_source(question)
+    if smallest <= exact:
+        story = f"cannot close: it closes only with an axis the wrong way round {of}"
+        return StuckError(story, remedy, source)
+    remedy += _more_tolerance(smallest, question.scale)
+    what = at_most(stories(question, best, 0.5 * smallest))
+    story = f"cannot close: the smallest gap found is {smallest:.3g} {of}: {what}"
+    return StuckError(story, remedy, source)
+
+
+def _more_tolerance(off: float, scale: float = 1.0) -> str:
+    """Advice to take loops for exact that are off by as little as rounding may be."""
+    if off > LITTLE * scale:
+        return ""
+    enough = tolerance_above(off)
+    return f"; if the file is no more exact than {off:.1g}, load it with tolerance={enough:g}"
+
+
+def mobility_of(question: Question) -> int:
+    """In how many ways a cluster may move; DescriptionError where its loops do not close."""
+    core = Core.of(question).question
+    return len(core.columns) - int(np.max(_sample(core).ranks))
 
 
 def analyse_loops(whole: Question) -> Finding:
@@ -99,23 +123,33 @@ def analyse_loops(whole: Question) -> Finding:
     q, jacobian = samples.q[generic], samples.jacobian[generic]
     mobility = n - rank
     nearest = q[int(np.argmin(_away(question, q)))]
-    check_counts(whole, mobility, len(whole.columns) - mobility, core.positions(nearest))
     _, singular, right = np.linalg.svd(jacobian)
+    weakest = float(np.max(singular[:, -1] / np.maximum(singular[:, 0], 1e-300)))
+    advice = _more_tolerance(weakest) if not mobility else ""
+    check_counts(whole, mobility, len(whole.columns) - mobility, core.positions(nearest), advice)
     null = np.swapaxes(right[:, rank:, :], 1, 2)  # (samples, n, mobility), orthonormal
     suspicions: list[tuple[str, Source]] = []
     dropped = singular[:, rank:] / np.maximum(singular[:, :1], 1e-300)
     off = float(np.max(dropped, initial=0.0))
-    if samples.gap > CLOSED or off > 1e-9:
+    nearly = (
+        f"closes only nearly (conditions {condition_names(question)}: gap {samples.gap:.2g}, axes "
+        f"off by {off:.2g}"
+    )
+    if samples.gap > CLOSED:
+        nearly += "; " + at_most(stories(question, nearest, 0.5 * samples.gap))
+    exact = samples.gap <= CLOSED and off <= 1e-9
+    if not exact and not question.exactness.said:
         suspicions.append(
             (
-                f"closes only nearly (conditions {condition_names(question)}: gap "
-                f"{samples.gap:.2g}, axes off by {off:.2g}); taken as exact, but check the anchors "
-                "and write angles with all digits",
+                f"{nearly}); taken as exact, but check the anchors and write angles with all "
+                "digits, or say how exact it is (tolerance)",
                 first_source(question),
             )
         )
     explored = _Explored(question, rank, q, null)
     independent, notes = _independent(question, explored, mobility)
+    if not exact and question.exactness.said:
+        notes.append(f"cluster '{question.name}': {nearly}); taken as exact within its tolerance")
     ranks, repeated = _added_ranks(question, jacobian)
     suspicions += [
         (
@@ -127,7 +161,6 @@ def analyse_loops(whole: Question) -> Finding:
         if rank_ == 0
     ]
     keep = _rows_to_keep(question, jacobian, ranks)
-    exact = samples.gap <= CLOSED and off <= 1e-9
     loop_rows = range(geometry.rows - len(geometry.linear))
     couplings = range(len(loop_rows), geometry.rows)
     closing = tuple(range(geometry.rows)) if exact else (*keep, *couplings)
@@ -163,7 +196,8 @@ class _Explored:
         to close a linkage lock joints that others leave free.
         """
         question, geometry = self.question, self.question.geometry
-        q, gap = close(geometry, question.start[None], nearest=True)
+        rank = question.exactness.rank
+        q, gap = close(geometry, question.start[None], nearest=True, rank=rank)
         exact = CLOSED * max(1.0, question.scale)
         largest = 2.0 * max(exact, float(np.max(geometry.gap(self.samples))))
         candidates, moving = self.samples, _moving(self.null)
@@ -171,9 +205,9 @@ class _Explored:
             if float(geometry.gap(question.start)) <= AJAR * question.scale:
                 return q
             _, singular, right = np.linalg.svd(question.conditions(q)[1])
-            rank = int(np.sum(singular > question.exactness.rank * singular[:, :1]))
+            moves = int(np.sum(singular > rank * singular[:, :1]))
             candidates = np.concatenate([q, candidates])
-            moving = np.concatenate([_moving(np.swapaxes(right[:, rank:], 1, 2)), moving])
+            moving = np.concatenate([_moving(np.swapaxes(right[:, moves:], 1, 2)), moving])
         return _liveliest(question, candidates, moving)
 
     @cached_property

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from robomodel.description import FREEDOMS, Description, Joint, Link, Vec3
+from robomodel.description import FREEDOMS, MAX_TOLERANCE, Description, Joint, Link, Vec3
 from robomodel.errors import DescriptionError, as_names, did_you_mean
 from robomodel.model import graph
 from robomodel.model.demands import find_demands
@@ -32,6 +32,7 @@ def with_options(
     floating_base: bool | None = None,
     independent: str | Iterable[str] | None = None,
     gravity: Sequence[float] | None = None,
+    tolerance: float | None = None,
 ) -> Description:
     """The description of the robot with these options; all None leaves it as it is."""
     if floating_base is not None:
@@ -40,6 +41,13 @@ def with_options(
         description = _marked(description, as_names(independent, "independent"))
     if gravity is not None:
         description = replace(description, gravity=_vector(gravity))
+    if tolerance is not None:
+        if not 0.0 <= tolerance <= MAX_TOLERANCE:
+            raise ValueError(
+                f"tolerance must be between 0 and {MAX_TOLERANCE:g} m (rad), got {tolerance!r}"
+            )
+        loops = (replace(loop, tolerance=float(tolerance)) for loop in description.loops)
+        description = replace(description, loops=tuple(loops))
     return description
 
 

@@ -38,18 +38,22 @@ class Exactness:
     """How exactly loops must close.
 
     ``gap``: as far as their ends may stay apart [m, or sine of an angle]; ``rank``: singular values
-    of the conditions' Jacobian below this share of the largest count as zero.
+    of the conditions' Jacobian below this share of the largest count as zero. ``said``: so the file
+    or the caller says.
     """
 
     gap: float
     rank: float
+    said: bool = False
 
     @staticmethod
-    def of(tolerance: float | None, scale: float) -> Exactness:
-        """As the caller says [m, rad]; else rounding in the file is all that is forgiven."""
-        if tolerance is None:
+    def of(tolerances: Sequence[float | None], scale: float) -> Exactness:
+        """The largest said of a cluster's loops [m, rad]; else what rounding in a file explains."""
+        said = [tolerance for tolerance in tolerances if tolerance is not None]
+        if not said:
             return Exactness(1e-4 * scale, 1e-5)
-        return Exactness(max(tolerance, CLOSED), max(tolerance, 1e-9))
+        largest = max(said)
+        return Exactness(max(largest, CLOSED), max(largest, 1e-9), said=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +132,40 @@ def first_source(question: Question) -> Source:
     return (*question.loop_sources, *question.linear_sources)[0]
 
 
-class RigidError(DescriptionError):
+class StuckError(DescriptionError):
+    """A cluster whose loops close nowhere, or leave no motion: what it is, and what to do."""
+
+    def __init__(self, story: str, remedy: str, source: Source) -> None:
+        super().__init__(f"{story}; {remedy}", source)
+        self.story = story
+
+    def __reduce__(self) -> tuple[type[DescriptionError], tuple[str, Source]]:
+        return DescriptionError, (self.message, self.source)
+
+
+class RigidError(StuckError):
     """A cluster whose loops leave no motion; where its joints stand, by name, and its loops."""
 
     def __init__(
         self,
-        message: str,
-        source: Source | None = None,
-        positions: Mapping[str, tuple[float, ...]] | None = None,
-        conditions: frozenset[str] = frozenset(),
+        story: str,
+        remedy: str,
+        source: Source,
+        positions: Mapping[str, tuple[float, ...]] | None,
+        conditions: frozenset[str],
     ) -> None:
-        super().__init__(message, source)
+        super().__init__(story, remedy, source)
         self.positions = positions
         self.conditions = conditions
 
 
-def check_counts(question: Question, mobility: int, rank: int, closed: Array | None = None) -> None:
+def check_counts(
+    question: Question, mobility: int, rank: int, closed: Array | None = None, advice: str = ""
+) -> None:
     """Compare the marks of independence with the mobility.
 
-    ``closed``: spanning positions at which the loops close, for what a cluster without mobility is.
+    ``closed``: spanning positions at which the loops close, for what a cluster without mobility is;
+    ``advice``: what may give it some.
     """
     columns = question.columns
     marked = [c.label for c in columns if c.chosen]
@@ -166,8 +185,8 @@ def check_counts(question: Question, mobility: int, rank: int, closed: Array | N
                 for i, link in enumerate(geometry.links)
             }
         raise RigidError(
-            f"leaves no motion: mobility 0 = {count}; free a joint, remove a loop or coupling, or "
-            "make these joints fixed",
+            f"leaves no motion: mobility 0 = {count}",
+            f"free a joint, remove a loop or coupling, or make these joints fixed{advice}",
             first_source(question),
             stand,
             frozenset([*(x.name for x in geometry.loops), *(x.name for x in geometry.linear)]),

@@ -120,6 +120,9 @@ def _open(cluster: Cluster, q: Array, tolerance: float) -> Iterator[Fault]:
     geometry = cluster.geometry
     assert geometry is not None
     values = np.abs(geometry.evaluate(q)[0])
+    values[..., np.setdiff1d(range(geometry.rows), cluster.closing_rows)] = (
+        0.0  # left open by a file
+    )
     most = enough(q, tolerance)
     first = 0
     for loop in geometry.loops:

@@ -321,7 +321,10 @@ def closing(model: Model) -> Closing:
 
 
 def openness(model: Model, backend: str = "compiled") -> Function:
-    """Q → Σ of the squares of what loops and couplings fail by, redundant rows included."""
+    """Q → Σ of the squares of what loops and couplings fail by, redundant rows included.
+
+    But without those that a file's rounding has left open.
+    """
 
     def build(q: Vector) -> list[Scalar]:
         values: list[Scalar] = [0.0]
@@ -331,10 +334,11 @@ def openness(model: Model, backend: str = "compiled") -> Function:
             geometry = cluster.geometry
             assert geometry is not None
             own = q[cluster.q]
-            values += evaluate_loops(geometry.links, geometry.loops, own).values
+            gaps = evaluate_loops(geometry.links, geometry.loops, own).values
             for linear in geometry.linear:
                 terms = [mul(c, own[geometry.links[link].q]) for link, c in linear.terms]
-                values.append(sub(dot(terms, [1.0] * len(terms)), linear.offset))
+                gaps.append(sub(dot(terms, [1.0] * len(terms)), linear.offset))
+            values += [gaps[row] for row in cluster.closing_rows]
         return [dot(values, values)]
 
     return function(model, "openness", (model.nq, 1), build, backend=backend)

@@ -194,6 +194,8 @@ def _loop(root: etree._Element, loop: Loop) -> None:
     element = _add(root, "loop", name=loop.name, type=loop.type)
     if loop.length is not None:
         element.set("length", number(loop.length))
+    if loop.tolerance is not None:
+        element.set("tolerance", number(loop.tolerance))
     for tag, anchor in (("predecessor", loop.predecessor), ("successor", loop.successor)):
         _origin(_add(element, tag, link=anchor.link), anchor.origin)
     if loop.type in _LOOPS_WITH_AXIS:

@@ -6,6 +6,7 @@ from typing import cast, get_args
 
 from robomodel.description import (
     LOOP_COORDINATES,
+    MAX_TOLERANCE,
     JointCoupling,
     LinkCoupling,
     Loop,
@@ -30,7 +31,7 @@ LOOP_TYPES: tuple[str, ...] = get_args(LoopType)
 _LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))
 _LOOP_PARTS = frozenset((*ENDS, "axis", "axis2", "dynamics"))
 _COUPLING_PARTS = frozenset((*ENDS, "ratio", "offset"))
-_LOOP = frozenset(("name", "type", "length"))
+_LOOP = frozenset(("name", "type", "length", "tolerance"))
 
 
 def read_loop(document: Document, element: Element) -> Loop:
@@ -53,6 +54,7 @@ def read_loop(document: Document, element: Element) -> Loop:
         _length(document, element, kind),
         document.source(element, f"loop '{name}'"),
         **_dynamics(document, parts.get("dynamics"), kind),
+        tolerance=_tolerance(document, element),
     )
 
 
@@ -65,6 +67,17 @@ def _dynamics(document: Document, element: Element | None, kind: str) -> Dynamic
             "could act; use a <spring> between two points, or leave <dynamics> out",
         )
     return read_dynamics(document, element)
+
+
+def _tolerance(document: Document, element: Element) -> float | None:
+    if element.get("tolerance") is None:
+        return None
+    tolerance = document.number(element, "tolerance")
+    if not 0.0 <= tolerance <= MAX_TOLERANCE:
+        raise document.error(
+            element, f"the tolerance {tolerance:g} is not between 0 and {MAX_TOLERANCE:g} m (rad)"
+        )
+    return tolerance
 
 
 def _length(document: Document, element: Element, kind: str) -> float | None:

@@ -1,0 +1,248 @@
+"""Loops that do not close or leave no motion: what is said of them, and tolerances."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from images import mirrored
+from texts import coupling, four_bar, joint, link, loop, robot
+
+import robomodel as rm
+
+Z = '<axis xyz="0 0 1"/>'
+
+
+def refused(text: str, **options: float) -> str:
+    with pytest.raises(rm.DescriptionError) as caught:
+        rm.load(text, **options)
+    return str(caught.value)
+
+
+def parallelogram(*axes: str, at: str = "1 0 0", rpy: str = "0 0 0") -> str:
+    """Closed at zero, with a second one beside it for a second axis."""
+    sides = "".join(
+        link(f"crank{n}")
+        + link(f"coupler{n}")
+        + link(f"rocker{n}")
+        + joint(f"j_crank{n}", "base" if not n else "rocker0", f"crank{n}", rpy=rpy)
+        + joint(f"j_coupler{n}", f"crank{n}", f"coupler{n}", "0 0.5 0")
+        + joint(f"j_rocker{n}", "base" if not n else "rocker0", f"rocker{n}", "1 0 0", rpy=rpy)
+        + loop(f"closing{n}", "revolute", f"coupler{n}", f"rocker{n}", at, "0 0.5 0", axis)
+        for n, axis in enumerate(axes)
+    )
+    return robot(sides)
+
+
+# ---- axes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "has"),
+    [
+        ("", "it has 1 0 0, as where none is written"),
+        ('<axis xyz="0 1 0"/>', "it has 0 1 0)"),
+        ('<axis xyz="0 0.6 0.8"/>', "it has 0 0.6 0.8)"),
+    ],
+)
+def test_the_axis_that_would_do_is_named(written: str, has: str) -> None:
+    text = parallelogram(written)
+    message = refused(text)
+    assert "leaves no motion: mobility 0" in message
+    wanted = "loop 'closing0' <axis xyz=\"0 0 1\"/> (the axis of 'j_crank0', 'j_coupler0'"
+    assert wanted in message
+    assert has in message
+    assert "which leaves mobility 1" in message
+    assert "free a joint" not in message
+    assert rm.load(parallelogram(Z)).nv == 1
+
+
+def test_the_axis_is_named_where_loops_cannot_even_close() -> None:
+    message = refused(off_plane(0.0, more=""))
+    assert "cannot close" in message
+    assert "give loop 'end' <axis xyz=\"0 0 1\"/>" in message
+
+
+def test_the_axis_is_in_the_frames_of_the_loop() -> None:
+    ends = "".join(
+        f'<{tag} link="{name}"><origin xyz="{at}" rpy="0 1.5707963267948966 0"/></{tag}>'
+        for tag, name, at in (
+            ("predecessor", "coupler", "1 0 0"),
+            ("successor", "rocker", "0.7 0 0"),
+        )
+    )
+    closing = f'<loop name="end" type="revolute">{ends}<axis xyz="0 0 1"/></loop>'
+    message = refused(four_bar(closing=closing))
+    assert '<axis xyz="1 0 0"/>' in message
+    assert rm.load(four_bar(closing=closing.replace("0 0 1", "1 0 0"))).nv == 1
+
+
+def test_axes_of_several_loops_at_once() -> None:
+    message = refused(parallelogram("", Z))
+    assert "loop 'closing0' <axis xyz=\"0 0 1\"/>" in message
+    assert "loop 'closing1' <axis" not in message
+    both = robot(
+        *(link(n) for n in ("a", "b", "c", "d", "e")),
+        joint("j_a", "base", "a"),
+        joint("j_b", "a", "b", "0 0.5 0"),
+        joint("j_c", "base", "c", "1 0 0"),
+        joint("j_d", "c", "d", "0 0.5 0"),
+        joint("j_e", "base", "e", "2 0 0"),
+        loop("one", "revolute", "b", "c", "1 0 0", "0 0.5 0", ""),
+        loop("two", "continuous", "d", "e", "1 0 0", "0 0.5 0", '<axis xyz="0 1 0"/>'),
+    )
+    message = refused(both)
+    assert "loop 'one' <axis xyz=\"0 0 1\"/>" in message
+    assert "and loop 'two' <axis xyz=\"0 0 1\"/>" in message
+
+
+def test_axes_of_a_sliding_loop() -> None:
+    text = robot(
+        *(link(n) for n in ("crank", "rod", "slider")),
+        joint("j_crank", "base", "crank"),
+        joint("j_rod", "crank", "rod", "0.3 0 0"),
+        joint("j_pin", "rod", "slider", "0.6 0 0"),
+        loop("guide", "prismatic", "base", "slider", more=Z),
+    )
+    message = refused(text)
+    assert "give loop 'guide' <axis xyz=\"1 0 0\"/> (it has 0 0 1)" in message
+    assert "or loop 'guide' <axis xyz=\"0 1 0\"/>" in message
+
+
+def test_no_axis_is_named_where_none_helps() -> None:
+    stiff = parallelogram(Z).replace(
+        "</robot>", loop("weld", "fixed", "base", "crank0") + "</robot>"
+    )
+    message = refused(stiff)
+    assert "free a joint" in message
+    assert "<axis" not in message
+    skew = parallelogram("").replace('xyz="0 0 1"', 'xyz="0 0.6 0.8"', 1)
+    assert "give loop" not in refused(skew)
+    coupled = parallelogram(Z).replace("</robot>", coupling("k", {"j_crank0": 1.0}) + "</robot>")
+    assert "free a joint" in refused(coupled)
+
+
+# ---- what stays open -----------------------------------------------------------------------------
+
+
+def off_plane(height: float, **more: str) -> str:
+    closing = loop("end", "revolute", "coupler", "rocker", f"1 0 {height}", "0.7 0 0", **more)
+    return four_bar(closing=closing)
+
+
+def test_an_anchor_off_the_plane_is_told_in_millimetres_along_the_axis() -> None:
+    for text in (off_plane(5e-4), mirrored(off_plane(5e-4))):
+        message = refused(text)
+        assert "'end' stays open by 0.5 mm along the axis of 'j_crank', 'j_coupler'" in message
+        assert "load it with tolerance=0.001" in message
+    partly = refused(four_bar(closing=loop("end", "revolute", "coupler", "rocker", "0.1 0 0.2")))
+    assert "by 0.539 m, of which 0.2 m are along the axis of" in partly
+    assert "tolerance" not in partly
+
+
+def test_what_else_stays_open() -> None:
+    leaning = parallelogram(Z).replace(
+        '0 0.5 0"/></successor>', '0 0.5 0" rpy="0.3 0 0"/></successor>'
+    )
+    assert "'closing0' stays open by 17.2° between its frames" in refused(leaning)
+    rod = four_bar(
+        closing=loop("tie", "rod", "coupler", "rocker", more="", attributes='length="3"')
+    )
+    assert "'tie' stays open by 1.4 m;" in refused(rod)
+    ball = four_bar(closing=loop("end", "spherical", "coupler", "rocker", "0.1 0 0", more=""))
+    assert "'end' stays open by 0.5 m;" in refused(ball)
+
+
+# ---- tolerance -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", ["at load", "in the file"])
+def test_a_rounded_file_within_its_tolerance_is_the_exact_robot(said: str) -> None:
+    exact = rm.load(four_bar())
+    if said == "at load":
+        model = rm.load(off_plane(5e-4), tolerance=1e-3, strict=True)
+    else:
+        model = rm.load(off_plane(5e-4, attributes='tolerance="1e-3"'), strict=True)
+    assert model.dof_names == exact.dof_names
+    assert any("closes only nearly" in note and "0.5 mm" in note for note in model.notes)
+    q = model.neutral()
+    assert q == pytest.approx(exact.neutral(), abs=1e-9)
+    assert model.check(q) == ()
+    assert np.max(np.abs(model.residual(q))) == pytest.approx(5e-4)
+    v, tau = [0.7], [0.3]
+    assert rm.aba(model, q, v, tau) == pytest.approx(rm.aba(exact, q, v, tau), rel=1e-9)
+    batch = np.array([model.random_configuration(seed) for seed in range(3)])
+    assert rm.crba(model, batch) == pytest.approx(rm.crba(exact, batch), rel=1e-9)
+    run = rm.simulate(model, q, v, duration=0.05, step=0.01, method="rk4")
+    same = rm.simulate(exact, exact.neutral(), v, duration=0.05, step=0.01, method="rk4")
+    assert run.q[-1] == pytest.approx(same.q[-1], abs=1e-8)
+    rolled = rm.rollout(model, q, v, np.zeros((5, 1)), 0.01)
+    assert np.all(np.isfinite(rolled[0]))
+    with pytest.raises(rm.ClosureError):
+        model.check(q + 1e-3)
+
+
+def test_a_leaning_axis_stays_near_where_the_file_is() -> None:
+    """The gap varies over the motion; the cluster does not slide to where it is least."""
+    leaning = four_bar().replace('rpy="0 0 0"', 'rpy="0 0.002 0"', 1)
+    assert "tolerance=" in refused(leaning)
+    model, exact = rm.load(leaning, tolerance=5e-3), rm.load(four_bar())
+    assert model.nv == 1
+    q = model.neutral()
+    assert q == pytest.approx(exact.neutral(), abs=0.02)
+    assert rm.crba(model, q) == pytest.approx(rm.crba(exact, exact.close(q)), rel=1e-2)
+    assert model.check(model.integrate(q, [0.3])) == ()
+
+
+def test_conditions_off_by_rounding_leave_no_motion_until_they_may() -> None:
+    """Axes that lean by less than gaps may be, but by more than ranks forgive."""
+    closing = (
+        '<loop name="end" type="spherical"><predecessor link="coupler"><origin xyz="1 0 0"/>'
+        '</predecessor><successor link="rocker"><origin xyz="0.7 0 0"/></successor></loop>'
+    )
+    text = four_bar(closing=closing)
+    leaning = text.replace('<axis xyz="0 0 1"/>', '<axis xyz="0 4e-4 1"/>', 1)
+    message = refused(leaning)
+    assert "load it with tolerance=" in message
+    tolerance = float(message.rpartition("tolerance=")[2])
+    assert rm.load(leaning, tolerance=tolerance).nv == 1
+
+
+def test_tolerances_are_written_and_read_back(tmp_path: Path) -> None:
+    model = rm.load(off_plane(5e-4), tolerance=1e-3)
+    rm.write_urdf(model, tmp_path / "robot.urdf")
+    again = rm.load(tmp_path / "robot.urdf", strict=True)
+    assert again.description.loops[0].tolerance == 1e-3
+    assert again.neutral() == pytest.approx(model.neutral(), abs=1e-12)
+    rm.write_sdf(model, tmp_path / "robot.sdf")
+    assert rm.load(tmp_path / "robot.sdf", tolerance=1e-3).nv == 1
+
+
+def test_rounding_that_is_not_said_is_warned_of_and_forgiven() -> None:
+    with pytest.warns(rm.DescriptionWarning, match="closes only nearly.*0.05 mm along the axis"):
+        model = rm.load(off_plane(5e-5))
+    q = model.neutral()
+    assert model.check(q) == ()
+    rm.simulate(model, q, duration=0.01, step=5e-3, method="rk4")
+    assert "closes only nearly" in refused(off_plane(5e-5), strict=True)
+    assert "cannot close" in refused(off_plane(5e-5), tolerance=1e-6)
+
+
+@pytest.mark.parametrize("tolerance", [-1e-3, 0.2, float("nan"), float("inf")])
+def test_tolerances_are_bounded(tolerance: float) -> None:
+    with pytest.raises(ValueError, match=r"tolerance must be between 0 and 0\.1"):
+        rm.load(four_bar(), tolerance=tolerance)
+    said = refused(off_plane(0.0, attributes=f'tolerance="{tolerance}"'))
+    assert "tolerance" in said
+
+
+def test_an_exact_file_is_exact_whatever_its_tolerance() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = rm.load(four_bar(), tolerance=0.0)
+        wide = rm.load(four_bar(), tolerance=0.01)
+    assert model.neutral() == pytest.approx(wide.neutral(), abs=1e-12)
+    assert not any("nearly" in note for note in wide.notes)
+    assert rm.robots.load("five_bar", tolerance=1e-3).nv == 2
