@@ -177,3 +177,20 @@ def as_points(model: Model, points: Sequence[Point]) -> list[Placed]:
             raise ValueError(f"the offset or the radius of a contact on '{link}' is off: {given!r}")
         made.append((link, (x, y, z), radius))
     return made
+
+
+def touching_points(
+    model: Model, ground: Ground | None, points: Sequence[Point] | None
+) -> list[Placed]:
+    """The points that stand on a ground: those given, else those of the collision shapes."""
+    if ground is None:
+        if points is not None:
+            raise ValueError("contact points need a ground: give ground=rm.Ground()")
+        return []
+    found = as_points(model, contact_points(model) if points is None else points)
+    if not found:
+        raise ValueError(
+            f"'{model.name}' has no points that could touch the ground: none of its links has a "
+            "collision shape; give contacts=[(link, offset), …]"
+        )
+    return found

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.aba import aba
 from robomodel.dynamics.lean import lean
+from robomodel.dynamics.passive import passive_force
 from robomodel.kernels import Iteration
 from robomodel.kernels.threads import share
 from robomodel.model.closure import CLOSED
@@ -20,10 +21,29 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 from robomodel.model.states import refuse, unit_faults
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sub
+from robomodel.trajectory.contact_rollouts import Contacts
+from robomodel.trajectory.contact_rollouts import step as time_step
 from robomodel.trajectory.functions import Build, Function, function, openness, rates, settled
+from robomodel.trajectory.ground import Ground, Point, touching_points
+from robomodel.trajectory.step_terms import Forces, named, needs_impulses
 
-Method: TypeAlias = Literal["rk4", "semi_implicit_euler"]
-METHODS = ("rk4", "semi_implicit_euler")
+Method: TypeAlias = Literal["rk4", "semi_implicit_euler", "time_stepping"]
+METHODS = ("rk4", "semi_implicit_euler", "time_stepping")
+UNSOLVED = 1e-6  # contact residual from which on a motion is told of
+
+
+class Rollout(NamedTuple):
+    """Motions with what was between them and the ground.
+
+    ``q`` (..., T+1, nq), ``v`` (..., T+1, nv); ``contact_forces`` (..., T, k, 3) [N], the mean over
+    each step, in world axes; ``contact_residual`` (..., T), what each step's contact equations fail
+    by, relative to the velocities in them.
+    """
+
+    q: Array
+    v: Array
+    contact_forces: Array
+    contact_residual: Array
 
 
 def rollout(
@@ -32,30 +52,44 @@ def rollout(
     v: ArrayLike,
     tau: ArrayLike,
     step: float,
-    method: Method = "rk4",
+    method: Method | None = None,
     *,
+    passive: bool = True,
+    friction: bool = True,
+    ground: Ground | None = None,
+    contacts: Sequence[Point] | None = None,
+    stops: bool | Iterable[str] = False,
+    sweeps: int = 8,
+    details: bool = False,
     closing: int = 2,
     threads: int = 1,
     backend: Literal["numpy", "compiled"] = "compiled",
-) -> tuple[Array, Array]:
+) -> tuple[Array, ...]:
     """Motions from (q, v) under ``tau`` (..., T, nv): q (..., T+1, nq) and v (..., T+1, nv).
 
     Row k of ``tau`` acts, without change, from time k · ``step`` [s] to the next; row 0 of the
     results is the start. ``q`` (..., nq), ``v`` (..., nv) and ``tau`` broadcast. ``threads`` spread
     the batch (0: one for each processor); results do not depend on them.
 
-    ``method``: "rk4" (fourth order) or "semi_implicit_euler" (first order; v, then q with the new
-    v). Each step ends with quaternions of unit length and loops closed by ``closing`` steps of
-    Newton's. The whole loop over time is one compiled program.
+    ``method``: "rk4" (fourth order), "semi_implicit_euler" (first order; v, then q with the new v),
+    or "time_stepping", as of :func:`robomodel.simulate`, which is the default where a ``ground`` (a
+    level plane), ``stops`` of joints or the file's dry ``friction`` take part. Then every step does
+    ``sweeps`` sweeps of its contact equations, from the last step's impulses on. ``details``: the
+    result is a :class:`Rollout`, with contact forces and the residuals of their equations; without
+    it motions in which these exceed 1e-6 are told of by a RuntimeWarning. ``passive``: the file's
+    springs and damping act. Each step ends with quaternions of unit length and loops closed by
+    ``closing`` steps of Newton's. The whole loop over time is one compiled program.
 
     Raises ValueError where the loops of ``q`` are open or its quaternions not of unit length (close
     them with :meth:`Model.close`). A motion whose loops come to a singular position, or do not
     close because ``step`` is too long, is not-a-number from there on, for itself alone, with a
     RuntimeWarning; one that starts from numbers that are not finite is so from the start.
     """
-    if method not in METHODS:
+    if method not in (None, *METHODS):
         known = ", ".join(f"'{name}'" for name in METHODS)
         raise ValueError(f"method '{method}' is not known; known are {known}")
+    touching = _contacts(model, ground, contacts, Forces(passive, friction, named(model, stops)),
+                         sweeps, method)  # fmt: skip
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
     if not np.isfinite(step):
@@ -74,15 +108,66 @@ def rollout(
             f"batch axes do not broadcast: q {at.shape}, v {speed.shape}, tau {force.shape}"
         ) from None
     nq, nv, times = model.nq, model.nv, force.shape[-2]
-    run = _program(model, method, closing, backend)
+    if touching is not None:
+        method = "time_stepping"
+    run = _program(model, method or "rk4", closing, backend, touching, passive)
     states = np.empty((*batch, times + 1, run.sizes[-1]))
     states[..., 0, :nq], states[..., 0, nq : nq + nv] = at, speed
+    states[..., 0, nq + nv : run.sizes[0]] = 0.0
     if model.nodes and times:
         _spread(run, states, np.broadcast_to(force, (*batch, times, nv)), float(step), threads)
     positions, velocities = states[..., :nq], states[..., nq : nq + nv]
-    if run.sizes[-1] > nq + nv:
-        _drop_open(model, states, times, backend)
+    if any(isinstance(c.constraint, LoopConstraint) for c in model.clusters):
+        _drop_open(model, states, times, run.sizes[0], backend)
+    if touching is None:
+        if details:
+            return Rollout(positions, velocities, np.zeros((*batch, times, 0, 3)),
+                           np.zeros((*batch, times)))  # fmt: skip
+        return positions, velocities
+    k = len(touching.points)
+    last = states.shape[-1] - 3 * k
+    residual = states[..., 1:, last - 1]
+    if details:
+        forces = states[..., 1:, last:].reshape(*batch, times, k, 3) / step
+        return Rollout(positions, velocities, forces, residual)
+    bad = int(np.count_nonzero(np.any(residual > UNSOLVED, axis=-1)))
+    if bad:
+        warnings.warn(
+            f"the contacts of {bad} of {residual[..., 0].size} motions of '{model.name}' are not "
+            f"solved to {UNSOLVED:g} in every step (worst {np.nanmax(residual):.1g}); take more "
+            "sweeps, or details=True to see which",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return positions, velocities
+
+
+def _contacts(
+    model: Model,
+    ground: Ground | None,
+    points: Sequence[Point] | None,
+    forces: Forces,
+    sweeps: int,
+    method: Method | None,
+) -> Contacts | None:
+    """What makes a rollout step in impulses, if anything does; ValueError where it cannot be."""
+    why = needs_impulses(model, ground, points, forces)
+    if why is None and method != "time_stepping":
+        return None
+    if method not in (None, "time_stepping"):
+        raise ValueError(f"{why} needs method='time_stepping', not '{method}'")
+    if sweeps < 1:
+        raise ValueError(f"sweeps must be at least one, got {sweeps!r}")
+    if callable(points):
+        raise ValueError("rollouts touch the ground only; simulate takes a function for contacts")
+    if ground is not None and np.ndim(ground.height):
+        raise ValueError("rollouts stand on a level plane; simulate takes heights on a grid")
+    at = touching_points(model, ground, points)
+    plane = ground or Ground()
+    height = float(np.asarray(plane.height)) if ground is not None else 0.0
+    return Contacts(
+        tuple(at), float(plane.friction), float(plane.restitution), height, forces, int(sweeps)
+    )
 
 
 # stage by stage: the share of a step at which it stands, its weight, whether it is the first, the
@@ -95,7 +180,14 @@ RUNGE_KUTTA = (
 )
 
 
-def _program(model: Model, method: str, closing: int, backend: str) -> Function:
+def _program(
+    model: Model,
+    method: str,
+    closing: int,
+    backend: str,
+    touching: Contacts | None,
+    passive: bool,
+) -> Function:
     """(state, tau at each instant, step) → the state after it, and what tells of its loops.
 
     That is, where there are any, the sum of the squares of the gaps *before* the step, and for each
@@ -123,12 +215,25 @@ def _program(model: Model, method: str, closing: int, backend: str) -> Function:
             at += m * n
         return [gap, *signs]
 
+    def accelerations(q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
+        if passive:
+            tau = [add(t, p) for t, p in zip(tau, passive_force(model, q, v), strict=True)]
+        return aba(lean(model, "aba"), q, v, tau)
+
     def euler(state: Vector, tau: Vector, step: Vector) -> list[Scalar]:
         q, v = list(state[:nq]), list(state[nq:])
-        v1 = _along(v, step[0], aba(lean(model, "aba"), q, v, tau))
+        v1 = _along(v, step[0], accelerations(q, v, tau))
         q1, _, systems = settled(model, _along(q, step[0], rates(model, q, v1)), closing)
         gap, known = _loops(model, q)
         return [*q1, *v1, *told(known, gap, systems)]
+
+    def impulsive(state: Vector, tau: Vector, step: Vector) -> list[Scalar]:
+        assert touching is not None
+        q, v, memory = list(state[:nq]), list(state[nq : nq + nv]), list(state[nq + nv :])
+        made = time_step(model, (q, v, tau), step[0], memory, touching, closing)
+        gap, known = _loops(model, q)
+        checks = told(known, gap, made.systems)
+        return [*made.q, *made.v, *made.memory, *checks, made.residual, *made.impulses]
 
     def stage(
         state: Vector, tau: Vector, step: Vector, carried: Vector, row: Vector
@@ -139,7 +244,7 @@ def _program(model: Model, method: str, closing: int, backend: str) -> Function:
         slope, total = carried[: nq + nv], carried[nq + nv : 2 * (nq + nv)]
         h = share * step[0]
         at, speed = _along(q, h, slope[:nq]), _along(v, h, slope[nq:])
-        slope = [*rates(model, at, speed), *aba(lean(model, "aba"), at, speed, tau)]
+        slope = [*rates(model, at, speed), *accelerations(at, speed, tau)]
         total = _along([mul(1.0 - first, x) for x in total], weight, slope)
         end = last * step[0]
         q1, gap, systems = settled(model, _along(q, end, total[:nq]), closing)
@@ -157,10 +262,21 @@ def _program(model: Model, method: str, closing: int, backend: str) -> Function:
         carried = 2 * (nq + nv) + (1 + entries if loops else 0)
         build: Build = stage
         iteration = Iteration((1,), RUNGE_KUTTA, carried)
-    else:
+    elif touching is None:
         build, iteration = euler, Iteration((1,))
-    name = f"rollout {method} {closing}"
+    else:
+        memory = touching.memory(model)
+        size = sizes[-1] + memory + 1 + 3 * len(touching.points)
+        sizes = (nq + nv + memory, nv, 1, size)
+        build, iteration = impulsive, Iteration((1,))
+    name = f"rollout {method} {closing} {passive} {touching!r}"
     return function(model, name, sizes, build, iteration=iteration, backend=backend)
+
+
+def _systems(model: Model) -> int:
+    """How many systems of dependent velocities there are."""
+    constraints = [cluster.constraint for cluster in model.clusters]
+    return sum(len(c.blocks) for c in constraints if isinstance(c, LoopConstraint))
 
 
 def _loops(model: Model, q: Vector) -> tuple[Scalar, list[Scalar]]:
@@ -228,14 +344,14 @@ def check_closed(model: Model, q: Array, backend: str = "compiled") -> None:
         )
 
 
-def _drop_open(model: Model, states: Array, times: int, backend: str) -> None:
+def _drop_open(model: Model, states: Array, times: int, first: int, backend: str) -> None:
     """Make motions not-a-number from where their loops were left open."""
     with np.errstate(invalid="ignore"):
-        first = model.nq + model.nv
         gaps = states[..., 1:, first]  # row t + 1 tells of row t
         last = openness(model, backend)(states[..., -1, : model.nq])
         opened = ~(np.concatenate([gaps, last], axis=-1) <= CLOSED**2)
-        opened[..., 1:] |= ~np.all(states[..., 1:, first + 1 :] > 0.0, axis=-1)
+        signs = states[..., 1:, first + 1 : first + 1 + _systems(model)]
+        opened[..., 1:] |= ~np.all(signs > 0.0, axis=-1)
     if not np.any(opened):
         return
     after = np.logical_or.accumulate(opened, axis=-1)

@@ -10,11 +10,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 from robomodel.progress import Progress
-from robomodel.trajectory.ground import Contacts, Ground, Point, as_points, contact_points
+from robomodel.trajectory.ground import Contacts, Ground, Point, touching_points
 from robomodel.trajectory.inputs import Controller, Inputs, Pusher, Wrenches
 from robomodel.trajectory.integrators import (
     SINGULAR,
@@ -29,6 +28,7 @@ from robomodel.trajectory.integrators import (
 from robomodel.trajectory.record import SimulationError, Stop, Trajectory
 from robomodel.trajectory.rollouts import check_closed
 from robomodel.trajectory.singular import advice
+from robomodel.trajectory.step_terms import Forces, named, needs_impulses
 from robomodel.trajectory.stepping import TimeStepping
 
 Method: TypeAlias = Literal["rk4", "dop853", "semi_implicit_euler", "variational", "time_stepping"]
@@ -111,9 +111,8 @@ def simulate(
     if method not in (None, *METHODS):
         known = ", ".join(f"'{name}'" for name in METHODS)
         raise ValueError(f"method '{method}' is not known; known are {known}")
-    stepping = _stepping(
-        model, ground, contacts, passive, friction, stops, stop_restitution, method
-    )
+    forces = Forces(passive, friction, named(model, stops))
+    stepping = _stepping(model, ground, contacts, forces, stop_restitution, method)
     if method is None:
         method = "dop853" if stepping is None else "time_stepping"
     if step is not None and not (math.isfinite(step) and step > 0.0):
@@ -140,55 +139,22 @@ def _stepping(
     model: Model,
     ground: Ground | None,
     contacts: Sequence[Point] | Contacts | None,
-    passive: bool,
-    friction: bool,
-    stops: bool | Iterable[str],
+    forces: Forces,
     restitution: float,
     method: Method | None,
 ) -> TimeStepping | None:
     """The method with impulses where something needs it; ValueError where another is wanted."""
-    rubbing = [joint.name for joint in model.joints if friction and joint.friction]
-    rubbing += [spring.name for spring in model.springs if friction and spring.friction]
-    stopped = _named(model, stops)
-    why = (
-        "a ground" if ground is not None
-        else "contacts" if contacts is not None
-        else "joint stops" if stopped
-        else f"the dry friction of '{rubbing[0]}'" if rubbing
-        else None
-    )  # fmt: skip
+    why = needs_impulses(model, ground, contacts, forces)
     if why is None and method != "time_stepping":
         return None
     if method not in (None, "time_stepping"):
-        more = ", or friction=False" if rubbing and why and "dry" in why else ""
-        raise ValueError(f"{why} needs method='time_stepping', not '{method}'{more}")
+        raise ValueError(f"{why} needs method='time_stepping', not '{method}'")
     if not 0.0 <= restitution <= 1.0:
         raise ValueError(f"stop_restitution is from 0 to 1, got {restitution!r}")
-    given = contacts if callable(contacts) else None
-    points: Sequence[Point] = []
-    if ground is not None and given is None:
-        points = contact_points(model) if contacts is None else list(contacts)  # type: ignore[arg-type]
-        if not points:
-            raise ValueError(
-                f"'{model.name}' has no points that could touch the ground: none of its links has "
-                "a collision shape; give contacts=[(link, offset), …]"
-            )
-    elif contacts is not None and given is None:
-        raise ValueError("contact points need a ground: give ground=rm.Ground()")
-    return TimeStepping(
-        model, ground, as_points(model, points), given, passive, friction, stopped, restitution
-    )
-
-
-def _named(model: Model, wanted: bool | Iterable[str]) -> frozenset[str]:
-    """Names of joints: all of them, none, or those given; KeyError with a hint for unknown ones."""
-    known = [joint.name for joint in model.joints]
-    if isinstance(wanted, bool):
-        return frozenset(known if wanted else ())
-    names = {wanted} if isinstance(wanted, str) else set(wanted)
-    for name in sorted(names - set(known)):
-        raise KeyError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, known)}")
-    return frozenset(names)
+    if callable(contacts):
+        return TimeStepping(model, ground, [], contacts, forces, restitution)
+    points = touching_points(model, ground, contacts)
+    return TimeStepping(model, ground, points, None, forces, restitution)
 
 
 def _start(model: Model, q: ArrayLike, v: ArrayLike | None) -> Array:
@@ -257,7 +223,7 @@ class _Limits:
     def of(model: Model, wanted: bool | Iterable[str], start: Array) -> _Limits:
         if wanted is False:
             return _Limits(model)
-        names = _named(model, wanted)
+        names = named(model, wanted)
         rows = [
             (joint.name, node.q, bound, sign)
             for joint, node in zip(model.joints, model.nodes, strict=True)

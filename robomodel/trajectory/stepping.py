@@ -24,144 +24,19 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from robomodel.dynamics import frame_pose, frames, jacobian
+from robomodel.dynamics import frame_pose, jacobian
 from robomodel.dynamics.complementarity import Problem, Rows, solve
-from robomodel.dynamics.crba import crba
-from robomodel.dynamics.kinematics import Configuration
-from robomodel.dynamics.passive import elements
-from robomodel.dynamics.rnea import bias_force
 from robomodel.dynamics.touch import basis, without_gain
 from robomodel.model.joints import Array, Floating, JointModel, Planar
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, mul, neg, sub
-from robomodel.spatial import ZERO, Wrench, cross
-from robomodel.trajectory.functions import Function, function, position_rates
+from robomodel.trajectory.functions import position_rates
 from robomodel.trajectory.ground import Contact, Contacts, Ground, Placed
-from robomodel.trajectory.integrators import Motion, StepError, chart_of, settle
+from robomodel.trajectory.integrators import Motion, StepError, settle
+from robomodel.trajectory.step_terms import Forces, State, groups, terms
 
 NEAR = 0.01  # m (rad at joints): what else happens in a step may bring so near
 SLOP = 1e-4  # m: positions are corrected from here on
 TOLERANCE = 1e-10
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What a step needs of a state, in one compiled function of (q, v, w, tau, h).
-
-    ``w`` is the velocity at which the bias is taken.
-    """
-
-    function: Function
-    nv: int
-    points: int
-    spheres: tuple[int, ...]
-    rubbing: tuple[float, ...]  # friction of each element that has some
-    stops: tuple[int, ...]  # bodies whose joints have limits
-
-    def __call__(self, q: Array, v: Array, w: Array, tau: Array, h: float) -> State:
-        """Split into parts."""
-        flat, nv, k = self.function(q, v, w, tau, np.array([h])), self.nv, self.points
-        at = 0
-
-        def take(*shape: int) -> Array:
-            nonlocal at
-            count = int(np.prod(shape))
-            part = flat[at : at + count].reshape(shape)
-            at += count
-            return part
-
-        matrix, right = take(nv, nv), take(nv)
-        places, linear = take(k, 3), take(k, 3, nv)
-        turning = take(len(self.spheres), 3, nv)
-        rubbing = take(len(self.rubbing), nv)
-        stops, rows = take(len(self.stops)), take(len(self.stops), nv)
-        return State(matrix, right, places, linear, turning, rubbing, stops, rows)
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """M̂, the free momentum, points with their Jacobians in world axes, friction's rows, stops'."""
-
-    matrix: Array
-    right: Array
-    places: Array
-    linear: Array
-    turning: Array
-    rubbing: Array
-    stops: Array
-    rows: Array
-
-
-def terms(
-    model: Model,
-    points: Sequence[Placed] = (),
-    *,
-    passive: bool = True,
-    friction: bool = True,
-    stops: frozenset[str] = frozenset(),
-) -> Terms:
-    """The terms of a model with these points; made once for each set of them."""
-    places = [frames.place(model, (link, offset)) for link, offset, _ in points]
-    spheres = tuple(i for i, (_, _, radius) in enumerate(points) if radius > 0.0)
-    limited = tuple(
-        body
-        for body, joint in enumerate(model.joints)
-        if stops and joint.nv == 1 and joint.type != "continuous"
-        and (np.isfinite(joint.lower) or np.isfinite(joint.upper))
-    )  # fmt: skip
-    rubbing = [node.friction for node in model.nodes for _ in node.freedoms if node.friction]
-    rubbing += [spring.friction for spring in model.springs if spring.friction]
-    nv = model.nv
-
-    def build(q: Vector, v: Vector, w: Vector, tau: Vector, step: Vector) -> list[Scalar]:
-        (h,) = step
-        state = Configuration(model, q, {at.body for at in places})
-        mass = crba(model, q)
-        matrix = [list(row) for row in mass]
-        bias = bias_force(model, q, w)
-        force = [sub(t, b) for t, b in zip(tau, bias, strict=True)]
-        rub: list[Scalar] = []
-        for element in elements(state):
-            row = element.row
-            if passive and (element.stiffness or element.damping):
-                weight = mul(h, add(element.damping, mul(h, element.stiffness)))
-                pull = mul(element.stiffness, sub(element.x, element.reference))
-                for i, a in row.items():
-                    force[i] = sub(force[i], mul(a, pull))
-                    for j, b in row.items():
-                        matrix[i][j] = add(matrix[i][j], mul(weight, mul(a, b)))
-            if friction and element.friction:
-                rub += [row.get(i, 0.0) for i in range(nv)]
-        start = [add(x, mul(h, y)) for x, y in zip(v, _turning(model, w), strict=True)]
-        right = [add(dot(row, start), mul(h, f)) for row, f in zip(mass, force, strict=True)]
-        where: list[Scalar] = []
-        linear: list[Scalar] = []
-        turning: list[Scalar] = []
-        for n, at in enumerate(places):
-            rotation, origin = frames.pose(model, q, at)
-            where += origin
-            for axis in rotation:  # a world axis, in the frame's
-                wrench = at.pose.to_parent(Wrench(ZERO, axis))
-                linear += frames.joint_forces(model, state, at.body, wrench)
-                if n in spheres:
-                    wrench = at.pose.to_parent(Wrench(axis, ZERO))
-                    turning += frames.joint_forces(model, state, at.body, wrench)
-        positions, rows = [], []
-        for body in limited:
-            node = model.nodes[body]
-            first = model.clusters[node.cluster].v.start
-            row = dict(enumerate(state.rows[node.v], first))
-            positions.append(state.positions[node.q])
-            rows += [row.get(i, 0.0) for i in range(nv)]
-        flat = [x for row in matrix for x in row]
-        return [*flat, *right, *where, *linear, *turning, *rub, *positions, *rows]
-
-    count = len(rubbing) if friction else 0
-    size = nv * nv + nv + len(points) * (3 + 3 * nv) + len(spheres) * 3 * nv
-    size += count * nv + len(limited) * (1 + nv)
-    name = f"stepping {points!r} {passive} {friction} {sorted(stops)!r}"
-    made = function(model, name, (model.nq, nv, nv, nv, 1, size), build)
-    return Terms(made, nv, len(points), spheres, tuple(rubbing) if friction else (), limited)
 
 
 @dataclass
@@ -175,19 +50,14 @@ class TimeStepping:
     ground: Ground | None
     points: Sequence[Placed]
     contacts: Contacts | None
-    passive: bool = True
-    friction: bool = True
-    stops: frozenset[str] = frozenset()
+    acting: Forces
     restitution: float = 0.0
     _kept: list[tuple[Array, float]] = field(default_factory=list)
     _last: tuple[Array, float] = (np.empty(0), 0.0)
     _warm: dict[Any, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.terms = terms(
-            self.model, self.points,
-            passive=self.passive, friction=self.friction, stops=self.stops,
-        )  # fmt: skip
+        self.terms = terms(self.model, self.points, self.acting)
         down = np.linalg.norm(self.model.gravity)
         self.weight = float(down) if down > 0.0 else 9.81
 
@@ -228,7 +98,7 @@ class TimeStepping:
     def _moved(self, q: Array, motion: Array) -> Array:
         """q after a constant velocity for unit time, in axes that do not turn; loops closed."""
         moved = q + position_rates(self.model)(q, motion)
-        for joint, part, own in _groups(self.model):
+        for joint, part, own in groups(self.model):
             turned = joint.integrate(q[part], _spin(joint, motion[own]))
             places = joint.nq - 4 if joint.nq > joint.nv else joint.nq - 1
             moved[part][places:] = turned[places:]
@@ -237,7 +107,7 @@ class TimeStepping:
     def _in_turned_axes(self, v: Array, h: float) -> Array:
         """Velocities in the axes of free and planar joints as they stand after the step."""
         result = v.copy()
-        for joint, _, own in _groups(self.model):
+        for joint, _, own in groups(self.model):
             if isinstance(joint, Floating):
                 turn, speed = v[own][:3], v[own][3:]
                 result[own][3:] = Rotation.from_rotvec(-h * turn).apply(speed)
@@ -472,19 +342,6 @@ def _moving(model: Model, q: Array, link: str, point: Array) -> Array:
     return result
 
 
-def _turning(model: Model, v: Vector) -> list[Scalar]:
-    """ω x v of free and planar joints: what their axes' turning adds to their velocities' rates."""
-    rates: list[Scalar] = [0.0] * model.nv
-    for joint, _, own in _groups(model):
-        part = v[own]
-        if isinstance(joint, Floating):
-            turn, speed = (part[0], part[1], part[2]), (part[3], part[4], part[5])
-            rates[own.start + 3 : own.stop] = cross(turn, speed)
-        elif isinstance(joint, Planar):
-            rates[own.start : own.stop] = neg(mul(part[2], part[1])), mul(part[2], part[0]), 0.0
-    return rates
-
-
 def _spin(joint: JointModel, motion: Array) -> Array:
     """The turning part of a joint's motion alone."""
     spin = motion.copy()
@@ -493,11 +350,3 @@ def _spin(joint: JointModel, motion: Array) -> Array:
     elif isinstance(joint, Planar):
         spin[:2] = 0.0
     return spin
-
-
-def _groups(model: Model) -> Sequence[Any]:
-    """Joints whose positions are no vectors, where all their velocities are independent."""
-    try:
-        return chart_of(model).groups
-    except ValueError:
-        return ()
