@@ -55,9 +55,9 @@ def read(
 ) -> Description:
     """The description that ``source`` holds: a path, text, bytes, an open file, or an object.
 
-    ``extend``: one or a list of further sources, in the vocabulary of URDF+, whose elements are
-    added; a ``<link>`` or ``<joint>`` whose name is known changes that one. ``rotors``: of joints
-    by name, with ``*`` for any text.
+    ``extend``: one or a list of further sources, in the vocabulary of URDF+ (or in YAML, as beside
+    an extended URDF; by the file's ending), whose elements are added; a ``<link>`` or ``<joint>``
+    whose name is known changes that one. ``rotors``: of joints by name, with ``*`` for any text.
     A string whose first character other than space is ``<`` is text, any other one a path.
     ``format`` is found by the root element unless given. ``inertia_from``: "collision" or "visual"
     gives the links without an inertial one from these shapes, of this ``density`` [kg/m³]. ``name``
@@ -67,7 +67,8 @@ def read(
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
     document = open_document(source, strict=strict)
-    match format or _format_of(document):
+    format = format or _format_of(document)  # noqa: A001
+    match format:
         case "urdf":
             description = urdf.read_urdf(_extension(document))
         case "mjcf":
@@ -88,9 +89,9 @@ def read(
     extensions = extend if isinstance(extend, list | tuple) else [extend]
     for extension in extensions:
         if extension is not None:
-            more = _extension(open_document(extension, strict=strict))
-            description = urdf.read_urdf(more, description)
-            more.report()
+            description = _extended(description, extension, strict)
+    if format == "urdf":
+        description = urdf.with_closing_frames(description, strict=strict)
     if rotors:
         description = given_rotors(description, rotors)
     check_structure(description, strict=strict)
@@ -100,6 +101,19 @@ def read(
 
         description = with_inertias(description, inertia_from, density=density, strict=strict)
     check_plausible(description, strict=strict)
+    return description
+
+
+def _extended(description: Description, extension: object, strict: bool) -> Description:
+    """The description with what a further file, in URDF+ or YAML, says of it."""
+    name = extension if isinstance(extension, str | os.PathLike) else getattr(extension, "name", "")
+    if isinstance(name, str | os.PathLike) and os.fsdecode(name).endswith((".yaml", ".yml")):
+        from robomodel.parsers.urdf.extended import read_extended
+
+        return read_extended(*_fetch(extension), description, strict=strict)
+    more = _extension(open_document(extension, strict=strict))
+    description = urdf.read_urdf(more, description)
+    more.report()
     return description
 
 

@@ -218,7 +218,7 @@ class Describer:
                     axis.limits,
                     axis.damping,
                     axis.friction,
-                    _pitch(document, element) if kind == "screw" else 0.0,
+                    elements.pitch(document, element) if kind == "screw" else 0.0,
                     initial,
                     None if marks is None else _mark(document, element, marks[number]),
                     _armature(document, element) if count == 1 else 0.0,
@@ -642,23 +642,6 @@ def _doubt_forces(document: SdfDocument, parts: dict[str, Element]) -> None:
 
 
 # --- joints: single words -------------------------------------------------------------------------
-
-
-def _pitch(document: SdfDocument, element: Element) -> float:
-    """Metres per radian. ``thread_pitch`` is in radians per metre, of a left-handed thread."""
-    if (new := element.find("screw_thread_pitch")) is not None:
-        return document.content(new) / (2.0 * math.pi)
-    if (old := element.find("thread_pitch")) is None:
-        raise document.error(
-            element, "a screw joint needs <screw_thread_pitch>, in metres per revolution"
-        )
-    if not (pitch := document.content(old)):
-        raise document.error(
-            old,
-            "<thread_pitch> is in radians per metre, so it cannot be 0; write "
-            "<screw_thread_pitch>, in metres per revolution",
-        )
-    return -1.0 / pitch
 
 
 def _armature(document: SdfDocument, element: Element) -> float:

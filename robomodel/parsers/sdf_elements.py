@@ -519,6 +519,23 @@ def _mimic(document: SdfDocument, element: Element | None) -> AxisMimic | None:
     return AxisMimic(joint, leader == "axis2", multiplier, offset, document.place(element))
 
 
+def pitch(document: SdfDocument, element: Element) -> float:
+    """Metres per radian. ``thread_pitch`` is in radians per metre, of a left-handed thread."""
+    if (new := element.find("screw_thread_pitch")) is not None:
+        return document.content(new) / (2.0 * math.pi)
+    if (old := element.find("thread_pitch")) is None:
+        raise document.error(
+            element, "a screw joint needs <screw_thread_pitch>, in metres per revolution"
+        )
+    if not (turns := document.content(old)):
+        raise document.error(
+            old,
+            "<thread_pitch> is in radians per metre, so it cannot be 0; write "
+            "<screw_thread_pitch>, in metres per revolution",
+        )
+    return -1.0 / turns
+
+
 def off_axis(point: Vec3, axis: Vec3) -> float:
     """How far a point is from the axis through the origin [m]."""
     return math.hypot(*cross(point, axis)) / math.hypot(*axis)

@@ -7,8 +7,9 @@ without a place in the tree. No mechanics here: whether loops close is for the m
 Every word is described in ``docs/format.md``.
 """
 
+from robomodel.parsers.urdf.closures import with_closing_frames
 from robomodel.parsers.urdf.joints import JOINT_TYPES
 from robomodel.parsers.urdf.loops import LOOP_TYPES
 from robomodel.parsers.urdf.robot import read_urdf
 
-__all__ = ["JOINT_TYPES", "LOOP_TYPES", "read_urdf"]
+__all__ = ["JOINT_TYPES", "LOOP_TYPES", "read_urdf", "with_closing_frames"]

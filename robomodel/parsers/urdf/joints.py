@@ -17,7 +17,7 @@ from robomodel.parsers.urdf.elements import (
 )
 from robomodel.parsers.urdf.springs import Dynamics, read_dynamics
 from robomodel.parsers.urdf.transmissions import read_rotor
-from robomodel.parsers.xml import Document, Element, spelled
+from robomodel.parsers.xml import Document, Element, shown, spelled
 
 JOINT_TYPES: tuple[str, ...] = get_args(JointType)
 _JOINTS_WITH_AXIS = ONE_DOF | {"planar"}
@@ -42,6 +42,9 @@ def read_joint(document: Document, element: Element) -> Joint:
     document.expect(element, _JOINT)
     name = document.text(element, "name")
     kind = cast(JointType, read_type(document, element, JOINT_TYPES))
+    for child in element:
+        if shown(child) == "drake:mimic":
+            child.tag = "mimic"
     parts = document.parts(element, _JOINT_PARTS, _JOINT_IRRELEVANT)
     return Joint(
         name,

@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
-from robomodel.description import (
-    Description,
-    Joint,
-    JointCoupling,
-    JointSpring,
-    Link,
-    LinkCoupling,
-    Loop,
-    Spring,
-    Transmission,
-)
+from robomodel.description import Description, Joint, Link, Mimic
 from robomodel.parsers.transmissions import driven_by
+from robomodel.parsers.urdf.closures import read_loop_joint
+from robomodel.parsers.urdf.drake import READERS as DRAKE
 from robomodel.parsers.urdf.elements import XYZ
+from robomodel.parsers.urdf.found import Found, has_duplicates, with_mimics
 from robomodel.parsers.urdf.joints import changed_joint, read_joint
 from robomodel.parsers.urdf.links import Colours, changed_link, read_link
 from robomodel.parsers.urdf.loops import read_coupling, read_loop
 from robomodel.parsers.urdf.springs import read_spring
 from robomodel.parsers.urdf.transmissions import read_transmission
 from robomodel.parsers.wildcards import filled
-from robomodel.parsers.xml import Document, Element, refuse_xacro
+from robomodel.parsers.xml import Document, Element, refuse_xacro, shown
 
 _ROBOT_PARTS = frozenset(
-    ("link", "joint", "loop", "coupling", "spring", "transmission", "ros2_control", "gravity")
+    (
+        *("link", "joint", "loop", "loop_joint", "coupling", "spring"),
+        *("transmission", "ros2_control", "gravity"),
+    )
 )
 _WORLD = "world"
-_ROBOT_IRRELEVANT = frozenset(("material", "gazebo", "sensor", "mujoco", "plugin"))
+_ROBOT_IRRELEVANT = frozenset(("material", "sensor", "mujoco", "plugin"))
 
 
 def read_urdf(document: Document, base: Description | None = None) -> Description:
@@ -46,69 +42,80 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
     colours = Colours(document)
     known_links = {link.name: link for link in base.links} if base else {}
     known_joints = {joint.name: joint for joint in base.joints} if base else {}
-    links: list[Link] = []
-    joints: list[Joint] = []
-    loops: list[Loop] = []
-    couplings: list[LinkCoupling | JointCoupling] = []
-    transmissions: list[Transmission] = []
-    springs: list[Spring | JointSpring] = []
+    found, gazebo = Found(), []
     gravity = base.gravity if base else None
     for element in root:
-        tag = element.tag
-        if tag == "link":
-            link = read_link(document, element, colours)
-            if link.name in known_links:
-                known_links[link.name] = changed_link(known_links[link.name], link)
-            else:
-                links.append(link)
-        elif tag == "joint":
-            if base is not None and (meant := _changed(document, element, known_joints)):
-                known_joints |= meant
-            else:
-                joints.append(read_joint(document, element))
-        elif tag == "loop":
-            loops.append(read_loop(document, element))
-        elif tag == "coupling":
-            couplings.append(read_coupling(document, element))
-        elif tag == "spring":
-            springs.append(read_spring(document, element))
-        elif tag == "transmission":
-            transmissions.append(read_transmission(document, element))
-        elif tag == "ros2_control":
-            transmissions.extend(
-                read_transmission(document, child) for child in element.iterfind("transmission")
-            )
-        elif tag == "gravity":
-            document.expect(element, XYZ)
-            gravity = document.vector(element, "xyz")
-        elif tag not in _ROBOT_IRRELEVANT:
-            document.unknown(element, _ROBOT_PARTS)
-    links += _ground(document, joints, {*known_links, *(link.name for link in links)})
-    if base is not None:
-        return replace(
-            base,
-            links=(*known_links.values(), *links),
-            joints=(*known_joints.values(), *joints),
-            loops=(*base.loops, *loops),
-            couplings=(*base.couplings, *couplings),
-            transmissions=(*base.transmissions, *transmissions),
-            gravity=gravity,
-            springs=(*base.springs, *springs),
-        )
-    name = root.get("name")
-    if not name:
-        document.suspect(root, "the robot has no name; it is called 'robot'")
-    return Description(
-        name or "robot",
-        tuple(links),
-        tuple(joints),
-        tuple(loops),
-        tuple(couplings),
-        tuple(transmissions),
-        document.source(root, f"robot '{name or 'robot'}'"),
-        gravity,
-        springs=tuple(springs),
+        match element.tag:
+            case "link":
+                link = read_link(document, element, colours)
+                if link.name in known_links:
+                    known_links[link.name] = changed_link(known_links[link.name], link)
+                else:
+                    found.links.append(link)
+            case "joint":
+                if base is not None and (meant := _changed(document, element, known_joints)):
+                    known_joints |= meant
+                else:
+                    found.joints.append(read_joint(document, element))
+            case "loop":
+                found.loops.append(read_loop(document, element))
+            case "loop_joint":
+                found.loops.append(read_loop_joint(document, element))
+            case "coupling":
+                found.couplings.append(read_coupling(document, element))
+            case "spring":
+                found.springs.append(read_spring(document, element))
+            case "transmission":
+                found.transmissions.append(read_transmission(document, element))
+            case "ros2_control":
+                _ros2_control(document, element, found)
+            case "gravity":
+                document.expect(element, XYZ)
+                gravity = document.vector(element, "xyz")
+            case "gazebo":
+                gazebo.append(element)
+            case tag if tag not in _ROBOT_IRRELEVANT:
+                if (reader := DRAKE.get(shown(element))) is not None:
+                    reader(document, element, found)
+                else:
+                    document.unknown(element, _ROBOT_PARTS)
+    links = {*known_links, *(link.name for link in found.links)}
+    found.links += _ground(document, found.joints, links)
+    if base is None:
+        name = root.get("name") or "robot"
+        if not root.get("name"):
+            document.suspect(root, "the robot has no name; it is called 'robot'")
+        base = Description(name, (), source=document.source(root, f"robot '{name}'"))
+    changed = replace(
+        base,
+        links=tuple(known_links.values()),
+        joints=tuple(known_joints.values()),
+        gravity=gravity,
     )
+    description = found.added_to(changed)
+    if has_duplicates(description):
+        return description  # which is refused when the whole is looked at
+    description = with_mimics(document, description, found.mimics)
+    if any(len(element) for element in gazebo):
+        from robomodel.parsers.urdf.gazebo import with_gazebo
+
+        description = with_gazebo(document, gazebo, description)
+    return description
+
+
+def _ros2_control(document: Document, element: Element, found: Found) -> None:
+    """Transmissions, and joints that a controller makes mimic others by their parameters."""
+    for child in element.iterfind("transmission"):
+        found.transmissions.append(read_transmission(document, child))
+    for joint in element.iterfind("joint"):
+        said = {part.get("name"): part for part in joint.iterfind("param")}
+        if (leader := said.get("mimic")) is not None:
+            factor, offset = (
+                document.content(said[word]) if word in said else default
+                for word, default in (("multiplier", 1.0), ("offset", 0.0))
+            )
+            mimic = Mimic((leader.text or "").strip(), factor, offset)
+            found.mimics.append((joint.get("name", ""), mimic, leader))
 
 
 def _changed(document: Document, element: Element, known: Mapping[str, Joint]) -> dict[str, Joint]:

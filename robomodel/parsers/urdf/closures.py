@@ -1,0 +1,119 @@
+"""Loops in words of other programs: ``<loop_joint>``, and pairs of frames that are to coincide."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import cast
+
+from robomodel.description import Anchor, Description, Joint, Link, Loop, LoopType, Pose, Vec3
+from robomodel.errors import Doubt, suspect_all
+from robomodel.parsers.urdf.elements import read_axis, read_type
+from robomodel.parsers.xml import Document, Element
+
+_LOOP_JOINTS = ("spherical", "ball", "revolute", "continuous", "prismatic", "fixed")
+_WITH_AXIS = ("revolute", "continuous", "prismatic")
+_LINKS = ("link1", "link2")
+_NAME_TYPE = frozenset(("name", "type"))
+_END = frozenset(("link", "xyz", "rpy"))
+_ZERO: Vec3 = (0.0, 0.0, 0.0)
+_X: Vec3 = (1.0, 0.0, 0.0)
+_WEIGHTLESS = 1e-6  # kg; frames are written as links of 1e-9 kg or of none
+
+
+def read_loop_joint(document: Document, element: Element) -> Loop:
+    """``<loop_joint name type>`` of Isaac Sim and of old Drake, between frames of two links.
+
+    ``<link1 link xyz rpy>`` and ``<link2>`` are the frames; ``<axis xyz>`` is in them, 1 0 0 by
+    default. Isaac Sim reads spherical ones only, old Drake all of them as hinges about the axis.
+    """
+    document.expect(element, _NAME_TYPE)
+    name = document.text(element, "name")
+    kind = read_type(document, element, _LOOP_JOINTS)
+    if element.find("link2") is None and len(twice := element.findall("link1")) == 2:
+        document.suspect(twice[1], "a second <link1> is read as <link2>")
+        twice[1].tag = "link2"
+    parts = document.parts(element, frozenset((*_LINKS, "axis")))
+    ends = []
+    for tag in _LINKS:
+        if tag not in parts:
+            raise document.error(element, f'<loop_joint> needs <{tag} link="..." xyz rpy/>')
+        document.expect(parts[tag], _END)
+        xyz, rpy = (document.vector(parts[tag], word, _ZERO) for word in ("xyz", "rpy"))
+        ends.append(Anchor(document.text(parts[tag], "link"), Pose.from_rpy(xyz, rpy)))
+    axis = read_axis(document, parts.get("axis"), used=kind in _WITH_AXIS)
+    if axis is None and kind in _WITH_AXIS:
+        document.suspect(
+            element, f"a {kind} <loop_joint> has no <axis>; x of its frames is taken, as by URDF"
+        )
+    return Loop(
+        name,
+        cast(LoopType, "spherical" if kind == "ball" else kind),
+        ends[0],
+        ends[1],
+        axis or _X,
+        source=document.source(element, f"loop_joint '{name}'"),
+    )
+
+
+# --- frames that are to coincide ------------------------------------------------------------------
+
+_CLOSING = re.compile(r"(closing_.+)_([12])")
+_PAIR = re.compile(r"(.*closed_?loop.*)([AB])(.*)", re.IGNORECASE)
+
+
+def with_closing_frames(description: Description, *, strict: bool = False) -> Description:
+    """The description with the loops that onshape-to-robot writes as frames.
+
+    It closes a mate NAME by links ``closing_NAME_1`` and ``closing_NAME_2`` without mass, whose
+    origins coincide; of a hinge, there are ``closing_NAME_1_z`` and ``closing_NAME_2_z`` further
+    along its axis z too. Loops that name the two links already stand instead.
+    """
+    links = {link.name: link for link in description.links}
+    above = {joint.child: joint for joint in description.joints}
+    carriers = {joint.parent for joint in description.joints}
+    tied = {frozenset((loop.predecessor.link, loop.successor.link)) for loop in description.loops}
+    frames = {name for name in links if _is_frame(links[name], above.get(name), carriers)}
+    loops, doubts = [], []
+    for name, link in links.items():
+        if name not in frames or not (found := _CLOSING.fullmatch(name)):
+            continue
+        stem, number = found.groups()
+        other = f"{stem}_{'2' if number == '1' else '1'}"
+        if other not in frames:
+            message = f"there is no frame '{other}' that it could close a loop with"
+            doubts.append(Doubt(message, link.source))
+        elif number == "1" and frozenset((name, other)) not in tied:
+            hinge = {f"{name}_z", f"{other}_z"} <= frames
+            loops.append(
+                Loop(
+                    stem,
+                    "revolute" if hinge else "spherical",
+                    Anchor(name),
+                    Anchor(other),
+                    (0.0, 0.0, 1.0),
+                    source=replace(link.source, element=f"loop '{stem}'"),
+                )
+            )
+    named = {end for pair in tied for end in pair}
+    for name in sorted(frames - named):
+        if (pair := _PAIR.fullmatch(name)) and pair[2] in "Aa":
+            other = pair[1] + chr(ord(pair[2]) + 1) + pair[3]
+            if other in frames - named:
+                message = (
+                    f"the frames '{name}' and '{other}' look like the ends of a loop that nothing "
+                    "closes; if a YAML file beside the robot does, give it: extend='robot.yaml'"
+                )
+                doubts.append(Doubt(message, links[name].source, "closed loops of a YAML file"))
+    suspect_all(doubts, strict=strict)
+    return replace(description, loops=(*description.loops, *loops)) if loops else description
+
+
+def _is_frame(link: Link, held: Joint | None, carriers: set[str]) -> bool:
+    """Whether a link only marks a place on another one."""
+    return (
+        held is not None
+        and held.type == "fixed"
+        and link.name not in carriers
+        and (link.inertial is None or link.inertial.mass <= _WEIGHTLESS)
+    )

@@ -1,0 +1,286 @@
+"""What ``<gazebo>`` elements say of mechanics: joints in SDF, mimic plugins, springs.
+
+Joints are read as Gazebo reads them since version 11, whose URDF becomes SDF 1.5 or newer: poses
+relative to the child link and axes in the joint's frame, unless they say otherwise. (Before, axes
+stood in the model's frame, which is the same where the child is not turned at position zero.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from robomodel.description import (
+    LOOP_COORDINATES,
+    ONE_DOF,
+    Anchor,
+    Description,
+    Joint,
+    JointType,
+    Link,
+    Loop,
+    LoopType,
+    Mimic,
+    Pose,
+    Vec3,
+)
+from robomodel.errors import Source, did_you_mean
+from robomodel.model import graph
+from robomodel.parsers import sdf_elements
+from robomodel.parsers.sdf_elements import Axis, SdfDocument, turned
+from robomodel.parsers.sdf_frames import tidy
+from robomodel.parsers.urdf.found import with_mimics
+from robomodel.parsers.xml import Document, Element
+from robomodel.spatial import matmul, transpose
+
+_WORLD, _MODEL = "world", "__model__"
+_LOOPS: dict[str, LoopType] = {
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "ball": "spherical",
+}
+_STEPS: dict[str, tuple[JointType, ...]] = {
+    "revolute": ("revolute",),
+    "continuous": ("continuous",),
+    "prismatic": ("prismatic",),
+    "fixed": (),
+    "ball": ("spherical",),
+    "screw": ("screw",),
+    "universal": ("revolute", "revolute"),
+    "revolute2": ("revolute", "revolute"),
+}
+_JOINT = frozenset(
+    ("parent", "child", "pose", "axis", "axis2", "thread_pitch", "screw_thread_pitch")
+)
+_JOINT_IRRELEVANT = frozenset(("physics", "sensor", "plugin", "gearbox_ratio"))
+_UNREAD = frozenset(("link", "model", "frame", "include"))
+_SPRING = ("springStiffness", "springReference")
+
+
+def with_gazebo(
+    document: Document, elements: Sequence[Element], description: Description
+) -> Description:
+    """The description with what these ``<gazebo>`` elements say of its mechanics."""
+    reader = _Reader(document, description)
+    mimics = []
+    for element in elements:
+        reference = element.get("reference")
+        for child in element:
+            if child.tag == "plugin" and child.find("mimicJoint") is not None:
+                mimics.append(_mimic(reader.document, child))
+            elif reference is not None:
+                reader.refer(reference, child)
+            elif child.tag == "joint":
+                reader.joint(child)
+            elif child.tag in _UNREAD:
+                document.suspect(child, f"a <{child.tag}> within <gazebo> is not read")
+    return with_mimics(document, reader.result(), mimics)
+
+
+def _mimic(document: SdfDocument, plugin: Element) -> tuple[str, Mimic, Element]:
+    """A mimic plugin: ``mimicJoint`` follows ``joint``."""
+    mimic = Mimic(
+        document.required(plugin, "joint"),
+        document.value(plugin, "multiplier", 1.0),
+        document.value(plugin, "offset", 0.0),
+    )
+    return document.required(plugin, "mimicJoint"), mimic, plugin
+
+
+class _Reader:
+    """Adds the joints of ``<gazebo>`` to a description."""
+
+    def __init__(self, document: Document, description: Description) -> None:
+        self.document = SdfDocument(
+            document.root,
+            document.file,
+            document.strict,
+            document.lines,
+            document.doubts,
+            document.vectors,
+        )
+        self.description = description
+        self.links = {link.name: link for link in description.links}
+        self.joints = {joint.name: joint for joint in description.joints}
+        self.above = {joint.child: joint for joint in description.joints}
+        self.places: dict[str, Pose] = {}
+        self.loops: list[Loop] = []
+
+    def result(self) -> Description:
+        """The description with what was read."""
+        return replace(
+            self.description,
+            links=tuple(self.links.values()),
+            joints=tuple(self.joints.values()),
+            loops=(*self.description.loops, *self.loops),
+        )
+
+    # ---- what refers to a link or joint
+
+    def refer(self, name: str, child: Element) -> None:
+        """A child of ``<gazebo reference>``: springs of joints, gravity on links."""
+        document = self.document
+        text = (child.text or "").strip().lower()
+        if child.tag in _SPRING and (joint := self.joints.get(name)) is not None:
+            if joint.type not in ONE_DOF:
+                document.suspect(child, f"a {joint.type} joint has no spring; it is left out")
+                return
+            value = document.content(child)
+            if child.tag == "springReference":
+                self.joints[name] = replace(joint, reference=value)
+            elif value >= 0.0:
+                self.joints[name] = replace(joint, stiffness=value)
+            else:
+                raise document.error(child, f"the stiffness {value:g} is negative")
+        elif (child.tag, text) in (
+            ("gravity", "0"),
+            ("gravity", "false"),
+            ("turnGravityOff", "true"),
+            ("turnGravityOff", "1"),
+        ):
+            document.suspect(child, f"gravity acts on '{name}' too", "gravity of a link")
+
+    # ---- joints
+
+    def joint(self, element: Element) -> None:
+        """A joint that closes a loop, or that holds the root in the world."""
+        document = self.document
+        (name, source), kind = self._called(element), document.text(element, "type")
+        if kind not in _STEPS:
+            document.suspect(element, f"a {kind} joint within <gazebo> is not read")
+            return
+        if name in self.joints:
+            raise document.error(element, "another joint of the robot has this name")
+        document.parts(element, _JOINT, _JOINT_IRRELEVANT)
+        parent, child = (document.required(element, tag) for tag in ("parent", "child"))
+        grounded = parent == _WORLD and parent not in self.links
+        for link in (child, parent):
+            if link not in self.links and not (grounded and link == parent):
+                document.suspect(
+                    element,
+                    f"the joint is left out: the link '{link}' is not in the robot"
+                    f"{did_you_mean(link, self.links)}",
+                )
+                return
+        if grounded and child in self.above:
+            document.suspect(
+                element,
+                f"the joint holds '{child}' in the world, but is not read: the root of the robot "
+                "is another link; connect that one to a link 'world'",
+            )
+            return
+        here = self._pose(element, child)
+        if grounded:
+            self.links[_WORLD] = Link(_WORLD, source=source)
+            self._hold(element, kind, parent, child, here)
+            return
+        there = graph.compose(self._standing(child), here)
+        there = tidy(graph.compose(graph.inverse(self._standing(parent)), there))
+        self._close(element, kind, Anchor(parent, there), Anchor(child, here))
+
+    def _standing(self, link: str) -> Pose:
+        """Where a link stands at position zero, in the root."""
+        way: dict[str, Joint] = {}
+        while link not in self.places and link in self.above and link not in way:
+            way[link] = self.above[link]  # (joints that lead round in a circle are refused later)
+            link = way[link].parent
+        pose = self.places.setdefault(link, Pose())
+        for name, joint in reversed(way.items()):
+            pose = self.places[name] = graph.compose(pose, joint.origin)
+        return pose
+
+    def _pose(self, element: Element, child: str) -> Pose:
+        """The joint's frame in its child."""
+        placed = sdf_elements.placed(self.document, element)
+        frame = placed.relative_to or child
+        if frame == child:
+            return placed.pose
+        return graph.compose(
+            graph.compose(graph.inverse(self._standing(child)), self._frame(element, frame)),
+            placed.pose,
+        )
+
+    def _frame(self, element: Element, name: str) -> Pose:
+        if name == _MODEL:
+            return Pose()
+        if name not in self.links:
+            raise self.document.error(
+                element,
+                f"the frame '{name}' is no link of the robot{did_you_mean(name, self.links)}",
+            )
+        return self._standing(name)
+
+    def _axis(self, element: Element, tag: str, here: Anchor) -> tuple[Axis, Vec3]:
+        """An ``<axis>``, and its direction in the joint's frame, which stands in the child."""
+        part = element.find(tag)
+        if part is None:
+            raise self.document.error(element, f"the joint needs an <{tag}>")
+        bounded = element.get("type") != "continuous"
+        axis = sdf_elements.axis(self.document, part, bounded=bounded)
+        if axis.mimic is not None:
+            self.document.suspect(part, "<mimic> within <gazebo> is not read")
+        if not axis.expressed_in:
+            return axis, axis.xyz
+        joint = graph.compose(self._standing(here.link), here.origin)
+        seen = matmul(transpose(joint.rotation), self._frame(element, axis.expressed_in).rotation)
+        return axis, turned(seen, axis.xyz)
+
+    def _hold(self, element: Element, kind: str, parent: str, child: str, here: Pose) -> None:
+        """A joint of the tree, above what was the root; it stands ``here`` in both at zero."""
+        name, source = self._called(element)
+        link, origin = self._steps(element, kind, Anchor(parent, here), Anchor(child, here))
+        origin = graph.compose(origin, graph.inverse(here))
+        held = f"{name}_held" if kind != "fixed" else name
+        self.joints[held] = self.above[child] = Joint(
+            held, "fixed", link, child, origin, source=source
+        )
+
+    def _close(self, element: Element, kind: str, there: Anchor, here: Anchor) -> None:
+        """A joint that closes a loop; what no loop says is joints to a link fixed to the child."""
+        name, source = self._called(element)
+        if kind not in _LOOPS:
+            link, _ = self._steps(element, kind, there, here)
+            self.loops.append(Loop(name, "fixed", Anchor(link), here, source=source))
+            return
+        loop = Loop(name, _LOOPS[kind], there, here, source=source)
+        if loop.type in LOOP_COORDINATES:
+            axis, xyz = self._axis(element, "axis", here)
+            if any(map(math.isfinite, (axis.limits.lower, axis.limits.upper))):
+                self.document.suspect(
+                    element,
+                    "the joint closes a loop, where limits are not kept; they are left out",
+                    "limits of a loop",
+                )
+            loop = replace(loop, axis=xyz, damping=axis.damping, friction=axis.friction)
+        self.loops.append(loop)
+
+    def _steps(self, element: Element, kind: str, there: Anchor, here: Anchor) -> tuple[str, Pose]:
+        """Joints from the parent, each to a link without mass; where the last one leads to."""
+        name, source = self._called(element)
+        link, origin = there.link, there.origin
+        steps = _STEPS[kind]
+        for number, step in enumerate(steps, 1):
+            each = name if len(steps) == 1 else f"{name}_{number}"
+            if each in self.links or each in self.joints:
+                raise self.document.error(element, f"the robot has a '{each}' already; rename one")
+            joint = Joint(each, step, link, each, origin, source=source)
+            if step != "spherical":
+                axis, xyz = self._axis(element, "axis" if number == 1 else "axis2", here)
+                joint = replace(
+                    joint,
+                    axis=xyz,
+                    limits=axis.limits,
+                    damping=axis.damping,
+                    friction=axis.friction,
+                    pitch=sdf_elements.pitch(self.document, element) if step == "screw" else 0.0,
+                )
+            self.links[each], self.joints[each] = Link(each, source=source), joint
+            link, origin = each, Pose()
+        return link, origin
+
+    def _called(self, element: Element) -> tuple[str, Source]:
+        name = self.document.text(element, "name")
+        return name, self.document.source(element, f"joint '{name}'")
