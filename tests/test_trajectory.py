@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from texts import joint, link, robot
 
 import robomodel as rm
 from robomodel.dynamics.natural import Angle, Body, Mechanism
-from robomodel.trajectory import planar
+from robomodel.trajectory import elimination, planar
 from robomodel.trajectory.elimination import UndeterminedError
 from robomodel.trajectory.factors import (
     Accelerometer,
@@ -507,6 +508,34 @@ def test_fixed_lag_of_a_linear_graph_is_exact() -> None:
     assert lagged.smoothed["x"][3] == pytest.approx(to_five["x"][3], abs=1e-8)
     with pytest.raises(ValueError, match="two times"):
         fixed_lag(graph, {"x": np.zeros(3)}, 1)
+
+
+def test_no_threads_for_small_systems() -> None:
+    """BLAS shares none of it among threads, which would wait for one another on a busy machine."""
+    rng = np.random.default_rng(0)
+    for count, n in ((12, 3), (6, 54)):
+        graph = chain(count, n, rng, True)
+        start = {"x": np.zeros(n)}
+        fixed_lag(graph, start, 3)
+        time.sleep(0.05)  # threads that have worked before spin for a while
+        everyone, own = time.process_time(), time.thread_time()
+        for _ in range(5):
+            fixed_lag(graph, start, 3)
+        everyone, own = time.process_time() - everyone, time.thread_time() - own
+        assert everyone < 1.25 * own + 0.01
+
+
+@pytest.mark.parametrize(
+    "shape", [(0, 5), (1, 5), (5, 5), (27, 19), (40, 16), (40, 17), (17, 40), (162, 109)]
+)
+def test_a_triangle_by_panels_is_that_of_householder(shape: tuple[int, int]) -> None:
+    rows = np.random.default_rng(0).standard_normal(shape)
+    found = elimination.triangle_of(rows)
+    assert found.shape == (min(shape), shape[1])
+    assert np.all(np.tril(found, -1) == 0.0)
+    wanted = np.linalg.qr(rows, mode="r") if len(rows) else rows
+    signs = np.sign(np.diagonal(found)) * np.sign(np.diagonal(wanted))
+    assert found == pytest.approx(signs[:, np.newaxis] * wanted, abs=1e-13 * shape[1])
 
 
 # ---- forward dynamics ----------------------------------------------------------------------------

@@ -20,6 +20,8 @@ from robomodel.trajectory.graph import Linear
 
 RANK = 1e-10  # of a condition's row, scaled to length 1
 DETERMINED = 1e-13  # of what a column was before the others were taken out of it
+PANEL, BLOCK = 16, 32  # columns factored together here, and reflectors that LAPACK takes together
+REFLECTED, SOLVED = 100_000, 1000  # sizes of products, and of solves, that OpenBLAS does not share
 
 
 class UndeterminedError(ValueError):
@@ -67,10 +69,10 @@ def eliminate(
         order = order - 1
         rank = int(np.count_nonzero(np.abs(np.diagonal(triangle)) > RANK))
         reflectors = triangle[:, : len(tau)]
-        turned, _, _ = lapack.dormqr("L", "T", reflectors, tau, hard[:, n:], 64 * (n + 1))
+        turned = _reflected(reflectors, tau, hard[:, n:])
         # the columns of the other unknowns, of x_t+1, and b, solved for the first ``rank``
         mixed = np.concatenate([triangle[:rank, rank:], turned[:rank]], axis=1)
-        solved, _ = lapack.dtrtrs(triangle[:rank, :rank], mixed) if rank else (mixed, 0)
+        solved = _solved(triangle[:rank, :rank], mixed) if rank else mixed
         kept = turned[rank:]
         kept = kept[np.max(np.abs(kept[:, :-1]), axis=1, initial=0.0) > RANK]
     free, pivot_at, rest_at = n - rank, order[:rank], order[rank:]
@@ -80,7 +82,7 @@ def eliminate(
     sizes = np.sqrt(np.einsum("ij,ij->j", work[:, :free], work[:, :free]))
     # heavy rows first, as Householder's method wants them where weights differ much
     work = work[np.argsort(-np.max(np.abs(work), axis=1, initial=0.0))]
-    r: Array = np.asarray(np.linalg.qr(work, mode="r")) if len(work) else work
+    r = triangle_of(work)
     pivots = np.zeros(free)
     diagonal = np.abs(np.diagonal(r[:free, :free]))
     pivots[: len(diagonal)] = diagonal
@@ -92,13 +94,58 @@ def eliminate(
     if free:
         right = np.concatenate([r[:free, free:], np.eye(free)], axis=1)
         right[:, :n] *= -1.0
-        found[rest_at], _ = lapack.dtrtrs(r[:free, :free], right)
+        found[rest_at] = _solved(r[:free, :free], right)
     if rank:
         found[pivot_at, : n + 1] = solved[:, free:]
         found[pivot_at, :n] *= -1.0
         found[pivot_at] -= solved[:, :free] @ found[rest_at]
     conditional = Conditional(found[:, :n], found[:, n], found[:, n + 1 :])
     return conditional, Rows(kept, r[free : free + n, free:])
+
+
+# LAPACK's own blocks become large enough for BLAS to share each among threads, which wait for one
+# another hundreds of times in one call, and for their turn on a busy machine. The pieces here are
+# small enough for one thread.
+
+
+def triangle_of(rows: Array) -> Array:
+    """R of rows = Q R, without Q, (as many rows as it takes, columns); Householder's, by panels."""
+    from scipy.linalg import lapack
+
+    work = np.asfortranarray(rows)
+    most = min(work.shape)
+    for first in range(0, most, PANEL):
+        stop = min(first + PANEL, most)
+        reflectors, tau, _, _ = lapack.dgeqrf(work[first:, first:stop])
+        work[first:, first:stop] = reflectors
+        if stop < work.shape[1]:
+            work[first:, stop:] = _reflected(reflectors, tau, work[first:, stop:])
+    result: Array = np.triu(work[:most])
+    return result
+
+
+def _reflected(reflectors: Array, tau: Array, columns: Array) -> Array:
+    """Qᵀ columns."""
+    from scipy.linalg import lapack
+
+    result = np.empty_like(columns, order="F")
+    step = max(1, REFLECTED // (min(len(tau), BLOCK) * len(columns)))
+    for at in range(0, columns.shape[1], step):
+        part = columns[:, at : at + step]
+        turned, _, _ = lapack.dormqr("L", "T", reflectors, tau, part, BLOCK * step)
+        result[:, at : at + step] = turned
+    return result
+
+
+def _solved(triangle: Array, columns: Array) -> Array:
+    """triangle⁻¹ columns."""
+    from scipy.linalg import blas
+
+    triangle, result = np.asfortranarray(triangle), np.empty_like(columns, order="F")
+    step = max(1, SOLVED // len(triangle))
+    for at in range(0, columns.shape[1], step):
+        result[:, at : at + step] = blas.dtrsm(1.0, triangle, columns[:, at : at + step])
+    return result
 
 
 def chain(linear: Linear, damping: Array | None = None) -> list[Conditional]:
