@@ -86,6 +86,8 @@ def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trime
             )
         mesh = scene.to_mesh()
         unit = str(mesh.units or "")
+        if mesh.vertices.shape[1:] != (3,) or np.any(mesh.faces >= len(mesh.vertices)):
+            raise ValueError("its vertices are not points that its faces can name")
     except DescriptionError:
         raise
     except ImportError as error:  # some formats need a package more

@@ -228,10 +228,12 @@ def test_a_flat_mesh_encloses_nothing(tmp_path: Path) -> None:
 def test_meshes_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "empty.stl").write_bytes(b"")
     (tmp_path / "broken.dae").write_text("<COLLADA>")
+    (tmp_path / "flat.obj").write_text("v 0 0\nv 1 0\nv 0 1\nf 1 2 3\n")
     (tmp_path / "notes.txt").write_text("no mesh")
     for name, message in (
         ("missing.stl", "No such file"),
         ("empty.stl", "cannot be read|encloses no volume"),
+        ("flat.obj", "cannot be read"),
         ("broken.dae", "cannot be read"),
         ("notes.txt", "of no kind that is read"),
     ):
