@@ -531,6 +531,37 @@ def test_dummies_and_what_does_not_move_are_left_alone() -> None:
     assert felt != text
 
 
+def test_moments_of_what_only_slides_have_no_say() -> None:
+    wide = ROTOR.format(mass=1, t=50, axial=50)
+    on_rails = [
+        link("x", wide) + joint("jx", "base", "x", kind="prismatic"),
+        link("y", ROTOR.format(mass=1, t=1e-9, axial=1e-9))
+        + joint("jy", "x", "y", "0.3 0 0", kind="prismatic", axis="0 1 0"),
+    ]
+    assert rm.validate(robot(*on_rails)).findings == ()
+    report = rm.validate(robot(*on_rails), floating_base=True)
+    assert [each.source.element for each in report.findings] == ["link 'x'", "link 'y'"]
+
+
+def test_a_cluster_led_by_parts_of_joints_is_validated() -> None:
+    """Two parts of a ball joint whose third a rod holds: no open tree stands for that."""
+    text = robot(
+        link("a"),
+        joint("ball", "base", "a", kind="spherical"),
+        loop("rod", "rod", "a", "base", "0.3 0 0", "0.3 0.4 0", more="", attributes='length="0.4"'),
+        link("b"),
+        joint("j", "a", "b", "0.1 0 0"),
+        geared(6.0).replace('parent link="base"', 'parent link="a"'),
+    )
+    model = rm.load(text)
+    assert model.nv == 3
+    with pytest.raises(ValueError, match="no open tree"):
+        rm.armature(model)
+    assert [each.ratios for each in Subject(model).rotors] == [{"j": 6.0}]
+    (linkage,) = rm.validate(model).linkages
+    assert linkage.mobility == 2
+
+
 def test_a_leaf_whose_extent_is_not_known() -> None:
     """A tibia without a foot: its mass may be where the links before it are long."""
 

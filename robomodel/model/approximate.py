@@ -72,7 +72,7 @@ def select(model: Model) -> Selection:
         return known
     g = model.constraint_jacobian(model.neutral())
     moving = frozenset(
-        body for c in model.clusters for body in _select(model, c, g[c.spanning_v, c.v])
+        body for c in model.clusters for body in select_in(model, c, g[c.spanning_v, c.v])
     )
     needed = set(moving)
     for body in sorted(moving, reverse=True):
@@ -85,7 +85,8 @@ def select(model: Model) -> Selection:
     return selection
 
 
-def _select(model: Model, cluster: Cluster, g: Array) -> list[int]:
+def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
+    """Those of a cluster, with its G at neutral; ValueError if no whole joints determine it."""
     if cluster.kind == "joint":
         return list(cluster.bodies)
     leads: dict[int, bool] = dict.fromkeys(cluster.bodies, False)

@@ -32,7 +32,7 @@ DUMMY = (1e-4, 1e-5)  # of the robot's mass, and of mass times size²: links tha
 def check_inertias(subject: Subject) -> Iterator[Finding]:
     """Moments that no body has, zeros, and radii of gyration that the robot's size does not fit.
 
-    What does not move has no say in the motion, and is left alone, as are dummies; rotors have
+    What does not turn has no say in the motion, and is left alone, as are dummies; rotors have
     checks of their own.
     """
     rotors = {rotor.body for rotor in subject.rotors}
@@ -42,7 +42,7 @@ def check_inertias(subject: Subject) -> Iterator[Finding]:
         moments = principal(inertial)
         yield from _triangle(inertial, moments)
         body = subject.model.frame(link.name).body
-        if body < 0 or body in rotors or inertial.mass <= 0.0:
+        if body < 0 or body in rotors or inertial.mass <= 0.0 or not subject.turning[body]:
             continue
         if is_dummy(subject, inertial.mass, moments[2]):
             continue
@@ -86,7 +86,9 @@ def _points_of_mass(subject: Subject) -> Iterator[Finding]:
     for body, name in enumerate(each.name for each in subject.model.bodies):
         mass, inertia = subject.places.together([body])
         largest = float(np.linalg.eigvalsh(inertia)[-1])
-        if not 0.0 < mass <= HEAVY or body in rotors or is_dummy(subject, mass, largest):
+        if not 0.0 < mass <= HEAVY or body in rotors or not subject.turning[body]:
+            continue
+        if is_dummy(subject, mass, largest):
             continue
         radius = math.sqrt(max(largest, 0.0) / mass)
         ball = 0.4 * (3.0 * mass / (4.0 * math.pi * DENSEST)) ** (2 / 3)  # its r² · 2/5

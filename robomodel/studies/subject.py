@@ -12,7 +12,7 @@ from robomodel.description import Joint as SaidJoint
 from robomodel.description import Link, Loop, Vec3
 from robomodel.errors import NOWHERE, Source
 from robomodel.model import Model
-from robomodel.model.approximate import select
+from robomodel.model.approximate import select_in
 from robomodel.model.joints import Array
 from robomodel.model.model import WORLD, Cluster, Node
 from robomodel.studies import linkage
@@ -163,6 +163,15 @@ class Subject:
                     above = self.model.nodes[above].parent
         return found
 
+    @cached_property
+    def turning(self) -> list[bool]:
+        """Whether each body can turn: only then its moments of inertia have a say."""
+        found: list[bool] = []
+        for node in self.model.nodes:
+            own = any(any(motion.angular) for motion in node.joint.subspace)
+            found.append(own or (node.parent != WORLD and found[node.parent]))
+        return found
+
     def carried(self, body: int) -> tuple[float, float]:
         """What the joint of a body moves without rotors [kg m² or kg]: the least and the most.
 
@@ -196,14 +205,19 @@ class Subject:
     def rotors(self) -> list[Rotor]:
         """The rotors of clusters without loops: balanced bodies that carry nothing.
 
-        What turns no farther than twice the joint that it mimics is a finger or a lever.
+        What turns no farther than twice the joint that it mimics is a finger or a lever, and so it
+        is in formats of simulators, which have one word for all that follows a joint.
         """
-        model, moving = self.model, select(self.model).moving
+        model = self.model
         g = model.constraint_jacobian(model.neutral())
         carriers = {node.parent for node in model.nodes}
         found = []
         for cluster in model.clusters:
             if cluster.kind != "couplings":
+                continue
+            try:
+                moving = select_in(model, cluster, g[cluster.spanning_v, cluster.v])
+            except ValueError:  # parts of joints lead, which no gear does
                 continue
             kept = [body for body in cluster.bodies if body in moving]
             rows = [v for body in kept for v in model.nodes[body].freedoms]
@@ -213,8 +227,8 @@ class Subject:
                 if body in moving or body in carriers or not _balanced(node):
                     continue
                 ratios = g[node.v, cluster.v] @ inverse
-                mimics = self.is_mimic(model.joints[body].name)
-                if mimics and np.max(np.abs(ratios)) <= LEVER:
+                follows = model.description.simulated or self.is_mimic(model.joints[body].name)
+                if follows and np.max(np.abs(ratios)) <= LEVER:
                     continue
                 names = [model.joints[other].name for other in kept]
                 k = next(i for i, x in enumerate(node.joint.subspace[0].angular) if x)
