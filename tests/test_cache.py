@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,9 +32,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows with every program that is really compiled."""
     count: list[int] = []
 
-    def counting(*arguments: object) -> str:
+    def counting(*arguments: Any, **options: Any) -> str:
         count.append(1)
-        return emit(*arguments)
+        return emit(*arguments, **options)
 
     monkeypatch.setattr(compiling, "emit", counting)
     return count

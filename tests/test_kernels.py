@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import multiprocessing
 import pickle
@@ -9,7 +10,9 @@ import re
 import sys
 import threading
 import time
+import tracemalloc
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ from shipped import ROBOTS
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
-from robomodel.kernels import Iteration, Trace, compile_program, lanes, loop
+from robomodel.kernels import Iteration, Trace, compile_program, lanes, loop, python
 from robomodel.kernels import compile as compiling
 from robomodel.kernels.emit import emit
 from robomodel.kernels.plan import CHUNK
@@ -355,6 +358,170 @@ def test_external_forces_are_further_arguments() -> None:
     close(kernel(q, v, tau, force), expected)
 
 
+# ---- one state -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_one_state_is_a_row_of_many(name: str) -> None:
+    """Single states take a way of their own: the same numbers, shapes, errors and warnings."""
+    model = rm.robots.load(name)
+    q, v, x = states(model, 3)
+    frame = model.bodies[-1].name
+    for algorithm, arguments, options in (
+        ("aba", (q, v, x), {}),
+        ("crba", (q,), {}),
+        ("energy", (q, v), {}),
+        ("frame_pose", (q,), {"frame": frame}),
+        ("rnea_derivatives", (q, v, x), {}),
+        ("efpa", (q,), {"frames": [frame] * 3}),
+    ):
+        kernel = rm.compile(model, algorithm, **options)
+        whole = np.empty(kernel.size) if len(kernel.shapes) > 1 else np.empty(kernel.shapes[0])
+        with np.errstate(all="ignore"):
+            rows = kernel(*arguments)
+            far = [arguments[0] * 1e10, *arguments[1:]]  # angles beyond the first turns
+            lone, row = kernel(*(x[0] for x in far)), kernel(*(x[:1] for x in far))
+            for part, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (lone, row)),
+                                   strict=True):  # fmt: skip
+                np.testing.assert_array_equal(part, other[0])
+            for i in range(3):
+                state = [argument[i] for argument in arguments]
+                for found in (kernel(*state), kernel(*state, out=whole)):
+                    parts = found if isinstance(found, tuple) else (found,)
+                    expected = rows if isinstance(rows, tuple) else (rows,)
+                    for part, row in zip(parts, expected, strict=True):
+                        assert type(part) is np.ndarray
+                        assert part.flags.writeable
+                        np.testing.assert_array_equal(part, row[i])
+
+
+def test_other_arguments_take_the_usual_way() -> None:
+    model = rm.robots.load("six_bar")
+    kernel = rm.compile(model, "crba")
+    (q, *_), _, _ = states(model, 1)
+    expected = kernel(q)
+    wide = np.repeat(q, 2)
+    frozen = q.copy()
+    frozen.flags.writeable = False
+
+    class Own(np.ndarray):
+        pass
+
+    swapped, copied = q.astype(">f8"), pickle.loads(pickle.dumps(q))
+    for other in ([*q], tuple(q), wide[::2], swapped, frozen, q.view(Own), copied):
+        np.testing.assert_array_equal(kernel(other), expected)
+    close(kernel(q.astype(np.float32)), expected, 1e-6)
+    assert kernel(q[None]).shape == (1, 3, 3)
+    for wrong in (q[:-1], np.append(q, 1.0), 1.0, None, "q", {}):
+        with pytest.raises((TypeError, ValueError)):
+            kernel(wrong)
+    out = np.full((3, 6), np.nan)
+    kernel(q, out=out[:, ::2])
+    np.testing.assert_array_equal(out[:, ::2], expected)
+    assert np.isnan(out[:, 1::2]).all()
+    with pytest.raises(ValueError, match="contiguous in the axes of the result"):
+        kernel(q, out=out[:, :3].T)
+    still = np.zeros((3, 3))
+    still.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        kernel(q, out=still)
+    for shape in ((9,), (3, 2), (1, 3, 4), ()):
+        with pytest.raises(ValueError, match="out must have the shape"):
+            kernel(q, out=np.empty(shape))
+    assert kernel(q, out=np.empty((1, 3, 3))).shape == (1, 3, 3)
+    rounded = np.empty((3, 3), np.float32)
+    assert kernel(q, out=rounded) is rounded
+    np.testing.assert_array_equal(rounded, expected.astype(np.float32))
+
+
+def test_a_result_may_lie_across_an_argument() -> None:
+    model = rm.robots.load("six_bar")
+    q, v, tau = (x[0] for x in states(model, 1))
+    kernel = rm.compile(model, "aba")
+    expected = kernel(q, v, tau)
+    memory = np.zeros(6)
+    for start in range(4):
+        memory[:3] = tau
+        out = memory[start : start + 3]
+        assert kernel(q, v, memory[:3], out=out) is out
+        np.testing.assert_array_equal(out, expected)
+    bar = rm.robots.load("four_bar")
+    over = np.zeros(bar.nq)  # singular: the argument is gone when this is found
+    with pytest.warns(RuntimeWarning, match="encountered in kernel"):
+        rm.compile(bar, "aba")(over, np.ones(1), np.ones(1), out=over[:1])
+    assert not np.isfinite(over[0])
+
+
+def test_one_singular_state_warns_as_numpy_is_told() -> None:
+    model = rm.robots.load("four_bar")
+    kernel = rm.compile(model, "aba")
+    state, out = (np.zeros(model.nq), np.ones(1), np.ones(1)), np.empty(1)
+    for options in ({}, {"out": out}):
+        with pytest.warns(RuntimeWarning, match="encountered in kernel"):
+            assert not np.isfinite(kernel(*state, **options)).any()
+        with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+            kernel(*state, **options)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert not np.isfinite(kernel(*state, **options)).any()
+
+
+def test_nothing_is_left_behind_by_calls() -> None:
+    """Neither references to arguments and results, nor kernels, nor memory."""
+    model = rm.robots.load("six_bar")
+    q, v, x = (x[0] for x in states(model, 1))
+    lone = np.zeros(model.nq)
+    for algorithm, arguments in (
+        ("aba", (q, v, x)), ("crba", (q,)), ("energy", (q, v)), ("aba_derivatives", (lone, v, x))
+    ):  # fmt: skip
+        kernel = rm.compile(model, algorithm)
+        several = len(kernel.shapes) > 1
+        out = np.empty(kernel.size if several else kernel.shapes[0])
+        objects = [*arguments, out, kernel]
+        with np.errstate(all="ignore"):
+            for call in (
+                lambda k=kernel, a=arguments: k(*a),
+                lambda k=kernel, a=arguments, o=out: k(*a, out=o),
+                lambda k=kernel, a=arguments: k(*[[*each] for each in a]),
+            ):
+                call()
+                before = [sys.getrefcount(each) for each in objects]
+                tracemalloc.start()
+                for _ in range(300):
+                    result = call()
+                grown, _ = tracemalloc.get_traced_memory()
+                tracemalloc.stop()
+                del result
+                assert grown < 20_000
+                assert [sys.getrefcount(each) for each in objects] == before
+    parts = rm.compile(model, "energy")(q, v)
+    count = sys.getrefcount(parts[0].base)
+    assert count == 3  # of two parts, and of the question
+    del kernel, objects, call
+    function = rm.compile(model, "aba").fast
+    gone = weakref.ref(model)
+    expected = function(q, v, x)
+    del model
+    gc.collect()
+    assert gone() is None
+    np.testing.assert_array_equal(function(q, v, x), expected)  # the code is still there
+    np.testing.assert_array_equal(function([*q], v, x), expected)
+
+
+def test_pythons_that_are_built_otherwise_are_served_by_the_ufunc(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert sys.implementation.name != "cpython" or python.usual()
+    expected = rm.compile(model := rm.robots.load("six_bar"), "crba")(model.neutral())
+    monkeypatch.setattr(python, "usual", lambda: False)
+    kernel = rm.compile(rm.robots.load("six_bar"), "crba")
+    np.testing.assert_array_equal(kernel(model.neutral()), expected)
+    out = np.empty((3, 3))
+    assert kernel(model.neutral(), out=out) is out
+    with pytest.raises(TypeError, match="takes the arguments"):
+        kernel(model.neutral(), out)
+
+
 # ---- processes and threads -----------------------------------------------------------------------
 
 
@@ -429,10 +596,10 @@ def test_a_fork_amid_a_compilation_does_not_wait_for_ever(
     amid, forked = threading.Event(), threading.Event()
     write = compiling.emit
 
-    def slow(*arguments: Any) -> str:
+    def slow(*arguments: Any, **options: Any) -> str:
         amid.set()
         assert forked.wait(60.0)
-        return write(*arguments)
+        return write(*arguments, **options)
 
     def child() -> None:
         answer = context.Queue()

@@ -584,14 +584,14 @@ def _run(
     ready: Callable[..., Any] | None = None
     usual = method == "cluster" and not (frames or known or passive)  # by its name: found sooner
     key = algorithm if usual else (algorithm, frames, method, known, passive)
-    forces = _by_name(f_ext, "f_ext")
-    if backend == "compiled" and not forces:
+    if backend == "compiled" and not f_ext:
         ready = model.derived.get(key)
     if ready is not None:
         try:
             return ready(*arguments.values())
         except (TypeError, ValueError):
             pass
+    forces = _by_name(f_ext, "f_ext")
     task = Task(algorithm, frames, tuple(forces), method, known, passive=bool(passive))
     for link in task.f_ext:
         model.frame(link)  # a KeyError with a hint for unknown ones

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,8 @@ class Kernel:
     """A compiled algorithm of one robot: call it on arrays with the algorithm's arguments.
 
     Arguments broadcast over leading batch axes like any NumPy ufunc's; nothing but their last axis
-    is checked. It releases the GIL, may be called from several threads, survives a fork, and
-    pickles (the other process compiles it again).
+    is checked. It releases the GIL but for a single state, may be called from several threads,
+    survives a fork, and pickles (the other process compiles it again).
     """
 
     def __init__(self, model: Model, task: Task) -> None:
@@ -55,10 +55,13 @@ class Kernel:
             lambda: self.program,
             [*self.sizes.values(), self.size],
             name=content(model, spelled(task)),
+            shapes=self.shapes,
         )
         self._ufunc: Callable[..., Array] = self._compiled.ufunc
+        self._results = _Results(self._compiled.ufunc, task.name, tuple(self.sizes), self.shapes)
+        self._one = self._compiled.one(self._results)
+        self._onto = self._compiled.onto(self._results.onto)
         self.backward_error: float | None = None  # measured where pivots are not the recursion's
-        self._plain = len(self.shapes) == 1 and len(self.shapes[0]) == 1
 
     @cached_property
     def program(self) -> Program:
@@ -67,11 +70,8 @@ class Kernel:
 
     @property
     def fast(self) -> Callable[..., Any]:
-        """The kernel for calls without options: the ufunc itself where its result needs no shape.
-
-        To be kept beside the kernel, which keeps the machine code.
-        """
-        return self._ufunc if self._plain else self
+        """The kernel for calls without options; it does not count its arguments."""
+        return self._one
 
     def __reduce__(self) -> tuple[type[Kernel], tuple[Model, Task]]:
         return type(self), (self.model, self.task)
@@ -87,37 +87,12 @@ class Kernel:
         ``out``: where to put it (several results: one array (..., all their numbers)); it may take
         the place of an argument. ``threads``: spread a batch over so many (0: one a processor).
         """
-        if len(arguments) != len(self.sizes):
-            names = ", ".join(self.sizes)
-            hint = "; out= is a keyword" if len(arguments) > len(self.sizes) else ""
-            raise TypeError(
-                f"{self.task.name} takes the arguments ({names}), got {len(arguments)}{hint}"
-            )
-        if out is None and threads == 1:
-            numbers = self._ufunc(*arguments)
-            return numbers if self._plain else self.task.split(self.model, numbers)
-        flat = None if out is None else self._flat(out)
         if threads == 1:
-            numbers = self._ufunc(*arguments, out=flat)
-        else:
-            numbers = self._spread(arguments, flat, threads)
-        if out is not None and len(self.shapes) == 1:
-            return out
-        return self.task.split(self.model, numbers)
-
-    def _flat(self, out: Array) -> Array:
-        """A view of ``out`` with the result's axes made one."""
-        if not isinstance(out, np.ndarray):
-            raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
-        shape = self.shapes[0] if len(self.shapes) == 1 else (self.size,)
-        batch = out.shape[: out.ndim - len(shape)]
-        if out.ndim < len(shape) or out.shape[len(batch) :] != shape:
-            wanted = ", ".join(["...", *map(str, shape)])
-            raise ValueError(f"out must have the shape ({wanted}), got {out.shape}")
-        view = out.reshape(*batch, self.size)
-        if view.size and not np.may_share_memory(view, out):
-            raise ValueError("out must be contiguous in the axes of the result")
-        return view
+            return self._one(*arguments) if out is None else self._onto(arguments, out)
+        self._results.count(arguments)
+        flat = None if out is None else _flattened(out, self.shapes)
+        numbers = self._spread(arguments, flat, threads)
+        return out if out is not None and len(self.shapes) == 1 else _split(numbers, self.shapes)
 
     def _spread(self, arguments: Sequence[ArrayLike], out: Array | None, threads: int) -> Array:
         arrays = [np.asarray(x) for x in arguments]
@@ -143,6 +118,63 @@ class Kernel:
             out[...] = result
             return out
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """A ufunc's numbers as results of their shapes."""
+
+    ufunc: np.ufunc
+    name: str
+    arguments: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+    def __call__(self, *arguments: ArrayLike) -> Any:
+        self.count(arguments)
+        numbers = self.ufunc(*arguments)
+        plain = len(self.shapes) == 1 and len(self.shapes[0]) == 1
+        return numbers if plain else _split(numbers, self.shapes)
+
+    def count(self, arguments: Sequence[ArrayLike]) -> None:
+        """Refuse too few, and too many: the ufunc would take one more for the result's place."""
+        if len(arguments) != len(self.arguments):
+            hint = "; out= is a keyword" if len(arguments) > len(self.arguments) else ""
+            raise TypeError(
+                f"{self.name} takes the arguments ({', '.join(self.arguments)}), got "
+                f"{len(arguments)}{hint}"
+            )
+
+    def onto(self, arguments: Sequence[ArrayLike], out: Array) -> Any:
+        """The results in an array."""
+        self.count(arguments)
+        numbers = self.ufunc(*arguments, out=_flattened(out, self.shapes))
+        return out if len(self.shapes) == 1 else _split(numbers, self.shapes)
+
+
+def _split(flat: Array, shapes: Sequence[tuple[int, ...]]) -> Array | tuple[Array, ...]:
+    """The results from an array (..., all numbers): one array, or a tuple of several."""
+    parts, at = [], 0
+    for shape in shapes:
+        size = math.prod(shape)
+        parts.append(flat[..., at : at + size].reshape((*flat.shape[:-1], *shape)))
+        at += size
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _flattened(out: Array, shapes: Sequence[tuple[int, ...]]) -> Array:
+    """A view of ``out`` with the result's axes made one."""
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
+    size = sum(math.prod(shape) for shape in shapes)
+    shape = shapes[0] if len(shapes) == 1 else (size,)
+    batch = out.shape[: out.ndim - len(shape)]
+    if out.ndim < len(shape) or out.shape[len(batch) :] != shape:
+        wanted = ", ".join(["...", *map(str, shape)])
+        raise ValueError(f"out must have the shape ({wanted}), got {out.shape}")
+    view = out.reshape(*batch, size)
+    if view.size and not np.may_share_memory(view, out):
+        raise ValueError("out must be contiguous in the axes of the result")
+    return view
 
 
 def content(model: Model, what: str) -> str:

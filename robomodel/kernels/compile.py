@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from robomodel.kernels import cache, machine
+from robomodel.kernels import cache, machine, python
 from robomodel.kernels.emit import emit
 from robomodel.kernels.machine import obstacle
 from robomodel.kernels.plan import Iteration
@@ -31,7 +31,21 @@ class Compiled:
 
     ufunc: np.ufunc
     signature: str
-    _alive: tuple[object, ...]
+    alive: tuple[object, ...]
+    single: Mapping[str, int] = field(default_factory=dict)  # addresses of what takes one state
+
+    def one(self, answer: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of one state's arrays that gives new arrays; else it calls ``answer``."""
+        return self._function("one", answer)
+
+    def onto(self, answer: Callable[..., Any]) -> Callable[..., Any]:
+        """The same of a tuple of the arguments, and of where the result goes."""
+        return self._function("onto", answer)
+
+    def _function(self, name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
+        if name not in self.single:
+            return answer
+        return python.function(self.single[name], python.Otherwise(answer, self.ufunc, self.alive))
 
 
 def compile_program(
@@ -40,6 +54,7 @@ def compile_program(
     *,
     name: str | None = None,
     iteration: Iteration | None = None,
+    shapes: Sequence[tuple[int, ...]] | None = None,
 ) -> Compiled:
     """A generalized ufunc: one argument for each of ``sizes`` but the last, which is the result's.
 
@@ -48,7 +63,8 @@ def compile_program(
     program what it is: then the program may be a function, called where the cache does not help.
 
     With an ``iteration`` the program is run over time: some arguments, and the result, then have
-    one row for each instant, (..., T, size).
+    one row for each instant, (..., T, size). With ``shapes``, those of the parts of the result,
+    there are functions for one state besides (:meth:`Compiled.one`).
     """
     result = len(sizes) - 1
     rows: set[int] = set()
@@ -58,9 +74,16 @@ def compile_program(
         if not inputs or len(inputs) < len(iteration.timed) or sizes[0] > sizes[-1]:
             raise ValueError(f"sizes {tuple(sizes)} cannot be iterated over {iteration}")
     with _ALONE:
-        alive, addresses = machine.load(_machine_code(program, sizes, name, iteration))
-    *shapes, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
-    return _ufunc(addresses["loop"], len(shapes), ",".join(shapes) + f"->{output}", (alive,))
+        code = _machine_code(program, sizes, name, iteration, shapes)
+    alive, addresses = machine.load(code)
+    *given, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
+    signature = ",".join(given) + f"->{output}"
+    ufunc, kept = python.ufunc(addresses["loop"], len(given), signature)
+    single: dict[str, int] = {}
+    if "context" in addresses and python.usual():
+        python.connect(addresses["context"])
+        single = {key: addresses[key] for key in ("one", "onto") if key in addresses}
+    return Compiled(ufunc, signature, (alive, *kept), single)
 
 
 def _machine_code(
@@ -68,6 +91,7 @@ def _machine_code(
     sizes: Sequence[int],
     name: str | None,
     iteration: Iteration | None,
+    shapes: Sequence[tuple[int, ...]] | None,
 ) -> bytes:
     """The program's object code, from the cache, where LLVM is not needed, or from LLVM."""
     if name is None:
@@ -77,13 +101,13 @@ def _machine_code(
         circumstances = (*_compiler(), *machine.processor())
     except (ImportError, OSError, RuntimeError):
         raise NoCompilerError(_cannot()) from None
-    key = cache.digest((*circumstances, repr((tuple(sizes), iteration)), name))
+    key = cache.digest((*circumstances, repr((tuple(sizes), iteration, shapes)), name))
     code = cache.load(key)
     if code is None:
         if obstacle() is not None:
             raise NoCompilerError(_cannot())
         program = _fitting(program, sizes, iteration)
-        code = machine.object_code(emit(program, sizes, machine.lanes(), iteration))
+        code = machine.object_code(emit(program, sizes, machine.lanes(), iteration, shapes=shapes))
         cache.store(key, code)
     return code
 
@@ -120,28 +144,3 @@ def _compiler() -> tuple[str, ...]:
         file.read_text(encoding="utf-8") for file in sorted(Path(__file__).parent.glob("*.py"))
     ]
     return release, *texts
-
-
-def _ufunc(address: int, inputs: int, signature: str, alive: tuple[object, ...]) -> Compiled:
-    """NumPy's PyUFunc_FromFuncAndDataAndSignature on a loop in memory.
-
-    It is entry 31 of the ufunc API table, whose order is part of NumPy's stable ABI.
-    """
-    capsule = np._core._multiarray_umath._UFUNC_API  # type: ignore[attr-defined]
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = ctypes.cast(pointer(capsule, None), ctypes.POINTER(ctypes.c_void_p))
-    text, number = ctypes.c_char_p, ctypes.c_int
-    make = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, text, number, number, number, number,
-        text, text, number, text,
-    )(table[31])  # fmt: skip
-    loops, data = (ctypes.c_void_p * 1)(address), (ctypes.c_void_p * 1)(None)
-    double = np.dtype(np.float64).num
-    types = ctypes.create_string_buffer(bytes([double] * (inputs + 1)))
-    name, doc, signs = b"kernel", b"A compiled kernel.", signature.encode()
-    ufunc = make(
-        ctypes.addressof(loops), ctypes.addressof(data), ctypes.cast(types, text), 1, inputs, 1, -1,
-        name, doc, 0, signs,
-    )  # fmt: skip
-    return Compiled(ufunc, signature, (*alive, loops, data, types, name, doc, signs))

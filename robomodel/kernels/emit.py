@@ -31,6 +31,7 @@ from robomodel.kernels.program import (
     Reference,
     Step,
 )
+from robomodel.kernels.single import single
 
 SIMPLE = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
 
@@ -41,11 +42,14 @@ def emit(
     lanes: int,
     iteration: Iteration | None = None,
     dtype: Dtype = "float64",
+    shapes: Sequence[tuple[int, ...]] | None = None,
 ) -> str:
     """IR of ``loop(char **args, npy_intp *dims, npy_intp *steps, void *data)``.
 
     A generalized ufunc's inner loop: ``sizes`` are the lengths of the arguments' last axes, the
     output's last. Any strides, any number of states. ``lanes``: numbers of a vector.
+    With ``shapes``, of the result's parts, there are the functions of
+    :mod:`robomodel.kernels.single` besides.
     """
     plan = Plan(program, tuple(sizes), dtype, iteration)
     vectors = Vectors(plan.precision, lanes)
@@ -63,6 +67,8 @@ def emit(
         if iteration.table:
             text += _stage_constants(plan, vectors)
     text += loop.loop(plan, vectors)
+    if shapes is not None and iteration is None:
+        text += single(plan, vectors, shapes)
     return "\n".join(text) + "\n"
 
 

@@ -138,4 +138,7 @@ def load(code: bytes) -> tuple[object, dict[str, int]]:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target(llvm))
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-        return engine, {"loop": engine.get_function_address("loop")}
+        names = ("loop", "one", "onto")
+        found = {name: engine.get_function_address(name) for name in names}
+        found["context"] = engine.get_global_value_address("context")
+        return engine, {name: address for name, address in found.items() if address}

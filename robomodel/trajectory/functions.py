@@ -51,9 +51,12 @@ class Function:
     iteration: Iteration | None
     program: Program | None
     compiled: Compiled | None
+    one: Callable[..., Array] | None = None  # for a single state, where there is no iteration
 
     def __call__(self, *arguments: Array, out: Array | None = None) -> Array:
         """The result (..., [T,] size). What is not a number is for the caller to find."""
+        if self.one is not None and out is None:
+            return self.one(*arguments)
         with np.errstate(all="ignore"):
             if self.compiled is not None:
                 return cast(Array, self.compiled.ufunc(*arguments, out=out))
@@ -86,6 +89,17 @@ class Function:
         return out
 
 
+@dataclass(frozen=True, slots=True)
+class _Quiet:
+    """A ufunc that warns of nothing: what is not a number is for the caller to find."""
+
+    ufunc: np.ufunc
+
+    def __call__(self, *arguments: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return cast(Array, self.ufunc(*arguments))
+
+
 def function(
     model: Model,
     name: str,
@@ -111,13 +125,19 @@ def function(
             inputs += [trace.inputs(iteration.carried), trace.inputs(iteration.columns)]
         return trace.program(build(*inputs)).fused()
 
-    compiled = None
+    compiled = one = None
     if backend == "compiled" and 0 < len(model.nodes) <= LARGE:
         with suppress(NoCompilerError):
             compiled = compile_program(
-                program, sizes, name=content(model, name), iteration=iteration
+                program,
+                sizes,
+                name=content(model, name),
+                iteration=iteration,
+                shapes=[(sizes[-1],)] if iteration is None else None,
             )
-    made = Function(tuple(sizes), iteration, program() if compiled is None else None, compiled)
+            one = compiled.one(_Quiet(compiled.ufunc)) if iteration is None else None
+    traced = program() if compiled is None else None
+    made = Function(tuple(sizes), iteration, traced, compiled, one)
     model.derived[key] = made
     return made
 
