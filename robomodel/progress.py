@@ -11,11 +11,15 @@ _Item = TypeVar("_Item")
 
 
 class Progress:
-    """A bar on standard error, if that is a terminal. Use it in a ``with`` statement."""
+    """A bar on standard error, if that is a terminal. Use it in a ``with`` statement.
 
-    def __init__(self, what: str, total: float, wanted: bool = True) -> None:
+    It appears when the work has taken ``after`` seconds and is not done.
+    """
+
+    def __init__(self, what: str, total: float, wanted: bool = True, after: float = 1.0) -> None:
         self.what = what
         self.total = total
+        self.after = after
         self.wanted = wanted and sys.stderr.isatty()
         self.began = time.monotonic()
         self.shown: Any = None
@@ -32,7 +36,7 @@ class Progress:
         if not self.wanted:
             return
         if self.shown is None:
-            if time.monotonic() - self.began < 1.0:
+            if time.monotonic() - self.began < self.after:
                 return
             from rich.console import Console
             from rich.progress import Progress as Bar

@@ -40,8 +40,13 @@ define double @far(double %x) {
 """
 
 
+def code_of(text: str) -> bytes:
+    (code,) = machine.object_codes([text], lambda _: None)
+    return code
+
+
 def test_objects_are_linked_with_each_other_and_with_the_c_library() -> None:
-    alive, addresses = loader.load([machine.object_code(text) for text in (KERNEL, OTHER)])
+    alive, addresses = loader.load([code_of(text) for text in (KERNEL, OTHER)])
     near = DOUBLE(addresses["near"])
     assert [near(0.0), near(0.0), near(0.0)] == [3.25, 2.5 * 3.25, 13.0]
     count = ctypes.c_int64.from_address(addresses["count"])
@@ -53,7 +58,7 @@ def test_objects_are_linked_with_each_other_and_with_the_c_library() -> None:
 
 
 def test_code_cannot_be_written_nor_data_be_run() -> None:
-    alive, addresses = loader.load([machine.object_code(text) for text in (KERNEL, OTHER)])
+    alive, addresses = loader.load([code_of(text) for text in (KERNEL, OTHER)])
     kinds = {}
     with open("/proc/self/maps", encoding="utf-8") as file:
         for line in file:
@@ -66,15 +71,15 @@ def test_code_cannot_be_written_nor_data_be_run() -> None:
 
 
 def test_what_is_no_kernel_is_refused() -> None:
-    code = machine.object_code(OTHER)
+    code = code_of(OTHER)
     with pytest.raises(ValueError, match="calls 'system'"):
-        loader.load([machine.object_code(OTHER.replace("fmul double %x, 3.25", "call double "
+        loader.load([code_of(OTHER.replace("fmul double %x, 3.25", "call double "
             "@system(double %x)") + "declare double @system(double)")])  # fmt: skip
     with pytest.raises(ValueError, match="calls 'far'"):
-        loader.load([machine.object_code(KERNEL)])
+        loader.load([code_of(KERNEL)])
     for content in (b"\x7fELF\x01" + code[5:], code[:18] + struct.pack("<H", 183) + code[20:]):
         with pytest.raises(ValueError, match="not an x86-64 ELF object"):
             loader.load([content])
-    exported = machine.object_code(KERNEL.replace("hidden global i64", "global i64"))
+    exported = code_of(KERNEL.replace("hidden global i64", "global i64"))
     with pytest.raises(ValueError, match="relocations of type 42"):  # by a table that is not there
         loader.load([exported, code])

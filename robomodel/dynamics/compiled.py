@@ -56,6 +56,7 @@ class Kernel:
             [*self.sizes.values(), self.size],
             name=content(model, spelled(task)),
             shapes=self.shapes,
+            label=f"compiling {task.name} of '{model.name}'",
         )
         self._ufunc: Callable[..., Array] = self._compiled.ufunc
         self._results = _Results(self._compiled.ufunc, task.name, tuple(self.sizes), self.shapes)

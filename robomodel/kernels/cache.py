@@ -11,9 +11,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import os
 import stat
-from collections.abc import Callable, Iterable
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -21,9 +23,23 @@ from typing import Any
 
 import numpy as np
 
-MAGIC = b"robomodel kernel 1\n"
+MAGIC = b"robomodel kernel 2\n"
 MOST = 1000  # entries kept; the longest unused go first
 LARGEST = 1 << 28  # bytes that an entry can have
+
+
+def joined(parts: Sequence[bytes]) -> bytes:
+    """Several contents of one entry."""
+    sizes = struct.pack(f"<{len(parts) + 1}Q", len(parts), *map(len, parts))
+    return sizes + b"".join(parts)
+
+
+def parted(content: bytes) -> list[bytes]:
+    """The contents that were joined."""
+    (count,) = struct.unpack_from("<Q", content)
+    sizes = struct.unpack_from(f"<{count}Q", content, 8)
+    ends = list(itertools.accumulate(sizes, initial=8 * (count + 1)))
+    return [content[a:b] for a, b in itertools.pairwise(ends)]
 
 
 def digest(parts: Iterable[str]) -> str:

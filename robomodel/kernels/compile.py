@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.kernels import cache, machine, python
+from robomodel.kernels import cache, loader, machine, python
 from robomodel.kernels.emit import emit
 from robomodel.kernels.machine import obstacle
+from robomodel.kernels.modules import cut
 from robomodel.kernels.plan import Iteration
 from robomodel.kernels.program import Program
 from robomodel.locks import Turn
+from robomodel.progress import Progress
 
+PATIENCE = 2.0  # seconds after which it is said what takes so long
 _ALONE = Turn()  # two threads that want the same program shall not both compile it
 
 
@@ -55,6 +58,7 @@ def compile_program(
     name: str | None = None,
     iteration: Iteration | None = None,
     shapes: Sequence[tuple[int, ...]] | None = None,
+    label: str = "compiling",
 ) -> Compiled:
     """A generalized ufunc: one argument for each of ``sizes`` but the last, which is the result's.
 
@@ -64,7 +68,8 @@ def compile_program(
 
     With an ``iteration`` the program is run over time: some arguments, and the result, then have
     one row for each instant, (..., T, size). With ``shapes``, those of the parts of the result,
-    there are functions for one state besides (:meth:`Compiled.one`).
+    there are functions for one state besides (:meth:`Compiled.one`). ``label``: what to say on a
+    terminal when it takes long.
     """
     result = len(sizes) - 1
     rows: set[int] = set()
@@ -74,8 +79,8 @@ def compile_program(
         if not inputs or len(inputs) < len(iteration.timed) or sizes[0] > sizes[-1]:
             raise ValueError(f"sizes {tuple(sizes)} cannot be iterated over {iteration}")
     with _ALONE:
-        code = _machine_code(program, sizes, name, iteration, shapes)
-    alive, addresses = machine.load(code)
+        codes = _machine_code(program, sizes, name, iteration, shapes, label)
+    alive, addresses = machine.load(codes)
     *given, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
     signature = ",".join(given) + f"->{output}"
     ufunc, kept = python.ufunc(addresses["loop"], len(given), signature)
@@ -92,7 +97,8 @@ def _machine_code(
     name: str | None,
     iteration: Iteration | None,
     shapes: Sequence[tuple[int, ...]] | None,
-) -> bytes:
+    label: str,
+) -> list[bytes]:
     """The program's object code, from the cache, where LLVM is not needed, or from LLVM."""
     if name is None:
         program = _fitting(program, sizes, iteration)
@@ -102,14 +108,30 @@ def _machine_code(
     except (ImportError, OSError, RuntimeError):
         raise NoCompilerError(_cannot()) from None
     key = cache.digest((*circumstances, repr((tuple(sizes), iteration, shapes)), name))
-    code = cache.load(key)
-    if code is None:
+    kept = cache.load(key)
+    codes = None if kept is None else cache.parted(kept)
+    if codes is None:
         if obstacle() is not None:
             raise NoCompilerError(_cannot())
+        codes = _compiled(program, sizes, iteration, shapes, label)
+        cache.store(key, cache.joined(codes))
+    return codes
+
+
+def _compiled(
+    program: Program | Callable[[], Program],
+    sizes: Sequence[int],
+    iteration: Iteration | None,
+    shapes: Sequence[tuple[int, ...]] | None,
+    label: str,
+) -> list[bytes]:
+    """Object code by LLVM; who waits for it on a terminal sees how far it is."""
+    with Progress(label, 1.0, after=PATIENCE) as bar:
         program = _fitting(program, sizes, iteration)
-        code = machine.object_code(emit(program, sizes, machine.lanes(), iteration, shapes=shapes))
-        cache.store(key, code)
-    return code
+        bar.at(0.0)
+        text = emit(program, sizes, machine.lanes(), iteration, shapes=shapes)
+        bar.at(0.0)
+        return machine.object_codes(cut(text) if loader.serves() else [text], bar.at)
 
 
 def _cannot() -> str:

@@ -10,11 +10,11 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from robomodel.kernels import loader
+from robomodel.kernels import loader, processes, worker
 
 
 class _Lock:
@@ -55,10 +55,8 @@ _using = _Lock()
 @functools.cache
 def features() -> tuple[str, int]:
     """The machine's instruction sets, as LLVM writes them, and how many doubles a vector holds."""
-    with _using() as llvm:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        found = llvm.get_host_cpu_features()
+    with _using():
+        found = worker.initialized().get_host_cpu_features()
     if found.get("avx512f"):
         found["prefer-256-bit"] = False
     width = 8 if found.get("avx512f") else 4 if found.get("avx2") else 2
@@ -106,37 +104,42 @@ TELLING = ("vendor_id", "cpu family", "model", "stepping", "flags", "cpu impleme
            "cpu architecture", "cpu variant", "cpu part", "cpu revision", "features")  # fmt: skip
 
 
-def _target(llvm: Any) -> Any:
-    """LLVM's idea of this machine.
+@functools.cache
+def _settings() -> dict[str, Any]:
+    """What LLVM is told of this machine.
 
     Where the loader is ours code and constants lie together, and reach each other by short
     addresses; by long ones vectors of constants cost an instruction each, 3 to 13 % of the time.
     """
+    instructions = features()[0]
     near = {"reloc": "pic", "codemodel": "small"} if loader.serves() else {}
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features()[0], opt=1, jit=True, **near
-    )
-
-
-def object_code(text: str) -> bytes:
-    """Object code of LLVM's assembly."""
-    features()
     with _using() as llvm:
-        machine = _target(llvm)
-        module = llvm.parse_assembly(text, llvm.create_context())
-        module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        code: bytes = machine.emit_object(module)
-        return code
+        return {"triple": llvm.get_default_triple(), "cpu": llvm.get_host_cpu_name(),
+                "features": instructions, "opt": 1, "jit": True, **near}  # fmt: skip
 
 
-def load(code: bytes) -> tuple[object, dict[str, int]]:
+def object_codes(texts: Sequence[str], progress: Callable[[float], None]) -> list[bytes]:
+    """Object code of modules in LLVM's assembly; several are compiled side by side."""
+    settings = _settings()
+
+    def here(text: str) -> bytes:
+        with _using() as llvm:
+            return worker.object_code(llvm, settings, text)
+
+    if len(texts) == 1:
+        return [here(texts[0])]
+    return processes.compiled(texts, settings, here, progress)
+
+
+def load(codes: Sequence[bytes]) -> tuple[object, dict[str, int]]:
     """Object code in memory: what keeps it there, and where its functions are."""
     if loader.serves():
-        return loader.load([code])
-    features()
+        return loader.load(codes)
+    settings = _settings()
     with _using() as llvm:
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target(llvm))
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), worker.target(llvm, settings))
+        for code in codes:
+            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         names = ("loop", "one", "onto")
         found = {name: engine.get_function_address(name) for name in names}

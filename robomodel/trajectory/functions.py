@@ -134,6 +134,7 @@ def function(
                 name=content(model, name),
                 iteration=iteration,
                 shapes=[(sizes[-1],)] if iteration is None else None,
+                label=f"compiling what moves '{model.name}'",
             )
             one = compiled.one(_Quiet(compiled.ufunc)) if iteration is None else None
     traced = program() if compiled is None else None
