@@ -165,6 +165,44 @@ class Rotor:
 
 
 @dataclass(frozen=True, slots=True)
+class Motor:
+    """What a motor can do, at its own shaft: limits, a torque-speed curve, a DC motor's constants.
+
+    ``effort`` [N m or N] and ``velocity`` [rad/s or m/s] are infinite where they are not given.
+    The curve falls linearly from ``stall_torque`` at rest to zero at ``no_load_speed``; a DC motor
+    says the same by ``torque_constant`` [N m/A], ``resistance`` [Ω] and ``voltage`` [V], and its
+    ``current`` [A] limits the torque.
+    """
+
+    effort: float = math.inf
+    velocity: float = math.inf
+    stall_torque: float | None = None
+    no_load_speed: float | None = None
+    torque_constant: float | None = None
+    resistance: float | None = None
+    voltage: float | None = None
+    current: float = math.inf
+    source: Source = field(default=NOWHERE, repr=False)
+
+    @property
+    def stall(self) -> float | None:
+        """Stall torque: given, or k V / R."""
+        if self.stall_torque is not None or self.voltage is None:
+            return self.stall_torque
+        assert self.torque_constant
+        assert self.resistance
+        return self.torque_constant * self.voltage / self.resistance
+
+    @property
+    def free_speed(self) -> float | None:
+        """No-load speed: given, or V / k."""
+        if self.no_load_speed is not None or self.voltage is None:
+            return self.no_load_speed
+        assert self.torque_constant
+        return self.voltage / self.torque_constant
+
+
+@dataclass(frozen=True, slots=True)
 class Joint:
     """A joint of the tree. ``origin`` places the child's frame in the parent's at position zero.
 
@@ -173,6 +211,7 @@ class Joint:
     (screw only) is metres per radian. ``initial`` is where loop closing starts from. ``damping``
     and dry ``friction`` resist each of its velocities; a spring of ``stiffness`` pulls it to
     ``reference`` (joints of one degree of freedom, and spherical ones, whose reference is zero).
+    ``motor`` is what drives the joint, at the rotor's own shaft where the joint has one.
     ``armature`` [kg m² or kg] is an inertia about (along) each of its freedoms that resists the
     joint's own motion only, as simulators' armature does: a geared rotor's first approximation.
     ``rotor`` is for readers: :func:`robomodel.parsers.read` gives a link and a coupling instead.
@@ -196,6 +235,7 @@ class Joint:
     rotor: Rotor | None = None
     stiffness: float = 0.0
     reference: float = 0.0
+    motor: Motor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +348,7 @@ class Actuator:
     role: str = ""
     reduction: float | None = None
     rotor: Rotor | None = None
+    motor: Motor | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.dynamics import actuation
+from robomodel.dynamics.actuation import copper_loss
 from robomodel.dynamics.algorithms import Method, Name, Task
 from robomodel.dynamics.compiled import kernel, trace
 from robomodel.dynamics.efpa import product
@@ -138,6 +140,73 @@ def passive_force(
     """
     result: Array = _run(model, "passive_force", {"q": q, "v": v}, backend, check=check)
     return result
+
+
+def actuator_map(
+    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
+) -> Array:
+    """B (..., nv, nu): tau = B u for the forces u of ``model.actuators``; Bᵀ v are their rates."""
+    if not model.actuators:
+        return np.zeros((*as_array(q, model.nq, "q", "nq").shape[:-1], model.nv, 0))
+    result: Array = _run(model, "actuator_map", {"q": q}, backend, check=check)
+    return result
+
+
+def actuator_forces(
+    model: Model, q: ArrayLike, tau: ArrayLike, *, backend: Backend = "compiled"
+) -> Array:
+    """The motor forces u (..., nu) of least norm that give tau (..., nv): B u = tau.
+
+    Not-a-number where none do: a floating base that is pushed, a joint without a motor.
+    """
+    torque = as_array(tau, model.nv, "tau", "nv")
+    return actuation.forces(actuator_map(model, q, backend=backend), torque)
+
+
+def torque_limits(
+    model: Model, q: ArrayLike, v: ArrayLike | None = None, *, backend: Backend = "compiled"
+) -> tuple[Array, Array]:
+    """(lower, upper), each (..., nv): the tau of each coordinate while the others get nothing.
+
+    From the actuators' effort limits (and stall torques) through gears and linkages at q; with
+    ``v``, also their torque-speed curves: driving force falls linearly to zero at no-load speed,
+    without a curve nothing drives beyond the velocity limit, braking stays. Zero where nothing
+    pushes a coordinate alone.
+    """
+    matrix = actuator_map(model, q, backend=backend)
+    rates = None
+    if v is not None:
+        speed = as_array(v, model.nv, "v", "nv")
+        rates = np.einsum("...ij,...i->...j", matrix, speed)
+    return actuation.limits(matrix, *actuation.bounds(model, rates))
+
+
+def torque_polytope(
+    model: Model,
+    q: ArrayLike,
+    joints: Sequence[str] | str,
+    v: ArrayLike | None = None,
+    *,
+    backend: Backend = "compiled",
+) -> Array | list[Array]:
+    """The corners (m, len(joints)) of what these coordinates can get together at q, others nothing.
+
+    ``joints``: names of independent coordinates (``model.dof_names``); two coordinates' corners run
+    counterclockwise. Of a batch a list of such arrays, one for each state. ``v`` as in
+    :func:`torque_limits`. ValueError where an actuator has no effort limit.
+    """
+    matrix = actuator_map(model, q, backend=backend)
+    chosen = actuation.selected(model, joints)
+    rates = None
+    if v is not None:
+        rates = np.einsum("...ij,...i->...j", matrix, as_array(v, model.nv, "v", "nv"))
+    lower, upper = actuation.bounds(model, rates)
+    shape = np.broadcast_shapes(matrix.shape[:-2], lower.shape[:-1])
+    wide = np.broadcast_to(matrix, (*shape, *matrix.shape[-2:]))
+    low, high = (np.broadcast_to(x, (*shape, matrix.shape[-1])) for x in (lower, upper))
+    actuation.needs_limits(model, np.atleast_2d(high)[0])
+    found = [actuation.polytope(wide[n], chosen, low[n], high[n]) for n in np.ndindex(*shape)]
+    return found if shape else found[0]
 
 
 def jacobian(
@@ -630,12 +699,15 @@ def _run(
 __all__ = [
     "aba",
     "aba_derivatives",
+    "actuator_forces",
+    "actuator_map",
     "armature",
     "bias_force",
     "center_of_mass",
     "centroidal_momentum",
     "contact_aba",
     "contact_aba_derivatives",
+    "copper_loss",
     "crba",
     "efpa",
     "energy",
@@ -648,4 +720,6 @@ __all__ = [
     "rnea",
     "rnea_derivatives",
     "rnea_hessian_product",
+    "torque_limits",
+    "torque_polytope",
 ]

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from robomodel.dynamics import frames, independent, lagrange, momentum, projection, sensors
 from robomodel.dynamics.aba import aba
+from robomodel.dynamics.actuation import actuator_map
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
 from robomodel.dynamics.efpa import efpa, efpa_factors
@@ -39,6 +40,7 @@ Name: TypeAlias = Literal[
     "aba",
     "aba_derivatives",
     "accelerometer_derivatives",
+    "actuator_map",
     "armature",
     "bias_force",
     "center_of_mass",
@@ -319,6 +321,11 @@ TABLE: Mapping[Name, _Algorithm] = {
         takes_forces=True,
         passive=_hybrid_passive,
         takes_known=True,
+    ),
+    "actuator_map": _Algorithm(
+        ("q",),
+        lambda m, _: {"B": (m.nv, len(m.actuators))},
+        lambda m, x, _f, _: _flat(actuator_map(m, x["q"])),
     ),
     "passive_force": _Algorithm(
         ("q", "v"),

@@ -13,6 +13,7 @@ from robomodel import description as said
 from robomodel.description import Description, Rows3, Vec3
 from robomodel.errors import DescriptionError, Doubt, suspect, suspect_all
 from robomodel.model import graph, masses
+from robomodel.model.actuators import find_actuators
 from robomodel.model.advice import better_axes
 from robomodel.model.closure import Geometry, Linear
 from robomodel.model.constraints import Constraint, Link, Unconstrained
@@ -125,27 +126,29 @@ class _Builder:
         notes = [note for finding in findings if finding for note in finding.notes]
         if not clusters:
             notes.append("nothing moves: every joint is fixed")
+        joints = tuple(
+            self._joint(body, cluster, independent)
+            for cluster in clusters
+            for body in cluster.bodies
+        )
+        nodes = tuple(self._node(body, cluster) for cluster in clusters for body in cluster.bodies)
+        couplings = self._couplings(clusters, findings)
         return Model(
             name=self.description.name,
             gravity=self.description.gravity or GRAVITY,
             bodies=tuple(
                 self._body(body, cluster) for cluster in clusters for body in cluster.bodies
             ),
-            joints=tuple(
-                self._joint(body, cluster, independent)
-                for cluster in clusters
-                for body in cluster.bodies
-            ),
+            joints=joints,
             loops=self._loops(clusters, findings),
-            couplings=self._couplings(clusters, findings),
+            couplings=couplings,
             clusters=tuple(clusters),
             frames=self._frames(),
-            nodes=tuple(
-                self._node(body, cluster) for cluster in clusters for body in cluster.bodies
-            ),
+            nodes=nodes,
             notes=tuple(notes),
             description=self.description,
             springs=find_springs(self.description, self.tree, self.axes),
+            actuators=find_actuators(self.description, joints, nodes, couplings),
         )
 
     # ---- bodies

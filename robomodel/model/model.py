@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.description import Description, Rows3, Vec3
 from robomodel.errors import did_you_mean, few
+from robomodel.model.actuators import Actuator
 from robomodel.model.closure import CLOSED, Geometry, stack, unstack
 from robomodel.model.constraints import Constraint, Link, placement
 from robomodel.model.joints import Array, JointModel
@@ -234,6 +235,7 @@ class Model:
     notes: tuple[str, ...]
     description: Description
     springs: tuple[Spring, ...] = ()
+    actuators: tuple[Actuator, ...] = ()
 
     def __repr__(self) -> str:
         return (

@@ -30,47 +30,7 @@ from robomodel.description import (
 from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
 from robomodel.parsers.wildcards import filled, matching
 from robomodel.spatial import apply, matmul, transpose
-
-SIMPLE = "SimpleTransmission"
-DIFFERENTIAL = "DifferentialTransmission"
-HALF_DIFFERENTIAL = "HalfDifferentialTransmission"
-FOUR_BAR_LINKAGE = "FourBarLinkageTransmission"
-KINDS = {SIMPLE: 1, DIFFERENTIAL: 2, HALF_DIFFERENTIAL: 2, FOUR_BAR_LINKAGE: 2}
-"""The types known, and how many joints and actuators each has."""
-
-
-def kind_of(transmission: Transmission) -> str:
-    """The type without its namespace; one joint and one actuator without a type are simple."""
-    kind = transmission.type.replace("::", "/").rpartition("/")[2]
-    alone = len(transmission.joints) == len(transmission.actuators) == 1
-    return SIMPLE if not kind and alone else kind
-
-
-def actuator_rows(kind: str, n: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
-    """How far the actuators turn, before their own reductions, as the joints do: a row for each.
-
-    With joint positions q, offsets o, reductions n of the joints and N of the actuators, each
-    actuator's position is x = N · Σ row · (q − o), where
-
-    - simple: x = N n (q − o);
-    - differential: x₁ = N₁ (n₁ (q₁ − o₁) + n₂ (q₂ − o₂)), x₂ = N₂ (n₁ (q₁ − o₁) − n₂ (q₂ − o₂));
-    - half differential: x₁ = N₁ n₁ (q₁ − o₁), x₂ = N₂ (n₁ (q₁ − o₁) + n₂ (q₂ − o₂));
-    - four-bar linkage: x₁ = N₁ n₁ (q₁ − o₁), x₂ = N₂ ((q₁ − o₁) + n₂ (q₂ − o₂)).
-
-    Sources: ``simple_``, ``differential_`` and ``four_bar_linkage_transmission.h`` of ros_control's
-    ``transmission_interface`` (ros2_control's are the same), whose simple loader reads the
-    reduction of the actuator, ros2_control's that of the joint, so that the product serves both;
-    ``half_differential_transmission.hpp`` of PAL Robotics' ``pal_transmissions``, its velocities
-    (the positions there leave the offset of the first joint out of one direction).
-    """
-    if kind == DIFFERENTIAL:
-        return (n[0], n[1]), (n[0], -n[1])
-    if kind == HALF_DIFFERENTIAL:
-        return (n[0], 0.0), (n[0], n[1])
-    if kind == FOUR_BAR_LINKAGE:
-        return (n[0], 0.0), (1.0, n[1])
-    return ((n[0],),)
-
+from robomodel.transmissions import KINDS, SIMPLE, actuator_rows, in_order, kind_of, rotor_name
 
 # --- rotors that are given ------------------------------------------------------------------------
 
@@ -296,17 +256,14 @@ def _in_order(ends: tuple[Any, ...], what: str, count: int, transmission: Transm
             f"got {len(ends)}",
             transmission.source,
         )
-    roles = {end.role: end for end in ends}
-    wanted = [f"{what}{i}" for i in range(1, count + 1)]
-    if count == 1 or roles.keys() == {""}:
-        return ends
-    if roles.keys() != set(wanted):
+    if (ordered := in_order(ends, what)) is None:
+        wanted = " and ".join(f"{what}{i}" for i in range(1, count + 1))
         raise DescriptionError(
-            f"the roles of its {what}s must be {' and '.join(wanted)}, "
+            f"the roles of its {what}s must be {wanted}, "
             f"got {' and '.join(repr(end.role) for end in ends)}",
             transmission.source,
         )
-    return tuple(roles[role] for role in wanted)
+    return ordered
 
 
 def _one_dof(joint: Joint, source: Source) -> None:
@@ -389,7 +346,7 @@ def _coupled(
     rotor: Rotor, name: str, tree: _Tree, base: Joint, driven: Joint, ratio: float, offset: float
 ) -> _Body:
     """A rotor geared to one joint: x = ratio (q − offset)."""
-    name = f"{name}_rotor"
+    name = rotor_name(name)
     link, joint = _turning(rotor, name, tree, base)
     shift = -ratio * offset if offset else 0.0
     gear = LinkCoupling(name, driven.child, joint.child, ratio, shift, rotor.source)
@@ -400,7 +357,7 @@ def _combined(
     rotor: Rotor, name: str, tree: _Tree, base: Joint, terms: Mapping[str, float], shift: float
 ) -> _Body:
     """A rotor that several joints turn: x = Σ terms · q − shift."""
-    name = f"{name}_rotor"
+    name = rotor_name(name)
     link, joint = _turning(rotor, name, tree, base)
     coupling = JointCoupling(
         name,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from robomodel.parsers.transmissions import SIMPLE, kind_of
 from robomodel.studies.report import Finding
 from robomodel.studies.subject import Rotor, Subject
+from robomodel.transmissions import SIMPLE, kind_of
 
 RADIUS = (5e-4, 0.25)  # m: radii of gyration between which rotors of robots are
 SAME = 1e-9

@@ -5,6 +5,9 @@ A robot without loops, couplings and the like is plain URDF, with all that its r
 
 from __future__ import annotations
 
+import math
+from dataclasses import fields
+
 from lxml import etree
 
 from robomodel.description import (
@@ -19,6 +22,7 @@ from robomodel.description import (
     Link,
     LinkCoupling,
     Loop,
+    Motor,
     Pose,
     Rotor,
     Shape,
@@ -146,6 +150,8 @@ def _joint(root: etree._Element, joint: Joint) -> None:
         _add(element, "armature", value=number(joint.armature))
     if joint.rotor is not None:
         _rotor(element, joint.rotor)
+    if joint.motor is not None:
+        _motor(element, joint.motor)
     if joint.initial is not None and joint.type in ONE_DOF:
         _add(element, "initial", position=number(joint.initial))
 
@@ -170,6 +176,16 @@ def _rotor(parent: etree._Element, rotor: Rotor) -> None:
     }
     numbers = {name: number(x) for name, x in said.items() if x is not None}
     _add(parent, "rotor", **({"link": rotor.link} if rotor.link else {}), **numbers)
+
+
+def _motor(parent: etree._Element, motor: Motor) -> None:
+    names = [each.name for each in fields(motor) if each.name != "source"]
+    said = {name: getattr(motor, name) for name in names}
+    _add(
+        parent,
+        "motor",
+        **{name: number(x) for name, x in said.items() if x is not None and x < math.inf},
+    )
 
 
 def _limit(element: etree._Element, joint: Joint) -> None:
@@ -256,8 +272,11 @@ def _transmission(root: etree._Element, transmission: Transmission, lost: list[s
         if isinstance(end, TransmittedJoint):
             if end.offset:
                 _text(part, "offset", number(end.offset))
-        elif end.rotor is not None:
+            continue
+        if end.rotor is not None:
             _rotor(part, end.rotor)
+        if end.motor is not None:
+            _motor(part, end.motor)
 
 
 def _text(parent: etree._Element, tag: str, text: str) -> None:

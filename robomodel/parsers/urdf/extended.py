@@ -23,8 +23,8 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.errors import DescriptionError, Doubt, Source, did_you_mean, suspect_all
-from robomodel.parsers.transmissions import SIMPLE
 from robomodel.parsers.urdf.found import Found, universal
+from robomodel.transmissions import SIMPLE
 
 _KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type")
 _LOOPS: dict[str, LoopType] = {"6d": "fixed", "3d": "spherical"}

@@ -15,6 +15,7 @@ from robomodel.parsers.urdf.elements import (
     read_type,
     read_value,
 )
+from robomodel.parsers.urdf.motors import read_motor
 from robomodel.parsers.urdf.springs import Dynamics, read_dynamics
 from robomodel.parsers.urdf.transmissions import read_rotor
 from robomodel.parsers.xml import Document, Element, shown, spelled
@@ -24,7 +25,7 @@ _JOINTS_WITH_AXIS = ONE_DOF | {"planar"}
 _JOINT_PARTS = frozenset(
     (
         *("parent", "child", "origin", "axis", "limit", "mimic", "dynamics"),
-        *("initial", "pitch", "armature", "rotor"),
+        *("initial", "pitch", "armature", "rotor", "motor"),
     )
 )
 _JOINT_IRRELEVANT = frozenset(("calibration", "safety_controller", "gazebo", "sensor"))
@@ -61,6 +62,7 @@ def read_joint(document: Document, element: Element) -> Joint:
         source=document.source(element, f"joint '{name}'"),
         armature=_armature(document, parts.get("armature"), kind),
         rotor=read_rotor(document, parts.get("rotor")),
+        motor=read_motor(document, parts.get("motor")),
         **_dynamics(document, parts.get("dynamics"), kind),
     )
 
@@ -87,6 +89,8 @@ def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
         joint = replace(joint, armature=_armature(document, parts["armature"], joint.type))
     if "rotor" in parts:
         joint = replace(joint, rotor=read_rotor(document, parts["rotor"]))
+    if "motor" in parts:
+        joint = replace(joint, motor=read_motor(document, parts["motor"]))
     if "initial" in parts:
         joint = replace(joint, initial=_initial(document, parts["initial"], joint.type))
     if (independent := _independent(document, element, joint.type)) is not None:

@@ -8,6 +8,7 @@ from robomodel.description import Actuator, Rotor, Transmission, TransmittedJoin
 from robomodel.errors import DescriptionError, did_you_mean
 from robomodel.parsers.transmissions import fault
 from robomodel.parsers.urdf.elements import read_value
+from robomodel.parsers.urdf.motors import read_motor
 from robomodel.parsers.xml import Document, Element
 
 _NUMBERS = frozenset(("inertia", "ratio", "mass", "transverse", "damping", "friction"))
@@ -100,7 +101,7 @@ def _actuator(document: Document, element: Element) -> Actuator:
             else:
                 inertia = document.content(part) if tag[0] == "m" else read_value(document, part)
                 rotor = _checked_rotor(document, part, Rotor(inertia))
-        elif tag not in _ACTUATOR_IRRELEVANT and did_you_mean(tag, _ACTUATOR_PARTS):
+        elif tag not in (*_ACTUATOR_IRRELEVANT, "motor") and did_you_mean(tag, _ACTUATOR_PARTS):
             document.unknown(part, _ACTUATOR_PARTS)
     reduction = _amount(document, element, _REDUCTIONS, must=rotor is not None)
     if gear_ratio is not None:
@@ -109,10 +110,11 @@ def _actuator(document: Document, element: Element) -> Actuator:
         if rotor is not None and rotor.ratio is None:
             rotor = replace(rotor, ratio=gear_ratio)
         reduction = gear_ratio if reduction is None else reduction
-    return Actuator(element.get("name", ""), _role(element), reduction, rotor)
+    motor = read_motor(document, element.find("motor"))
+    return Actuator(element.get("name", ""), _role(element), reduction, rotor, motor)
 
 
-_ACTUATOR_PARTS = ("rotor", "motorInertia", "rotor_inertia", "gear_ratio", *_REDUCTIONS)
+_ACTUATOR_PARTS = ("rotor", "motorInertia", "rotor_inertia", "gear_ratio", "motor", *_REDUCTIONS)
 _ACTUATOR_IRRELEVANT = frozenset(
     (*_REDUCTIONS, "role", "hardwareInterface", "motorTorqueConstant", "command_interface")
 )

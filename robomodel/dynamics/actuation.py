@@ -1,0 +1,227 @@
+"""What motors can do through gears and linkages: forces, their limits, the limits' polygon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.kinematics import Configuration
+from robomodel.model.joints import Array
+from robomodel.model.model import Model, as_array
+from robomodel.scalars import Scalar, Vector, add, mul
+
+EXACT = 1e-9  # of the largest number: what of a torque no motor may leave
+
+
+def actuator_map(model: Model, q: Vector) -> list[list[Scalar]]:
+    """B (nv by nu): tau = B u; column by column the actuators' rates Σ k G_row, transposed."""
+    state = Configuration(model, q)
+    result: list[list[Scalar]] = [[0.0] * len(model.actuators) for _ in range(model.nv)]
+    first = [
+        c.v.start for c in model.clusters for _ in range(c.spanning_v.start, c.spanning_v.stop)
+    ]
+    for n, actuator in enumerate(model.actuators):
+        for row, k in actuator.rows:
+            for i, g in enumerate(state.rows[row], first[row]):
+                result[i][n] = add(result[i][n], mul(k, g))
+    return result
+
+
+def forces(matrix: Array, tau: Array) -> Array:
+    """U (..., nu) of least norm with B u = tau; not-a-number where no u gives it."""
+    if not matrix.shape[-1]:
+        lost = np.any(tau != 0.0, axis=-1, keepdims=True)
+        return np.where(lost, np.nan, np.zeros((*tau.shape[:-1], 0)))
+    regular = np.asarray(np.isfinite(matrix).all(axis=(-1, -2), keepdims=True))
+    inverse = np.linalg.pinv(np.where(regular, matrix, 0.0), rcond=1e-12)
+    u: Array = (inverse @ tau[..., None])[..., 0]
+    left = np.max(np.abs((matrix @ u[..., None])[..., 0] - tau), axis=-1, keepdims=True)
+    fits = regular[..., 0] & (left <= EXACT * np.max(np.abs(tau), axis=-1, keepdims=True))
+    return np.where(fits, u, np.nan)
+
+
+def bounds(model: Model, rates: Array | None) -> tuple[Array, Array]:
+    """The least and the greatest force of each actuator at these rates (..., nu), or at rest.
+
+    With a torque-speed curve driving force falls linearly from stall to zero at no-load speed and
+    is zero beyond; without one nothing drives beyond the velocity limit. Braking force stays.
+    """
+    effort = np.array([each.effort_limit for each in model.actuators])
+    stall = np.array(
+        [np.inf if each.stall_torque is None else each.stall_torque for each in model.actuators]
+    )
+    if rates is None:
+        most = np.minimum(effort, stall)
+        return -most, most
+    sides = []
+    for side in (-1.0, 1.0):
+        fast = side * rates
+        drive = np.broadcast_to(effort, rates.shape).copy()
+        for n, each in enumerate(model.actuators):
+            if each.stall_torque is not None and each.no_load_speed is not None:
+                share = 1.0 - np.maximum(fast[..., n], 0.0) / each.no_load_speed
+                drive[..., n] = np.minimum(
+                    drive[..., n], each.stall_torque * np.maximum(share, 0.0)
+                )
+            drive[..., n] = np.where(fast[..., n] >= each.velocity_limit, 0.0, drive[..., n])
+        sides.append(side * drive)
+    return sides[0], sides[1]
+
+
+def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Of each coordinate while the others get nothing: (least, greatest) tau (..., nv)."""
+    shape = np.broadcast_shapes(matrix.shape[:-2], lower.shape[:-1])
+    nv, nu = matrix.shape[-2:]
+    least, most = np.zeros((*shape, nv)), np.zeros((*shape, nv))
+    wide = np.broadcast_to(matrix, (*shape, nv, nu))
+    low, high = (np.broadcast_to(x, (*shape, nu)) for x in (lower, upper))
+    for at in np.ndindex(*shape):
+        least[at], most[at] = _limits(wide[at], low[at], high[at])
+    return least, most
+
+
+def _limits(b: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+    nv, nu = b.shape
+    least, most = np.zeros(nv), np.zeros(nv)
+    if not np.all(np.isfinite(b)):
+        return np.full(nv, np.nan), np.full(nv, np.nan)
+    inverse = np.linalg.pinv(b, rcond=1e-12) if nu else np.zeros((0, nv))
+    unique = np.linalg.matrix_rank(b, tol=1e-10 * max(1.0, np.abs(b).max(initial=0.0))) == nu
+    for i in range(nv):
+        unit = np.zeros(nv)
+        unit[i] = 1.0
+        if np.max(np.abs(b @ inverse[:, i] - unit), initial=0.0) > EXACT:
+            continue  # nothing pushes it alone
+        if unique:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ends = np.sort(np.stack([lower / inverse[:, i], upper / inverse[:, i]]), axis=0)
+            used = np.abs(inverse[:, i]) > 1e-12 * np.abs(inverse[:, i]).max()
+            idle = ~used & ((lower > 0.0) | (upper < 0.0))
+            if not np.any(idle):
+                least[i], most[i] = ends[0, used].max(), ends[1, used].min()
+        else:
+            least[i], most[i] = (-_reach(b, -unit, lower, upper), _reach(b, unit, lower, upper))
+    return least, most
+
+
+def _reach(b: Array, unit: Array, lower: Array, upper: Array) -> float:
+    """The greatest share of a torque that the motors give, by a linear programme."""
+    from scipy.optimize import linprog
+
+    nu = b.shape[1]
+    found = linprog(
+        np.r_[np.zeros(nu), -1.0], A_eq=np.c_[b, -unit], b_eq=np.zeros(len(unit)),
+        bounds=[*zip(lower, upper, strict=True), (None, None)], method="highs",
+    )  # fmt: skip
+    if found.status == 3:  # unbounded
+        return np.inf
+    return float(found.x[-1]) if found.status == 0 else 0.0
+
+
+def polytope(b: Array, chosen: Sequence[int], lower: Array, upper: Array) -> Array:
+    """Vertices (m, len(chosen)) of the torques that these coordinates can get, others nothing.
+
+    In the plane counterclockwise. The set {B_c u : lower <= u <= upper, B_o u = 0} with c the
+    chosen coordinates and o the others.
+    """
+    others = [i for i in range(len(b)) if i not in chosen]
+    null = _null(b[others])
+    reach = b[list(chosen)] @ null
+    corners = _box_in(null, lower, upper)
+    return _hull(corners @ reach.T)
+
+
+def _null(rows: Array) -> Array:
+    """An orthonormal basis of what these rows do not see, as columns."""
+    if not rows.size:
+        return np.eye(rows.shape[1])
+    _, values, vectors = np.linalg.svd(rows)
+    rank = int(np.sum(values > 1e-10 * max(values.max(initial=0.0), 1e-300)))
+    return np.asarray(vectors[rank:].T)
+
+
+def _box_in(null: Array, lower: Array, upper: Array) -> Array:
+    """The corners z of {lower <= N z <= upper}."""
+    size = null.shape[1]
+    if size == 0:
+        return np.zeros((1, 0))
+    used = np.abs(null).max(axis=1) > 1e-12
+    n, low, high = null[used], lower[used], upper[used]
+    if size == 1:
+        ends = np.sort(np.stack([low / n[:, 0], high / n[:, 0]]), axis=0)
+        return np.array([[ends[0].max()], [ends[1].min()]])
+    from scipy.optimize import linprog
+    from scipy.spatial import HalfspaceIntersection
+
+    planes = np.concatenate([np.c_[n, -high], np.c_[-n, low]])
+    norms = np.linalg.norm(planes[:, :-1], axis=1, keepdims=True)
+    inner = linprog(
+        np.r_[np.zeros(size), -1.0], A_ub=np.c_[planes[:, :-1], norms], b_ub=-planes[:, -1],
+        bounds=[(None, None)] * size + [(0.0, None)], method="highs",
+    )  # fmt: skip
+    if inner.status != 0 or inner.x[-1] <= 1e-12 * np.abs(high).max():
+        return np.asarray(inner.x[None, :-1]) if inner.status == 0 else np.zeros((0, size))
+    found = HalfspaceIntersection(planes, inner.x[:-1])
+    return np.asarray(found.intersections)
+
+
+def _hull(points: Array) -> Array:
+    """The corners of the convex hull of points, counterclockwise in the plane."""
+    if len(points) <= 1:
+        return points
+    if points.shape[1] == 1:
+        return np.array([points.min(axis=0), points.max(axis=0)])
+    from scipy.spatial import ConvexHull, QhullError
+
+    centre = points.mean(axis=0)
+    spread = points - centre
+    _, values, axes = np.linalg.svd(spread, full_matrices=False)
+    rank = int(np.sum(values > 1e-9 * max(values[0], 1e-300))) if values[0] > 0.0 else 0
+    if rank == 0:
+        return points[:1]
+    if rank < points.shape[1]:  # a segment, or a flat: its own hull
+        return np.asarray(centre + _hull(spread @ axes[:rank].T) @ axes[:rank])
+    try:
+        return np.asarray(points[ConvexHull(points).vertices])
+    except QhullError:
+        return points
+
+
+def selected(model: Model, joints: Sequence[str] | str) -> list[int]:
+    """Indices into v of coordinates by name: joints of one freedom, or single freedoms."""
+    from robomodel.errors import did_you_mean
+
+    names = [joints] if isinstance(joints, str) else list(joints)
+    for name in names:
+        if name not in model.dof_names:
+            raise KeyError(
+                f"'{name}' is no independent coordinate of '{model.name}'"
+                f"{did_you_mean(name, model.dof_names)}"
+            )
+    if len(set(names)) < len(names) or not names:
+        raise ValueError(f"joints are one or more coordinates, each once, got {names}")
+    return [model.dof_names.index(name) for name in names]
+
+
+def needs_limits(model: Model, upper: Array) -> None:
+    """Refuse a polytope that has no corners; ValueError names the actuator without a limit."""
+    free = [a.name for a, most in zip(model.actuators, upper, strict=True) if not most < np.inf]
+    if free:
+        raise ValueError(f"the actuator '{free[0]}' has no effort limit, so that torques have none")
+
+
+def copper_loss(model: Model, u: ArrayLike) -> Array:
+    """Heat in the windings [W] at motor forces u (..., nu): R (u/k)²; not-a-number without them.
+
+    Needs each motor's torque constant and resistance (``<motor torque_constant resistance>``).
+    """
+    force = as_array(u, len(model.actuators), "u", "nu")
+    constants = [
+        each.resistance / each.torque_constant**2
+        if each.resistance and each.torque_constant
+        else np.nan
+        for each in model.actuators
+    ]
+    return np.asarray(np.array(constants) * force * force)

@@ -1,0 +1,194 @@
+"""Actuators: what pushes a robot's joints, where, and how hard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robomodel.description import Description, Motor
+from robomodel.model.joints import Revolute
+from robomodel.transmissions import actuator_terms, rotor_name
+
+if TYPE_CHECKING:
+    from robomodel.model.model import Coupling, Joint, Node
+
+Terms = tuple[tuple[str, float], ...]
+NO_MOTOR = Motor()
+ROUND = 0.05  # how far a rotor's moments may differ across its axis, as a share
+
+
+@dataclass(frozen=True, slots=True)
+class Actuator:
+    """A motor with what it pushes: its force u is in the units of ``joint``.
+
+    ``joint`` is the rotor's where there is one, else the joint itself; of one that moves several
+    joints without a rotor the first of them. Its rate is Σ coefficient · q̇(joint) over ``terms``,
+    the joints that it moves, and its power u times that. Limits are infinite where nothing gives
+    one. ``stall_torque`` and ``no_load_speed`` are those of its torque-speed curve (None without
+    one), ``torque_constant`` [N m/A] and ``resistance`` [Ω] a DC motor's.
+    """
+
+    name: str
+    joint: str
+    terms: Terms
+    effort_limit: float
+    velocity_limit: float
+    stall_torque: float | None = None
+    no_load_speed: float | None = None
+    torque_constant: float | None = None
+    resistance: float | None = None
+    rows: tuple[tuple[int, float], ...] = ()  # spanning velocity, coefficient: for the recursions
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """Joints and couplings as actuators see them."""
+
+    joints: Mapping[str, Joint]
+    nodes: Mapping[str, Node]
+    couplings: Sequence[Coupling]
+    loaded: frozenset[str]
+
+    def turns_alone(self, name: str) -> bool:
+        """Whether the joint turns one body, on whose axis its mass is centred, as a rotor's is."""
+        node = self.nodes.get(name)
+        if node is None or not isinstance(node.joint, Revolute) or name in self.loaded:
+            return False
+        i, j = (node.joint.k + 1) % 3, (node.joint.k + 2) % 3
+        moment, first = node.inertia.inertia, node.inertia.h
+        across = (moment[i][i], moment[j][j])
+        size = max(moment[n][n] for n in range(3))
+        tilted = max(abs(moment[a][b]) for a, b in ((i, j), (i, node.joint.k), (j, node.joint.k)))
+        return bool(
+            size > 0.0
+            and max(abs(first[i]), abs(first[j])) <= 1e-9 * max(node.inertia.mass, 1e-12)
+            and max(abs(across[0] - across[1]), tilted) <= ROUND * size
+        )
+
+    def rotors(self) -> dict[str, Terms]:
+        """Rotors that depend on others, with the joints that turn them and how fast each does."""
+        found: dict[str, Terms] = {}
+        for coupling in self.couplings:
+            rotors = [name for name, _ in coupling.terms if self._is_rotor(name)]
+            if len(rotors) != 1 or len(coupling.terms) < 2:
+                continue
+            (rotor,) = rotors
+            own = dict(coupling.terms)[rotor]
+            found[rotor] = tuple((n, -k / own) for n, k in coupling.terms if n != rotor)
+        return found
+
+    def _is_rotor(self, name: str) -> bool:
+        return self.turns_alone(name) and not self.joints[name].independent
+
+
+def find_actuators(
+    description: Description,
+    joints: Sequence[Joint],
+    nodes: Sequence[Node],
+    couplings: Sequence[Coupling],
+) -> tuple[Actuator, ...]:
+    """Those of the file's transmissions; without any, of the independent joints that are driven."""
+    by_name = {joint.name: joint for joint in joints}
+    carrying = {node.parent for node in nodes}
+    tree = _Tree(
+        by_name,
+        {joint.name: node for joint, node in zip(joints, nodes, strict=True)},
+        couplings,
+        frozenset(joint.name for n, joint in enumerate(joints) if n in carrying),
+    )
+    motors = {joint.name: joint.motor for joint in description.joints if joint.motor}
+    actuators = _of_transmissions(description, tree, motors)
+    if not any(each.actuators for each in description.transmissions):
+        actuators = _of_joints(tree, motors)
+    return tuple(actuators)
+
+
+def _of_transmissions(
+    description: Description, tree: _Tree, motors: Mapping[str, Motor]
+) -> list[Actuator]:
+    found = []
+    for transmission in description.transmissions:
+        for actuator, terms in actuator_terms(transmission):
+            driven = tuple((name, k) for name, k in terms if name in tree.joints and k)
+            if not driven:
+                continue
+            first, ratio = driven[0]
+            rotors = [rotor_name(name) for name in (actuator.name, first)]
+            rotor = next((name for name in rotors if tree.turns_alone(name)), None)
+            motor = actuator.motor or motors.get(first, NO_MOTOR)
+            name = actuator.name or first
+            if rotor is not None:
+                found.append(_made(name, rotor, tree.rotors().get(rotor, driven), tree, motor))
+            elif len(driven) == 1:  # in the joint's units
+                shaft = _carried(motor, abs(ratio)) if actuator.motor else motor
+                found.append(_made(name, first, ((first, 1.0),), tree, shaft))
+            else:
+                found.append(_made(name, first, driven, tree, motor))
+    return found
+
+
+def _carried(motor: Motor, ratio: float) -> Motor:
+    """A motor as it is felt behind a gear of this ratio, without its electrical constants."""
+    effort = motor.effort
+    if motor.torque_constant and motor.current < math.inf:
+        effort = min(effort, motor.torque_constant * motor.current)
+    return Motor(
+        effort * ratio,
+        motor.velocity / ratio,
+        None if motor.stall is None else motor.stall * ratio,
+        None if motor.free_speed is None else motor.free_speed / ratio,
+        None if motor.torque_constant is None else motor.torque_constant * ratio,
+        motor.resistance,
+    )
+
+
+def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
+    """One for each independent joint of one freedom with a rotor, a motor, or an effort limit.
+
+    Where several rotors turn with several joints (differentials, parallel belts) each joint takes
+    one of those that are left, the one with the fewest other joints first.
+    """
+    rotors = tree.rotors()
+    found = []
+    for joint in tree.joints.values():
+        if joint.nv != 1 or not joint.independent:
+            continue
+        motor = motors.get(joint.name, NO_MOTOR)
+        of_this = [name for name, terms in rotors.items() if joint.name in dict(terms)]
+        spins = tree.turns_alone(joint.name) and any(
+            joint.name in dict(coupling.terms) for coupling in tree.couplings
+        )
+        if of_this and not spins:
+            rotor = min(of_this, key=lambda name: len(rotors[name]))
+            ratio = dict(rotors[rotor])[joint.name]
+            driven = ((joint.name, ratio), *(t for t in rotors.pop(rotor) if t[0] != joint.name))
+            found.append(_made(joint.name, rotor, driven, tree, motor))
+        elif spins or math.isfinite(joint.effort_limit) or joint.name in motors:
+            found.append(_made(joint.name, joint.name, ((joint.name, 1.0),), tree, motor))
+    return found
+
+
+def _made(name: str, joint: str, driven: Terms, tree: _Tree, motor: Motor) -> Actuator:
+    """An actuator at ``joint`` that drives others by these terms; its limits are the motor's own.
+
+    Where the file gives it none, they are its joint's, or else those of the first joint that it
+    drives, carried over.
+    """
+    own, (first, ratio) = tree.joints[joint], driven[0]
+    carried = tree.joints[first]
+    effort = _first(motor.effort, own.effort_limit, carried.effort_limit / abs(ratio))
+    speed = _first(motor.velocity, own.velocity_limit, carried.velocity_limit * abs(ratio))
+    if motor.torque_constant and motor.current < math.inf:
+        effort = min(effort, motor.torque_constant * motor.current)
+    rotating = joint not in dict(driven)
+    return Actuator(
+        name, joint, driven, effort, speed, motor.stall, motor.free_speed,
+        motor.torque_constant, motor.resistance,
+        tuple((tree.nodes[n].v, k) for n, k in (((joint, 1.0),) if rotating else driven)),
+    )  # fmt: skip
+
+
+def _first(*limits: float) -> float:
+    return next((limit for limit in limits if math.isfinite(limit)), math.inf)

@@ -1,0 +1,97 @@
+"""What the types of transmissions mean: how far actuators turn as joints do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TypeVar
+
+from robomodel.description import Actuator, Transmission, TransmittedJoint
+
+SIMPLE = "SimpleTransmission"
+DIFFERENTIAL = "DifferentialTransmission"
+HALF_DIFFERENTIAL = "HalfDifferentialTransmission"
+FOUR_BAR_LINKAGE = "FourBarLinkageTransmission"
+KINDS = {SIMPLE: 1, DIFFERENTIAL: 2, HALF_DIFFERENTIAL: 2, FOUR_BAR_LINKAGE: 2}
+"""The types known, and how many joints and actuators each has."""
+
+
+def kind_of(transmission: Transmission) -> str:
+    """The type without its namespace; one joint and one actuator without a type are simple."""
+    kind = transmission.type.replace("::", "/").rpartition("/")[2]
+    alone = len(transmission.joints) == len(transmission.actuators) == 1
+    return SIMPLE if not kind and alone else kind
+
+
+def actuator_rows(kind: str, n: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
+    """How far the actuators turn, before their own reductions, as the joints do: a row for each.
+
+    With joint positions q, offsets o, reductions n of the joints and N of the actuators, each
+    actuator's position is x = N · Σ row · (q − o), where
+
+    - simple: x = N n (q − o);
+    - differential: x₁ = N₁ (n₁ (q₁ − o₁) + n₂ (q₂ − o₂)), x₂ = N₂ (n₁ (q₁ − o₁) − n₂ (q₂ − o₂));
+    - half differential: x₁ = N₁ n₁ (q₁ − o₁), x₂ = N₂ (n₁ (q₁ − o₁) + n₂ (q₂ − o₂));
+    - four-bar linkage: x₁ = N₁ n₁ (q₁ − o₁), x₂ = N₂ ((q₁ − o₁) + n₂ (q₂ − o₂)).
+
+    Sources: ``simple_``, ``differential_`` and ``four_bar_linkage_transmission.h`` of ros_control's
+    ``transmission_interface`` (ros2_control's are the same), whose simple loader reads the
+    reduction of the actuator, ros2_control's that of the joint, so that the product serves both;
+    ``half_differential_transmission.hpp`` of PAL Robotics' ``pal_transmissions``, its velocities
+    (the positions there leave the offset of the first joint out of one direction).
+    """
+    if kind == DIFFERENTIAL:
+        return (n[0], n[1]), (n[0], -n[1])
+    if kind == HALF_DIFFERENTIAL:
+        return (n[0], 0.0), (n[0], n[1])
+    if kind == FOUR_BAR_LINKAGE:
+        return (n[0], 0.0), (1.0, n[1])
+    return ((n[0],),)
+
+
+_End = TypeVar("_End", TransmittedJoint, Actuator)
+
+
+def in_order(ends: tuple[_End, ...], what: str) -> tuple[_End, ...] | None:
+    """The joints or actuators by their roles, ``joint1`` and ``joint2``; without roles as they are.
+
+    A single one needs none. None where the roles are others.
+    """
+    roles = {end.role: end for end in ends}
+    wanted = [f"{what}{i}" for i in range(1, len(ends) + 1)]
+    if len(ends) == 1 or roles.keys() == {""}:
+        return ends
+    return tuple(roles[role] for role in wanted) if roles.keys() == set(wanted) else None
+
+
+def actuator_terms(
+    transmission: Transmission,
+) -> Iterator[tuple[Actuator, tuple[tuple[str, float], ...]]]:
+    """Each actuator with how far its shaft turns for one turn of each joint.
+
+    An actuator alone on joints of any other type moves by the sum of theirs, each times its
+    reduction, as MJCF's do. Those of types that are not known, or whose roles make no sense, move
+    nothing.
+    """
+    kind, joints, actuators = kind_of(transmission), transmission.joints, transmission.actuators
+    reductions = tuple(1.0 if end.reduction is None else end.reduction for end in joints)
+    rows: tuple[tuple[float, ...], ...] = (reductions,)
+    if kind in KINDS and len(joints) == len(actuators) == KINDS[kind]:
+        ordered, motors = in_order(joints, "joint"), in_order(actuators, "actuator")
+        if ordered is None or motors is None:
+            return
+        joints, actuators = ordered, motors
+        said = tuple(1.0 if end.reduction is None else end.reduction for end in joints)
+        rows = actuator_rows(kind, said)
+    elif len(actuators) != 1:
+        return
+    for actuator, row in zip(actuators, rows, strict=True):
+        own = 1.0 if actuator.reduction is None else actuator.reduction
+        if actuator.rotor is not None and actuator.rotor.ratio is not None:
+            own = actuator.rotor.ratio / (math.prod(row) if kind == SIMPLE else 1.0)
+        yield actuator, tuple((end.name, own * k) for end, k in zip(joints, row, strict=True))
+
+
+def rotor_name(name: str) -> str:
+    """What the link, joint and coupling of an actuator's or a joint's rotor are called."""
+    return f"{name}_rotor"

@@ -1,0 +1,275 @@
+"""Actuators: which there are, where they push, what they can do through gears and linkages."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from texts import coupling, four_bar, joint, link, robot
+
+import robomodel as rm
+
+Array = NDArray[np.float64]
+LIMIT = '<limit lower="-1" upper="1" effort="{effort}" velocity="{velocity}"/>'
+MOTOR = '<motor effort="2" velocity="40"/>'
+CURVE = '<motor stall_torque="3" no_load_speed="20"/>'
+ROTOR = '<rotor inertia="1e-4" ratio="10"/>'
+
+
+def limited(effort: float, velocity: float = 5.0) -> str:
+    return LIMIT.format(effort=effort, velocity=velocity)
+
+
+def differential(motor: str = MOTOR, rotors: bool = True) -> str:
+    rotor = '<rotor inertia="1e-4"/>' if rotors else ""
+    return robot(
+        link("a"), link("b"),
+        joint("pitch", "base", "a", axis="0 1 0"), joint("roll", "a", "b", axis="1 0 0"),
+        '<transmission name="t"><type>transmission_interface/DifferentialTransmission</type>',
+        *(
+            f'<joint name="{name}"><role>joint{n}</role><mechanicalReduction>1'
+            "</mechanicalReduction></joint>"
+            for n, name in ((1, "pitch"), (2, "roll"))
+        ),
+        *(
+            f'<actuator name="{name}"><role>actuator{n}</role><mechanicalReduction>8'
+            f"</mechanicalReduction>{rotor}{motor}</actuator>"
+            for n, name in ((1, "left"), (2, "right"))
+        ),
+        "</transmission>",
+    )  # fmt: skip
+
+
+def test_joints_with_rotors_or_limits_are_driven() -> None:
+    text = robot(
+        link("a"), link("b"), link("c"), link("d"),
+        joint("geared", "base", "a", kind="revolute", more=limited(30) + ROTOR),
+        joint("direct", "a", "b", kind="revolute", more=limited(7)),
+        joint("free", "b", "c"),
+        joint("ball", "c", "d", kind="spherical"),
+    )  # fmt: skip
+    model = rm.load(text, floating_base=True)
+    first, second = model.actuators
+    assert (first.name, first.joint) == ("geared", "geared_rotor")
+    assert (first.effort_limit, first.velocity_limit) == (3.0, 50.0)
+    assert (second.name, second.joint, second.effort_limit) == ("direct", "direct", 7.0)
+    q, v = model.neutral(), np.ones(model.nv)
+    b = rm.actuator_map(model, q)
+    assert b.shape == (model.nv, 2)
+    assert b[model.dof_names.index("geared"), 0] == pytest.approx(10.0)
+    assert b[model.dof_names.index("direct"), 1] == 1.0
+    assert np.count_nonzero(b) == 2
+    rates = model.joint_velocities(q, v)
+    np.testing.assert_allclose(b.T @ v, [rates["geared_rotor"], rates["direct"]])
+    lower, upper = rm.torque_limits(model, q)
+    at = model.dof_names.index("geared")
+    assert (lower[at], upper[at]) == (-30.0, 30.0)
+    assert upper[0] == 0.0
+    assert pickle.loads(pickle.dumps(model)).actuators == model.actuators
+
+
+@pytest.mark.parametrize("name", rm.robots.names())
+def test_shipped_robots_power(name: str) -> None:
+    """Bᵀ v are rates of the joints at which motors push, or of what they drive."""
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    v = rng.standard_normal((3, model.nv))
+    b = rm.actuator_map(model, q)
+    assert b.shape == (3, model.nv, len(model.actuators))
+    rates = model.joint_velocities(q, v)
+    for n, actuator in enumerate(model.actuators):
+        turned = np.einsum("bi,bi->b", b[:, :, n], v)
+        np.testing.assert_allclose(turned, rates[actuator.joint], rtol=1e-10, atol=1e-12)
+        sums = sum(k * rates[j] for j, k in actuator.terms)
+        if actuator.joint not in dict(actuator.terms):
+            np.testing.assert_allclose(np.abs(turned), np.abs(sums), rtol=1e-10, atol=1e-12)
+    if name == "mini_cheetah":
+        assert len(model.actuators) == 12
+    if model.actuators:
+        u = rng.standard_normal((3, len(model.actuators)))
+        tau = np.einsum("bij,bj->bi", b, u)
+        back = rm.actuator_forces(model, q, tau)
+        np.testing.assert_allclose(np.einsum("bij,bj->bi", b, back), tau, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(rm.actuator_map(model, q, backend="numpy"), b, atol=1e-12)
+
+
+@pytest.mark.parametrize("rotors", [True, False])
+def test_a_differential(rotors: bool) -> None:
+    """Each motor turns 8 (pitch ± roll); alone either axis gets both of them."""
+    model = rm.load(differential(rotors=rotors))
+    assert [a.name for a in model.actuators] == ["left", "right"]
+    q = model.neutral()
+    np.testing.assert_allclose(rm.actuator_map(model, q), [[8, 8], [8, -8]])
+    lower, upper = rm.torque_limits(model, q)
+    np.testing.assert_allclose(upper, 32.0)
+    np.testing.assert_allclose(lower, -32.0)
+    corners = rm.torque_polytope(model, q, ["pitch", "roll"])
+    assert {tuple(np.round(c, 9)) for c in corners} == {(32, 0), (0, 32), (-32, 0), (0, -32)}
+    along, next_ = np.roll(corners, -1, axis=0) - corners, np.roll(corners, -2, axis=0) - corners
+    assert np.all(along[:, 0] * next_[:, 1] > along[:, 1] * next_[:, 0])
+    np.testing.assert_allclose(rm.torque_polytope(model, q, "roll"), [[-32.0], [32.0]])
+    np.testing.assert_allclose(rm.actuator_forces(model, q, [8.0, 0.0]), [0.5, 0.5])
+
+
+def test_where_no_motor_is_there_is_no_force() -> None:
+    model = rm.load(robot(link("a"), link("b"), joint("one", "base", "a", more=MOTOR),
+                          joint("two", "a", "b")))  # fmt: skip
+    assert [a.name for a in model.actuators] == ["one"]
+    u = rm.actuator_forces(model, model.neutral(), [[1.0, 0.0], [1.0, 0.5]])
+    np.testing.assert_allclose(u, [[1.0], [math.nan]])
+    bare = rm.load(four_bar())
+    assert rm.actuator_map(bare, bare.neutral()).shape == (1, 0)
+    np.testing.assert_array_equal(rm.torque_limits(bare, bare.neutral()), [[0.0], [0.0]])
+
+
+def test_torque_speed_curves() -> None:
+    model = rm.load(robot(link("a"), joint("j", "base", "a", more=CURVE)))
+    lower, upper = rm.torque_limits(
+        model, np.zeros((5, 1)), [[0.0], [5.0], [20.0], [30.0], [-10.0]]
+    )
+    np.testing.assert_allclose(upper[:, 0], [3.0, 2.25, 0.0, 0.0, 3.0])
+    np.testing.assert_allclose(lower[:, 0], [-3.0, -3.0, -3.0, -3.0, -1.5])
+    geared = rm.load(robot(link("a"), joint("j", "base", "a", more=CURVE + ROTOR)))
+    _, upper = rm.torque_limits(geared, [0.0], [1.0])
+    assert upper[0] == pytest.approx(30.0 * 0.5)
+    flat = rm.load(robot(link("a"), joint("j", "base", "a", more=MOTOR)))
+    lower, upper = rm.torque_limits(flat, [0.0], [50.0])
+    assert (lower[0], upper[0]) == (-2.0, 0.0)
+
+
+def test_a_dc_motor() -> None:
+    dc = '<motor torque_constant="0.1" resistance="0.5" voltage="24" current="20"/>'
+    model = rm.load(robot(link("a"), joint("j", "base", "a", more=dc)))
+    (actuator,) = model.actuators
+    assert actuator.stall_torque == pytest.approx(4.8)
+    assert actuator.no_load_speed == pytest.approx(240.0)
+    assert actuator.effort_limit == pytest.approx(2.0)
+    np.testing.assert_allclose(rm.copper_loss(model, [[1.0], [2.0]]), [[50.0], [200.0]])
+    plain = rm.load(robot(link("a"), joint("j", "base", "a", more=MOTOR)))
+    assert np.isnan(rm.copper_loss(plain, [1.0])).all()
+
+
+def test_a_simple_transmission_without_a_rotor_pushes_the_joint() -> None:
+    text = robot(
+        link("a"), joint("j", "base", "a"),
+        '<transmission name="t"><type>transmission_interface/SimpleTransmission</type>'
+        '<joint name="j"/><actuator name="m"><mechanicalReduction>-9</mechanicalReduction>'
+        f"{MOTOR}</actuator></transmission>",
+    )  # fmt: skip
+    model = rm.load(text)
+    (actuator,) = model.actuators
+    assert (actuator.name, actuator.joint, actuator.effort_limit) == ("m", "j", 18.0)
+    assert rm.actuator_map(model, [0.0]) == [[1.0]]
+
+
+def test_polytopes_against_linear_programmes() -> None:
+    """Tello's knee and ankle, five bars, a redundant drive: support functions at random states."""
+    motors = {
+        f"{side}-{name}": effort
+        for side in ("left", "right")
+        for name, effort in (
+            ("thigh-to-knee-ankle-rotor-1", 1.5),
+            ("thigh-to-knee-ankle-rotor-2", 2.0),
+            ("hip-clamp-to-hip-rotor-1", 1.0),
+            ("hip-clamp-to-hip-rotor-2", 1.0),
+        )
+    } | {"torso-to-left-hip-clamp": 1.0, "torso-to-right-hip-clamp": 1.0}
+    said = [f'<joint name="{n}"><motor effort="{e}"/></joint>' for n, e in motors.items()]
+    efforts = f'<robot name="x">{"".join(said)}</robot>'
+    chosen = ["left-thigh-to-shin", "left-shin-to-foot"]
+    model = rm.load(rm.robots.path("tello"), extend=efforts, independent=chosen)
+    rng = np.random.default_rng(0)
+    at = [model.dof_names.index(name) for name in chosen]
+    for _ in range(4):
+        q = model.random_configuration(rng)
+        b = rm.actuator_map(model, q)
+        corners = rm.torque_polytope(model, q, chosen)
+        most = np.array([a.effort_limit for a in model.actuators])
+        for _ in range(6):
+            direction = rng.standard_normal(2)
+            others = [i for i in range(model.nv) if i not in at]
+            found = linprog(-direction @ b[at], A_eq=b[others], b_eq=np.zeros(len(others)),
+                            bounds=list(zip(-most, most, strict=True)))  # fmt: skip
+            assert -found.fun == pytest.approx((corners @ direction).max(), rel=1e-7)
+        lower, upper = rm.torque_limits(model, q)
+        alone = linprog(np.r_[np.zeros(len(most)), -1.0],
+                        A_eq=np.c_[b, -np.eye(model.nv)[:, at[0]]], b_eq=np.zeros(model.nv),
+                        bounds=[*zip(-most, most, strict=True), (None, None)])  # fmt: skip
+        assert upper[at[0]] == pytest.approx(-alone.fun, rel=1e-7)
+        assert lower[at[0]] == pytest.approx(-upper[at[0]], rel=1e-9)
+
+
+def test_redundant_motors() -> None:
+    """Two motors on one joint: the second is another transmission's."""
+    one = (
+        '<transmission name="{n}"><type>SimpleTransmission</type><joint name="j"/><actuator '
+        'name="{n}"><mechanicalReduction>1</mechanicalReduction><motor effort="{e}"/></actuator>'
+        "</transmission>"
+    )
+    model = rm.load(robot(link("a"), joint("j", "base", "a"), one.format(n="m1", e=1),
+                          one.format(n="m2", e=3)))  # fmt: skip
+    np.testing.assert_allclose(rm.actuator_forces(model, [0.0], [2.0]), [1.0, 1.0])
+    lower, upper = rm.torque_limits(model, [0.0])
+    assert (lower[0], upper[0]) == (pytest.approx(-4.0), pytest.approx(4.0))
+    np.testing.assert_allclose(rm.torque_polytope(model, [0.0], "j"), [[-4.0], [4.0]])
+
+
+@pytest.mark.parametrize(
+    ("motor", "why"),
+    [
+        ('<motor stall_torque="3"/>', "no no_load_speed"),
+        ('<motor no_load_speed="3"/>', "no stall_torque"),
+        ('<motor effort="-1"/>', "positive"),
+        ('<motor voltage="24"/>', "torque_constant"),
+        ('<motor current="3"/>', "torque_constant"),
+        ('<motor efort="1"/>', "efort"),
+        ('<motor torque_constant="1" resistance="1" voltage="9" stall_torque="3" '
+         'no_load_speed="2"/>', "keep one"),
+    ],
+)  # fmt: skip
+def test_bad_motors(motor: str, why: str) -> None:
+    with pytest.raises(rm.DescriptionError, match=why) as error:
+        rm.load(robot(link("a"), joint("j", "base", "a", more=motor)), strict=True)
+    assert error.value.line is not None
+
+
+def test_wrong_arguments() -> None:
+    model = rm.load(differential())
+    q = model.neutral()
+    with pytest.raises(KeyError, match="pitch"):
+        rm.torque_polytope(model, q, ["pich"])
+    with pytest.raises(ValueError, match="once"):
+        rm.torque_polytope(model, q, ["pitch", "pitch"])
+    with pytest.raises(ValueError, match="nv = 2"):
+        rm.actuator_forces(model, q, [1.0])
+    free = rm.load(differential(motor=""))
+    with pytest.raises(ValueError, match="no effort limit"):
+        rm.torque_polytope(free, q, ["pitch"])
+    assert np.isinf(rm.torque_limits(free, q)[1]).all()
+    assert len(rm.torque_polytope(model, np.zeros((3, model.nq)), ["pitch"])) == 3
+
+
+@pytest.mark.parametrize("text", [differential(), differential(CURVE, rotors=False)])
+def test_written_and_read_back(text: str, tmp_path) -> None:
+    model = rm.load(text)
+    rm.write_urdf(model, tmp_path / "out.urdf")
+    again = rm.load(tmp_path / "out.urdf")
+    q = model.neutral()
+    np.testing.assert_allclose(rm.torque_limits(again, q), rm.torque_limits(model, q), rtol=1e-12)
+
+
+def test_couplings_without_rotors_are_no_rotors() -> None:
+    """Fingers that mimic each other are driven once, at the one that leads."""
+    text = robot(
+        link("left"), link("right"),
+        joint("l", "base", "left", kind="revolute", more=limited(5), mark=True),
+        joint("r", "base", "right", kind="revolute", more=limited(5)),
+        coupling("mirror", {"l": 1.0, "r": 1.0}),
+    )  # fmt: skip
+    model = rm.load(text)
+    assert [(a.name, a.joint) for a in model.actuators] == [("l", "l")]
