@@ -166,7 +166,11 @@ def _texts(caught: list[warnings.WarningMessage]) -> list[str]:
 
 def _tell(answer: Answer, output: Path | None, warned: list[str] | None) -> None:
     """Print or write the answer: as JSON with these warnings, or as text if they are None."""
-    with nullcontext(sys.stdout) if output is None else output.open("w", encoding="utf-8") as to:
+    with (
+        nullcontext(sys.stdout)
+        if output is None
+        else output.open("w", encoding="utf-8", errors="replace") as to
+    ):
         if warned is None:
             answer.show(console(to))
         else:
