@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import SupportsFloat
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +132,17 @@ _SYNONYMS = {  # what other formats and catalogues call it
 }
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def as_real(value: SupportsFloat, what: str) -> float:
+    """A number as a float, finite or not; TypeError in words for what is none."""
+    if not isinstance(value, SupportsFloat) or isinstance(value, str):
+        raise TypeError(f"{what} must be a number, got {value!r}")
+    return float(value)
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """A hint for a name that is not known: the nearest known one, else nothing."""
+    if not isinstance(name, str):
+        return "; names are text"
     import difflib
 
     known = list(known)

@@ -49,8 +49,7 @@ def to_casadi(
         for entry in range(math.prod(shape)):
             matrix[entry // columns, entry % columns] = next(found)
         results[name] = matrix
-    inputs = ["q", "v", "a", "tau"]
-    names = [name if name in inputs else f"f_ext_{i}" for i, name in enumerate(symbols)]
+    names = [f"f_ext_{i}" if "[" in name else name for i, name in enumerate(symbols)]
     return casadi.Function(
         algorithm, list(symbols.values()), list(results.values()), names, list(results)
     )

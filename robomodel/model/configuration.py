@@ -222,17 +222,19 @@ def solve(
             raise KeyError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, index)}")
         body = index[name]
         joint = model.nodes[body].joint
-        entry = np.atleast_1d(np.asarray(value, dtype=float))
-        if entry.shape != (joint.nq,) or not np.all(np.isfinite(entry)):
+        entry = np.atleast_1d(np.asarray(value))
+        real = entry.shape == (joint.nq,) and entry.dtype.kind in "fiub"
+        if not (real and np.all(np.isfinite(entry))):
             raise ValueError(f"joint '{name}' needs {joint.nq} finite number(s), got {value!r}")
-        given[body] = entry
+        given[body] = entry.astype(float)
     if base_pose is not None:
         if model.floating_base is None:
             raise ValueError(f"'{model.name}' has no floating base, so base_pose means nothing")
-        pose = np.asarray(base_pose, dtype=float)
-        if pose.shape != (7,) or not np.all(np.isfinite(pose)):
+        pose = np.asarray(base_pose)
+        real = pose.shape == (7,) and pose.dtype.kind in "fiub"
+        if not (real and np.all(np.isfinite(pose))):
             raise ValueError("base_pose needs seven finite numbers: x y z qx qy qz qw")
-        given[0] = pose
+        given[0] = pose.astype(float)
     q = guess.copy()
     for cluster in model.clusters:
         here = {body: given[body] for body in cluster.bodies if body in given}

@@ -335,7 +335,7 @@ class Model:
         from robomodel.model import configuration
 
         generator = np.random.default_rng(rng)
-        at = None if near is None else self._positions(near)
+        at = None if near is None else self._positions(near, "near")
         return configuration.random(self, generator, at)
 
     def configuration(
@@ -357,8 +357,11 @@ class Model:
         """
         from robomodel.model import configuration
 
-        at = self.neutral() if guess is None else self._positions(guess)
-        return configuration.solve(self, dict(positions or {}), at, base_pose)
+        at = self.neutral() if guess is None else self._positions(guess, "guess")
+        wanted = {} if positions is None else positions
+        if not isinstance(wanted, Mapping):
+            raise TypeError(f"positions maps joints to positions, not {type(wanted).__name__}")
+        return configuration.solve(self, wanted, at, base_pose)
 
     def close(self, q: ArrayLike) -> Array:
         """The closed configuration nearest to q (..., nq); quaternions are normalised.
@@ -385,6 +388,8 @@ class Model:
         """
         from robomodel.model import states
 
+        if not tolerance >= 0.0:
+            raise ValueError(f"tolerance must be a number from 0 on, got {tolerance!r}")
         speed = None if v is None else self._velocities(v)
         return states.check(self, self._positions(q), speed, tolerance)
 
@@ -475,7 +480,7 @@ class Model:
         """The v (..., nv) that leads from q0 to q1 in unit time: the inverse of ``integrate``."""
         from robomodel.model import configuration
 
-        return configuration.difference(self, self._positions(q0), self._positions(q1, "q1"))
+        return configuration.difference(self, self._positions(q0, "q0"), self._positions(q1, "q1"))
 
     # ---- inside
 

@@ -52,7 +52,10 @@ def with_options(
 
 
 def _vector(gravity: Sequence[float]) -> Vec3:
-    values = tuple(float(x) for x in gravity)
+    try:
+        values = tuple(float(x) for x in gravity)
+    except (TypeError, ValueError):
+        values = ()
     if len(values) != 3 or not all(math.isfinite(x) for x in values):
         raise ValueError(f"gravity needs three finite numbers, got {gravity!r}")
     return values[0], values[1], values[2]

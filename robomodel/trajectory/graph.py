@@ -175,7 +175,7 @@ class Graph:
             raise ValueError(f"a factor stands outside the times 0 … {self.count - 1}")
         numbers = None
         if data is not None:
-            numbers = np.asarray(data, dtype=float)
+            numbers = np.array(data, dtype=float)  # the caller's own may change
             numbers = np.broadcast_to(numbers, (len(at), numbers.shape[-1]))
         term = Term(factor, as_noise(noise, factor.rows), at.astype(np.intp), numbers)
         return replace(self, terms=(*self.terms, term))

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.aba import aba
 from robomodel.dynamics.lean import lean
 from robomodel.dynamics.passive import passive_force
+from robomodel.errors import as_real
 from robomodel.kernels import Iteration
 from robomodel.kernels.threads import share
 from robomodel.model.closure import CLOSED
@@ -92,9 +93,10 @@ def rollout(
                          sweeps, method)  # fmt: skip
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
-    if not np.isfinite(step):
+    step = as_real(step, "step")
+    if not math.isfinite(step):
         raise ValueError(f"step must be a number of seconds, got {step!r}")
-    if closing < 1:
+    if not isinstance(closing, int | np.integer) or closing < 1:
         raise ValueError(f"closing must be at least one step of Newton's, got {closing!r}")
     at, speed = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
     force = as_array(tau, model.nv, "tau", "nv")

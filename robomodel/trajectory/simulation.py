@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.errors import as_real
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 from robomodel.progress import Progress
@@ -115,15 +116,17 @@ def simulate(
     stepping = _stepping(model, ground, contacts, forces, stop_restitution, method)
     if method is None:
         method = "dop853" if stepping is None else "time_stepping"
+    step = None if step is None else as_real(step, "step")
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise ValueError(f"step must be a positive number of seconds, got {step!r}")
     if method == "variational":
         chart_of(model)
     start = _start(model, q, v)
     inputs = Inputs.of(model, tau, f_ext, hold, passive and stepping is None)
-    tolerances = _tolerances(rtol, atol)
+    tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
     if step is None and (method != "dop853" or inputs.stepwise):
         step = STEP
+    duration = None if duration is None else as_real(duration, "duration")
     duration = _duration(duration, step, inputs.rows)
     run = _Run(model, method, inputs, _Limits.of(model, stop_at_limits, start), stepping)
     with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):

@@ -288,7 +288,7 @@ def fixed_lag(
     first = 0
     for t in range(graph.count):
         if t > 0:
-            last = {name: x[-1:] for name, x in current.items()}
+            last = {name: x[-1:].copy() for name, x in current.items()}
             ahead = last if predict is None else predict(last)
             current = {name: np.concatenate([x, ahead[name]]) for name, x in current.items()}
         local = graph.window(first, t + 1)

@@ -14,7 +14,7 @@ from robomodel.dynamics.crba import crba
 from robomodel.dynamics.kinematics import Configuration
 from robomodel.dynamics.passive import elements
 from robomodel.dynamics.rnea import bias_force
-from robomodel.errors import did_you_mean
+from robomodel.errors import as_names, did_you_mean
 from robomodel.model.joints import Array, Floating, Planar
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul, neg, sub
@@ -58,7 +58,7 @@ def named(model: Model, wanted: bool | Iterable[str]) -> frozenset[str]:
     known = [joint.name for joint in model.joints]
     if isinstance(wanted, bool):
         return frozenset(known if wanted else ())
-    names = {wanted} if isinstance(wanted, str) else set(wanted)
+    names = set(as_names(wanted, "a joint"))
     for name in sorted(names - set(known)):
         raise KeyError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, known)}")
     return frozenset(names)

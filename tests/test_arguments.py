@@ -1,0 +1,178 @@
+"""Every public function with arguments of all kinds: read-only, not finite, of the wrong type."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import robomodel as rm
+
+Array = np.ndarray
+Call = Callable[..., object]
+
+METHODS = (
+    "check", "close", "configuration", "constraint_bias", "constraint_jacobian",
+    "constraint_matrix", "constraint_matrix_bias", "difference", "integrate",
+    "joint_accelerations", "joint_positions", "joint_velocities", "random_configuration",
+    "residual",
+)  # fmt: skip
+ARRAYS = {"q", "v", "a", "tau", "q0", "q1", "v_dt", "near", "guess"}
+COUNT = 3
+
+
+@pytest.fixture(scope="module")
+def model() -> rm.Model:
+    return rm.robots.load("crank_rocker")
+
+
+def arguments(model: rm.Model) -> dict[str, object]:
+    rng = np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(COUNT)])
+    v = 0.1 * rng.standard_normal((COUNT, model.nv))
+    return {
+        "q": q, "v": v, "a": v, "tau": v, "q0": q, "q1": q, "v_dt": v, "near": q[0], "guess": q[0],
+        "frame": "rocker", "frames": ["rocker"],
+    }  # fmt: skip
+
+
+def calls(model: rm.Model) -> dict[str, tuple[Call, dict[str, object]]]:
+    """Functions of states by name, with the arguments that they need."""
+    given, found = arguments(model), {}
+    functions = {name: getattr(rm, name) for name in rm.__all__}
+    functions = {name: f for name, f in functions.items() if inspect.isfunction(f)}
+    functions |= {f"model.{name}": getattr(model, name) for name in METHODS}
+    for name, function in functions.items():
+        parameters = inspect.signature(function).parameters
+        needed = [p.name for p in parameters.values() if p.default is p.empty]
+        needed += [p for p in ("near", "guess") if p in parameters]
+        if not ARRAYS.intersection(needed) or not given.keys() >= set(needed) - {"model"}:
+            continue
+        call = {p: given[p] for p in needed if p != "model"}
+        if "model" in parameters:
+            call["model"] = model
+        if "backend" in parameters:
+            call["backend"] = "numpy"
+        if name not in ("simulate", "hybrid"):
+            found[name] = function, call
+    return found
+
+
+def flat(result: object) -> list[Array]:
+    if isinstance(result, dict):
+        return [np.asarray(x, dtype=float) for x in result.values()]
+    results = result if isinstance(result, tuple) else (result,)
+    return [np.asarray(x, dtype=float) for x in results]
+
+
+def test_there_are_many(model: rm.Model) -> None:
+    found = calls(model)
+    assert {"rnea", "aba", "impulse", "energy", "model.close", "model.check"} <= found.keys()
+    assert len(found) > 30
+
+
+def test_read_only_arrays_serve_and_stay_as_they_are(model: rm.Model) -> None:
+    for name, (function, given) in calls(model).items():
+        plain = flat(function(**given))
+        frozen = {k: np.array(x) if isinstance(x, np.ndarray) else x for k, x in given.items()}
+        kept = {k: x.copy() for k, x in frozen.items() if isinstance(x, np.ndarray)}
+        for x in frozen.values():
+            if isinstance(x, np.ndarray):
+                x.flags.writeable = False
+        if name == "model.random_configuration":
+            continue
+        for x, y in zip(plain, flat(function(**frozen)), strict=True):
+            np.testing.assert_array_equal(x, y, err_msg=name)
+        lists = {k: x.tolist() if isinstance(x, np.ndarray) else x for k, x in given.items()}
+        for x, y in zip(plain, flat(function(**lists)), strict=True):
+            np.testing.assert_array_equal(x, y, err_msg=name)
+        for k, x in kept.items():
+            np.testing.assert_array_equal(frozen[k], x, err_msg=name)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e200])
+def test_a_row_that_is_not_finite_is_its_own_matter(model: rm.Model, bad: float) -> None:
+    for name, (function, given) in calls(model).items():
+        if name in ("model.check", "model.configuration", "model.random_configuration"):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            plain = flat(function(**given))
+            for argument in ARRAYS & given.keys():
+                wrong = np.array(given[argument])
+                wrong[1] = bad
+                for x, y in zip(plain, flat(function(**given | {argument: wrong})), strict=True):
+                    told = f"{name}, {argument}"
+                    np.testing.assert_allclose(y[[0, 2]], x[[0, 2]], 1e-9, 1e-12, err_msg=told)
+
+
+WRONG = {
+    "text": "abc",
+    "texts": ["1"] * 3,
+    "complex": np.zeros(3) + 1j,
+    "object": [object()] * 3,
+    "mapping": {"a": 1.0},
+    "function": lambda *_: np.zeros(3),
+    "scalar": 1.0,
+    "short": np.zeros((COUNT, 0)),
+    "long": np.zeros((COUNT, 99)),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_is_no_array_of_numbers_is_told_by_name(model: rm.Model, kind: str) -> None:
+    for function, given in calls(model).values():
+        for argument in ARRAYS & given.keys():
+            told = rf"^{argument} (must be real numbers|needs n[qv] =)"
+            with pytest.raises(ValueError, match=told):
+                function(**given | {argument: WRONG[kind]})
+
+
+def test_names_that_are_none_are_told() -> None:
+    model = rm.robots.load("crank_rocker")
+    q, v = model.neutral(), np.zeros(1)
+    for call, error, message in (
+        (lambda: rm.aba(model, q, v, v, f_ext={3: np.zeros(6)}), KeyError, "no link '3'"),
+        (lambda: rm.aba(model, q, v, v, f_ext=["rocker"]), TypeError, "f_ext maps names to"),
+        (lambda: model.frame(3), KeyError, "names are text"),
+        (lambda: model.configuration({3: 1.0}), KeyError, "no joint '3'"),
+        (lambda: model.configuration([1.0]), TypeError, "positions maps joints to positions"),
+        (lambda: model.configuration("crank_joint"), TypeError, "positions maps joints"),
+        (lambda: model.configuration({"crank_joint": "a"}), ValueError, "1 finite number"),
+        (lambda: model.configuration({"crank_joint": 1j}), ValueError, "1 finite number"),
+        (lambda: model.check(q, tolerance=math.nan), ValueError, "tolerance must be"),
+        (lambda: rm.compile(model, 3), ValueError, "algorithm '3' is not known"),
+        (lambda: rm.compile(model, "aba", f_ext=3), TypeError, "f_ext is a name, or several"),
+        (lambda: rm.compile(model, "hybrid", known=[3]), TypeError, "known is a name, or several"),
+        (lambda: rm.simulate(model, q, duration="1"), TypeError, "duration must be a number"),
+        (lambda: rm.simulate(model, q, duration=0.1, step="1"), TypeError, "step must be a num"),
+        (lambda: rm.simulate(model, q, duration=0.1, rtol=None), TypeError, "rtol must be a num"),
+        (lambda: rm.simulate(model, q, duration=0.1, stop_at_limits=3), TypeError, "not 3"),
+        (lambda: rm.rollout(model, q, v, [v, v], "1"), TypeError, "step must be a number"),
+        (lambda: rm.rollout(model, q, v, [v, v], 0.1, closing=1.5), ValueError, "closing must be"),
+        (lambda: rm.load(rm.robots.path("four_bar"), gravity="down"), ValueError, "gravity needs"),
+    ):
+        with pytest.raises(error, match=re.escape(message)):
+            call()
+
+
+def test_rollouts_keep_bad_rows_to_themselves() -> None:
+    for name in ("crank_rocker", "mini_cheetah"):
+        model = rm.robots.load(name)
+        q, v = np.tile(model.neutral(), (3, 1)), np.zeros((3, model.nv))
+        tau = np.zeros((4, model.nv))
+        wanted = rm.rollout(model, q, v, tau, 1e-3, backend="numpy")
+        for argument in range(2):
+            given = [q.copy(), v.copy()]
+            given[argument][1] = math.nan
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                found = rm.rollout(model, *given, tau, 1e-3, backend="numpy")
+            for x, y in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(x[[0, 2]], y[[0, 2]], rtol=0, atol=1e-12)
+                assert np.isnan(x[1, -1]).all()
