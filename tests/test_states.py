@@ -128,7 +128,7 @@ def test_limits_are_told_and_do_not_refuse() -> None:
 
 # ---- the functions -------------------------------------------------------------------------------
 
-STATE = {"q", "v", "a", "tau"}
+STATE = {"q", "v", "a", "tau", "w"}
 
 
 def calls(model: rm.Model) -> dict[str, dict[str, object]]:
@@ -136,6 +136,7 @@ def calls(model: rm.Model) -> dict[str, dict[str, object]]:
     link, free = model.bodies[-1].name, np.zeros(model.nv)
     wanted = {
         "frame": link, "frames": link, "q": model.neutral(), "v": free, "a": free, "tau": free,
+        "w": free, "joints": model.dof_names,
     }  # fmt: skip
     found = {}
     for name in rm.__all__:
@@ -143,7 +144,8 @@ def calls(model: rm.Model) -> dict[str, dict[str, object]]:
         if not callable(function) or isinstance(function, type):
             continue
         parameters = inspect.signature(function).parameters
-        if "check" in parameters:
+        if "q" in parameters and name not in ("simulate", "rollout"):  # which check by themselves
+            assert "check" in parameters, name
             needed = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
             found[name] = {p: wanted[p] for p in needed if p != "model"}
     found["hybrid"] = {"q": wanted["q"], "v": free, "a": dict.fromkeys(model.dof_names, 0.0)}

@@ -147,24 +147,38 @@ def actuator_map(
 ) -> Array:
     """B (..., nv, nu): tau = B u for the forces u of ``model.actuators``; Bᵀ v are their rates."""
     if not model.actuators:
+        if check:
+            model.check(q)
         return np.zeros((*as_array(q, model.nq, "q", "nq").shape[:-1], model.nv, 0))
     result: Array = _run(model, "actuator_map", {"q": q}, backend, check=check)
     return result
 
 
 def actuator_forces(
-    model: Model, q: ArrayLike, tau: ArrayLike, *, backend: Backend = "compiled"
+    model: Model,
+    q: ArrayLike,
+    tau: ArrayLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
 ) -> Array:
     """The motor forces u (..., nu) of least norm that give tau (..., nv): B u = tau.
 
     Not-a-number where none do: a floating base that is pushed, a joint without a motor.
     """
+    if check:
+        _check(model, {"q": q, "tau": tau})
     torque = as_array(tau, model.nv, "tau", "nv")
     return actuation.forces(actuator_map(model, q, backend=backend), torque)
 
 
 def torque_limits(
-    model: Model, q: ArrayLike, v: ArrayLike | None = None, *, backend: Backend = "compiled"
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
 ) -> tuple[Array, Array]:
     """(lower, upper), each (..., nv): the tau of each coordinate while the others get nothing.
 
@@ -173,6 +187,8 @@ def torque_limits(
     without a curve nothing drives beyond the velocity limit, braking stays. Zero where nothing
     pushes a coordinate alone.
     """
+    if check:
+        model.check(q, v)
     matrix = actuator_map(model, q, backend=backend)
     rates = None
     if v is not None:
@@ -188,6 +204,7 @@ def torque_polytope(
     v: ArrayLike | None = None,
     *,
     backend: Backend = "compiled",
+    check: bool = False,
 ) -> Array | list[Array]:
     """The corners (m, len(joints)) of what these coordinates can get together at q, others nothing.
 
@@ -195,6 +212,8 @@ def torque_polytope(
     counterclockwise. Of a batch a list of such arrays, one for each state. ``v`` as in
     :func:`torque_limits`. ValueError where an actuator has no effort limit.
     """
+    if check:
+        model.check(q, v)
     matrix = actuator_map(model, q, backend=backend)
     chosen = actuation.selected(model, joints)
     rates = None
@@ -588,6 +607,7 @@ def rnea_hessian_product(
     *,
     f_ext: Wrenches | None = None,
     backend: Backend = "compiled",
+    check: bool = False,
 ) -> tuple[Array, Array, Array, Array]:
     """Second derivatives of φ = w · rnea(q, v, a), as solvers with exact Hessians need them.
 
@@ -597,7 +617,9 @@ def rnea_hessian_product(
     δ)`` by δ, with loops closed; wrenches stay as they are in their links' axes.
     """
     arguments = {"q": q, "v": v, "a": a, "w": w}
-    qq, vv, qv, aq = _run(model, "rnea_hessian_product", arguments, backend, f_ext=f_ext)
+    qq, vv, qv, aq = _run(
+        model, "rnea_hessian_product", arguments, backend, f_ext=f_ext, check=check
+    )
     return qq, vv, qv, aq
 
 
