@@ -18,6 +18,7 @@ from robomodel.parsers.mjcf_bodies import Bodies
 from robomodel.parsers.mjcf_elements import Elements, vec
 from robomodel.parsers.mjcf_prepared import UNNAMED
 from robomodel.parsers.mjcf_source import compile_mjcf
+from robomodel.parsers.mjcf_springs import Springs
 from robomodel.parsers.mjcf_ties import Ties
 from robomodel.parsers.xml import Document
 
@@ -61,7 +62,8 @@ class _Reading:
         links: list[Link] = []
         ties = Ties(self.elements)
         actuators = Actuators(self.elements, ties)
-        bodies = Bodies(self.elements, ties, actuators)
+        springs = Springs(self.elements, ties)
+        bodies = Bodies(self.elements, ties, actuators, springs)
         for body in range(self.model.nbody):
             chain, between = bodies.chain(body)
             joints += chain
@@ -81,6 +83,7 @@ class _Reading:
             replace(root.source, element="<mujoco>"),
             self._gravity(),
             simulated=True,
+            springs=tuple(springs.of_tendons()),
         )
 
     def _check_finite(self) -> None:
@@ -113,29 +116,12 @@ class _Reading:
         model = self.model
         for joint in range(model.njnt):
             dof = int(model.jnt_dofadr[joint])
-            springs = [model.jnt_stiffness[joint]]
-            springs += list(getattr(model, "jnt_stiffnesspoly", _NOTHING)[joint : joint + 1])
-            if any(_any(spring) for spring in springs):
-                self._unapplied("its spring is", self.elements.joint_source(joint), "joint spring")
             if _any(getattr(model, "dof_dampingpoly", _NOTHING)[dof : dof + 1]):
                 self._unapplied(
                     "of its damping the terms beyond the linear one are",
                     self.elements.joint_source(joint),
                     "joint damping",
                 )
-        for tendon in range(model.ntendon):
-            forces = ("stiffness", "damping", "frictionloss", "stiffnesspoly", "dampingpoly")
-            if any(
-                _any(getattr(model, f"tendon_{name}", _NOTHING)[tendon : tendon + 1])
-                for name in forces
-            ):
-                compiled = self.elements.name("tendon", tendon)
-                source = self.elements.compiled.source(
-                    "tendon",
-                    compiled,
-                    f"tendon '{self.elements.compiled.given(compiled) or tendon}'",
-                )
-                self._unapplied("its stiffness, damping and friction are", source, "tendon force")
         for body in range(model.nbody):
             if model.body_gravcomp[body]:
                 self._unapplied(

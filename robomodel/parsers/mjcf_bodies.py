@@ -28,6 +28,7 @@ from robomodel.errors import Doubt
 from robomodel.model.graph import compose, inverse
 from robomodel.parsers.mjcf_actuators import Actuators
 from robomodel.parsers.mjcf_elements import JOINT_KINDS, Elements, pose, rotation, unused, vec
+from robomodel.parsers.mjcf_springs import Springs
 from robomodel.parsers.mjcf_ties import Ties
 from robomodel.spatial import minus
 
@@ -62,6 +63,7 @@ class Bodies:
     elements: Elements
     ties: Ties
     actuators: Actuators
+    springs: Springs
 
     @property
     def model(self) -> Any:
@@ -231,6 +233,7 @@ class Bodies:
                 )
             )
             armature = 0.0
+        stiffness, rest = self.springs.of_joint(number)
         types: dict[str, JointType] = {
             "free": "floating",
             "ball": "spherical",
@@ -251,6 +254,8 @@ class Bodies:
             initial=initial,
             source=source,
             armature=armature,
+            stiffness=stiffness,
+            reference=rest,
         )
 
     def _custom_number(self, key: str) -> float:

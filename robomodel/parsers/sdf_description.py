@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from robomodel.description import (
+    LOOP_COORDINATES,
     ONE_DOF,
     Anchor,
     Description,
@@ -224,6 +225,8 @@ class Describer:
                     _armature(document, element) if count == 1 else 0.0,
                     axis.mimic,
                     None if positions is None else (positions[number],),
+                    axis.stiffness,
+                    axis.reference,
                 )
             )
         return tuple(steps)
@@ -351,6 +354,8 @@ class Describer:
                 initial=step.initial,
                 source=each.source,
                 armature=step.armature,
+                stiffness=step.stiffness,
+                reference=step.reference + q if step.stiffness else 0.0,
             )
         )
 
@@ -383,6 +388,15 @@ class Describer:
                     "the joint closes a loop, where limits are not kept; they are left out",
                     "limits of a loop",
                 )
+        acting = [s for s in each.steps if s.damping or s.friction or s.stiffness]
+        if acting and kind not in LOOP_COORDINATES:
+            each.frame.document.suspect(
+                each.element,
+                "the joint closes a loop that leaves several coordinates, where damping, friction "
+                "and springs are not kept; they are left out",
+                "dynamics of a loop",
+            )
+            acting = []
         axes = [step.axis for step in each.steps if step.type != "spherical"]
         there = self.frames.pose(each.parent, each.frame)
         self.loops.append(
@@ -394,6 +408,10 @@ class Describer:
                 axes[0] if axes else (1.0, 0.0, 0.0),
                 axes[1] if kind == "universal" else None,
                 source=each.source,
+                damping=acting[0].damping if acting else 0.0,
+                friction=acting[0].friction if acting else 0.0,
+                stiffness=acting[0].stiffness if acting else 0.0,
+                reference=acting[0].reference if acting else 0.0,
             )
         )
 

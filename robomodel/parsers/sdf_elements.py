@@ -395,6 +395,8 @@ class Axis:
     initial: float | None
     mimic: AxisMimic | None
     element: Element
+    stiffness: float = 0.0
+    reference: float = 0.0
 
 
 _AXIS = frozenset(
@@ -409,20 +411,13 @@ def axis(document: SdfDocument, element: Element, *, bounded: bool = True) -> Ax
     """An ``<axis>``; of one that is not ``bounded`` the position limits mean nothing."""
     parts = document.parts(element, _AXIS)
     xyz, expressed_in = _direction(document, parts)
-    damping = friction = 0.0
+    damping = friction = stiffness = reference = 0.0
     if "dynamics" in parts:
         dynamics = document.parts(parts["dynamics"], _DYNAMICS)
-        damping, friction, _, stiffness = (
+        damping, friction, reference, stiffness = (
             document.content(dynamics[tag]) if tag in dynamics else 0.0
             for tag in ("damping", "friction", "spring_reference", "spring_stiffness")
         )
-        if stiffness:
-            document.suspect(
-                dynamics["spring_stiffness"],
-                f"the joint has a spring of stiffness {stiffness:g}, which no function applies; "
-                "its torque is part of tau",
-                "spring",
-            )
     initial = None
     if "initial_position" in parts:
         initial = document.content(parts["initial_position"])
@@ -435,6 +430,8 @@ def axis(document: SdfDocument, element: Element, *, bounded: bool = True) -> Ax
         initial,
         _mimic(document, parts.get("mimic")),
         element,
+        stiffness,
+        reference if stiffness else 0.0,
     )
 
 

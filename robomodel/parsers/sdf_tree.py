@@ -47,6 +47,8 @@ class Step:
     armature: float = 0.0
     mimic: AxisMimic | None = None
     position: tuple[float, ...] | None = None
+    stiffness: float = 0.0
+    reference: float = 0.0
 
     def backward(self) -> Step:
         """The step from the child to the parent."""

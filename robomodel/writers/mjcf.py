@@ -218,6 +218,10 @@ class _Tree:
                     set_numbers(element, damping=joint.damping, frictionloss=joint.friction)
                 if piece.leads:
                     set_numbers(element, armature=joint.armature)
+                    if joint.stiffness:
+                        set_numbers(element, stiffness=joint.stiffness)
+                        if joint.reference:
+                            element.set("springref", number(joint.reference))
                     self._limits(element, joint, piece.kind)
             self._independent(piece)
             if piece.leads and math.isfinite(joint.limits.velocity):

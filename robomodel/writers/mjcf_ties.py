@@ -8,9 +8,19 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from robomodel.description import Description, Joint, LinkCoupling, Loop, Pose, Transmission, Vec3
+from robomodel.description import (
+    Description,
+    Joint,
+    JointSpring,
+    LinkCoupling,
+    Loop,
+    Pose,
+    Spring,
+    Transmission,
+    Vec3,
+)
 from robomodel.model.graph import compose
-from robomodel.writers.mjcf_draft import Draft, add
+from robomodel.writers.mjcf_draft import Draft, add, set_numbers
 from robomodel.writers.mjcf_poses import along, link_pose, pose_words, unit
 from robomodel.writers.text import number, numbers
 
@@ -39,6 +49,8 @@ class Ties:
         for loop in self.description.loops:
             self._loop(loop)
         self._couplings()
+        for spring in self.description.springs:
+            self._spring(spring)
         for transmission in self.description.transmissions:
             self._transmission(transmission)
         equality = self.draft.sections["equality"]
@@ -50,6 +62,8 @@ class Ties:
 
     def _loop(self, loop: Loop) -> None:
         """A loop by the constraints between points that say the same of its two links."""
+        if loop.damping or loop.friction or loop.stiffness:
+            self.draft.lost.append(f"damping, friction and spring of the loop '{loop.name}'")
         one, other = loop.predecessor.origin, loop.successor.origin
         if loop.type == "fixed":
             self._tie("weld", loop, "", one, other)
@@ -104,6 +118,40 @@ class Ties:
         points = [
             compose(link_pose(self.moved_by, link, initial=initial), pose).xyz
             for link, pose in ends
+        ]
+        return math.dist(*points)
+
+    # ---- springs
+
+    def _spring(self, spring: Spring | JointSpring) -> None:
+        """A spring as a tendon: fixed, over joints, or straight between two sites."""
+        name = self.draft.unused("tendon", spring.name)
+        if isinstance(spring, JointSpring):
+            tendon = self.draft.add("tendon", "fixed", name=name)
+            for joint, ratio in spring.terms:
+                add(tendon, "joint", joint=joint, coef=number(ratio))
+            rest, friction = spring.reference, spring.friction
+        else:
+            tendon = self.draft.add("tendon", "spatial", name=name)
+            ends = (("predecessor", spring.predecessor), ("successor", spring.successor))
+            for role, anchor in ends:
+                site = self.draft.unused("site", f"{spring.name}.{role}")
+                body = self.draft.bodies[anchor.link]
+                add(body, "site", name=site, **pose_words(anchor.origin))
+                add(tendon, "site", site=site)
+            rest, friction = self._rest(spring), 0.0
+        tendon.set("springlength", number(rest))
+        set_numbers(
+            tendon, stiffness=spring.stiffness, damping=spring.damping, frictionloss=friction
+        )
+
+    def _rest(self, spring: Spring) -> float:
+        """The rest length of a spring between points."""
+        if spring.length is not None:
+            return spring.length
+        points = [
+            compose(link_pose(self.moved_by, end.link, initial=False), end.origin).xyz
+            for end in (spring.predecessor, spring.successor)
         ]
         return math.dist(*points)
 

@@ -22,7 +22,7 @@ from robomodel.parsers.sdf_elements import pose_in, turned
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD, tidy
 from robomodel.writers import sdf_draft
 from robomodel.writers.inertias import suited
-from robomodel.writers.sdf_draft import DRAKE, Draft, marks, own, pose, text
+from robomodel.writers.sdf_draft import DRAKE, Draft, dynamics, marks, own, pose, text
 from robomodel.writers.sdf_plan import Plan
 from robomodel.writers.sdf_poses import cosine
 from robomodel.writers.sdf_ties import Ties
@@ -95,6 +95,14 @@ class _Writer:
         for each in elements:
             self._joint(each)
         self.ties.write()
+        if description.springs:
+            names = ", ".join(f"'{each.name}'" for each in description.springs)
+            draft.lost.append(f"the springs {names}")
+        draft.lost += [
+            f"the spring of the ball joint '{joint.name}'"
+            for joint in description.joints
+            if joint.stiffness and joint.type == "spherical"
+        ]
         if description.transmissions:
             names = ", ".join(f"'{each.name}'" for each in description.transmissions)
             draft.lost.append(f"the transmissions {names}")
@@ -236,8 +244,5 @@ class _Writer:
             limit = etree.SubElement(element, "limit")
             for name, value in said.items():
                 text(limit, name, number(value))
-        if joint.damping or joint.friction:
-            dynamics = etree.SubElement(element, "dynamics")
-            text(dynamics, "damping", number(joint.damping))
-            text(dynamics, "friction", number(joint.friction))
+        dynamics(element, joint, joint.reference - shift)
         self.ties.mimic(element, joint)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from robomodel.description import Inertial, Pose, Shape
+from robomodel.description import Inertial, Joint, Loop, Pose, Shape
 from robomodel.parsers.sdf_elements import CUSTOM
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD
 from robomodel.writers.text import number, numbers, rpy_of
@@ -161,3 +161,15 @@ def marks(independent: bool | Iterable[bool]) -> str:
     """The words of which freedoms are independent."""
     each = (independent,) if isinstance(independent, bool) else independent
     return " ".join("true" if mark else "false" for mark in each)
+
+
+def dynamics(axis: etree._Element, said: Joint | Loop, reference: float) -> None:
+    """``<dynamics>`` of an axis, unless it says nothing."""
+    if not (said.damping or said.friction or said.stiffness):
+        return
+    element = etree.SubElement(axis, "dynamics")
+    text(element, "damping", number(said.damping))
+    text(element, "friction", number(said.friction))
+    if said.stiffness:
+        text(element, "spring_reference", number(reference))
+        text(element, "spring_stiffness", number(said.stiffness))

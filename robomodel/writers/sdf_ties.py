@@ -12,7 +12,7 @@ from robomodel.model.demands import universal_frame
 from robomodel.parsers.sdf_elements import pose_in, turned
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD, tidy
 from robomodel.spatial import transpose
-from robomodel.writers.sdf_draft import Draft, pose, text
+from robomodel.writers.sdf_draft import Draft, dynamics, pose, text
 from robomodel.writers.sdf_plan import Plan
 from robomodel.writers.sdf_poses import LOOPS, cosine, sine
 from robomodel.writers.text import number, numbers
@@ -88,8 +88,9 @@ class Ties:
         first = second = loop.axis
         if loop.type == "universal":
             second = transpose(universal_frame(loop))[1]
+        rest = loop.reference
         if self._end(other.link) == WORLD:
-            one, other, first, second = other, one, second, first
+            one, other, first, second, rest = other, one, second, first, -rest
         element = self.joint(LOOPS[loop.type], loop.name, one.link, other.link)
         pose(element, tidy(self.plan.anchor(other)))
         if loop.type == "universal":
@@ -99,7 +100,9 @@ class Ties:
             text(etree.SubElement(element, "axis"), "xyz", numbers(turned(between, first)))
             text(etree.SubElement(element, "axis2"), "xyz", numbers(second))
         elif loop.type not in ("fixed", "spherical"):
-            text(etree.SubElement(element, "axis"), "xyz", numbers(loop.axis))
+            axis = etree.SubElement(element, "axis")
+            text(axis, "xyz", numbers(loop.axis))
+            dynamics(axis, loop, rest)
         engine = etree.SubElement(etree.SubElement(element, "physics"), "simbody")
         text(engine, "must_be_loop_joint", "true")
 
