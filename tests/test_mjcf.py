@@ -488,9 +488,9 @@ def test_lines():
 
 
 FORCES = {
-    "its spring is": world(body("a", joint("j", 'stiffness="3"'))),
-    "stiffness, damping and friction": world(
-        *ROW, rest=FIXED.replace('name="t"', 'name="t" stiffness="2"')
+    "the spring of a free joint": world(body("a", joint("j", 'type="free" stiffness="3"'))),
+    "which is slack from 0.1 to 0.2": world(
+        *ROW, rest=FIXED.replace('name="t"', 'name="t" stiffness="2" springlength="0.1 0.2"')
     ),
     "gravity compensation": world(body("a", joint("j"), at='gravcomp="0.5"')),
     "fluid": world(body("a", joint("j")), before='<option density="1.2"/>'),

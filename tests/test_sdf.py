@@ -678,14 +678,7 @@ class TestLinks:
     def test_what_a_simulator_would_do_is_warned_of(self, word, said):
         suspected(sdf(link("a", more=UNIT + word)), said, line=3, element="link 'a'")
 
-    def test_springs_and_fluids(self):
-        spring = "<dynamics><spring_stiffness>5</spring_stiffness></dynamics>"
-        text = sdf(
-            link("a"),
-            link("b"),
-            joint("j", "revolute", "a", "b", "", f"<axis><xyz>0 0 1</xyz>{spring}</axis>"),
-        )
-        suspected(text, "spring of stiffness 5", line=5, element="joint 'j'")
+    def test_fluids(self):
         fluid = "<fluid_added_mass><xx>1</xx></fluid_added_mass></inertial>"
         text = sdf(link("a", more=UNIT.replace("</inertial>", fluid)))
         suspected(text, "<fluid_added_mass>", line=3, element="link 'a'")
