@@ -396,6 +396,57 @@ class TestDrake:
                 )
 
 
+SDF_LINK = (
+    '<link name="{}"><pose>{} 0 0 0 0 0</pose><inertial><mass>1</mass><inertia><ixx>0.1</ixx><iyy>'
+    "0.1</iyy><izz>0.1</izz></inertia></inertial></link>"
+)
+SDF_JOINT = (
+    '<joint name="j_{1}" type="revolute"><parent>{0}</parent><child>{1}</child><axis><xyz>0 0 1'
+    "</xyz></axis>{2}</joint>"
+)
+
+
+class TestDrakeInSdf:
+    def model(self, *more, tie=""):
+        links = (SDF_LINK.format(name, x) for name, x in (("a", 0), ("b", 1), ("c", 2.5)))
+        joints = (
+            SDF_JOINT.format(*ends)
+            for ends in (("world", "a", ""), ("a", "b", ""), ("world", "c", tie))
+        )
+        return "\n".join(
+            [
+                '<sdf version="1.9" xmlns:drake="http://drake.mit.edu"><model name="m">',
+                *(*links, *joints, *more),
+                "</model></sdf>",
+            ]
+        )
+
+    def test_ball_constraints(self):
+        part = "<drake:ball_constraint_{}>{}</drake:ball_constraint_{}>"
+        said = {"body_A": "b", "p_AP": "1 0 0", "body_B": "c", "p_BQ": "-1.2 0 0"}
+        inner = "".join(part.format(tag, text, tag) for tag, text in said.items())
+        element = f"<drake:ball_constraint>{inner}</drake:ball_constraint>"
+        (found,) = read(self.model(element), strict=True).loops
+        assert (found.type, found.name, found.source.line) == ("spherical", "ball_constraint_1", 8)
+        assert (found.predecessor.link, found.predecessor.origin.xyz) == ("b", (1.0, 0.0, 0.0))
+        assert (found.successor.link, found.successor.origin.xyz) == ("c", (-1.2, 0.0, 0.0))
+        assert rm.load(self.model(element), independent="j_a").nv == 1
+        with pytest.raises(rm.DescriptionError, match="needs a <drake:ball_constraint_p_BQ>"):
+            read(self.model(element.replace("p_BQ", "p_B")))
+        with pytest.raises(rm.DescriptionError, match="has no link, joint, frame or model 'z'"):
+            read(self.model(element.replace(">c<", ">z<")))
+
+    def test_mimic(self):
+        tie = '<drake:mimic joint="j_a" multiplier="-2" offset="0.5"/>'
+        found = {each.name: each.mimic for each in read(self.model(tie=tie), strict=True).joints}
+        assert (found["j_c"].joint, found["j_c"].multiplier, found["j_c"].offset) == (
+            "j_a",
+            -2,
+            0.5,
+        )
+        assert rm.load(self.model(tie=tie)).nv == 2
+
+
 # --- Gazebo ---------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from robomodel.description import Description, Vec3
 from robomodel.errors import DescriptionError, did_you_mean
 from robomodel.parsers import sdf_elements as elements
 from robomodel.parsers.sdf_description import Describer, Parts, stands_for_world
-from robomodel.parsers.sdf_elements import CUSTOM, SdfDocument
+from robomodel.parsers.sdf_elements import BALL_CONSTRAINT, CUSTOM, SdfDocument
 from robomodel.parsers.sdf_files import Library, opened
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Names, Scope
 from robomodel.parsers.xml import Document, Element, listed, shown
@@ -252,6 +252,10 @@ class _Reader:
                 else:
                     name = _label(document, child)
                     inner.add(name, self._include(parts, within, child, inner, inner.full(name)))
+            elif shown(child) == BALL_CONSTRAINT:
+                number = len(parts.balls) + 1
+                name = inner.full(f"ball_constraint_{number}")
+                parts.balls.append(Frame(name, "joint", inner, document, child))
             else:
                 self._unknown(document, child, _MODEL, _MODEL_SETTINGS)
         return frame

@@ -27,7 +27,15 @@ from robomodel.description import (
 )
 from robomodel.errors import Source, did_you_mean
 from robomodel.parsers import sdf_elements as elements
-from robomodel.parsers.sdf_elements import CUSTOM, Axis, Placed, SdfDocument, pose_in, turned
+from robomodel.parsers.sdf_elements import (
+    BALL_CONSTRAINT,
+    CUSTOM,
+    Axis,
+    Placed,
+    SdfDocument,
+    pose_in,
+    turned,
+)
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Names, tidy
 from robomodel.parsers.sdf_tree import Connection, Span, Step, span
 from robomodel.parsers.structure import by_name
@@ -73,6 +81,7 @@ class Parts:
     links: list[Frame] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     joints: list[Frame] = field(default_factory=list)
+    balls: list[Frame] = field(default_factory=list)  # Drake's ball constraints, as if joints
 
 
 class Describer:
@@ -115,6 +124,8 @@ class Describer:
                 self._idle(each)
             else:
                 self._loop(each, leaders)
+        for frame in self.parts.balls:
+            self._ball(frame)
         for frame in self.parts.frames:
             self._fixed_frame(frame)
         ground = together(self.frames.world)
@@ -208,6 +219,8 @@ class Describer:
                     element, f"a {label} needs <{tag}>, as in <{tag}><xyz>0 0 1</xyz></{tag}>"
                 )
             axis = elements.axis(document, part, bounded=kind != "continuous")
+            if axis.mimic is None and number == 0:
+                axis = replace(axis, mimic=elements.drake_mimic(document, element))
             initial = axis.initial or None
             if initials is not None and initials[number] != "-":
                 initial = _number(document, element, "initial", initials[number])
@@ -414,6 +427,22 @@ class Describer:
                 reference=acting[0].reference if acting else 0.0,
             )
         )
+
+    def _ball(self, frame: Frame) -> None:
+        """Drake's ball constraint: a point of body A stays at a point of body B."""
+        document, element = frame.document, frame.element
+        said = {shown(child): child for child in element}
+        ends = []
+        for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
+            tags = f"{BALL_CONSTRAINT}_{body}", f"{BALL_CONSTRAINT}_{point}"
+            for tag in tags:
+                if tag not in said:
+                    raise document.error(element, f"<{BALL_CONSTRAINT}> needs a <{tag}>")
+            link, at = (said[tag] for tag in tags)
+            carrier = self._carrier(frame, (link.text or "").strip(), link)
+            ends.append(Anchor(carrier.name, Pose(document.three(at))))
+        source = document.source(element, f"<{BALL_CONSTRAINT}>")
+        self.loops.append(Loop(frame.name, "spherical", ends[0], ends[1], source=source))
 
     def _idle(self, each: Connection) -> None:
         """A joint between links that are fixed to each other already."""

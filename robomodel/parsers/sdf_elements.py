@@ -29,6 +29,7 @@ from robomodel.shapes import solid
 from robomodel.spatial import NO_INERTIA, apply, cross, matmul
 
 NEWEST = (1, 12)
+BALL_CONSTRAINT = "drake:ball_constraint"
 CUSTOM = "urn:robomodel"
 """The namespace of what this package says on SDF's elements and other readers pass over."""
 
@@ -114,9 +115,12 @@ class SdfDocument(Document):
         return x, y, z
 
 
+_DRAKE = ("drake:rotor_inertia", "drake:gear_ratio", "drake:mimic")  # are read by themselves
+
+
 def _passed_over(element: Element) -> bool:
     tag = shown(element)
-    return not tag.startswith("drake:") or tag in ("drake:rotor_inertia", "drake:gear_ratio")
+    return not tag.startswith("drake:") or tag in _DRAKE
 
 
 # --- poses ----------------------------------------------------------------------------------------
@@ -514,6 +518,20 @@ def _mimic(document: SdfDocument, element: Element | None) -> AxisMimic | None:
     offset = document.value(element, "offset") - multiplier * document.value(element, "reference")
     joint = document.text(element, "joint")
     return AxisMimic(joint, leader == "axis2", multiplier, offset, document.place(element))
+
+
+def drake_mimic(document: SdfDocument, joint: Element) -> AxisMimic | None:
+    """Drake's ``<drake:mimic joint multiplier offset>`` of a joint; None where there is none."""
+    for element in joint:
+        if shown(element) == "drake:mimic":
+            return AxisMimic(
+                document.text(element, "joint"),
+                False,
+                document.number(element, "multiplier", 1.0),
+                document.number(element, "offset", 0.0),
+                document.place(element),
+            )
+    return None
 
 
 def pitch(document: SdfDocument, element: Element) -> float:
