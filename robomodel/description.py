@@ -101,7 +101,8 @@ class Shape:
 
     ``size`` [m]: box: whole lengths along x, y, z; sphere: radius; cylinder and capsule: radius and
     length along z (a capsule's without its caps); ellipsoid: three radii; plane: nothing, its
-    normal is z; mesh: the scale along x, y, z of what ``file`` holds. ``file`` is as written.
+    normal is z; mesh: the scale along x, y, z of what ``file`` holds. ``file`` is as written;
+    ``package`` is the folder of the package that it names, where that was looked up.
     """
 
     role: Literal["visual", "collision"]
@@ -112,6 +113,7 @@ class Shape:
     name: str = ""
     rgba: tuple[float, float, float, float] | None = None
     source: Source = field(default=NOWHERE, repr=False)
+    package: str = ""
 
 
 @dataclass(frozen=True, slots=True)

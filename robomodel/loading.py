@@ -12,6 +12,7 @@ from robomodel.model import Model, build
 from robomodel.model.question import RigidError
 
 if TYPE_CHECKING:
+    from robomodel.resources import Given
     from robomodel.shapes import Role
 
 
@@ -22,6 +23,8 @@ def load(
     floating_base: bool | None = None,
     independent: str | Iterable[str] | None = None,
     rotors: Mapping[str, Rotor] | None = None,
+    xacro: Mapping[str, object] | None = None,
+    resources: Given | None = None,
     format: str | None = None,  # noqa: A002 - the interface's name
     gravity: Sequence[float] | None = None,
     inertia_from: Role | None = None,
@@ -44,8 +47,14 @@ def load(
     None follows the file. ``independent``: the joint, or joints, that shall be the independent
     coordinates of their clusters, by name, overriding the file. ``rotors``: the rotors of joints
     by name, as in ``{"*_hip_joint": rm.Rotor(inertia=6e-5, ratio=9)}``; a ``*`` stands for any
-    text, and such a name for joints of one degree of freedom. ``format``: the file's format where
-    its root element shall not decide. ``gravity``: acceleration of free fall (default 0 0 -9.81).
+    text, and such a name for joints of one degree of freedom. ``xacro``: arguments of a xacro
+    file, by name; a file whose name ends in ``.xacro``, or any if arguments are given, is expanded
+    by the package xacro, which means to run it. ``resources``: where packages are, which URIs like
+    ``package://NAME/...`` and ``model://NAME``, and xacro's ``$(find NAME)`` name: folders by
+    package, or a list of packages and of folders that hold them, in which ``"ROS_PACKAGE_PATH"``,
+    ``"AMENT_PREFIX_PATH"`` and ``"GZ_SIM_RESOURCE_PATH"`` stand for the folders in these variables.
+    ``format``: the file's format where its root element shall not decide. ``gravity``: acceleration
+    of free fall (default 0 0 -9.81).
     ``inertia_from``: "collision" or "visual" gives the links without an inertial one from these
     shapes, solid and of this ``density`` [kg/m³]; meshes need trimesh, and lie beside the file.
     ``name``: which model of an SDF file that holds several; its world's name stands for all.
@@ -61,6 +70,8 @@ def load(
         source,
         extend=extend,
         rotors=rotors,
+        xacro=xacro,
+        resources=resources,
         format=format,
         inertia_from=inertia_from,
         density=density,

@@ -20,6 +20,7 @@ from lxml import etree
 from robomodel.description import Shape, Vec3
 from robomodel.errors import DescriptionError, MissingPackageError
 from robomodel.files import MAX_MESH_BYTES, Allowance, contents
+from robomodel.resources import split
 
 if TYPE_CHECKING:
     import trimesh
@@ -122,6 +123,13 @@ def _place(shape: Shape) -> tuple[Path, list[str]]:
     These are one folder, from the robot's file as it is called and as it is, should that be a
     symbolic link: then the mesh may be one to its real neighbour.
     """
+    if shape.package and (named := split(shape.file or "")):
+        inside = Path(os.path.normpath(Path(shape.package, named[1])))
+        if not inside.is_relative_to(shape.package):
+            raise DescriptionError(
+                f"the mesh '{shape.file}' is outside of its package {shape.package}", shape.source
+            )
+        return inside, [shape.package]
     name = (shape.file or "").removeprefix("file://")
     file = Path(os.path.abspath(shape.source.file))
     if not file.is_file():
@@ -141,7 +149,7 @@ def _place(shape: Shape) -> tuple[Path, list[str]]:
         if not found[0]:
             raise DescriptionError(
                 f"the mesh '{shape.file}' is in a folder '{package}', and none of this name holds "
-                f"the robot's file {file}",
+                f"the robot's file {file}; say where it is by resources={{'{package}': 'path'}}",
                 shape.source,
             )
         tops = [folders[0] for folders in found if folders]

@@ -541,6 +541,34 @@ def test_rotors_by_option(run):
         assert words in err
 
 
+def test_xacro_files_and_packages_by_options(run, tmp_path):
+    pytest.importorskip("xacro")
+    part = tmp_path / "parts" / "arm.xacro"
+    part.parent.mkdir()
+    head = '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="r">'
+    part.write_text(f'{head}<link name="base"/><xacro:arg name="n" default="a"/></robot>')
+    path = tmp_path / "r.xacro"
+    path.write_text(
+        f'{head}<xacro:include filename="$(find parts)/arm.xacro"/><link name="$(arg n)"><inertial>'
+        '<mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+        '</link><joint name="j" type="continuous"><parent link="base"/><child link="$(arg n)"/>'
+        "</joint></robot>"
+    )
+    for folder in (tmp_path, f"parts={part.parent}"):
+        status, out, _ = run("info", path, "--resources", folder, "--xacro", "n:=tip", "--json")
+        assert status == 0
+        assert '"tip"' in out
+    status, _, err = run("info", path)
+    assert status == 2
+    assert "the package 'parts' is not known" in err
+    status, _, err = run("info", path, "--xacro", "n=tip")
+    assert status == 2
+    assert "write it as NAME:=VALUE" in err
+    status, _, err = run("info", path, "--resources", tmp_path / "no")
+    assert status == 2
+    assert "resources: no such folder" in err
+
+
 # ---- benchmark, and help where something is misspelt ---------------------------------------------
 
 

@@ -58,6 +58,27 @@ class Robot:
             show_default=False,
         ),
     ] = None
+    xacro: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--xacro",
+            metavar="NAME:=VALUE",
+            help="An argument of a xacro file, which is then run by the package xacro; may be "
+            "given several times.",
+            show_default=False,
+        ),
+    ] = None
+    resources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--resources",
+            metavar="FOLDER",
+            help="Where packages are that package://, model:// and xacro's $(find) name: a folder "
+            "that is one or holds some, NAME=FOLDER, or ROS_PACKAGE_PATH, AMENT_PREFIX_PATH, "
+            "GZ_SIM_RESOURCE_PATH for what is in these variables; may be given several times.",
+            show_default=False,
+        ),
+    ] = None
     floating_base: Annotated[
         bool | None,
         typer.Option(
@@ -108,10 +129,18 @@ class Robot:
         del options["file"]
         options["tolerance"] = options.pop("loop_tolerance")
         options["rotors"] = dict(map(_rotor, self.rotors or ()))
+        options["xacro"] = None if self.xacro is None else dict(map(_argument, self.xacro))
+        options["resources"] = [
+            dict([entry.split("=", 1)]) if "=" in entry else entry for entry in self.resources or ()
+        ]
         try:
             return loading.load(_source(self.file, names), **options)
         except FileNotFoundError as error:
-            if self.extend and error.filename in [str(path) for path in self.extend]:
+            named = [
+                *map(str, self.extend or ()),
+                *(r.rpartition("=")[2] for r in self.resources or ()),
+            ]
+            if error.filename in named and error.filename != self.file:
                 raise
             raise UserError(
                 f"{self.file}: no such file, and no shipped robot of this name"
@@ -121,6 +150,14 @@ class Robot:
             raise
         except ValueError as error:  # of an option
             raise UserError(f"{self.file}: {error}") from error
+
+
+def _argument(text: str) -> tuple[str, str]:
+    """The name and the value of ``--xacro``."""
+    name, sign, value = text.partition(":=")
+    if not sign or not name:
+        raise UserError(f"--xacro {text}: write it as NAME:=VALUE")
+    return name, value
 
 
 def _rotor(text: str) -> tuple[str, Rotor]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, cast
 
 from robomodel import files
@@ -18,6 +19,7 @@ from robomodel.parsers import urdf, xml
 from robomodel.parsers.plausibility import check_plausible
 from robomodel.parsers.structure import check_structure
 from robomodel.parsers.transmissions import given_rotors, with_rotors
+from robomodel.resources import Given, Resources, with_packages
 
 if TYPE_CHECKING:
     from robomodel.shapes import Role
@@ -47,6 +49,8 @@ def read(
     *,
     extend: object = None,
     rotors: Mapping[str, Rotor] | None = None,
+    xacro: Mapping[str, object] | None = None,
+    resources: Given | None = None,
     format: str | None = None,  # noqa: A002
     inertia_from: Role | None = None,
     density: float = 1000.0,
@@ -58,6 +62,8 @@ def read(
     ``extend``: one or a list of further sources, in the vocabulary of URDF+ (or in YAML, as beside
     an extended URDF; by the file's ending), whose elements are added; a ``<link>`` or ``<joint>``
     whose name is known changes that one. ``rotors``: of joints by name, with ``*`` for any text.
+    ``xacro``: arguments of a xacro file, which is run where its name ends so or arguments are
+    given. ``resources``: see :meth:`robomodel.resources.Resources.of`.
     A string whose first character other than space is ``<`` is text, any other one a path.
     ``format`` is found by the root element unless given. ``inertia_from``: "collision" or "visual"
     gives the links without an inertial one from these shapes, of this ``density`` [kg/m³]. ``name``
@@ -66,7 +72,8 @@ def read(
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
-    document = open_document(source, strict=strict)
+    folders = Resources.of(resources)
+    document = open_document(source, strict=strict, xacro=xacro, resources=folders)
     format = format or _format_of(document)  # noqa: A001
     match format:
         case "urdf":
@@ -78,7 +85,7 @@ def read(
         case "sdf":
             from robomodel.parsers import sdf
 
-            description = sdf.read_sdf(document, name=name)
+            description = sdf.read_sdf(document, name=name, resources=folders)
         case other:
             raise AssertionError(other)
     document.report()
@@ -89,13 +96,14 @@ def read(
     extensions = extend if isinstance(extend, list | tuple) else [extend]
     for extension in extensions:
         if extension is not None:
-            description = _extended(description, extension, strict)
+            description = _extended(description, extension, folders, strict)
     if format == "urdf":
         description = urdf.with_closing_frames(description, strict=strict)
     if rotors:
         description = given_rotors(description, rotors)
     check_structure(description, strict=strict)
     description = with_rotors(description, strict=strict)
+    description = with_packages(description, folders)
     if inertia_from is not None:
         from robomodel.shapes import with_inertias
 
@@ -104,14 +112,16 @@ def read(
     return description
 
 
-def _extended(description: Description, extension: object, strict: bool) -> Description:
+def _extended(
+    description: Description, extension: object, resources: Resources, strict: bool
+) -> Description:
     """The description with what a further file, in URDF+ or YAML, says of it."""
     name = extension if isinstance(extension, str | os.PathLike) else getattr(extension, "name", "")
     if isinstance(name, str | os.PathLike) and os.fsdecode(name).endswith((".yaml", ".yml")):
         from robomodel.parsers.urdf.extended import read_extended
 
         return read_extended(*_fetch(extension), description, strict=strict)
-    more = _extension(open_document(extension, strict=strict))
+    more = _extension(open_document(extension, strict=strict, resources=resources))
     description = urdf.read_urdf(more, description)
     more.report()
     return description
@@ -143,15 +153,29 @@ def _extension(document: xml.Document) -> xml.Document:
     return document
 
 
-def open_document(source: object, *, strict: bool = False) -> xml.Document:
-    """The XML document that ``source`` holds, of whatever format."""
+def open_document(
+    source: object,
+    *,
+    strict: bool = False,
+    xacro: Mapping[str, object] | None = None,
+    resources: Resources | None = None,
+) -> xml.Document:
+    """The XML document that ``source`` holds, of whatever format; of a xacro file what it writes.
+
+    Lines of what a xacro file writes are not known.
+    """
     if hasattr(source, "link_map"):  # as robots have that urchin, urdfpy or yourdfpy read
         from robomodel.parsers import objects
 
         if objects.is_robot(source):
             return objects.to_document(source, strict=strict)
     text, file = _fetch(source)
-    return xml.parse(text, file, strict=strict)
+    if xacro is None and not file.endswith(".xacro"):
+        return xml.parse(text, file, strict=strict)
+    from robomodel.parsers import macros
+
+    text = macros.expanded(text, file, xacro or {}, resources or Resources(), strict=strict)
+    return replace(xml.parse(text, file, strict=strict), lines={})
 
 
 class _Readable(Protocol):

@@ -23,6 +23,7 @@ from robomodel.parsers.sdf_elements import BALL_CONSTRAINT, CUSTOM, SdfDocument
 from robomodel.parsers.sdf_files import Library, opened
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Names, Scope
 from robomodel.parsers.xml import Document, Element, listed, shown
+from robomodel.resources import Resources
 
 _SDF = frozenset(("model", "world"))
 _SDF_IRRELEVANT = frozenset(("light", "actor", "plugin"))
@@ -42,18 +43,20 @@ _UNNAMED = "default"  # what Gazebo calls a world without a name
 _SCENERY = ("model://sun", "model://ground_plane")  # a light, and a plane that never moves
 
 
-def read_sdf(document: Document, *, name: str | None = None) -> Description:
+def read_sdf(
+    document: Document, *, name: str | None = None, resources: Resources | None = None
+) -> Description:
     """What the file says of one model, or of all that its world holds.
 
     ``name`` chooses among several models; without it (or by the world's name) all are one robot.
     Files that ``<include>`` names are read from the folder of the file, and model folders from
-    beside it.
+    beside it, or from ``resources``.
     """
     main = opened(document)
     for element in main.root:
         if element.tag not in _SDF | _SDF_IRRELEVANT:
             main.unknown(element, _SDF)
-    return _Reader(main).description(name)
+    return _Reader(main, resources or Resources()).description(name)
 
 
 # --- what there is --------------------------------------------------------------------------------
@@ -71,9 +74,9 @@ class _Place:
 class _Reader:
     """Collects the models of a file, those that it includes, and all that they are made of."""
 
-    def __init__(self, main: SdfDocument) -> None:
+    def __init__(self, main: SdfDocument, resources: Resources) -> None:
         self.main = main
-        self.library = Library(main)
+        self.library = Library(main, resources)
         self.scenery: list[Element] = []
         self.labels = self._labelled()
 

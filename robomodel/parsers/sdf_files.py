@@ -17,6 +17,7 @@ from robomodel.files import contents, is_within
 from robomodel.parsers import xml
 from robomodel.parsers.sdf_elements import NEWEST, SdfDocument
 from robomodel.parsers.xml import Document, Element, shown, spelled
+from robomodel.resources import SCHEMES, Resources
 
 MAX_INCLUDES = 1000
 """How many includes are followed, those of included files counted each time."""
@@ -79,7 +80,8 @@ def _shown(version: tuple[int, int]) -> str:
 class Library:
     """The files that a document may include, each parsed once."""
 
-    def __init__(self, main: SdfDocument) -> None:
+    def __init__(self, main: SdfDocument, resources: Resources) -> None:
+        self._resources = resources
         self._strict = main.strict
         self._doubts = main.doubts
         self._documents: dict[str, SdfDocument] = {}
@@ -126,9 +128,11 @@ class Library:
         return self._documents[path]
 
     def has(self, document: SdfDocument, uri: str) -> bool:
-        """Whether a ``model://NAME`` is in the folder of the document, or beside it."""
+        """Whether a ``model://NAME`` is known, in the folder of the document, or beside it."""
         place = self._places[document.file]
         name = uri.removeprefix("model://")
+        if self._resources.find(name.partition("/")[0]) is not None:
+            return True
         folders = (os.path.dirname(place), os.path.dirname(os.path.dirname(place))) if place else ()
         return any(os.path.exists(os.path.join(folder, name)) for folder in folders)
 
@@ -139,30 +143,37 @@ class Library:
         scheme, rest = "", uri
         if match := _SCHEME.fullmatch(uri):
             scheme, rest = match[1].lower(), match[2]
-        if scheme not in ("", "file", "model"):
+        parts = PurePosixPath(rest).parts
+        known = self._resources.find(parts[0]) if scheme in SCHEMES and parts else None
+        if known is None and scheme not in ("", "file", "model"):
             raise document.error(
                 include,
                 f"{spelled(uri)} is not read: includes are files within the folder of the file "
-                "that names them, and model://NAME beside it; copy the model there",
+                "that names them, and model://NAME beside it; copy the model there, or name its "
+                "folder by resources=",
             )
-        if place is None:
+        if known is None and place is None:
             raise document.error(
                 include,
                 f"{spelled(uri)} cannot be included, for a text has no folder; "
                 "save it as a file, beside what it includes, and load that",
             )
-        parts = PurePosixPath(rest).parts
         if not parts or "\0" in rest or "\\" in rest or rest.startswith("/") or ".." in parts:
             raise document.error(
                 include,
                 f"{spelled(uri)} is not read: includes stay within the folder of the file that "
                 "names them, so write no absolute path and no '..'",
             )
-        folder = os.path.dirname(place)
-        homes = {folder: folder}  # where to look, and what must not be left
-        if scheme == "model":
-            above = os.path.dirname(folder)
-            homes.setdefault(above, os.path.join(above, parts[0]))
+        homes: dict[str, str] = {}  # where to look, and what must not be left
+        if known is not None:
+            top = os.path.realpath(known)
+            homes[top], parts = top, parts[1:]
+        elif place is not None:
+            folder = os.path.dirname(place)
+            homes[folder] = folder
+            if scheme == "model":
+                above = os.path.dirname(folder)
+                homes.setdefault(above, os.path.join(above, parts[0]))
         for home, limit in homes.items():
             found = os.path.join(home, *parts)
             if not os.path.exists(found):
@@ -178,9 +189,10 @@ class Library:
             if not _is_file(path):
                 raise document.error(include, f"{spelled(uri)} is no file")
             return path
-        beside = " or beside it" if scheme == "model" else ""
+        where = "the folder of this file" if known is None else f"the folder {known}"
+        beside = " or beside it; name another by resources=" if scheme == "model" else ""
         raise document.error(
-            include, f"there is no {spelled(uri)} in the folder of this file{beside}"
+            include, f"there is no {spelled(uri)} in {where}{'' if known else beside}"
         )
 
     def _model_file(self, folder: str, document: SdfDocument, include: Element, uri: str) -> str:

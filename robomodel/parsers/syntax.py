@@ -229,5 +229,6 @@ def _truncated(data: bytes) -> str | None:
 
 XACRO = (
     "this is a xacro file, with macros that must be expanded first: run "
-    "'xacro robot.urdf.xacro > robot.urdf' and read what it writes"
+    "'xacro robot.urdf.xacro > robot.urdf' and read what it writes, or give its arguments, as in "
+    "rm.load(..., xacro={})"
 )

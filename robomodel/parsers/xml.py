@@ -51,6 +51,16 @@ _BOMS = (
     (b"<\0", "utf-16-le"),
     (b"\0<", "utf-16-be"),
 )
+_USD = (
+    "a USD file, which is not read; export the robot as URDF, SDF or MJCF where it was made (Isaac "
+    "Sim and Newton can), and load that"
+)
+_OTHERS = {  # by how they begin
+    b"PK\x03\x04": "a zip archive; unpack it, and load the robot's file in it",
+    b"\x1f\x8b": "compressed by gzip; unpack it by 'gunzip', and load the file that it gives",
+    b"PXR-USDC": _USD,
+    b"#usda": _USD,
+}
 _DECLARED = re.compile(rb"""\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
 _CODECS = ("utf-8", "ascii", "iso8859", "cp12", "koi8", "gb", "big5", "euc", "shift_jis")
 
@@ -64,6 +74,10 @@ def decode(data: bytes, file: str) -> str:
     Decoding happens here and not in libxml2, so that what is checked is what is parsed.
     """
     _refuse_size(len(data), file)
+    for mark, what in _OTHERS.items():
+        if data.startswith(mark):
+            what = _USD if file.endswith(".usdz") else what  # noqa: PLW2901
+            raise DescriptionError(f"this is {what}", Source(file))
     encoding = next((name for mark, name in _BOMS if data.startswith(mark)), None)
     if encoding is None:
         declared = _DECLARED.match(data)
@@ -156,6 +170,8 @@ def _refuse_non_xml(text: str, file: str) -> None:
     begin = text.lstrip()[:20]
     if not begin:
         raise DescriptionError("the file is empty", Source(file))
+    if begin.startswith("#usda"):
+        raise DescriptionError(f"this is {_USD}", Source(file, 1))
     if not begin.startswith("<"):
         raise DescriptionError(
             f"this is not XML: it begins with {begin.splitlines()[0]!r}, not with '<'",

@@ -22,7 +22,14 @@ from robomodel.description import (
     Transmission,
     TransmittedJoint,
 )
-from robomodel.errors import DescriptionError, Doubt, Source, did_you_mean, suspect_all
+from robomodel.errors import (
+    DescriptionError,
+    Doubt,
+    MissingPackageError,
+    Source,
+    did_you_mean,
+    suspect_all,
+)
 from robomodel.parsers.urdf.found import Found, universal
 from robomodel.transmissions import SIMPLE
 
@@ -36,7 +43,7 @@ def read_extended(text: str, file: str, base: Description, *, strict: bool = Fal
     """The description with what a YAML file says of its loops, joints and motors.
 
     Names are those of links, or of joints for their child links. Raises :class:`DescriptionError`
-    with the line of what is wrong, and ImportError where PyYAML is not installed.
+    with the line of what is wrong, and :class:`MissingPackageError` where PyYAML is not installed.
     """
     found = _contents(text, file, strict)
     doubts: list[Doubt] = []
@@ -146,7 +153,7 @@ def _contents(text: str, file: str, strict: bool) -> dict[str, Any]:
     try:
         import yaml
     except ImportError as error:
-        raise ImportError("YAML files need PyYAML: pip install 'robomodel[yaml]'") from error
+        raise MissingPackageError("YAML files need", "PyYAML", "yaml", Source(file)) from error
     if len(text) > _MAX_CHARACTERS:
         raise DescriptionError(
             f"the file is longer than {_MAX_CHARACTERS} characters", Source(file)
