@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from loaded import load
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
 from shipped import ROBOTS
+from test_derivatives import LONG
 from texts import coupling, joint, link, robot
 
 import robomodel as rm
@@ -58,19 +61,19 @@ def numbers(model: rm.Model, task: Task, inputs: Array) -> Array:
     return np.array([np.broadcast_to(x, len(inputs)) for x in found]).T
 
 
-def check(model: rm.Model, q: Array) -> None:
-    """All that the equations of motion say, from both ways of regrouping."""
+def check(model: rm.Model, q: Array, trees: Sequence[rm.Model] = ()) -> None:
+    """All that the equations of motion say, from these trees, or both ways of regrouping."""
     rng = np.random.default_rng(1)
     links = tuple(body.name for body in model.bodies[:: max(1, len(model.bodies) // 3)])
     pushed = rng.standard_normal((len(q), 6 * len(links)))
     v, x = rng.standard_normal((2, len(q), model.nv))
-    for spread in (True, False):
-        tree = regrouped(model, spread=spread)
+    for tree in trees or [regrouped(model, spread=spread) for spread in (True, False)]:
         for task, inputs in (
             (Task("rnea", f_ext=links), (q, v, x, pushed)),
             (Task("aba", f_ext=links), (q, v, x, pushed)),
             (Task("crba"), (q,)),
             (Task("efpa", frames=links), (q,)),
+            (Task("contact", frames=((links[-1], (0.1, -0.2, 0.3)),)), (q,)),
             (Task("rnea", method="projection"), (q, v, x)),
             (Task("aba", method="lagrange"), (q, v, x)),
         ):
@@ -100,7 +103,9 @@ def test_every_joint(kind: str, base: bool) -> None:
     check(model, states(model))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=pytest.mark.slow) if k in LONG else k for k in KINDS]
+)
 def test_every_kind_of_mechanism(kind: str) -> None:
     for seed in range(10):
         loaded = load(random_mechanism(np.random.default_rng([seed, 5]), [kind], n_joints=3))

@@ -85,9 +85,7 @@ def open_tree(model: Model, method: str) -> OpenTree:
         parts.append(tuple(sorted(own, key=velocities.__getitem__)))
     places = {body: Place(n, Transform((), ZERO)) for n, body in enumerate(bodies)}
     for body in set(range(len(model.nodes))) - select(model).dropped - set(bodies):
-        frame = tree.frame(model.nodes[body].name)  # locked: the link stands on some other body
-        rotations = (*factor(model.nodes[body].axes), *frame.pose.rotations)
-        places[body] = Place(frame.body, Transform(rotations, frame.pose.offset))
+        places[body] = _stand(model, body, tree)  # locked: the link stands on some other body
     made = OpenTree(tree, tuple(positions), tuple(velocities), tuple(parts), places, method)
     model.derived["open tree", method] = made
     return made
@@ -96,8 +94,22 @@ def open_tree(model: Model, method: str) -> OpenTree:
 def lean_tree(model: Model, method: str, algorithm: str) -> Model:
     """The robot, its open tree the one on which an algorithm takes the fewest operations."""
     tree, found = open_tree(model, method), replace(model)
-    found.derived["open tree", method] = replace(tree, model=lean(tree.model, algorithm))
+    made = lean(tree.model, algorithm)
+    places = dict(tree.places)
+    for body in places:
+        name = model.nodes[body].name
+        if made.frame(name) is not tree.model.frame(name):
+            places[body] = _stand(model, body, made)
+    found.derived["open tree", method] = replace(tree, model=made, places=places)
     return found
+
+
+def _stand(model: Model, body: int, tree: Model) -> Place:
+    """Where a body's axes stand in a tree that has its link."""
+    node = model.nodes[body]
+    frame = tree.frame(node.name)
+    rotations = (*factor(node.axes), *frame.pose.rotations)
+    return Place(frame.body, Transform(rotations, frame.pose.offset))
 
 
 def rnea(

@@ -13,6 +13,7 @@ from robomodel.dynamics.crba import crba
 from robomodel.dynamics.rnea import rnea
 from robomodel.kernels.trace import Trace
 from robomodel.model.model import Model
+from robomodel.model.normals import on_common_normals
 from robomodel.model.regroup import regrouped
 from robomodel.scalars import Scalar
 
@@ -49,7 +50,8 @@ LIKE: Mapping[str, str] = {
 def lean(model: Model, algorithm: str) -> Model:
     """A model with the same equations of motion, kept with this one; others get their own model.
 
-    Bodies, joints, frames and coordinates keep their numbers and meaning; only nodes differ.
+    Bodies, joints, frames and coordinates keep their numbers and meaning. Inertias are regrouped,
+    and internal axes may be others, in which nodes, frames and springs are given then.
     """
     counted = LIKE.get(algorithm)
     if counted is None or not model.nodes:
@@ -57,7 +59,10 @@ def lean(model: Model, algorithm: str) -> Model:
     known = model.derived.get(("lean", counted))
     if isinstance(known, Model):
         return known
-    trees = [model, *(regrouped(model, spread=spread) for spread in (True, False))]
+    spread = counted == "rnea"  # which a sum over points likes; others like the moments
+    trees = [model, regrouped(model, spread=spread)]
+    if (turned := on_common_normals(model)) is not model:
+        trees.append(regrouped(turned, spread=spread))
     found = min(trees, key=COUNTED[counted])
     model.derived["lean", counted] = found
     return found

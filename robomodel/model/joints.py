@@ -105,9 +105,10 @@ class _VectorSpace:
 
 @dataclass(frozen=True, slots=True)
 class Revolute(_VectorSpace):
-    """Rotation about axis k."""
+    """Rotation about axis k by q + ``offset`` (zero in the axes that a file gives)."""
 
     k: int
+    offset: float = 0.0
 
     @property
     def subspace(self) -> tuple[Motion, ...]:
@@ -116,7 +117,7 @@ class Revolute(_VectorSpace):
 
     def placement(self, q: Vector) -> tuple[tuple[Rotation, ...], Vec]:
         """Rotation by q."""
-        return (about_axis(self.k, q[0]),), ZERO
+        return (about_axis(self.k, add(q[0], self.offset)),), ZERO
 
 
 @dataclass(frozen=True, slots=True)
