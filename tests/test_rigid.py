@@ -78,6 +78,38 @@ def test_ball_and_free_joints_are_fixed_too() -> None:
         np.testing.assert_allclose(between[:3, :3], np.eye(3), atol=1e-10)
 
 
+def test_a_slide_that_stands_turned_is_fixed_along_its_own_axis() -> None:
+    """Its way is in its frame, not in its parent's; other joints turn about theirs."""
+    text = robot(
+        link("a"),
+        link("b"),
+        joint("slide", "base", "a", "0.1 0.2 0.3", kind="prismatic", axis="0.6 0 0.8",
+              rpy="0.3 -0.2 1.1"),
+        joint("turn", "a", "b", "0.2 0 0", axis="0 0.6 0.8", rpy="-0.5 0.4 0.2"),
+        "{end}",
+    )  # fmt: skip
+    free = rm.load(text.replace("{end}", ""))
+    pose = rm.frame_pose(free, [0.35, 0.7], "b", backend="numpy")
+    at = " ".join(repr(float(x)) for x in pose[:3, 3])
+    R = pose[:3, :3]
+    rpy = (
+        np.arctan2(R[2, 1], R[2, 2]),
+        np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0])),
+        np.arctan2(R[1, 0], R[0, 0]),
+    )
+    end = (
+        f'<loop name="held" type="fixed"><predecessor link="base"><origin xyz="{at}" '
+        f'rpy="{" ".join(repr(float(x)) for x in rpy)}"/></predecessor><successor link="b"/></loop>'
+    )
+    description, error = rigid(text.replace("{end}", end))
+    with pytest.warns(rm.DescriptionWarning, match="rigid assembly"):
+        held = welded(description, error, strict=False)
+    model = build(held, floating_base=True)
+    q = model.neutral()
+    base, b = (rm.frame_pose(model, q, name, backend="numpy") for name in ("base", "b"))
+    np.testing.assert_allclose(np.linalg.inv(base) @ b, pose, atol=1e-9)
+
+
 def test_elsewhere_they_are_mistakes() -> None:
     closing = loop("weld", "fixed", "crank", "rocker", "1.1 0 0")
     with pytest.raises(rm.DescriptionError, match="leaves no motion"):

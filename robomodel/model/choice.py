@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from robomodel.model.question import Question
 from robomodel.model.sampling import conditioning
 
 STRIDE, STRIDES = 0.3, 12  # radians, or cluster sizes; about half a turn to either side
-WALKERS = 400  # configurations, at most, in which a choice is judged
+WALKERS = 400  # configurations, about, in which a choice is judged; fewer of more freedoms
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # of the configurations, in which a choice may be worse
 POOR = 1e-3  # a worse conditioned choice is none, if there is another
 AS_GOOD = 2.0  # choices conditioned within this factor of the best are good; a part costs as much
@@ -42,7 +42,8 @@ def walk(question: Question, at: Array, rank: int) -> tuple[Array, Array]:
     own_rank = int(np.sum(singular > question.exactness.rank * singular[:, :1]))
     free = right[0, own_rank:]
     ahead = _directions(free.T @ free)
-    strides = max(2, min(STRIDES, WALKERS // max(1, len(ahead))))
+    count = WALKERS // (len(ahead) * max(1, (geometry.nv - rank) // 3) + 1)
+    strides = max(2, min(STRIDES, count))
     q = np.broadcast_to(at, (len(ahead), len(at)))
     generic = np.array([own_rank == rank])
     found_q, found_null = [at[None][generic]], [np.swapaxes(right[generic, rank:], 1, 2)]
@@ -136,26 +137,35 @@ def _judged(null: Array, forced: list[int], pool: list[int], mobility: int, shar
     if math.comb(len(pool), missing) * len(null) <= ATTEMPTS:
         extras = itertools.combinations(pool, missing)
         return _scores(null, [tuple(sorted([*forced, *extra])) for extra in extras], share)
-    best = _pivoted(null, forced, pool, mobility, share)
-    judged = _scores(null, [best], share)
-    while True:
-        around = _scores(null, list(_exchanged(best, forced, pool)), share)
-        better = max(around, key=lambda choice: around[choice])
-        judged |= around
-        if around[better] <= 1.01 * judged[best]:
-            return judged
-        best = better
+    choice = _pivoted(null, forced, pool, mobility, share)
+    gain = _gain(null, choice, forced, pool, share)
+    for _ in range(2 * mobility):  # each exchange makes the columns span more
+        out, new = max(gain, key=lambda pair: gain[pair])
+        if gain[out, new] <= EQUAL:
+            break
+        choice = _exchanged(choice, out, new)
+        gain = _gain(null, choice, forced, pool, share)
+    near = [pair for pair, factor in gain.items() if factor * AS_GOOD**2 >= 1.0]
+    return _scores(null, [choice, *(_exchanged(choice, *pair) for pair in near)], share)
 
 
-def _exchanged(
-    choice: tuple[int, ...], forced: Sequence[int], pool: Sequence[int]
-) -> Iterable[tuple[int, ...]]:
-    """The choices that differ in one column."""
-    for out in choice:
-        if out not in forced:
-            for new in pool:
-                if new not in choice:
-                    yield tuple(sorted([*(i for i in choice if i != out), new]))
+def _gain(
+    null: Array, choice: tuple[int, ...], forced: Sequence[int], pool: Sequence[int], share: float
+) -> dict[tuple[int, int], float]:
+    """By what the volume that a choice spans is multiplied as one column gives way to another."""
+    g = null @ np.linalg.pinv(null[:, list(choice), :])
+    factors = np.quantile(np.abs(g), share, axis=0)
+    return {
+        (out, new): float(factors[new, choice.index(out)])
+        for out in choice
+        if out not in forced
+        for new in pool
+        if new not in choice
+    }
+
+
+def _exchanged(choice: Sequence[int], out: int, new: int) -> tuple[int, ...]:
+    return tuple(sorted([*(i for i in choice if i != out), new]))
 
 
 def _pivoted(
