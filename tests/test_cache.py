@@ -231,6 +231,15 @@ def test_linux_tells_the_instruction_sets_without_llvm() -> None:
     assert "MHz" not in text  # it changes all the time
 
 
+def test_elsewhere_llvm_tells_the_instruction_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processors of one name may differ in what they can do, or are let do."""
+    monkeypatch.setattr(machine, "_described", lambda: None)
+    told = machine.processor()
+    assert machine.features()[0] in told
+    monkeypatch.setattr(machine, "features", lambda: ("+avx1024", 16))
+    assert machine.processor() != told
+
+
 def test_another_choice_of_joints_is_another_program(place: Path, built: list[int]) -> None:
     """What a decision by rank chose is part of the key, though the file does not say it."""
     model = rm.robots.load("five_bar")
