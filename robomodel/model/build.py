@@ -7,21 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
 from robomodel import description as said
 from robomodel.description import Description, Rows3, Vec3
 from robomodel.errors import DescriptionError, Doubt, suspect, suspect_all
 from robomodel.model import graph, masses
 from robomodel.model.actuators import find_actuators
-from robomodel.model.advice import better_axes
-from robomodel.model.closure import Geometry, Linear
+from robomodel.model.closure import Geometry
 from robomodel.model.constraints import Constraint, Link, Unconstrained
-from robomodel.model.couplings import analyse_couplings
-from robomodel.model.demands import Demand, find_demands, loop_joint, loop_rows, unit
+from robomodel.model.demands import Demand, find_demands, loop_rows, unit
 from robomodel.model.graph import WORLD, Tree
 from robomodel.model.joints import (
-    Array,
     Floating,
     JointModel,
     Planar,
@@ -31,10 +26,10 @@ from robomodel.model.joints import (
     Spherical,
     align,
 )
-from robomodel.model.loops import analyse_loops
 from robomodel.model.model import Body, Cluster, Coupling, Frame, Joint, Loop, Model, Node
 from robomodel.model.options import labels, with_options
-from robomodel.model.question import Column, Exactness, Finding, Question, StuckError
+from robomodel.model.posing import Tied
+from robomodel.model.question import Finding
 from robomodel.model.springs import check_passive, find_springs
 from robomodel.spatial import (
     NO_INERTIA,
@@ -183,10 +178,10 @@ class _Builder:
                 inertias[place.body] += masses.placed(link.inertial, place.pose)
         return inertias
 
-    def _resists(self, body: int) -> bool:
-        """Whether the body has a mass or an inertia."""
-        inertia = self.inertias[body]
-        return bool(inertia.mass) or any(map(any, inertia.inertia))
+    @cached_property
+    def heavy(self) -> list[bool]:
+        """Whether each body has a mass or an inertia."""
+        return [bool(each.mass) or any(map(any, each.inertia)) for each in self.inertias]
 
     @cached_property
     def loaded(self) -> set[int]:
@@ -316,20 +311,21 @@ class _Builder:
             links.append(Link(joint, rotations, offset, inside, nq, nv))
             nq, nv = nq + joint.nq, nv + joint.nv
         demands = self.demands_on.get(bodies.start, [])
+        tied = Tied(self.tree, self.axes, self.heavy, bodies, tuple(links))
         finding: Finding | None = None
         geometry: Geometry | None = None
         constraint: Constraint = Unconstrained(nv)
         columns, kind = tuple(range(nv)), "joint"
         if demands:
-            question = self._question(bodies, links, demands)
+            question = tied.question(demands)
             geometry = question.geometry
-            finding = self._analysed(question, bodies, links, demands)
+            finding = tied.finding(question, demands, advise=not self.description.simulated)
             for text, source in finding.suspicions:
                 suspect(text, source, strict=self.strict)
             constraint, columns, start = finding.constraint, finding.independent, finding.neutral
             kind = "loops" if geometry.loops else "couplings"
         else:
-            start = self._start(bodies, links, clamp=True)
+            start = tied.start(clamp=True)
         freedoms = [label for body in bodies for label in labels(self.tree.joints[body])]
         above = [p for p in (self.tree.parents[body] for body in bodies) if p not in bodies]
         parent = WORLD if above[0] == WORLD else self._cluster_of[above[0]]
@@ -357,97 +353,6 @@ class _Builder:
             ),
             finding,
         )
-
-    def _analysed(
-        self, question: Question, bodies: range, links: list[Link], demands: list[Demand]
-    ) -> Finding:
-        """What analysis finds; of a stuck cluster also with which axes it would move."""
-        if not question.geometry.loops:
-            return analyse_couplings(question)
-        try:
-            return analyse_loops(question)
-        except StuckError as error:
-            if self.description.simulated:
-                raise
-            loops = [demand.loop for demand in demands if demand.loop]
-            rest = demands[len(loops) :]
-
-            def posed(others: Sequence[said.Loop]) -> Question:
-                pairs = zip(demands, others, strict=False)
-                changed = [replace(demand, loop=loop) for demand, loop in pairs]
-                return self._question(bodies, links, [*changed, *rest])
-
-            advice = better_axes(question, loops, posed)
-            if not advice:
-                raise
-            raise DescriptionError(f"{error.story}; {advice}", error.source) from None
-
-    def _start(self, bodies: range, links: Sequence[Link], *, clamp: bool) -> Array:
-        """Spanning positions from which the neutral configuration is sought."""
-        start: list[float] = []
-        for body, link in zip(bodies, links, strict=True):
-            joint, values = self.tree.joints[body], link.joint.neutral()
-            if link.joint.nq == 1:
-                value = values[0] if joint.initial is None else joint.initial
-                if clamp and joint.type != "continuous":
-                    value = min(max(value, joint.limits.lower), joint.limits.upper)
-                values = (value,)
-            start.extend(values)
-        return np.array(start)
-
-    def _question(self, bodies: range, links: list[Link], demands: list[Demand]) -> Question:
-        """What analysis needs to know of a constrained cluster."""
-        local = {body: i for i, body in enumerate(bodies)}
-        loops = [
-            loop_joint(demand.loop, self.tree, self.axes, local)
-            for demand in demands
-            if demand.loop
-        ]
-        couplings = [demand for demand in demands if not demand.loop]
-        linear = []
-        for demand in couplings:
-            merged: dict[int, float] = {}
-            for body, coefficient in demand.terms:
-                merged[local[body]] = merged.get(local[body], 0.0) + coefficient
-            terms = tuple((at, k) for at, k in merged.items() if k)
-            if not terms:
-                raise DescriptionError(
-                    "its terms cancel, so it relates nothing; remove it", demand.source
-                )
-            linear.append(Linear(demand.name, terms, demand.offset))
-        followers = {demand.follower for demand in couplings}
-        geometry = Geometry(tuple(links), tuple(loops), tuple(linear))
-        return Question(
-            self.tree.joints[bodies.start].child,
-            geometry,
-            self._columns(bodies, links, followers),
-            tuple(demand.source for demand in demands if demand.loop),
-            tuple(demand.source for demand in couplings),
-            self._start(bodies, links, clamp=bool(loops)),
-            Exactness.of(
-                [demand.loop.tolerance for demand in demands if demand.loop], geometry.scale
-            ),
-        )
-
-    def _columns(
-        self, bodies: range, links: Sequence[Link], followers: set[int | None]
-    ) -> tuple[Column, ...]:
-        """What is known of each spanning velocity of a cluster."""
-        columns = []
-        for i, (body, link) in enumerate(zip(bodies, links, strict=True)):
-            joint = self.tree.joints[body]
-            bounded = joint.type != "continuous" and link.joint.nv == 1
-            limits = (joint.limits.lower, joint.limits.upper) if bounded else (-math.inf, math.inf)
-            ends = [end for end in (body, self.tree.parents[body]) if end != WORLD]
-            part = link.joint.nv > 1 or not all(map(self._resists, ends))
-            mark = joint.independent
-            marks = mark if isinstance(mark, tuple) else (mark,) * link.joint.nv
-            for motion, label, mark in zip(link.joint.subspace, labels(joint), marks, strict=True):
-                length = any(motion.linear) and not any(motion.angular)
-                columns.append(
-                    Column(label, joint.name, i, mark, body in followers, part, length, limits)
-                )
-        return tuple(columns)
 
     # ---- what became of loops and couplings
 
@@ -550,7 +455,7 @@ class _Builder:
         """Warn of clusters that move no mass, which make the mass matrix singular, and of bodies
         that are seen but have no mass.
         """
-        heavy = [any(map(self._resists, cluster.bodies)) for cluster in clusters]
+        heavy = [any(self.heavy[body] for body in cluster.bodies) for cluster in clusters]
         for cluster in reversed(clusters):
             if heavy[cluster.index] and cluster.parent != WORLD:
                 heavy[cluster.parent] = True
@@ -570,7 +475,7 @@ class _Builder:
                 continue
             for body in cluster.bodies:
                 seen = [shaped[link] for link in self.held[body] if link in shaped]
-                if seen and not self._resists(body):
+                if seen and not self.heavy[body]:
                     message = f"has shapes and moves, but weighs nothing; {remedy}"
                     doubts.append(Doubt(message, seen[0].source))
         suspect_all(doubts, strict=self.strict)

@@ -87,6 +87,7 @@ TESTS: dict[str, str] = {
     "model/masses.py": "masses dynamics",
     "model/model.py": "model configuration states frames constraints",
     "model/options.py": "options graph model closing",
+    "model/posing.py": "model closing choice masses",
     "model/question.py": "model closing choice rigid",
     "model/regroup.py": "regroup dynamics",
     "model/rigid.py": "rigid",
