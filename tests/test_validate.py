@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import subprocess
@@ -139,6 +140,16 @@ def test_reports_are_the_same_every_time() -> None:
     one, other = (rm.validate(rm.robots.load("crank_rocker")) for _ in range(2))
     assert one.as_dict() == other.as_dict()
     assert one.html() == other.html()
+
+
+def test_sweeps_and_reports_can_be_compared() -> None:
+    """Curves of one joint from one position differ in arrays alone, as on a Stewart platform."""
+    one, other = (rm.validate(rm.robots.load("crank_rocker")) for _ in range(2))
+    (sweep,) = one.linkages[0].sweeps
+    assert sweep in one.linkages[0].sweeps
+    assert dataclasses.replace(sweep) not in one.linkages[0].sweeps
+    assert one == one.__class__(one.robot, one.file, one.findings, one.linkages)
+    assert one != other
 
 
 # ---- linkages ------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class Singularity:
     joints: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # it holds arrays, which are not equal or not
 class Sweep:
     """A curve of closed configurations, along which one independent velocity alone does not rest.
 
@@ -90,7 +90,7 @@ class Choice:
     median: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Linkage:
     """A cluster with loops, as measured.
 
