@@ -206,6 +206,7 @@ def close(
     everything = np.arange(len(q))
     values, jacobian = conditions(q, everything)
     size = np.linalg.norm(values, axis=1)
+    worst: Array = np.max(np.abs(values), axis=1, initial=0.0)
     damping = np.ones(len(q))
     active = np.flatnonzero(np.isfinite(size) & np.isfinite(jacobian).all(axis=(1, 2)))
     values, jacobian = values[active], jacobian[active]
@@ -236,11 +237,10 @@ def close(
         took = active[better]
         q[took] = trial[better]
         size[took] = trial_size[better]
+        worst[took] = np.max(np.abs(trial_values[better]), axis=1, initial=0.0)
         values[better], jacobian[better] = trial_values[better], trial_jacobian[better]
         # near the rounding level a step that does not help ends the search at once
         goal = CLOSED if nearest else 1e-12
         going = better | ((size[active] > goal) & (damping[active] > 1e-4))
         active, values, jacobian = active[going], values[going], jacobian[going]
-    final = conditions(q, everything)[0]
-    worst = np.max(np.abs(final), axis=1, initial=0.0)
     return q.reshape(*batch, -1), worst.reshape(batch)

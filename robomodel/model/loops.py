@@ -8,19 +8,21 @@ through a coupling (rotors, mimics) are left out of this, so that they change no
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from robomodel.errors import DescriptionError, Source
+from robomodel.errors import NOWHERE, DescriptionError, Source
 from robomodel.model.choice import choose, refuted, walk
-from robomodel.model.closure import CLOSED, close
+from robomodel.model.closure import CLOSED, Geometry, close
 from robomodel.model.constraints import Block, LoopConstraint
 from robomodel.model.couplings import Core, eliminate
 from robomodel.model.gaps import at_most, stories, tolerance_above
 from robomodel.model.joints import Array, Mask
 from robomodel.model.question import (
+    Column,
+    Exactness,
     Finding,
     Question,
     StuckError,
@@ -83,6 +85,35 @@ def _sample(question: Question) -> _Samples:
     return _Samples(q, jacobian, ranks, smallest)
 
 
+def _exploration(question: Question) -> tuple[_Samples, _Explored]:
+    """Closed configurations and motions, found once for clusters that differ in names only."""
+    geometry = question.geometry
+    nameless = Geometry(
+        geometry.links,
+        tuple(replace(loop, name="") for loop in geometry.loops),
+        tuple(replace(coupling, name="") for coupling in geometry.linear),
+    )
+    columns = tuple(replace(column, label="", joint="") for column in question.columns)
+    try:
+        return _explored(nameless, columns, tuple(question.start.tolist()), question.exactness)
+    except StuckError:
+        _sample(question)  # which says it with names and places
+        raise
+
+
+@lru_cache(maxsize=64)
+def _explored(
+    geometry: Geometry, columns: tuple[Column, ...], start: tuple[float, ...], exactness: Exactness
+) -> tuple[_Samples, _Explored]:
+    question = Question("", geometry, columns, (NOWHERE,), (), np.array(start), exactness)
+    samples = _sample(question)
+    rank = int(np.max(samples.ranks))
+    generic = samples.ranks == rank
+    _, _, right = np.linalg.svd(samples.jacobian[generic])
+    null = np.swapaxes(right[:, rank:, :], 1, 2)  # (samples, n, mobility), orthonormal
+    return samples, _Explored(question, rank, samples.q[generic], null)
+
+
 def _open(question: Question, best: Array, smallest: float, exact: float) -> StuckError:
     """What is said of loops that close nowhere; ``best`` is where they are least open."""
     start = float(question.geometry.gap(question.start))
@@ -117,17 +148,16 @@ def analyse_loops(whole: Question) -> Finding:
     core = Core.of(whole)
     question = core.question
     geometry, n = question.geometry, len(question.columns)
-    samples = _sample(question)
-    rank = int(np.max(samples.ranks))
-    generic = samples.ranks == rank
-    q, jacobian = samples.q[generic], samples.jacobian[generic]
+    samples, explored = _exploration(question)
+    rank = explored.rank
+    q, jacobian = explored.samples, samples.jacobian[samples.ranks == rank]
     mobility = n - rank
     nearest = q[int(np.argmin(_away(question, q)))]
-    _, singular, right = np.linalg.svd(jacobian)
+    singular = np.linalg.svd(jacobian, compute_uv=False)
     weakest = float(np.max(singular[:, -1] / np.maximum(singular[:, 0], 1e-300)))
     advice = _more_tolerance(weakest) if not mobility else ""
     check_counts(whole, mobility, len(whole.columns) - mobility, core.positions(nearest), advice)
-    null = np.swapaxes(right[:, rank:, :], 1, 2)  # (samples, n, mobility), orthonormal
+    null = explored.null
     suspicions: list[tuple[str, Source]] = []
     dropped = singular[:, rank:] / np.maximum(singular[:, :1], 1e-300)
     off = float(np.max(dropped, initial=0.0))
@@ -146,7 +176,6 @@ def analyse_loops(whole: Question) -> Finding:
                 first_source(question),
             )
         )
-    explored = _Explored(question, rank, q, null)
     independent, notes = _independent(question, explored, mobility)
     if not exact and question.exactness.said:
         notes.append(f"cluster '{question.name}': {nearly}); taken as exact within its tolerance")
