@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from robomodel.errors import NOWHERE, Source
+from robomodel.spatial import UNIT
 
 Vec3 = tuple[float, float, float]
 Rows3 = tuple[Vec3, Vec3, Vec3]
@@ -37,7 +38,7 @@ MAX_TOLERANCE = 0.1
 FREEDOMS = {"fixed": 0, "floating": 6, "planar": 3, "spherical": 3} | dict.fromkeys(ONE_DOF, 1)
 """The number of degrees of freedom of each joint type."""
 
-IDENTITY: Rows3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+IDENTITY: Rows3 = UNIT
 
 
 def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Rows3:

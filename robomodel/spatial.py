@@ -60,17 +60,23 @@ def inner(a: Vec, b: Vec) -> Scalar:
 
 def apply(m: Mat, a: Vec) -> Vec:
     """M a."""
+    if m is UNIT:
+        return a
     return inner(m[0], a), inner(m[1], a), inner(m[2], a)
 
 
 def transpose(m: Mat) -> Mat:
     """Mᵀ."""
+    if m is UNIT:
+        return m
     (a, b, c), (d, e, f), (g, h, i) = m
     return (a, d, g), (b, e, h), (c, f, i)
 
 
 def matmul(m: Mat, n: Mat) -> Mat:
     """M N."""
+    if m is UNIT or n is UNIT:
+        return n if m is UNIT else m
     columns = transpose(n)
     return transpose((apply(m, columns[0]), apply(m, columns[1]), apply(m, columns[2])))
 
@@ -423,6 +429,8 @@ class RigidInertia:
 
     def in_parent(self, x: Transform) -> RigidInertia:
         """The same inertia about the parent's origin, in parent coordinates (Xᵀ I X)."""
+        if not x.rotations and x.offset is ZERO:
+            return self
         h, inertia = self.h, self.inertia
         for rotation in x.rotations:
             h, inertia = rotation.rotate(h), rotation.conjugate_symmetric(inertia)

@@ -9,6 +9,8 @@ import pytest
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
+from robomodel.model.constraints import LoopConstraint
+from robomodel.model.question import Question
 
 
 def refused(text: str, **options: object) -> rm.DescriptionError:
@@ -481,3 +483,40 @@ def test_the_package_lists_what_it_offers() -> None:
     assert set(dir(rm)) >= set(rm.__all__)
     assert all(getattr(rm, name) is not None for name in dir(rm))
     assert not {"TYPE_CHECKING", "_MOTION", "annotations"} & set(dir(rm))
+
+
+def test_clusters_that_differ_in_names_only_are_studied_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Left and right legs, and a robot that is loaded again; what is wrong is said by name."""
+    from robomodel.model import loops
+
+    studied: list[str] = []
+    sample = loops._sample
+
+    def counting(question: Question) -> object:
+        studied.append(question.name)
+        return sample(question)
+
+    monkeypatch.setattr(loops, "_sample", counting)
+    loops._explored.cache_clear()
+    model = rm.robots.load("tello")
+    linkages = [cluster for cluster in model.clusters if cluster.implicit]
+    assert len(studied) == 2 < len(linkages)
+    for cluster in linkages:
+        assert isinstance(cluster.constraint, LoopConstraint)
+        assert cluster.geometry is not None
+        assert cluster.constraint.loops == cluster.geometry.loops  # each with its own names
+    assert len({loop.name for c in linkages for loop in c.geometry.loops}) == len(model.loops)
+    again = rm.robots.load("tello")
+    assert len(studied) == 2
+    np.testing.assert_array_equal(again.neutral(), model.neutral())
+    text = rm.robots.path("four_bar").read_text(encoding="utf-8")
+    far = text.replace(
+        '<origin xyz="1 0 0"/>\n    </predecessor>', '<origin xyz="9 0 0"/></predecessor>'
+    )
+    assert far != text
+    for name in ("loop", "shut"):
+        error = refused(far.replace('<loop name="loop"', f'<loop name="{name}"'))
+        assert f"'{name}'" in str(error)
+        assert "cannot close" in str(error)

@@ -389,6 +389,8 @@ def align(axis: Vec3) -> tuple[int, Rows3]:
     if negative:
         flip[j] = flip[k] = -1.0
     if axis[i] == axis[j] == 0.0:
+        if not negative:
+            return k, UNIT
         rows = [[flip[r] if r == c else 0.0 for c in range(3)] for r in range(3)]
         return k, _floats(rows)
     start = tuple(flip[k] if n == k else 0.0 for n in range(3))

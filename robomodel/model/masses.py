@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from robomodel.description import Inertial, Pose, Rows3, Vec3
 from robomodel.model import graph
-from robomodel.spatial import RigidInertia, Transform, factor, transpose
+from robomodel.spatial import ZERO, RigidInertia, Transform, factor, transpose
 
 
 def placed(inertial: Inertial, pose: Pose) -> RigidInertia:
@@ -19,7 +19,7 @@ def placed(inertial: Inertial, pose: Pose) -> RigidInertia:
 
 def turned(inertia: RigidInertia, axes: Rows3) -> RigidInertia:
     """The same inertia in internal axes."""
-    return inertia.in_parent(Transform(factor(transpose(axes)), (0.0, 0.0, 0.0)))
+    return inertia.in_parent(Transform(factor(transpose(axes)), ZERO))
 
 
 def centred(inertia: RigidInertia) -> tuple[Vec3, Rows3]:
