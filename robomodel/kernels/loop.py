@@ -14,7 +14,7 @@ from robomodel.kernels import tiles
 from robomodel.kernels.llvm import Vectors
 from robomodel.kernels.plan import Iteration, Plan
 
-LARGE = 1 << 20  # bytes of results from which on caches cannot be expected to hold them
+LARGE = 1 << 21  # bytes from which on caches cannot be expected to hold arguments or results
 STACK = 1 << 16  # bytes of a kernel's own memory on the stack, which some threads have little of
 
 
@@ -173,7 +173,8 @@ def _read(plan: Plan, k: int) -> Iterator[str]:
     yield f"call void @gather({rows}, ptr %place.stage)"
     yield f"br label %moved{k}"
     yield f"moved{k}:"
-    yield f"call void @pack{k}(ptr %rows{k}, i64 %stride{k}, i64 %last, ptr %place{k})"
+    rows = f"ptr %rows{k}, i64 %stride{k}, i64 %last"
+    yield f"call void @pack{k}({rows}, ptr %place{k}, i1 %many)"
 
 
 def _context(plan: Plan, vectors: Vectors) -> Iterator[str]:
@@ -181,10 +182,12 @@ def _context(plan: Plan, vectors: Vectors) -> Iterator[str]:
     result = len(plan.sizes) - 1
     for i, name in enumerate(tiles.CONTEXT):
         yield f"%context.{name} = getelementptr i8, ptr %place.context, i64 {8 * i}"
-    yield f"%written = mul i64 %n, {plan.sizes[-1] * plan.precision.bytes}"
-    yield f"%many = icmp sgt i64 %written, {LARGE}"
+    of_all, of_results = sum(plan.sizes), plan.sizes[-1]
+    for name, count in (("many", of_all), ("many.results", of_results)):
+        yield f"%bytes.{name} = mul i64 %n, {count * plan.precision.bytes}"
+        yield f"%{name} = icmp sgt i64 %bytes.{name}, {LARGE}"
     yield f"%next.rows = mul i64 %step{result}, {vectors.lanes}"
-    yield "%ahead = select i1 %many, i64 %next.rows, i64 0"
+    yield "%ahead = select i1 %many.results, i64 %next.rows, i64 0"
     yield "store i64 %ahead, ptr %context.ahead"
     for name in ("stride", "step", "inner"):
         yield f"store i64 %{name}{result}, ptr %context.{name}"
