@@ -31,6 +31,7 @@ from robomodel.kernels.program import (
     Reference,
     Step,
 )
+from robomodel.kernels.schedule import ordered
 from robomodel.kernels.single import single
 
 SIMPLE = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
@@ -51,7 +52,7 @@ def emit(
     With ``shapes``, of the result's parts, there are the functions of
     :mod:`robomodel.kernels.single` besides.
     """
-    plan = Plan(program, tuple(sizes), dtype, iteration)
+    plan = Plan(ordered(program), tuple(sizes), dtype, iteration)
     vectors = Vectors(plan.precision, lanes)
     text = [*vectors.declarations(), tiles.stage(vectors), *tiles.settle(vectors, sizes[-1])]
     text += _tame(plan, vectors)
@@ -90,7 +91,12 @@ def _piece(plan: Plan, vectors: Vectors, number: int) -> list[str]:
             return f.constant(x)
         if x not in known:
             assert isinstance(x, int)
-            known[x] = f.load("%in", x) if x < program.inputs else f.load("%work", slots[x])
+            if x < program.inputs:
+                known[x] = f.load("%in", x)
+            elif x in plan.columns:
+                known[x] = f.load("%out", plan.columns[x])
+            else:
+                known[x] = f.load("%work", slots[x])
         return known[x]
 
     writing = _writing(plan, vectors)
@@ -102,7 +108,7 @@ def _piece(plan: Plan, vectors: Vectors, number: int) -> list[str]:
             if angle not in trigonometry:
                 sincos = f.sincos if angle in plan.angles else f.guarded_sincos
                 trigonometry[angle] = sincos(operand(angle))
-            known[x] = trigonometry[angle][step.operation is COS]
+            known[x] = trigonometry[angle][step.operation == COS]
         else:
             known[x] = _arithmetic(f, step, operand)
         if x in slots:
@@ -140,18 +146,18 @@ def _arithmetic(f: Function, step: Step, operand: Callable[[Reference], str]) ->
     names = [operand(x) for x in step.operands]
     if step.operation in SIMPLE:
         return f.two(SIMPLE[step.operation], *names)
-    if step.operation is NEG:
+    if step.operation == NEG:
         return f.minus(*names)
-    if step.operation is SQRT:
+    if step.operation == SQRT:
         return f.root(*names)
     a, b, c = names
-    if step.operation is SELECT:
+    if step.operation == SELECT:
         return f.select(f.value(f"fcmp olt {f.type} {a}, zeroinitializer"), b, c)
-    if step.operation is FMA:
+    if step.operation == FMA:
         return f.fma(a, b, c)
-    if step.operation is FMS:
+    if step.operation == FMS:
         return f.fma(a, b, f.minus(c))
-    assert step.operation is FNMA
+    assert step.operation == FNMA
     return f.fma(f.minus(a), b, c)
 
 

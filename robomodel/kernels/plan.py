@@ -10,7 +10,7 @@ from robomodel.kernels.precision import PRECISIONS, Dtype, Precision
 from robomodel.kernels.program import COS, SIN, Program, Reference
 
 CHUNK = 6000  # steps in one function, if there is but one
-PIECE = 400  # steps in a function, where there are several
+PIECE = 200  # steps in a function, where there are several
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,10 @@ class Plan:
 
     @cached_property
     def slots(self) -> dict[int, int]:
-        """Workspace slots of the values that later pieces use; free again after their last use."""
+        """Workspace slots of the values that later pieces use; free again after their last use.
+
+        Results need none: they stand among the results.
+        """
         program = self.program
         piece_of = [n for n, piece in enumerate(self.pieces) for _ in piece]
         last: dict[int, int] = {}
@@ -71,6 +74,7 @@ class Plan:
                 if (
                     type(x) is int
                     and x >= program.inputs
+                    and x not in self.columns
                     and piece_of[x - program.inputs] < piece_of[i]
                 ):
                     last[x] = piece_of[i]

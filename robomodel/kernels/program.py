@@ -80,10 +80,10 @@ class Program:
             if step.operation in (ADD, SUB):
                 for at, operand in enumerate(step.operands):
                     source = self._step(steps, operand)
-                    if source is None or source.operation is not MUL or uses[int(operand)] != 1:
+                    if source is None or source.operation != MUL or uses[int(operand)] != 1:
                         continue
                     other = step.operands[1 - at]
-                    operation = FMA if step.operation is ADD else (FMS, FNMA)[at]
+                    operation = FMA if step.operation == ADD else (FMS, FNMA)[at]
                     replacement = Step(operation, (*source.operands, other))
                     steps[int(operand) - self.inputs] = None
                     break

@@ -1,0 +1,62 @@
+"""The order of steps: the same program, fewer values alive at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import robomodel as rm
+from robomodel.kernels import Program, Trace
+from robomodel.kernels.schedule import SHORT, backwards, ordered, permuted
+
+
+def most_alive(program: Program) -> int:
+    """How many values that steps make are alive at once."""
+    last = {x: i for i, step in enumerate(program.steps) for x in step.operands if type(x) is int}
+    born = [program.inputs + i in last for i in range(len(program.steps))]
+    dying = [0] * len(program.steps)
+    for x, i in last.items():
+        dying[i] += x >= program.inputs
+    alive = np.cumsum(born) - np.cumsum([0, *dying[:-1]])
+    return int(alive.max(initial=0))
+
+
+def test_branches_are_finished_one_after_the_other() -> None:
+    trace = Trace()
+    xs = trace.inputs(20)
+    products = [x * y for x, y in zip(xs, reversed(xs), strict=True)][:10]
+    roots = [(p * p).sqrt() for p in products]
+    total = 0.0
+    for root in roots:
+        total = total + root
+    program = trace.program([total])
+    better = permuted(program, backwards(program)[::-1])
+    assert most_alive(program) == 11  # the products, and one that is being made of them
+    assert most_alive(better) <= 3
+    inputs = list(np.random.default_rng(0).normal(size=(20, 5)))
+    np.testing.assert_array_equal(better(inputs), program(inputs))
+
+
+@pytest.mark.parametrize(
+    ("robot", "algorithm"), [("mini_cheetah", "rnea_derivatives"), ("jvrc1", "aba")]
+)
+def test_long_programs_keep_their_meaning_and_fewer_values_alive(
+    robot: str, algorithm: str
+) -> None:
+    program = rm.compile(rm.robots.load(robot), algorithm).program
+    assert len(program.steps) > SHORT
+    better = ordered(program)
+    assert sorted(better.counts.items()) == sorted(program.counts.items())
+    assert most_alive(better) < most_alive(program)
+    made = {step: i for i, step in enumerate(better.steps)}
+    assert len(made) == len(better.steps)
+    for i, step in enumerate(better.steps):
+        assert all(x < better.inputs + i for x in step.operands if type(x) is int)
+    inputs = list(np.random.default_rng(1).uniform(0.1, 1.0, size=(program.inputs, 2)))
+    for found, expected in zip(better(inputs), program(inputs), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_short_programs_stay_as_they_are() -> None:
+    program = rm.compile(rm.robots.load("four_bar"), "aba").program
+    assert ordered(program) is program
