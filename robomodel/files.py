@@ -18,6 +18,8 @@ MAX_MESH_BYTES = 128 * 2**20
 """The largest mesh that is read; public repositories hold files up to 100 MB."""
 MAX_ALL_BYTES = 2**30
 """The most that is read of all meshes of a robot together."""
+MAX_CLIMB = 4
+"""How many folders up from a file's own a path in it may lead: packages write ``../../meshes``."""
 MAX_FILES = 10_000
 """The most meshes that are read of a robot, repeated ones counted each time."""
 

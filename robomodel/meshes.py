@@ -19,7 +19,7 @@ from lxml import etree
 
 from robomodel.description import Shape, Vec3
 from robomodel.errors import DescriptionError, MissingPackageError
-from robomodel.files import MAX_MESH_BYTES, Allowance, contents
+from robomodel.files import MAX_CLIMB, MAX_MESH_BYTES, Allowance, contents
 from robomodel.resources import split
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ MAX_LENGTH = 1e9
 """The farthest vertex [m]."""
 
 _PACKAGES = ("package://", "model://")
+_MJCF = (".xml", ".mjcf")
 
 
 def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trimesh:
@@ -50,21 +51,8 @@ def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trime
     Raises :class:`DescriptionError` for what is not there, not read or not finite, and
     :class:`MissingPackageError` without trimesh.
     """
-    path, folders = _place(shape)
     what, source = f"the mesh '{shape.file}'", shape.source
-    kind = path.suffix.lower()
-    if kind not in SUFFIXES:
-        raise DescriptionError(
-            f"{what} is of no kind that is read; these are {' '.join(SUFFIXES)}", source
-        )
-    try:
-        data = contents(str(path), what, source, most=MAX_MESH_BYTES, within=folders)
-    except FileNotFoundError as error:
-        raise DescriptionError(
-            f"{what} cannot be read: {path}: No such file or directory", source
-        ) from error
-    if allowance is not None:
-        allowance.spend(len(data), what, source)
+    kind, data = _read(shape, SUFFIXES, allowance)
     try:
         import trimesh
     except ImportError as error:
@@ -109,10 +97,43 @@ def load_mesh(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trime
     return mesh
 
 
+def mesh_bytes(
+    shape: Shape, suffixes: tuple[str, ...] = SUFFIXES, allowance: Allowance | None = None
+) -> bytes:
+    """What the file of a mesh holds, if it has one of these suffixes.
+
+    Raises :class:`DescriptionError` for what is not there or not read.
+    """
+    return _read(shape, suffixes, allowance)[1]
+
+
+def _read(
+    shape: Shape, suffixes: tuple[str, ...], allowance: Allowance | None
+) -> tuple[str, bytes]:
+    """The suffix of a mesh's file, in small letters, and its content."""
+    path, folders = _place(shape)
+    what, source = f"the mesh '{shape.file}'", shape.source
+    kind = path.suffix.lower()
+    if kind not in suffixes:
+        raise DescriptionError(
+            f"{what} is of no kind that is read; these are {' '.join(suffixes)}", source
+        )
+    try:
+        data = contents(str(path), what, source, most=MAX_MESH_BYTES, within=folders)
+    except FileNotFoundError as error:
+        raise DescriptionError(
+            f"{what} cannot be read: {path}: No such file or directory", source
+        ) from error
+    if allowance is not None:
+        allowance.spend(len(data), what, source)
+    return kind, data
+
+
 def mesh_path(shape: Shape) -> Path:
     """Where the file of a mesh is: beside the robot's file, or in the package that holds it.
 
-    A path leads to the robot's folder, or to another one in the folder above (``../meshes/...``).
+    A path leads to the robot's folder, or to another one in the folder above (``../meshes/...``);
+    in MJCF, whose models are of several files, up to MAX_CLIMB folders up.
     """
     return _place(shape)[0]
 
@@ -141,7 +162,11 @@ def _place(shape: Shape) -> tuple[Path, list[str]]:
     prefix = next((prefix for prefix in _PACKAGES if name.startswith(prefix)), None)
     files = (file, Path(os.path.realpath(file)))
     if prefix is None:
-        tops = [_above(each.parent) for each in files]
+        climb = 1
+        if file.suffix.lower() in _MJCF:
+            steps = os.path.normpath(name).split(os.sep)
+            climb = min(max(steps.count(os.pardir), 1), MAX_CLIMB)
+        tops = [_above(each.parent, climb) for each in files]
         path = file.parent / name
     else:
         package, _, rest = name.removeprefix(prefix).partition("/")
@@ -164,9 +189,12 @@ def _place(shape: Shape) -> tuple[Path, list[str]]:
     return path, [str(top) for top in tops]
 
 
-def _above(folder: Path) -> Path:
-    """The folder above, unless that is all there is."""
-    return folder if folder.parent == Path(folder.anchor) else folder.parent
+def _above(folder: Path, steps: int) -> Path:
+    """The folder so many steps above, unless that is all there is."""
+    for _ in range(steps):
+        if folder.parent != Path(folder.anchor):
+            folder = folder.parent
+    return folder
 
 
 # ---- what a file makes of itself -----------------------------------------------------------------

@@ -7,7 +7,6 @@ joints, in the parent's axes.
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from mujoco_side import State, in_world, rotation, spanning
 
 import robomodel as rm
 from robomodel.model import Model
-from robomodel.model.build import build
 
 parsing = pytest.importorskip("pydrake.multibody.parsing", reason="Drake is not installed")
 math = pytest.importorskip("pydrake.math")
@@ -91,13 +89,6 @@ def _names(element, within=""):
         if child.tag in ("model", "world"):
             outer = element.tag in ("sdf", "world")
             yield from _names(child, "" if outer else f"{name}::")
-
-
-def open_tree(model: Model) -> Model:
-    """The model without loops and couplings."""
-    said = model.description
-    joints = tuple(replace(joint, mimic=None, independent=None) for joint in said.joints)
-    return build(replace(said, loops=(), couplings=(), joints=joints))
 
 
 def assert_same_mass_matrix(tree: Model, side: DrakeSide, *, tolerance=1e-12, seed=0):

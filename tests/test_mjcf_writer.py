@@ -267,3 +267,111 @@ def check_approximate(model):
         return
     assert lost == []
     assert_smooth_dynamics(model, MujocoSide.of(text), method="approximate", states=1)
+
+
+# -- actuators -----------------------------------------------------------------------------------
+
+ARM = """<robot name="arm"><link name="base"/>{links}{joints}{transmissions}</robot>"""
+LINK = """<link name="{}"><inertial><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.1"
+ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+JOINT = """<joint name="{}" type="{}"><parent link="{}"/><child link="{}"/><axis xyz="0 1 0"/>
+{}</joint>"""
+LIMIT = '<limit lower="-1" upper="1" effort="{}" velocity="4"/>'
+
+
+def arm(*limits, transmissions=""):
+    """A chain of joints a, b, c ... with these limits."""
+    names = "abcdef"[: len(limits)]
+    above = ["base", *(f"link_{name}" for name in names)]
+    return ARM.format(
+        links="".join(LINK.format(f"link_{name}") for name in names),
+        joints="".join(
+            JOINT.format(
+                name, "revolute" if "lower" in limit else "continuous", up, f"link_{name}", limit
+            )
+            for name, up, limit in zip(names, above, limits, strict=False)
+        ),
+        transmissions=transmissions,
+    )
+
+
+def transmission(kind, *ends):
+    return f'<transmission name="drive"><type>{kind}</type>{"".join(ends)}</transmission>'
+
+
+def motor(name, reduction=""):
+    return f'<actuator name="{name}">{reduction}</actuator>'
+
+
+def driven(name, reduction=""):
+    return f'<joint name="{name}">{reduction}</joint>'
+
+
+def reduction(value):
+    return f"<mechanicalReduction>{value}</mechanicalReduction>"
+
+
+def actuators(text, **options):
+    """What each actuator does to the joints a, b ... at a control of one, and its range."""
+    model = rm.load(text)
+    stream = io.StringIO()
+    assert rm.write_mjcf(model, stream, **options) == ()
+    its = mujoco.MjModel.from_xml_string(stream.getvalue())
+    data = mujoco.MjData(its)
+    its.jnt_actfrclimited[:] = 0
+    found = {}
+    for number in range(its.nu):
+        data.ctrl[:] = 0.0
+        data.ctrl[number] = 1.0
+        limits = its.actuator_ctrlrange[number].tolist()
+        its.actuator_ctrllimited[:] = 0
+        mujoco.mj_forward(its, data)
+        found[its.actuator(number).name] = (data.qfrc_actuator.tolist(), limits)
+    return found
+
+
+def test_joints_of_known_effort_get_motors_in_open_trees():
+    text = arm(LIMIT.format(30), "", LIMIT.format(0))
+    assert actuators(text) == {}
+    assert actuators(text, approximate=True) == {"a": ([1, 0, 0], [-30, 30])}
+
+
+def test_transmissions_are_motors_with_their_gears():
+    ends = driven("a"), motor("m", reduction(-50))
+    text = arm(LIMIT.format(30), LIMIT.format(20), transmissions=transmission("S", *ends))
+    drive = ([-50, 0], [-0.6, 0.6])
+    assert actuators(text) == {"drive": drive}
+    assert actuators(text, approximate=True) == {"drive": drive, "b": ([0, 1], [-20, 20])}
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("DifferentialTransmission", {"m": [12, -9], "n": [20, 15]}),
+        ("HalfDifferentialTransmission", {"m": [12, 0], "n": [20, -15]}),
+        ("FourBarLinkageTransmission", {"m": [12, 0], "n": [5, -15]}),
+    ],
+)
+def test_transmissions_of_two_motors_are_motors_on_tendons(kind, expected):
+    """By virtual work: what the actuators turn as the joints do, they do to the joints."""
+    ends = (
+        driven("a", "<role>joint1</role>" + reduction(4)),
+        driven("b", "<role>joint2</role>" + reduction(-3)),
+        motor("m", "<role>actuator1</role>" + reduction(3)),
+        motor("n", "<role>actuator2</role>" + reduction(5)),
+    )
+    text = arm(LIMIT.format(30), LIMIT.format(20), transmissions=transmission(kind, *ends))
+    found = actuators(text)
+    assert {name: force for name, (force, _) in found.items()} == expected
+    assert {**found} == actuators(text, approximate=True)
+
+
+def test_transmissions_of_no_known_kind():
+    """An exact file cannot say them; in an open tree their joints get motors, with a warning."""
+    ends = driven("a"), driven("b"), motor("m"), motor("n")
+    text = arm(LIMIT.format(30), LIMIT.format(20), transmissions=transmission("Wrist", *ends))
+    with pytest.raises(rm.DescriptionError, match="the transmission 'drive'"):
+        rm.write_mjcf(rm.load(text), io.StringIO())
+    with pytest.warns(rm.DescriptionWarning, match="'Wrist' is not written"):
+        found = actuators(text, approximate=True)
+    assert found == {"a": ([1, 0], [-30, 30]), "b": ([0, 1], [-20, 20])}

@@ -9,13 +9,16 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pinocchio
 import pytest
 from descriptions import descriptions, differences
 from hypothesis import given, settings
+from lxml import etree
 from mechanisms import KINDS, Mechanism, mechanisms, random_mechanism
-from texts import fan, four_bar, joint, link, robot
+from mujoco_side import MujocoSide, assert_smooth_dynamics
+from texts import INERTIAL, fan, four_bar, joint, link, robot
 
 import robomodel as rm
 from robomodel.description import (
@@ -27,6 +30,7 @@ from robomodel.description import (
 from robomodel.errors import DescriptionError, DescriptionWarning
 from robomodel.model import Model
 from robomodel.model.approximate import approximate
+from robomodel.model.build import build
 from robomodel.parsers import open_document, read, urdf
 from robomodel.writers.text import number, rpy_of
 from robomodel.writers.urdf import to_urdf
@@ -95,20 +99,92 @@ def test_random_mechanisms(kind: str) -> None:
     assert_same_robot(model, again)
 
 
-@pytest.mark.parametrize("name", ["mini_cheetah", "six_bar"])
+@pytest.mark.parametrize("name", ["mini_cheetah", "six_bar", "tello"])
 def test_open_trees(name: str) -> None:
-    """Without loops and couplings, as plain readers take it."""
+    """Without loops and couplings, as plain readers take it; MuJoCo has the same dynamics."""
     model = rm.robots.load(name)
     stream = io.StringIO()
-    rm.write_urdf(model, stream, approximate=True)
+    assert rm.write_urdf(model, stream, approximate=True) == ()
     again = rm.load(stream.getvalue())
     assert again.description.loops == again.description.couplings == ()
-    expected = approximate(model)
-    axis = (1.0, 0.0, 0.0)  # fixed joints have none
-    joints = [replace(j, axis=axis) if j.type == "fixed" else j for j in expected.joints]
-    assert differences(replace(expected, joints=tuple(joints)), again.description) == []
-    assert any(joint.armature for joint in again.description.joints)
+    expected = build(approximate(model))
+    assert_same_robot(expected, again)
+    armature = {joint.name: joint.armature for joint in expected.joints}
+    assert {joint.name: joint.armature for joint in again.joints} == armature
     assert pinocchio.buildModelFromXML(stream.getvalue()).nv == model.nv
+    side = MujocoSide.of(stream.getvalue())
+    bare = tuple(replace(joint, armature=0.0) for joint in expected.description.joints)
+    assert_smooth_dynamics(build(replace(expected.description, joints=bare)), side, states=1)
+
+
+def test_drake_and_mujoco_find_their_words_in_open_trees() -> None:
+    """Armature as the rotor of a motor; what MuJoCo shall make of shapes."""
+    model = rm.robots.load("mit_humanoid_leg")
+    stream = io.StringIO()
+    rm.write_urdf(model, stream, approximate=True)
+    tree = etree.fromstring(stream.getvalue().encode())
+    prefix = "{http://drake.mit.edu}"
+    said = {
+        each.find("joint").get("name"): [
+            float(each.find(f"actuator/{prefix}{tag}").get("value"))
+            for tag in ("rotor_inertia", "gear_ratio")
+        ]
+        for each in tree.findall("transmission")
+    }
+    armature = {joint.name: joint.armature for joint in approximate(model).joints}
+    assert said == {name: [value, 1.0] for name, value in armature.items() if value}
+    assert dict(tree.find("mujoco/compiler").attrib) == {
+        "inertiafromgeom": "false",
+        "discardvisual": "false",
+    }
+    exact = io.StringIO()
+    rm.write_urdf(model, exact)
+    assert "mujoco" not in exact.getvalue()
+    assert "drake" not in exact.getvalue()
+
+
+def test_gravity_and_meshes_are_told_to_mujoco(tmp_path: Path) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    (tmp_path / "urdf").mkdir()
+    trimesh.creation.box(extents=(1, 1, 1)).export(tmp_path / "a.stl")
+    mesh = '<visual><geometry><mesh filename="../a.stl"/></geometry></visual>'
+    path = tmp_path / "urdf" / "r.urdf"
+    path.write_text(robot(link("a", INERTIAL + mesh), joint("j", "base", "a")))
+    model = rm.load(path, gravity=(0, 0, -1.62))
+    out = tmp_path / "out.urdf"
+    rm.write_urdf(model, out, approximate=True, meshes="copy")
+    its = mujoco.MjModel.from_xml_path(str(out))
+    assert its.ngeom == 1
+    assert its.opt.gravity.tolist() == [0, 0, -1.62]
+    again = rm.load(out)
+    assert again.gravity == (0, 0, -1.62)
+    rm.write_urdf(rm.load(path), out, approximate=True, meshes="drop")
+    assert "gravity" not in out.read_text()
+
+
+def test_a_rotor_is_counted_once_where_the_armature_is_its_own() -> None:
+    """An armature and Drake's rotor of another inertia are two things, and warned of."""
+    stream = io.StringIO()
+    rm.write_urdf(rm.robots.load("mit_humanoid_leg"), stream, approximate=True)
+    again = rm.load(stream.getvalue())
+    assert len(again.couplings) == 0
+    text = stream.getvalue()
+    value = text.split('rotor_inertia value="')[1].split('"')[0]
+    text = text.replace(f'rotor_inertia value="{value}"', 'rotor_inertia value="0.123"', 1)
+    with pytest.warns(DescriptionWarning, match="has an armature and a rotor"):
+        assert len(rm.load(text).couplings) == 1
+
+
+def test_shapes_that_simulators_refuse_in_urdf_are_told() -> None:
+    text = (
+        '<mujoco><worldbody><geom type="plane" size="1 1 1"/><body name="a"><joint/>'
+        '<geom type="ellipsoid" size="1 2 3"/></body></worldbody></mujoco>'
+    )
+    model = rm.load(text)
+    lost = rm.write_urdf(model, stream := io.StringIO(), approximate=True, drop=True)
+    assert len(lost) == 4  # each is seen and touches
+    assert all("plane of the link 'world'" in x or "ellipsoid of the link 'a'" in x for x in lost)
+    assert mujoco.MjModel.from_xml_string(stream.getvalue()).nv == 1
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What is written of the robot files in public packages: Drake reads the SDF of all of them.
+"""What is written of the robot files in public packages, read by Drake and by MuJoCo.
 
 The packages are those that ``benchmarks/formats.py`` names, as far as they are installed
 (``pip install example-robot-data dm_control pybullet``), and every shipped robot.
@@ -6,13 +6,16 @@ The packages are those that ``benchmarks/formats.py`` names, as far as they are 
 
 import sys
 import warnings
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from mujoco_side import MujocoSide, assert_smooth_dynamics
 
 import robomodel as rm
+from robomodel.description import ONE_DOF
 from robomodel.model.approximate import approximate
 from robomodel.model.build import build
 
@@ -58,19 +61,32 @@ def models(package):
     return found
 
 
-def of_bodies(model):
-    """Whether all that moves has an inertia that some body has: Drake reads no other ones."""
+def moments(model):
+    """The least and the largest principal moment, and the sum of the others, of each inertia."""
     for link in model.description.links:
         if link.inertial is not None:
             xx, xy, xz, yy, yz, zz = link.inertial.inertia
             a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-            if a < 0.0 or c > (a + b) * (1 + 1e-12) or (c > 0.0 and not link.inertial.mass):
-                return False
-    return True
+            yield a, c, a + b, link.inertial.mass
+
+
+def of_bodies(model, least=0.0):
+    """Whether all inertias are such as bodies have: Drake reads no other ones."""
+    return all(
+        (a >= least or c == 0.0) and c <= rest * (1 + 1e-12) and (mass > 0.0 or c == 0.0)
+        for a, c, rest, mass in moments(model)
+    )
+
+
+def open_tree(model):
+    """The model without loops and couplings."""
+    said = model.description
+    joints = tuple(replace(joint, mimic=None, independent=None) for joint in said.joints)
+    return build(replace(said, loops=(), couplings=(), joints=joints))
 
 
 def check_in_drake(model, path, *, tree):
-    from drake_side import DrakeSide, assert_same_mass_matrix, open_tree
+    from drake_side import DrakeSide, assert_same_mass_matrix
 
     lost = rm.write_sdf(model, path, approximate=tree, drop=True)
     found = rm.load(path)
@@ -97,6 +113,74 @@ def test_drake_reads_the_sdf_that_is_written(package, tree, tmp_path):
     assert not failed, "\n".join(failed)
 
 
+def check_in_mujoco(model, path, *, tree):
+    """Of exact files the spanning tree; robots that MuJoCo takes no body for load at least."""
+    meshes = "copy" if tree else "drop"
+    lost = rm.write_mjcf(model, path, approximate=tree, drop=True, meshes=meshes)
+    side = MujocoSide.of(str(path))
+    expected = build(approximate(model)) if tree else open_tree(model)
+    several = any(joint.type in ("planar", "screw", "floating") for joint in expected.joints)
+    if not several or side.model.nv == expected.nv:
+        assert side.model.nv == expected.nv
+        if expected.nv and not any("link" in each and "mesh" not in each for each in lost):
+            assert_smooth_dynamics(expected, side, states=1)
+    if tree:
+        joints = [joint for joint in expected.description.joints if joint.type in ONE_DOF]
+        driven = any(0.0 < joint.limits.effort < np.inf for joint in joints)
+        assert side.model.nu or not driven
+
+
+@pytest.mark.parametrize("tree", [True, False], ids=["open tree", "exact"])
+@pytest.mark.parametrize("package", PACKAGES)
+def test_mujoco_loads_the_mjcf_that_is_written(package, tree, tmp_path):
+    """With its meshes, copied or converted, and the dynamics that we compute."""
+    failed = []
+    for file, model in models(package):
+        try:
+            check_in_mujoco(model, tmp_path / "robot.xml", tree=tree)
+        except Exception as error:
+            failed.append(f"{file.path}: {type(error).__name__}: {error}")
+    assert not failed, "\n".join(failed)
+
+
+def check_open_urdf(model, path):
+    """Drake has the mass matrix of the tree with its armature, MuJoCo that of the tree without."""
+    from drake_side import DrakeSide, assert_same_mass_matrix
+
+    rm.write_urdf(model, path, approximate=True, drop=True, meshes="drop")
+    expected = build(approximate(model))
+    found = rm.load(path)
+    if not expected.nv:
+        return
+    kinds = {joint.type for joint in expected.joints}
+    if kinds & {"spherical", "screw"} or not of_bodies(found, least=1e-14):
+        return  # Drake has no such <joint>, and other inertias
+    idle = {joint.name for joint in found.description.joints if not joint.limits.effort}
+    said = expected.description
+    left = tuple(replace(j, armature=0.0 if j.name in idle else j.armature) for j in said.joints)
+    traces = any(0.0 < a < 1e-11 for a, *_ in moments(found))
+    tolerance = 1e-8 if traces else 1e-12  # of a fly: MuJoCo turns moments to 1e-12
+    side = DrakeSide(path)
+    assert_same_mass_matrix(build(replace(said, joints=left)), side, tolerance=tolerance)
+    if "planar" not in kinds:
+        bare = tuple(replace(joint, armature=0.0) for joint in said.joints)
+        assert_smooth_dynamics(
+            build(replace(said, joints=bare)), MujocoSide.of(str(path)), states=1
+        )
+
+
+@needs_drake
+@pytest.mark.parametrize("package", PACKAGES)
+def test_drake_and_mujoco_read_the_open_trees_that_are_written_as_urdf(package, tmp_path):
+    failed = []
+    for file, model in models(package):
+        try:
+            check_open_urdf(model, tmp_path / "robot.urdf")
+        except Exception as error:
+            failed.append(f"{file.path}: {type(error).__name__}: {error}")
+    assert not failed, "\n".join(failed)
+
+
 @needs_drake
 @pytest.mark.parametrize("name", rm.robots.names())
 def test_drake_reads_the_open_trees_of_shipped_robots(name, tmp_path):
@@ -104,3 +188,4 @@ def test_drake_reads_the_open_trees_of_shipped_robots(name, tmp_path):
         warnings.simplefilter("error")
         model = rm.robots.load(name)
     check_in_drake(model, tmp_path / "robot.sdf", tree=True)
+    check_open_urdf(model, tmp_path / "robot.urdf")

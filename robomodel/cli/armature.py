@@ -76,8 +76,8 @@ def command(
     Keys of the JSON document: robot, file, armature (a list: joint, value, low, high, best,
     constant, unit; of the joints that move in the approximating open tree), dof_names, dense (in
     the robot's independent velocities, at neutral), price (samples, seed, tolerance, torque,
-    acceleration, joints, keep_exact), output (null, or path, format, joints, missing), warnings. SI
-    units. docs/armature.md explains the numbers.
+    acceleration, joints, keep_exact, verdict), output (null, or path, format, joints, missing),
+    warnings. SI units. docs/armature.md explains the numbers.
     """
     if mjcf is not None and drake is not None:
         raise UserError("--mjcf and --drake: one file at a time")
@@ -209,6 +209,7 @@ def _show(model: Model, price: Price, to: Console) -> None:
             "that at worst)",
             price.keep_exact,
         )
+    to.print(f"\n{price.verdict}")
 
 
 def _show_written(written: AnnotatedFile | None, output: Path | None, to: Console) -> None:

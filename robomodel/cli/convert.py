@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from robomodel import studies
 from robomodel.cli.frame import Answer, UserError
-from robomodel.cli.output import print_list
+from robomodel.cli.output import count, print_list
 from robomodel.cli.robot import Robot
+from robomodel.model import Model
+from robomodel.studies.pricing import Price
 from robomodel.studies.softness import Softness, softness
 from robomodel.writers import write_mjcf, write_sdf, write_urdf
+from robomodel.writers.meshes import How, folder_of
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_OF_PRICE = ("torque", "acceleration", "keep_exact")
 
 Format = Literal["urdf", "sdf", "mjcf"]
 
@@ -55,19 +62,29 @@ def command(
         bool,
         typer.Option("--drop", help="Leave out what the format cannot say, and list it."),
     ] = False,
+    meshes: Annotated[
+        How | None,
+        typer.Option(
+            help="Copy meshes into a folder beside OUT, keep them where they are, or drop them. "
+            "[default: copied for MJCF, converted where MuJoCo cannot read them; else kept]",
+            show_default=False,
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(
-            help="Measure how far MuJoCo's soft constraints are from the mechanism (exact MJCF "
-            "with loops or couplings, where MuJoCo is installed)."
+            help="Measure how far what is written is from the mechanism: an open tree, or MuJoCo's "
+            "soft constraints, where MuJoCo is installed."
         ),
     ] = True,
 ) -> Answer:
     """Write a robot in another format: exactly, or as an open tree for simulators.
 
-    Keys of the JSON document: robot, file, output, format, approximate, lost (what the format
-    cannot say, with --drop), softness (null, or samples, median and worst relative error of
-    MuJoCo's accelerations), warnings.
+    Keys of the JSON document: robot, file, output, format, approximate, meshes (null, or the folder
+    they were copied to), lost (what the format cannot say, with --drop), softness (null, or
+    samples, median and worst relative error of MuJoCo's accelerations), price (null, or torque and
+    acceleration with median and worst relative error of the open tree's, and keep_exact), verdict
+    (a sentence), warnings.
     """
     form = to or SUFFIXES.get(output.suffix.lower())
     if form is None:
@@ -77,29 +94,28 @@ def command(
         )
     model = robot.load()
     try:
-        lost = WRITERS[form](model, output, approximate=approximate, drop=drop)
+        lost = WRITERS[form](model, output, approximate=approximate, drop=drop, meshes=meshes)
     except ValueError as error:  # among them DescriptionError: what cannot be said or lumped
-        raise UserError(str(error).replace("drop=True", "--drop")) from error
-    tied = bool(model.loops or model.couplings) and not approximate
+        said = str(error).replace("drop=True", "--drop").replace('meshes="drop"', "--meshes drop")
+        raise UserError(said) from error
+    copied = meshes == "copy" or (meshes is None and form == "mjcf")
+    folder = output.with_name(folder_of(output.name))
+    tied = bool(model.loops or model.couplings)
     measured: Softness | None = None
-    if check and form == "mjcf" and tied:
+    cost: Price | None = None
+    if check and tied and approximate:
+        cost = _price(model)
+    elif check and tied and form == "mjcf":
         measured = softness(model, str(output))
+    verdict = _verdict(form, approximate, tied, lost, measured or cost)
+    beside = str(folder) if copied and folder.is_dir() else None
 
     def show(said: Console) -> None:
         how = ", as an open tree" if approximate else ""
-        said.print(f"{model.name}: {output} written ({form}{how})")
+        meshes_at = f", its meshes in {beside}" if beside else ""
+        said.print(f"{model.name}: {output} written ({form}{how}){meshes_at}")
         print_list(said, "Left out, as the format cannot say it", lost)
-        if measured is not None:
-            said.print(
-                "\nMuJoCo's equality constraints are soft: at closed states its accelerations miss "
-                f"those of the mechanism by {measured.median:.2g} (median of {measured.samples} "
-                f"random states; worst {measured.worst:.2g}), relative to their norm"
-            )
-        elif form == "mjcf" and tied:
-            said.print(
-                "\nMuJoCo's equality constraints are soft, so that its motion differs from the "
-                "mechanism's; by how much was not measured"
-            )
+        said.print(f"\n{verdict}")
 
     return Answer(
         document={
@@ -108,8 +124,47 @@ def command(
             "output": str(output),
             "format": form,
             "approximate": approximate,
+            "meshes": beside,
             "lost": lost,
             "softness": measured,
+            "price": None if cost is None else {key: cost.as_dict()[key] for key in _OF_PRICE},
+            "verdict": verdict,
         },
         show=show,
     )
+
+
+def _price(model: Model) -> Price | None:
+    """What the open tree costs; None where no random states of the mechanism are found."""
+    try:
+        return studies.price(model)
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def _verdict(
+    form: Format,
+    approximate: bool,
+    tied: bool,
+    lost: Sequence[str],
+    measured: Softness | Price | None,
+) -> str:
+    """One sentence: what the file is of the robot."""
+    without = f", but for the {count(len(lost), 'thing')} above" if lost else ""
+    match measured:
+        case Price():
+            return f"{measured.verdict}{without}"
+        case Softness():
+            return (
+                f"MuJoCo holds loops and couplings softly: at closed states its accelerations miss "
+                f"those of the mechanism by {measured.median:.2g} (median of {measured.samples} "
+                f"random states; worst {measured.worst:.2g}), relative to their norm{without}"
+            )
+    if tied and approximate:
+        return f"An open tree stands for the robot; how far it is off was not measured{without}"
+    if tied and form == "mjcf":
+        return (
+            "MuJoCo holds loops and couplings softly, so that its motion differs from the "
+            f"mechanism's; by how much was not measured{without}"
+        )
+    return f"The file is the whole robot, and nothing of it is approximated{without}"

@@ -8,6 +8,7 @@ joints of a body act one after the other.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -120,7 +121,7 @@ class Bodies:
             mesh = self.elements.compiled.mesh(str(standing.mesh(number).name))
             if mesh is None or mesh.path is None or mesh.moved:
                 return
-            file, size = mesh.path, mesh.scale
+            file, size = self._from_here(mesh.path, name), mesh.scale
         elif node is not None and "mesh" in node.attributes and model is standing:
             return  # fitted to a mesh that was not read
         material = int(model.geom_matid[geom])
@@ -139,6 +140,14 @@ class Bodies:
             yield Shape(
                 role, kind, size, origin, file, given, None if rgba == _GREY else rgba, source
             )
+
+    def _from_here(self, path: str, geom: str) -> str:
+        """A path from the folder of the file that a geom is in; it counts from the main file's."""
+        main = os.path.dirname(self.elements.compiled.root.source.file)
+        here = os.path.dirname(self.elements.compiled.source("geom", geom, "").file)
+        if os.path.isabs(path) or main == here:
+            return path
+        return os.path.relpath(os.path.join(main, path), here).replace(os.sep, "/")
 
     # ---- joints
 

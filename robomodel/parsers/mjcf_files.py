@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from robomodel.errors import DescriptionError, Doubt, Source
-from robomodel.files import contents, is_within
+from robomodel.files import MAX_CLIMB, contents, is_within
 from robomodel.parsers import xml
 from robomodel.parsers.xml import Document, shown, spelled
 
-MAX_CLIMB = 4
-"""How many folders up from the model's own a path may lead: packages write ``../../meshes``."""
 _MAX_DEPTH = 250  # of elements: MuJoCo's own readers recurse
 _MODELS = (".xml", ".mjcf")
 

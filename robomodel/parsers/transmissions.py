@@ -32,6 +32,8 @@ from robomodel.parsers.wildcards import filled, matching
 from robomodel.spatial import apply, matmul, transpose
 from robomodel.transmissions import KINDS, SIMPLE, actuator_rows, in_order, kind_of, rotor_name
 
+_SAME = 1e-9  # relative: an inertia that is said twice
+
 # --- rotors that are given ------------------------------------------------------------------------
 
 
@@ -112,7 +114,8 @@ def with_rotors(description: Description, *, strict: bool = False) -> Descriptio
     tree = _Tree(description)
     added = [_of_joint(joint, tree) for joint in description.joints if joint.rotor]
     for transmission in description.transmissions:
-        if any(actuator.rotor for actuator in transmission.actuators):
+        turns = any(actuator.rotor for actuator in transmission.actuators)
+        if turns and not _is_armature(transmission, joints):
             added += _of_transmission(transmission, tree, strict)
     _check_names(added, description)
     _check_twice(added, joints, strict)
@@ -196,6 +199,23 @@ def _whole(joint: TransmittedJoint, actuators: Iterable[Actuator]) -> float | No
     reductions = [joint.reduction, *(actuator.reduction for actuator in actuators)]
     said = [reduction for reduction in reductions if reduction is not None]
     return math.prod(said) if said else None
+
+
+def _is_armature(transmission: Transmission, joints: Mapping[str, Joint]) -> bool:
+    """Whether the rotor is what the joint's armature says already, in the words of other readers.
+
+    So are open trees written: ``<armature>`` is for us, and a rotor of this inertia for Drake,
+    which adds ratio² times it to the joint's own motion and to nothing else.
+    """
+    if kind_of(transmission) != SIMPLE or len(transmission.actuators) != 1:
+        return False
+    end, (actuator,) = transmission.joints[0], transmission.actuators
+    joint, rotor = joints.get(end.name), actuator.rotor
+    if joint is None or rotor is None or rotor.mass or rotor.transverse:
+        return False
+    ratio = rotor.ratio or _whole(end, (actuator,)) or 1.0
+    said = ratio * ratio * rotor.inertia
+    return math.isclose(said, joint.armature, rel_tol=_SAME)
 
 
 def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> list[_Body]:

@@ -23,6 +23,7 @@ Quantity = Literal["mass_matrix", "torque", "acceleration"]
 
 QUANTITIES: tuple[Quantity, ...] = ("mass_matrix", "torque", "acceleration")
 
+_NAMED = 4  # of the joints that a sentence is about
 WORST = 10.0  # times the tolerance: what the worst error of mass matrix and torque may be
 
 
@@ -83,6 +84,27 @@ class Price:
         """The independent velocities that should not be approximated."""
         return tuple(row.dof for row in self.rows if row.keep_exact)
 
+    @property
+    def verdict(self) -> str:
+        """One sentence: whether a tree with armature will do, and how far it is off."""
+        worst = max(self.torque.worst, self.acceleration.worst)
+        if worst == 0.0:
+            return "Armature is exact: nothing of the robot is approximated"
+        off = (
+            f"torques are off by {_percent(self.torque.median)} in the median "
+            f"({_percent(self.torque.worst)} at worst), accelerations by "
+            f"{_percent(self.acceleration.median)} ({_percent(self.acceleration.worst)})"
+        )
+        wrong = self.keep_exact
+        if not wrong:
+            return f"Armature will do: {off}"
+        more = f" and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
+        names = ", ".join(wrong[:_NAMED]) + more
+        return (
+            f"Armature will not do for {len(wrong)} of {len(self.rows)} freedoms, which should "
+            f"stay exact ({names}): {off}"
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings; None is not finite."""
         return {
@@ -100,7 +122,12 @@ class Price:
                 for row in self.rows
             ],
             "keep_exact": list(self.keep_exact),
+            "verdict": self.verdict,
         }
+
+
+def _percent(error: float) -> str:
+    return f"{float(f'{100.0 * error:.2g}'):g} %" if math.isfinite(error) else "all bounds"
 
 
 def _pair(error: Error) -> dict[str, float | None]:

@@ -7,13 +7,14 @@ format cannot say of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 from robomodel.description import Description
 from robomodel.errors import DescriptionError
 from robomodel.model import Model
+from robomodel.writers.meshes import How, Meshes
 
 __all__ = ["write_mjcf", "write_sdf", "write_urdf"]
 
@@ -23,7 +24,12 @@ class _Writable(Protocol):
 
 
 def write_urdf(
-    model: Model, path: object, *, approximate: bool = False, drop: bool = False
+    model: Model,
+    path: object,
+    *,
+    approximate: bool = False,
+    drop: bool = False,
+    meshes: How | None = None,
 ) -> tuple[str, ...]:
     """Write a model as URDF, in the words of URDF+ where URDF has none.
 
@@ -33,24 +39,78 @@ def write_urdf(
     without loops and couplings, what they lock lumped into what moves, rotors as ``armature``; see
     :func:`robomodel.model.approximate.approximate`.
 
+    ``meshes``: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
+    leaves them where they are, and paths lead there from the written file; "drop" writes none. By
+    default they are kept.
+
     Raises :class:`robomodel.DescriptionError` naming what the format cannot say, before anything is
     written; with ``drop`` the file is written without, and the list is returned.
     """
-    return _write("URDF", "urdf", _said(model, approximate), path, drop)
+    return _write(model, _URDF, path, approximate, drop, meshes)
 
 
 def write_sdf(
-    model: Model, path: object, *, approximate: bool = False, drop: bool = False
+    model: Model,
+    path: object,
+    *,
+    approximate: bool = False,
+    drop: bool = False,
+    meshes: How | None = None,
 ) -> tuple[str, ...]:
     """Write a model as SDF; arguments, result and errors as of :func:`write_urdf`."""
-    return _write("SDF", "sdf", _said(model, approximate), path, drop)
+    return _write(model, _SDF, path, approximate, drop, meshes)
 
 
 def write_mjcf(
-    model: Model, path: object, *, approximate: bool = False, drop: bool = False
+    model: Model,
+    path: object,
+    *,
+    approximate: bool = False,
+    drop: bool = False,
+    meshes: How | None = None,
 ) -> tuple[str, ...]:
-    """Write a model as MJCF, for MuJoCo; arguments, result and errors as of :func:`write_urdf`."""
-    return _write("MJCF", "mjcf", _said(model, approximate), path, drop)
+    """Write a model as MJCF, for MuJoCo; arguments, result and errors as of :func:`write_urdf`.
+
+    Meshes are copied by default, where the robot is from a file and written to a path. Those of
+    kinds that MuJoCo cannot read are converted, for which trimesh is needed. With ``approximate``
+    there is an actuator for each joint that has a transmission or a limit of its effort.
+    """
+    return _write(model, _MJCF, path, approximate, drop, meshes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """A format, and how its text is made, of an open tree if the flag is set."""
+
+    title: str
+    text: Callable[[Description, bool], tuple[str, list[str]]]
+    mujoco: bool = False
+
+
+def _urdf(description: Description, tree: bool) -> tuple[str, list[str]]:
+    from robomodel.writers import urdf
+
+    return urdf.to_open_urdf(description) if tree else urdf.to_urdf(description)
+
+
+def _sdf(description: Description, tree: bool) -> tuple[str, list[str]]:
+    from robomodel.writers.sdf import to_sdf
+
+    return to_sdf(description)
+
+
+def _mjcf(description: Description, tree: bool) -> tuple[str, list[str]]:
+    from robomodel.writers.mjcf import to_mjcf
+    from robomodel.writers.motors import with_motors
+
+    return to_mjcf(with_motors(description, simple=False) if tree else description)
+
+
+_URDF, _SDF, _MJCF = (
+    _Format("URDF", _urdf),
+    _Format("SDF", _sdf),
+    _Format("MJCF", _mjcf, mujoco=True),
+)
 
 
 def _said(model: Model, approximate: bool) -> Description:
@@ -63,30 +123,52 @@ def _said(model: Model, approximate: bool) -> Description:
 
 
 def _write(
-    title: str, name: str, description: Description, path: object, drop: bool
+    model: Model, form: _Format, path: object, approximate: bool, drop: bool, how: How | None
 ) -> tuple[str, ...]:
-    module = import_module(f"robomodel.writers.{name}")
-    to_text = cast(Callable[[Description], tuple[str, list[str]]], getattr(module, f"to_{name}"))
-    text, lost = to_text(description)
-    if lost and not drop:
-        raise DescriptionError(
-            f"{title} cannot say: {'; '.join(lost)} (drop=True writes the file without)",
-            description.source,
-        )
-    if hasattr(path, "write"):
-        cast(_Writable, path).write(text)
-    elif isinstance(path, str | os.PathLike):
-        _replace(os.path.realpath(os.fsdecode(path)), text)
-    else:
+    description = _said(model, approximate)
+    output = None
+    if isinstance(path, str | os.PathLike):
+        output = os.path.realpath(os.fsdecode(path))
+    elif not hasattr(path, "write"):
         raise TypeError(
             f"a robot is written to a path or an open text file, not to {type(path).__name__}"
         )
+    beside = None if output is None or _is_no_file(output) else output
+    if how is None:
+        copies = form.mujoco and beside is not None and os.path.isfile(description.source.file)
+        how = "copy" if copies else "keep"
+    with Meshes(how, beside, mujoco=form.mujoco) as meshes:
+        text, lost = form.text(meshes.placed(description), approximate)
+        lost = meshes.lost + lost
+        if lost and not drop:
+            raise DescriptionError(_refusal(form.title, lost, meshes.lost), description.source)
+        meshes.commit()
+        if output is None:
+            cast(_Writable, path).write(text)
+        else:
+            _replace(output, text)
     return tuple(lost)
+
+
+_TOLD = 8  # of what a format cannot say; a robot may have a hundred meshes
+
+
+def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
+    more = f"; and {len(lost) - _TOLD} more" if len(lost) > _TOLD else ""
+    ways = "drop=True writes the file without"
+    if meshes:
+        ways += ', meshes="drop" without any mesh'
+    return f"{title} cannot say: {'; '.join(lost[:_TOLD])}{more} ({ways})"
+
+
+def _is_no_file(path: str) -> bool:
+    """A terminal or a pipe."""
+    return os.path.exists(path) and not os.path.isfile(path)
 
 
 def _replace(path: str, text: str) -> None:
     """Write a file as a whole: nobody ever sees half of it, and a failure leaves the old one."""
-    if os.path.exists(path) and not os.path.isfile(path):  # a terminal or a pipe
+    if _is_no_file(path):
         with open(path, "w", encoding="utf-8") as stream:
             stream.write(text)
         return

@@ -38,6 +38,17 @@ def heavy(inertial: Inertial | None) -> bool:
     return principal(inertial)[0][0] > _TOO_LITTLE
 
 
+def carriers(description: Description) -> set[str]:
+    """The links to which something that is :func:`heavy` is fixed, by however many fixed joints."""
+    above = {joint.child: joint.parent for joint in description.joints if joint.type == "fixed"}
+    found: set[str] = set()
+    for link in description.links:
+        at = link.name
+        while heavy(link.inertial) and (up := above.get(at)) is not None and up not in found:
+            found.add(at := up)
+    return found
+
+
 def principal(inertial: Inertial) -> tuple[Vec3, _Matrix]:
     """The principal moments, ascending, and their axes (columns of a rotation)."""
     xx, xy, xz, yy, yz, zz = inertial.inertia
@@ -103,25 +114,28 @@ def _taken(inertial: Inertial) -> bool:
 def _taken_fixed(inertial: Inertial) -> bool:
     """Whether MuJoCo takes the inertia of a body that is fixed to another one as it is."""
     moments = principal(inertial)[0]
-    nothing = not inertial.mass and not any(inertial.inertia)
-    return nothing or (
-        inertial.mass >= NEARLY_NOTHING and of_a_body(moments, moves=False) == moments
-    )
+    return inertial.mass >= NEARLY_NOTHING and of_a_body(moments, moves=False) == moments
+
+
+def _something(inertial: Inertial | None) -> Inertial | None:
+    """An inertia, or None for what weighs and resists nothing."""
+    return inertial if inertial and (inertial.mass or any(inertial.inertia)) else None
 
 
 def _joined(description: Description, moved_by: Mapping[str, Joint]) -> dict[str, Inertial | None]:
     """The inertias of all links, those of fixed links within their carriers' where that helps."""
-    inertials = {link.name: link.inertial for link in description.links}
+    inertials = {link.name: _something(link.inertial) for link in description.links}
     fixed: dict[str, list[tuple[str, Pose]]] = {}  # the link that moves → those fixed to it
     for link in description.links:
         name, pose = link.name, Pose()
         while (joint := moved_by.get(name)) is not None and joint.type == "fixed":
             name, pose = joint.parent, compose(joint.origin, pose)
-        if link.inertial is None or name == link.name:
+        said = inertials[link.name]
+        if said is None or (name == link.name and name in moved_by):
             continue
         if name in moved_by:
             fixed.setdefault(name, []).append((link.name, pose))
-        elif not _taken_fixed(link.inertial):
+        elif not _taken_fixed(said):
             inertials[link.name] = None  # it stands still, so that nothing feels it
     for head, parts in fixed.items():
         odd: list[_Part] = []

@@ -35,7 +35,7 @@ from robomodel.model.joints import align
 from robomodel.parsers.mjcf_actuators import WORLD
 from robomodel.parsers.mjcf_bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
 from robomodel.spatial import apply, matmul, transpose
-from robomodel.writers.inertias import NEARLY_NOTHING, heavy, of_a_body, principal, suited
+from robomodel.writers.inertias import NEARLY_NOTHING, carriers, of_a_body, principal, suited
 from robomodel.writers.mjcf_draft import Draft, add, set_numbers
 from robomodel.writers.mjcf_poses import placement, pose_words, turn_words, unit
 from robomodel.writers.mjcf_shapes import Shapes
@@ -158,6 +158,11 @@ class _Tree:
             and len(below) == 1
             and below[0].type not in ("fixed", "floating")
         )
+
+    @cached_property
+    def _carriers(self) -> set[str]:
+        """The links to which something heavy enough for MuJoCo is fixed."""
+        return carriers(self.description)
 
     @cached_property
     def _tied(self) -> set[str]:
@@ -288,24 +293,9 @@ class _Tree:
                 f"the name '{link.name}' of a link, which is MuJoCo's own; it is '{name}'"
             )
         body = add(parent, "body", name=name, **pose_words(pose))
-        self._inertial(body, link, needed=bool(pieces) and not self._carried[link.name])
+        self._inertial(body, link, needed=bool(pieces) and link.name not in self._carriers)
         self.shapes.write(link, body, moves=moves)
         return body
-
-    @cached_property
-    def _carried(self) -> dict[str, bool]:
-        """Whether something heavy enough for MuJoCo is fixed to the link, further out."""
-        carried: dict[str, bool] = {}
-        order = [link.name for link in self.description.links if link.name not in self.moved_by]
-        for name in order:
-            order.extend(joint.child for joint in self.children[name])
-        for name in reversed(order):
-            carried[name] = any(
-                carried[joint.child] or heavy(self.links[joint.child].inertial)
-                for joint in self.children[name]
-                if joint.type == "fixed"
-            )
-        return carried
 
     def _inertial(self, body: etree._Element, link: Link, *, needed: bool) -> None:
         """The inertia of a link; where ``needed``, MuJoCo lets it be zero in no direction."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from lxml import etree
 
 from robomodel.description import Link, Shape
+from robomodel.writers.meshes import MUJOCO
 from robomodel.writers.mjcf_draft import Draft, add
 from robomodel.writers.mjcf_poses import pose_words
 from robomodel.writers.text import numbers
-
-_MESHES = (".stl", ".obj", ".msh")
 
 
 @dataclass
@@ -49,7 +48,7 @@ class Shapes:
         """The attributes that tell a shape's size; None for what MuJoCo does not have."""
         if shape.kind == "mesh":
             file = (shape.file or "").replace("\\", "/")
-            if not file.lower().endswith(_MESHES) or ":" in file:
+            if not file.lower().endswith(MUJOCO) or ":" in file:
                 self.draft.lost.append(
                     f"the mesh '{shape.file}' of the link '{link.name}': MuJoCo reads STL, OBJ and "
                     "MSH from plain paths"
@@ -71,7 +70,9 @@ class Shapes:
         return {"size": numbers(size)}
 
     def _mesh(self, file: str, scale: tuple[float, ...]) -> str:
-        """The asset of a mesh file at a scale."""
+        """The asset of a mesh file at a scale; it may be open or flat, as it weighs nothing."""
+        if not self.meshes:
+            self.draft.add("default", "mesh", inertia="shell")
         if (file, scale) not in self.meshes:
             name = self.draft.unused("mesh", posixpath.splitext(posixpath.basename(file))[0])
             mesh = self.draft.add("asset", "mesh", name=name, file=file)

@@ -20,6 +20,8 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.model.graph import compose
+from robomodel.parsers.mjcf_bodies import NO_LIMIT
+from robomodel.transmissions import actuator_terms
 from robomodel.writers.mjcf_draft import Draft, add, set_numbers
 from robomodel.writers.mjcf_poses import along, link_pose, pose_words, unit
 from robomodel.writers.text import number, numbers
@@ -43,6 +45,7 @@ class Ties:
 
     def __post_init__(self) -> None:
         self.moved_by = {joint.child: joint for joint in self.description.joints}
+        self.efforts = {joint.name: joint.limits.effort for joint in self.description.joints}
 
     def write(self) -> None:
         """Write all of it, and how stiff it is."""
@@ -195,31 +198,35 @@ class Ties:
     # ---- actuators
 
     def _transmission(self, transmission: Transmission) -> None:
-        """A motor on the joint, or on a tendon of the joints, of a transmission of one motor."""
-        joints = [joint for joint in transmission.joints if joint.name in self.draft.refs]
-        simple = (
-            len(transmission.actuators) == 1 and joints and len(joints) == len(transmission.joints)
+        """Motors on the joints, or on tendons of the joints, of a transmission."""
+        found = [
+            (each, {k: x for k, x in terms if x}) for each, terms in actuator_terms(transmission)
+        ]
+        known = found and all(
+            terms and terms.keys() <= self.draft.refs.keys() for _, terms in found
         )
-        if not simple or any(joint.offset for joint in joints):
+        if not known or any(joint.offset for joint in transmission.joints):
             self.draft.lost.append(f"the transmission '{transmission.name}'")
             return
-        name = self.draft.unused("actuator", transmission.name)
-        motor = self.draft.add("actuator", "motor", name=name)
-        reduction = transmission.actuators[0].reduction
-        if len(joints) == 1:
-            motor.set("joint", joints[0].name)
-            gears = [x for x in (joints[0].reduction, reduction) if x is not None]
-            if gears:
-                motor.set("gear", number(math.prod(gears)))
-            return
-        tendon = self.draft.unused("tendon", transmission.name)
-        fixed = self.draft.add("tendon", "fixed", name=tendon)
-        for joint in joints:
-            coefficient = 1.0 if joint.reduction is None else joint.reduction
-            add(fixed, "joint", joint=joint.name, coef=number(coefficient))
-        motor.set("tendon", tendon)
-        if reduction is not None:
-            motor.set("gear", number(reduction))
+        for actuator, terms in found:
+            called = actuator.name if len(found) > 1 else transmission.name
+            name = self.draft.unused("actuator", called or transmission.name)
+            motor = self.draft.add("actuator", "motor", name=name)
+            if len(terms) == 1:
+                ((joint, gear),) = terms.items()
+                motor.set("joint", joint)
+                effort = self.efforts[joint]
+                if 0.0 < effort < NO_LIMIT:
+                    motor.set("ctrlrange", numbers((-effort / abs(gear), effort / abs(gear))))
+            else:
+                gear = 1.0 if actuator.reduction is None else actuator.reduction
+                tendon = self.draft.unused("tendon", name)
+                fixed = self.draft.add("tendon", "fixed", name=tendon)
+                for joint, turns in terms.items():
+                    add(fixed, "joint", joint=joint, coef=number(turns / gear))
+                motor.set("tendon", tendon)
+            if gear != 1.0:
+                motor.set("gear", number(gear))
 
 
 def couple(draft: Draft, name: str, relation: _Relation, offset: float) -> None:

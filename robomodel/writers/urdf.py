@@ -31,6 +31,7 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.writers.text import number, numbers, rpy_of
+from robomodel.writers.urdf_simulators import DRAKE, add_words, for_simulators
 
 _WITH_AXIS = ONE_DOF | {"planar"}
 _LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))
@@ -48,7 +49,21 @@ Rgba = tuple[float, float, float, float]
 
 def to_urdf(description: Description) -> tuple[str, list[str]]:
     """The text of a URDF+ file that says all of the description, and what it cannot say."""
-    root = etree.Element("robot", name=description.name)
+    lost: list[str] = []
+    return _text_of(_tree(description, lost)), lost
+
+
+def to_open_urdf(description: Description) -> tuple[str, list[str]]:
+    """The text of an open tree as URDF, in words that Drake and MuJoCo read, too."""
+    lost: list[str] = []
+    description = for_simulators(description, lost)
+    root = _tree(description, lost)
+    add_words(root, description)
+    return _text_of(root), lost
+
+
+def _tree(description: Description, lost: list[str]) -> etree._Element:
+    root = etree.Element("robot", {"name": description.name}, nsmap={"drake": DRAKE})
     if description.gravity is not None:
         _add(root, "gravity", xyz=numbers(description.gravity))
     colours: dict[Rgba, str] = {}
@@ -62,11 +77,15 @@ def to_urdf(description: Description) -> tuple[str, list[str]]:
         _coupling(root, coupling)
     for spring in description.springs:
         _spring(root, spring)
-    lost: list[str] = []
     for transmission in description.transmissions:
         _transmission(root, transmission, lost)
+    return root
+
+
+def _text_of(root: etree._Element) -> str:
+    etree.cleanup_namespaces(root)
     body = etree.tostring(root, pretty_print=True, encoding="unicode")
-    return f'<?xml version="1.0"?>\n{body}', lost
+    return f'<?xml version="1.0"?>\n{body}'
 
 
 def _add(parent: etree._Element, tag: str, **attributes: str) -> etree._Element:

@@ -1,0 +1,197 @@
+"""Meshes of a robot whose file is written: copied beside it, left where they are, or left out.
+
+Copied are files as they are; what MuJoCo cannot read is converted on the way, without materials.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Literal, Self, get_args
+
+from robomodel.description import Description, Link, Shape
+from robomodel.errors import DescriptionError
+from robomodel.files import Allowance
+from robomodel.meshes import SUFFIXES, load_mesh, mesh_bytes, mesh_path
+
+How = Literal["copy", "keep", "drop"]
+
+MUJOCO = (".stl", ".obj", ".msh")
+"""The mesh files that MuJoCo reads."""
+_MOST_FACES = 200_000  # of an STL file, for MuJoCo
+_HEADER, _FACE = 84, 50  # bytes of a binary STL file
+_FEWEST_FACES = 2  # MuJoCo wants four vertices
+
+
+@dataclass
+class Meshes:
+    """What becomes of the meshes of a robot that is written to the path ``output``.
+
+    ``output`` is None for a stream, beside which nothing can be. ``mujoco``: only kinds that MuJoCo
+    reads, at plain paths. Copies are staged while the context lasts, until :meth:`commit`.
+    """
+
+    how: How
+    output: str | None
+    mujoco: bool = False
+    lost: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.how not in get_args(How):
+            raise ValueError(f"meshes is 'copy', 'keep' or 'drop', got {self.how!r}")
+        if self.how == "copy" and self.output is None:
+            raise ValueError(
+                "meshes are copied beside a file; write to a path, or choose meshes='keep'"
+            )
+        self._staging: str | None = None
+        self._targets: dict[str, str] = {}  # of each mesh file, its name in the folder of copies
+        self._taken: set[str] = set()
+        self._allowance = Allowance()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._staging is not None:
+            shutil.rmtree(self._staging, ignore_errors=True)
+
+    def placed(self, description: Description) -> Description:
+        """The description with its meshes where the written file has them; adds to ``lost``."""
+        links = tuple(
+            replace(
+                link, shapes=tuple(s for shape in link.shapes for s in self._placed(shape, link))
+            )
+            for link in description.links
+        )
+        return replace(description, links=links)
+
+    def commit(self) -> None:
+        """Put the copies beside the file."""
+        if self._staging is None:
+            return
+        folder = os.path.join(os.path.dirname(self.output or ""), self._folder)
+        os.makedirs(folder, exist_ok=True)
+        for name in self._targets.values():
+            os.replace(os.path.join(self._staging, name), os.path.join(folder, name))
+
+    @property
+    def _folder(self) -> str:
+        return folder_of(os.path.basename(self.output or ""))
+
+    def _placed(self, shape: Shape, link: Link) -> list[Shape]:
+        if shape.kind != "mesh":
+            return [shape]
+        if self.how == "drop":
+            return []
+        if self.how == "keep":
+            return [replace(shape, file=self._kept(shape))]
+        try:
+            return [replace(shape, file=f"{self._folder}/{self._copied(shape)}")]
+        except DescriptionError as error:
+            self.lost.append(f"{error.message} (of the link '{link.name}')")
+            return []
+
+    # ---- left where they are
+
+    def _kept(self, shape: Shape) -> str:
+        """The path of a mesh from the written file; a name of a package stays what it is.
+
+        For MuJoCo, which knows no packages, it becomes a path if the mesh is there.
+        """
+        file = (shape.file or "").replace("\\", "/")
+        origin = os.path.abspath(shape.source.file)
+        if self.output is None:
+            return shape.file or ""
+        here = os.path.dirname(os.path.abspath(self.output))
+        if ":" not in file and not file.startswith("/"):
+            if here == os.path.dirname(origin) or not os.path.isfile(origin):
+                return shape.file or ""
+            return _relative(os.path.join(os.path.dirname(origin), file), here)
+        if self.mujoco:
+            try:
+                path = mesh_path(shape)
+            except DescriptionError:
+                return shape.file or ""
+            if path.is_file():
+                return _relative(str(path), here)
+        return shape.file or ""
+
+    # ---- copied
+
+    def _copied(self, shape: Shape) -> str:
+        """The name of a mesh's copy."""
+        path = mesh_path(shape)
+        key = os.path.realpath(path)
+        if key not in self._targets:
+            data = mesh_bytes(shape, (*SUFFIXES, ".msh"), self._allowance)
+            suffix = path.suffix
+            if self.mujoco and not _is_read_by_mujoco(suffix.lower(), data):
+                data, suffix = self._converted(shape)
+            self._targets[key] = self._stage(path.stem, suffix, data)
+        return self._targets[key]
+
+    def _converted(self, shape: Shape) -> tuple[bytes, str]:
+        """A mesh as STL, or OBJ where it is too large for that; in metres, but not scaled."""
+        mesh = load_mesh(replace(shape, size=(1.0, 1.0, 1.0)))
+        if len(mesh.faces) < _FEWEST_FACES:
+            raise DescriptionError(
+                f"the mesh '{shape.file}' has {len(mesh.faces)} triangles, and MuJoCo takes no "
+                f"fewer than {_FEWEST_FACES}",
+                shape.source,
+            )
+        kind = "stl" if len(mesh.faces) <= _MOST_FACES else "obj"
+        data: bytes | str = mesh.export(file_type=kind)
+        return data.encode() if isinstance(data, str) else data, f".{kind}"
+
+    def _stage(self, stem: str, suffix: str, data: bytes) -> str:
+        if self._staging is None:
+            beside = os.path.dirname(os.path.abspath(self.output or ""))
+            self._staging = tempfile.mkdtemp(prefix=f".{self._folder}.", dir=beside)
+        name, count = stem + suffix, 1
+        while name.lower() in self._taken:
+            count += 1
+            name = f"{stem}_{count}{suffix}"
+        self._taken.add(name.lower())
+        with open(os.path.join(self._staging, name), "xb") as stream:
+            stream.write(data)
+        return name
+
+
+def folder_of(file: str) -> str:
+    """The folder of copies beside a file, called after it."""
+    return os.path.splitext(file)[0] + "_meshes"
+
+
+def _relative(path: str, folder: str) -> str:
+    """A path from a folder, with slashes; as it is where there is none, as between drives."""
+    try:
+        return os.path.relpath(path, folder).replace(os.sep, "/")
+    except ValueError:
+        return path
+
+
+_FACE_WITHOUT_NORMALS = re.compile(rb"^f [^/\n]*$", re.MULTILINE)
+_FACE_WITH_NORMALS = re.compile(rb"^f [^/\n]*/", re.MULTILINE)
+
+
+def _is_read_by_mujoco(suffix: str, data: bytes) -> bool:
+    """Whether MuJoCo reads such a file: of STL the binary ones, up to a number of triangles.
+
+    Of OBJ not those of which some faces have normals or textures and some have none.
+    """
+    if suffix == ".obj":
+        return not (_FACE_WITHOUT_NORMALS.search(data) and _FACE_WITH_NORMALS.search(data))
+    if suffix != ".stl":
+        return suffix in MUJOCO
+    faces = int.from_bytes(data[_HEADER - 4 : _HEADER], "little")
+    whole = len(data) == _HEADER + _FACE * faces
+    return whole and _FEWEST_FACES <= faces <= _MOST_FACES
