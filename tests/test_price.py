@@ -212,6 +212,96 @@ def test_defaults_and_references_are_left_alone() -> None:
     assert (result.written, result.missing) == (("j",), ("absent",))
 
 
+WRAPPED = """\ufeff<?xml version='1.0' encoding='utf-8'?>
+<!-- <joint name="j"/> is a knee -->
+<mujoco model = 'm'>
+\t<worldbody>
+    <body name="a>b"  >
+      <joint   name='j'
+               type="hinge"
+               damping = "0.1"   />
+      <frame><joint name="k" armature = '0.5' range="0 1"></joint></frame>
+      <geom size="1" name="<![CDATA[joint"/>
+    </body>
+\t</worldbody>
+</mujoco>
+""".replace("<![CDATA[", "&lt;")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_tags_are_changed_where_they_stand(newline: str) -> None:
+    """Blanks, quotes, line ends and comments of others stay."""
+    text = WRAPPED.replace("\n", newline)
+    result = annotate_mjcf(text, "f.xml", {"j": 0.25, "k": 2.0})
+    assert result.written == ("j", "k")
+    expected = text.replace('damping = "0.1"', 'damping = "0.1" armature="0.25"')
+    assert result.text == expected.replace("armature = '0.5'", "armature = '2'")
+    assert annotate_mjcf(result.text, "f.xml", {"j": 0.25, "k": 2.0}).text == result.text
+    assert annotate_mjcf(text, "f.xml", {}).text == text
+
+
+def test_a_file_in_another_encoding_is_written_as_utf_8(run, tmp_path: Path) -> None:  # noqa: F811
+    stock, out = tmp_path / "stock.xml", tmp_path / "out.xml"
+    text = (
+        '<?xml version="1.0" encoding="ISO-8859-1"?>\r\n<mujoco model="Köln"><worldbody>'
+        '<body><joint name="joint1"/><geom size="1"/></body></worldbody></mujoco>'
+    )
+    stock.write_bytes(text.encode("latin-1"))
+    options = ("armature", "four_bar", "--samples", 2, "--mjcf", stock, "-o", out)
+    assert run(*options)[0] == 0
+    said = out.read_bytes().decode("utf-8")
+    assert re.sub(r' armature="[^"]*"', "", said) == text.replace("ISO-8859-1", "utf-8")
+    assert rm.load(out).name == "Köln"
+
+
+URDF = """<?xml version="1.0"?>
+<robot name="r"><!-- <robot> -->
+    <link name="base"/>   <link name="a"/>
+    <joint name="j" type="continuous"><parent link="base"/><child link="a"/></joint>
+    <transmission name="t">
+        <type> transmission_interface/SimpleTransmission </type>
+        <joint name="j"/>
+        <actuator name="m" />
+    </transmission>
+
+</robot>
+<!-- end -->
+"""
+
+
+def test_drakes_words_are_put_where_they_belong() -> None:
+    result = annotate_drake(URDF, "f.urdf", {"j": Motor(1e-4, 6.0)})
+    expected = URDF.replace('<robot name="r">', '<robot name="r" xmlns:drake="{}">', 1)
+    expected = expected.format("http://drake.mit.edu").replace(
+        '<actuator name="m" />',
+        '<actuator name="m">\n            <drake:rotor_inertia value="0.0001"/>\n            '
+        '<drake:gear_ratio value="6"/>\n        </actuator>',
+    )
+    assert result.text == expected
+    other = annotate_drake(result.text, "f.urdf", {"j": Motor(2e-4, 6.0)})
+    assert other.text == expected.replace("0.0001", "0.0002")
+    assert annotate_drake(URDF, "f.urdf", {"absent": Motor(1.0, 1.0)}).text == URDF
+
+
+def test_a_transmission_is_added_in_the_file_s_own_way() -> None:
+    start = URDF.index("    <transmission")
+    text = URDF[:start] + URDF[URDF.index("\n</robot>") + 1 :]
+    result = annotate_drake(text, "f.urdf", {"j": Motor(1e-4, 6.0)})
+    before, _, after = result.text.partition("</joint>\n    <transmission")
+    assert (
+        before.replace(' xmlns:drake="http://drake.mit.edu"', "")
+        == text[: len(text.partition("</joint>")[0])]
+    )
+    assert after.endswith("\n    </transmission>\n</robot>\n<!-- end -->\n")
+    assert len(rm.load(result.text).couplings) == 1
+
+
+def test_what_is_no_xml_is_told_with_its_line() -> None:
+    with pytest.raises(DescriptionError) as caught:
+        annotate_mjcf("<mujoco>\n<worldbody></mujoco>", "f.xml", {"j": 1.0})
+    assert caught.value.line == 2
+
+
 def stock_urdf() -> str:
     return robot(
         link("a"),

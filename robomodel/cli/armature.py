@@ -127,7 +127,7 @@ def _write(
             f"{given}: none of its joints has a name of '{model.name}': "
             f"{', '.join(result.missing[:8])}"
         )
-    output.write_text(result.text, encoding="utf-8")
+    output.write_text(result.text, encoding="utf-8", newline="")
     return result
 
 

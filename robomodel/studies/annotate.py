@@ -1,21 +1,18 @@
 """Armature written into files of others: MJCF's attribute, and Drake's tags in URDF.
 
-Text in, text out: only what is said of armature changes, and comments and order stay.
+Text in, text out: only what is said of armature changes; all else stays to the last blank.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from xml.sax.saxutils import quoteattr
 
-from lxml import etree
-
-from robomodel.errors import DescriptionError, Source
 from robomodel.model import Model
-from robomodel.parsers import xml
 from robomodel.studies.subject import Subject
+from robomodel.writers.markup import Markup, Tag
 from robomodel.writers.text import number
 
 DRAKE = "http://drake.mit.edu"
@@ -42,20 +39,19 @@ class Annotated:
 
 def annotate_mjcf(text: str, file: str, armature: Mapping[str, float]) -> Annotated:
     """An MJCF file with ``armature=`` on its joints of these names."""
-    tree = _tree(text, file, "mujoco")
+    markup = Markup(text, file, "mujoco")
     written = []
-    for element in tree.getroot().iter("joint"):
-        name = element.get("name", "")
-        if name in armature and _in_a_body(element):
-            element.set("armature", number(armature[name]))
+    for tag in markup.root.walk():
+        name = tag.attributes.get("name", "")
+        if tag.name == "joint" and name in armature and _in_a_body(tag):
+            markup.set(tag, "armature", number(armature[name]))
             written.append(name)
-    return _annotated(tree, text, written, armature)
+    return _annotated(markup, written, armature)
 
 
-def _in_a_body(element: etree._Element) -> bool:
+def _in_a_body(tag: Tag) -> bool:
     """Joints of defaults, equalities and sensors are references or templates."""
-    parent = element.getparent()
-    return parent is not None and parent.tag == "body"
+    return tag.parent is not None and tag.parent.name in ("body", "frame", "replicate")
 
 
 def annotate_drake(text: str, file: str, motors: Mapping[str, Motor]) -> Annotated:
@@ -63,45 +59,61 @@ def annotate_drake(text: str, file: str, motors: Mapping[str, Motor]) -> Annotat
 
     Joints without a simple transmission get one.
     """
-    if "xmlns:drake" not in text:
-        text = re.sub(r"<robot\b", f'<robot xmlns:drake="{DRAKE}"', text, count=1)
-    tree = _tree(text, file, "robot")
-    root = tree.getroot()
-    known = {joint.get("name") for joint in root.findall("joint")}
-    taken = {each.get("name") for each in root.findall("transmission")}
-    written = []
-    for joint, motor in motors.items():
-        if joint not in known:
+    markup = Markup(text, file, "robot")
+    root = markup.root
+    known = {joint.attributes.get("name") for joint in root.all("joint")}
+    taken = {each.attributes.get("name") for each in root.all("transmission")}
+    written = [joint for joint in motors if joint in known]
+    if written and "xmlns:drake" not in root.attributes:
+        markup.set(root, "xmlns:drake", DRAKE)
+    for joint in written:
+        motor = motors[joint]
+        words = {"rotor_inertia": number(motor.inertia), "gear_ratio": number(abs(motor.ratio))}
+        actuator = _actuator(root, joint)
+        if actuator is None:
+            markup.append(root, _transmission(joint, words, taken))
             continue
-        actuator = _actuator(root, joint, taken)
-        for tag, value in (("rotor_inertia", motor.inertia), ("gear_ratio", abs(motor.ratio))):
-            name = f"{{{DRAKE}}}{tag}"
-            found = actuator.find(name)
-            if found is None:
-                found = etree.SubElement(actuator, name)
-            found.set("value", number(value))
-        written.append(joint)
-    etree.indent(tree, "  ")
-    return _annotated(tree, text, written, motors)
+        missing = []
+        for tag, value in words.items():
+            found = actuator.all(f"drake:{tag}")
+            if found:
+                markup.set(found[0], "value", value)
+            else:
+                missing.append(f'<drake:{tag} value="{value}"/>')
+        if missing:
+            markup.append(actuator, *missing)
+    return _annotated(markup, written, motors)
 
 
-def _actuator(root: etree._Element, joint: str, taken: set[str | None]) -> etree._Element:
-    """The actuator of the joint's simple transmission, a new one where there is none."""
-    for transmission in root.findall("transmission"):
-        ends, actuators = transmission.findall("joint"), transmission.findall("actuator")
-        kind = (transmission.findtext("type") or transmission.get("type") or _SIMPLE).strip()
+def _actuator(root: Tag, joint: str) -> Tag | None:
+    """The actuator of the joint's simple transmission, if there is one."""
+    for transmission in root.all("transmission"):
+        ends, actuators = transmission.all("joint"), transmission.all("actuator")
+        kinds = [each.text for each in transmission.all("type")]
+        kind = (kinds[0] if kinds else transmission.attributes.get("type", _SIMPLE)).strip()
         simple = kind.endswith("SimpleTransmission") and len(actuators) == 1
-        if simple and [end.get("name") for end in ends] == [joint]:
+        if simple and [end.attributes.get("name") for end in ends] == [joint]:
             return actuators[0]
+    return None
+
+
+def _transmission(joint: str, words: Mapping[str, str], taken: set[str | None]) -> str:
+    """A simple transmission that a joint is given."""
     name = f"{joint}_transmission"
     while name in taken:
         name += "_"
     taken.add(name)
-    transmission = etree.SubElement(root, "transmission", name=name)
-    etree.SubElement(transmission, "type").text = _SIMPLE
-    end = etree.SubElement(transmission, "joint", name=joint)
-    etree.SubElement(end, "hardwareInterface").text = "hardware_interface/EffortJointInterface"
-    return etree.SubElement(transmission, "actuator", name=f"{joint}_actuator")
+    said = "".join(f'\n    <drake:{tag} value="{value}"/>' for tag, value in words.items())
+    return (
+        f"<transmission name={quoteattr(name)}>\n"
+        f"  <type>{_SIMPLE}</type>\n"
+        f"  <joint name={quoteattr(joint)}>\n"
+        "    <hardwareInterface>hardware_interface/EffortJointInterface</hardwareInterface>\n"
+        "  </joint>\n"
+        f"  <actuator name={quoteattr(f'{joint}_actuator')}>{said}\n"
+        "  </actuator>\n"
+        "</transmission>"
+    )
 
 
 def motors(model: Model, armature: Mapping[str, float]) -> dict[str, Motor]:
@@ -120,29 +132,6 @@ def motors(model: Model, armature: Mapping[str, float]) -> dict[str, Motor]:
     return result
 
 
-# ---- XML that keeps what is not ours -------------------------------------------------------------
-
-
-def _tree(text: str, file: str, root: str) -> etree._ElementTree:
-    """The document, comments included; checked first as any robot file is."""
-    document = xml.parse(text, file, strict=True)
-    if document.root.tag != root:
-        raise DescriptionError(
-            f"armature goes into a file with the root element <{root}>, this one has "
-            f"<{document.root.tag}>",
-            Source(file),
-        )
-    parser = etree.XMLParser(
-        resolve_entities=False, load_dtd=False, no_network=True, remove_blank_text=False
-    )
-    return etree.fromstring(text.encode("utf-8"), parser).getroottree()
-
-
-def _annotated(
-    tree: etree._ElementTree, text: str, written: list[str], wanted: Mapping[str, object]
-) -> Annotated:
-    result = etree.tostring(tree, encoding="unicode")
-    if text.lstrip("\ufeff \t\r\n").startswith("<?xml"):
-        result = f'<?xml version="1.0" encoding="utf-8"?>\n{result}'
+def _annotated(markup: Markup, written: list[str], wanted: Mapping[str, object]) -> Annotated:
     missing = tuple(name for name in wanted if name not in written)
-    return Annotated(result.rstrip("\n") + "\n", tuple(written), missing)
+    return Annotated(markup.text(), tuple(written), missing)
