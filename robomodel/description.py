@@ -370,6 +370,15 @@ class Transmission:
 
 
 @dataclass(frozen=True, slots=True)
+class Sensor:
+    """A sensor that a file names; no dynamics has it, and no writer says it."""
+
+    name: str
+    type: str = ""
+    source: Source = field(default=NOWHERE, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Description:
     """A whole robot as its file says it, in the file's order; gravity where the file states it.
 
@@ -387,3 +396,4 @@ class Description:
     gravity: Vec3 | None = None
     simulated: bool = False
     springs: tuple[Spring | JointSpring, ...] = ()
+    sensors: tuple[Sensor, ...] = ()

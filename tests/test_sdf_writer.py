@@ -293,16 +293,6 @@ def test_gravity_and_armature_are_written():
             ),
             "the armature of the spherical joint 'j'",
         ),
-        (
-            (
-                hinge("j", "a", "b"),
-                hinge("k", "b", "c"),
-                '<transmission name="t"><type>transmission_interface/SimpleTransmission</type>'
-                '<joint name="j"/><actuator name="m"><mechanicalReduction>2</mechanicalReduction>'
-                "</actuator></transmission>",
-            ),
-            "the transmissions 't'",
-        ),
     ],
 )
 def test_what_is_lost_is_named(parts, said):
@@ -391,3 +381,27 @@ def test_inertias_that_no_body_has_are_lent_what_they_lack():
             assert a > 0.0
             assert c <= (a + b) * (1 + 1e-9)
             assert each.inertial.mass > 0.0
+
+
+def test_transmissions_are_kept_in_words_of_our_own():
+    """In the names of the description, whatever joints are called in the file."""
+    said = (
+        '<transmission name="t"><type>transmission_interface/DifferentialTransmission</type>'
+        '<joint name="j"><role>joint1</role><mechanicalReduction>4</mechanicalReduction></joint>'
+        '<joint name="b"><role>joint2</role><offset>0.5</offset></joint>'
+        '<actuator name="m"><role>actuator1</role></actuator>'
+        '<actuator name="n"><role>actuator2</role><mechanicalReduction>-2</mechanicalReduction>'
+        "</actuator></transmission>"
+    )
+    model = rm.load(robot(hinge("j", "a", "b"), hinge("b", "b", "c"), said))
+    text = written(model)
+    (transmission,) = etree.fromstring(text.encode()).iter("{urn:robomodel}transmission")
+    assert transmission.getparent().tag == "model"
+    (one,), (other,) = model.description.transmissions, read(text).transmissions
+    assert (one.name, one.type, one.joints, one.actuators) == (
+        other.name,
+        other.type,
+        other.joints,
+        other.actuators,
+    )
+    assert written(rm.load(text)) == text

@@ -6,6 +6,7 @@ import io
 import math
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -354,6 +355,40 @@ def test_what_a_format_cannot_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not path.exists()
     assert rm.write_urdf(rm.load(fan()), path, drop=True) == ("the loop 'a'", "gravity")
     assert path.read_text() == "<robot/>"
+
+
+BODY = "<inertial><mass>1</mass><inertia><ixx>1</ixx><iyy>1</iyy><izz>1</izz></inertia></inertial>"
+SENSORS = {
+    "urdf": (
+        '<robot name="r"><link name="base"/><gazebo reference="base"><sensor name="eye" '
+        'type="camera"/></gazebo><sensor name="nose"/></robot>',
+        [("eye", "camera"), ("nose", "")],
+    ),
+    "sdf": (
+        f'<sdf version="1.11"><model name="m"><link name="a">{BODY}'
+        f'<sensor name="imu" type="imu"/></link><link name="b">{BODY}'
+        '</link><joint name="j" type="fixed"><parent>a</parent><child>b</child>'
+        '<sensor name="force" type="force_torque"/></joint></model></sdf>',
+        [("imu", "imu"), ("force", "force_torque")],
+    ),
+    "mjcf": (
+        '<mujoco><worldbody><body name="a"><geom size="1"/><site name="s"/></body></worldbody>'
+        '<sensor><gyro name="g" site="s"/><accelerometer site="s"/></sensor></mujoco>',
+        [("g", "gyro"), ("", "accelerometer")],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SENSORS)
+@pytest.mark.parametrize("write", [rm.write_urdf, rm.write_sdf, rm.write_mjcf])
+def test_sensors_are_not_lost_in_silence(kind: str, write: Callable[..., object]) -> None:
+    text, sensors = SENSORS[kind]
+    model = rm.load(text)
+    assert [(each.name, each.type) for each in model.description.sensors] == sensors
+    told = [f"'{name}'" if name else f"a {what}" for name, what in sensors]
+    for approximate_ in (False, True):
+        with pytest.warns(DescriptionWarning, match=f"not written: {', '.join(told)}"):
+            write(model, io.StringIO(), approximate=approximate_)
 
 
 def test_a_reduction_of_zero_cannot_be_said() -> None:

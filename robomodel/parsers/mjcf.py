@@ -84,6 +84,7 @@ class _Reading:
             self._gravity(),
             simulated=True,
             springs=tuple(springs.of_tendons()),
+            sensors=self.elements.compiled.sensors,
         )
 
     def _check_finite(self) -> None:

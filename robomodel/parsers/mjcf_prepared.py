@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from robomodel.description import Sensor
 from robomodel.errors import Doubt
 from robomodel.parsers.mjcf_files import MARK, Folder, Node, Reader
 from robomodel.parsers.xml import spelled
@@ -104,6 +105,7 @@ class Whole:
     names: dict[tuple[str, str], Node] = field(default_factory=dict)
     meshes: dict[str, Mesh] = field(default_factory=dict)
     attached: list[tuple[Node, Node]] = field(default_factory=list)  # a <model> and its tree
+    sensors: list[Sensor] = field(default_factory=list)
     serial: int = 0
 
     def named(self, kind: str, name: str) -> Node | None:
@@ -130,6 +132,11 @@ class Preparation:
 
     def prepare(self, root: Node, *, attached: bool = False) -> None:
         """Change the tree; an attached model's meshes are renamed, to be told from others."""
+        for section in root.find("sensor"):
+            self.whole.sensors += [
+                Sensor(node.attributes.get("name", ""), node.tag, node.source)
+                for node in section.children
+            ]
         for node in root.walk():  # which goes no further than what is left
             node.children = [child for child in node.children if not self._drops(node, child)]
         if attached:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
+from robomodel.description import Sensor
 from robomodel.errors import DescriptionError, Doubt, MissingPackageError, Source
 from robomodel.files import MAX_MESH_BYTES, Allowance
 from robomodel.locks import Turn
@@ -43,6 +44,7 @@ class Compiled:
     meshes: Mapping[str, Mesh]
     unweighed: frozenset[int]
     custom: Mapping[str, str]
+    sensors: tuple[Sensor, ...] = ()
 
     def node(self, kind: str, name: str) -> Node | None:
         """The element of the file that the compiled one came from, however renamed by copying."""
@@ -93,7 +95,8 @@ def compile_mjcf(document: Document) -> Compiled:
     standing = compiler.model({})
     model, unweighed = compiler.weighed(standing, folder) if whole.meshes else (standing, _NONE)
     document.doubts.extend((*whole.doubts, *compiler.doubts))
-    return Compiled(model, standing, root, whole.names, whole.meshes, unweighed, custom)
+    sensors = tuple(whole.sensors)
+    return Compiled(model, standing, root, whole.names, whole.meshes, unweighed, custom, sensors)
 
 
 _NONE: frozenset[int] = frozenset()

@@ -12,7 +12,7 @@ Every word is described in ``docs/sdf.md``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from robomodel.description import Description, Vec3
@@ -22,6 +22,7 @@ from robomodel.parsers.sdf_description import Describer, Parts, stands_for_world
 from robomodel.parsers.sdf_elements import BALL_CONSTRAINT, CUSTOM, SdfDocument
 from robomodel.parsers.sdf_files import Library, opened
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Names, Scope
+from robomodel.parsers.urdf.transmissions import read_transmission
 from robomodel.parsers.xml import Document, Element, listed, shown
 from robomodel.resources import Resources
 
@@ -109,7 +110,12 @@ class _Reader:
         if not found.links:
             raise DescriptionError("there is no link in it; a robot needs at least one", source)
         gravity = None if world_element is None else self._gravity(world_element)
-        return Describer(Frames(ground), found).description(called, source, gravity)
+        description = Describer(Frames(ground), found).description(called, source, gravity)
+        if model is None:
+            return description
+        said = model.iterchildren(f"{{{CUSTOM}}}transmission")  # which SDF has no word for
+        transmissions = tuple(read_transmission(self.main, each) for each in said)
+        return replace(description, transmissions=transmissions)
 
     def _labelled(self) -> dict[Element, str]:
         """The models that can be chosen, and what each is called; includes only in worlds."""

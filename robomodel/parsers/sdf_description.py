@@ -38,6 +38,7 @@ from robomodel.parsers.sdf_elements import (
 )
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Names, tidy
 from robomodel.parsers.sdf_tree import Connection, Span, Step, span
+from robomodel.parsers.sensors import named_sensors
 from robomodel.parsers.structure import by_name
 from robomodel.parsers.xml import Element, shown, spelled
 from robomodel.spatial import cross, transpose
@@ -143,6 +144,11 @@ class Describer:
             source=source,
             gravity=gravity,
             simulated=True,
+            sensors=tuple(
+                sensor
+                for frame in (*self.parts.links, *self.parts.joints)
+                for sensor in named_sensors(frame.document, frame.element)
+            ),
         )
 
     def _leaders(self) -> set[Connection]:

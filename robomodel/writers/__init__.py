@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from robomodel.description import Description
-from robomodel.errors import DescriptionError
+from robomodel.errors import DescriptionError, suspect
 from robomodel.model import Model
 from robomodel.writers.meshes import How, Meshes
 
@@ -142,6 +142,7 @@ def _write(
         lost = meshes.lost + lost
         if lost and not drop:
             raise DescriptionError(_refusal(form.title, lost, meshes.lost), description.source)
+        _tell_of_sensors(description)
         meshes.commit()
         if output is None:
             cast(_Writable, path).write(text)
@@ -159,6 +160,16 @@ def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
     if meshes:
         ways += ', meshes="drop" without any mesh'
     return f"{title} cannot say: {'; '.join(lost[:_TOLD])}{more} ({ways})"
+
+
+def _tell_of_sensors(description: Description) -> None:
+    """Warn that they are not written."""
+    sensors = description.sensors
+    named = [f"'{each.name}'" if each.name else f"a {each.type}" for each in sensors[:_TOLD]]
+    if named:
+        more = f" and {len(sensors) - _TOLD} more" if len(sensors) > _TOLD else ""
+        message = f"sensors are not written: {', '.join(named)}{more}"
+        suspect(message, sensors[0].source, strict=False)
 
 
 def _is_no_file(path: str) -> bool:

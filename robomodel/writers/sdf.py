@@ -18,7 +18,7 @@ from lxml import etree
 from robomodel.description import ONE_DOF, Description, Inertial, Joint, Link, Vec3
 from robomodel.model import graph
 from robomodel.model.build import GRAVITY
-from robomodel.parsers.sdf_elements import pose_in, turned
+from robomodel.parsers.sdf_elements import CUSTOM, pose_in, turned
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD, tidy
 from robomodel.writers import sdf_draft
 from robomodel.writers.inertias import suited
@@ -27,6 +27,7 @@ from robomodel.writers.sdf_plan import Plan
 from robomodel.writers.sdf_poses import cosine
 from robomodel.writers.sdf_ties import Ties
 from robomodel.writers.text import number, numbers
+from robomodel.writers.urdf import add_transmission
 
 _TYPES = {"spherical": "ball", "planar": "fixed", "floating": "fixed"}
 _RIGHT = 1e-9  # cosine of an angle
@@ -103,9 +104,9 @@ class _Writer:
             for joint in description.joints
             if joint.stiffness and joint.type == "spherical"
         ]
-        if description.transmissions:
-            names = ", ".join(f"'{each.name}'" for each in description.transmissions)
-            draft.lost.append(f"the transmissions {names}")
+        for transmission in description.transmissions:
+            said = add_transmission(draft.models[()], transmission, draft.lost)
+            said.tag = f"{{{CUSTOM}}}transmission"
 
     # ---- links
 

@@ -78,7 +78,7 @@ def _tree(description: Description, lost: list[str]) -> etree._Element:
     for spring in description.springs:
         _spring(root, spring)
     for transmission in description.transmissions:
-        _transmission(root, transmission, lost)
+        add_transmission(root, transmission, lost)
     return root
 
 
@@ -273,7 +273,9 @@ def _coupling(root: etree._Element, coupling: LinkCoupling | JointCoupling) -> N
 # --- transmissions --------------------------------------------------------------------------------
 
 
-def _transmission(root: etree._Element, transmission: Transmission, lost: list[str]) -> None:
+def add_transmission(
+    root: etree._Element, transmission: Transmission, lost: list[str]
+) -> etree._Element:
     """A transmission in the words of ros_control, where a reduction divides and is never zero."""
     element = _add(root, "transmission", name=transmission.name)
     _text(element, "type", transmission.type)
@@ -296,6 +298,7 @@ def _transmission(root: etree._Element, transmission: Transmission, lost: list[s
             _rotor(part, end.rotor)
         if end.motor is not None:
             _motor(part, end.motor)
+    return element
 
 
 def _text(parent: etree._Element, tag: str, text: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from robomodel.description import Description, Joint, Link, Mimic
+from robomodel.parsers.sensors import named_sensors
 from robomodel.parsers.transmissions import driven_by
 from robomodel.parsers.urdf.closures import read_loop_joint
 from robomodel.parsers.urdf.drake import READERS as DRAKE
@@ -91,6 +92,7 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
         links=tuple(known_links.values()),
         joints=tuple(known_joints.values()),
         gravity=gravity,
+        sensors=(*base.sensors, *named_sensors(document, root)),
     )
     description = found.added_to(changed)
     if has_duplicates(description):
