@@ -21,6 +21,8 @@ FUNCTIONS = {  # what stands for operators in this package, and NumPy's and Pyth
     "any": "all", "all": "any", "sin": "cos", "cos": "sin", "rotate": "unrotate",
     "unrotate": "rotate", "zeros": "ones", "ones": "zeros", "argmin": "argmax", "argmax": "argmin",
 }  # fmt: skip
+COMMUTATIVE = frozenset(("add", "plus", "mul", "min", "max", "dot", "inner", "hypot", "minimum",
+                         "maximum", "Sum", "isclose", "allclose"))  # fmt: skip
 PASSED = frozenset(("neg", "transpose", "abs", "reversed", "sorted", "sqrt", "norm"))
 
 
@@ -133,7 +135,11 @@ def _of_constant(value: object) -> Iterator[tuple[str, ast.expr]]:
 def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     plain = [x for x in node.args if not isinstance(x, ast.Starred)]
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
-    if len(plain) == len(node.args) > 1 and ast.dump(plain[0]) != ast.dump(plain[1]):
+    if (
+        name not in COMMUTATIVE
+        and len(plain) == len(node.args) > 1
+        and ast.dump(plain[0]) != ast.dump(plain[1])
+    ):
         swapped = copy.copy(node)
         swapped.args = [plain[1], plain[0], *plain[2:]]
         yield "arguments swapped", swapped
