@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from oracle import Oracle
-from texts import coupling, fan, joint, link, loop, robot
+from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 
@@ -96,6 +98,34 @@ def test_half_a_turn_about_the_axis_is_not_closed(
     text = robot(link("a"), joint("slide", "base", "a", kind=sort, axis=axis), closing)
     with pytest.raises(rm.DescriptionError, match=leaves):
         rm.load(text)
+
+
+def test_conditions_say_what_g_says() -> None:
+    """Rows K and k, as many as there are dependent velocities: K G = 0, K g = k.
+
+    With couplings beside loops, loops given twice, and a plane's redundant rows among them.
+    """
+    again = loop("again", "revolute", "rocker", "coupler", "0.7 0 0", "1 0 0")
+    cam = link("cam") + joint(
+        "j_cam", "base", "cam", more='<mimic joint="j_crank" multiplier="2" offset="0.1"/>'
+    )
+    for text in (four_bar(), four_bar(again, cam), four_bar(cam), two_arms("rod"), fan(
+        coupling("one", {"a": 2.0, "b": -1.0, "c": 0.5}, 0.3)
+    )):  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rm.DescriptionWarning)  # of the loop given twice
+            model = rm.load(text)
+        (cluster,) = model.clusters
+        q = model.random_configuration(2)
+        v = np.random.default_rng(3).normal(size=model.nv)
+        g, bias = model.constraint_jacobian(q), model.constraint_bias(q, v)
+        positions = model.spanning_positions(q.tolist())
+        rows, right = cluster.constraint.conditions(positions, (g @ v).tolist())
+        K, k = np.array(rows, dtype=float), np.array(right, dtype=float)
+        assert K.shape == (len(g) - model.nv, len(g))
+        assert np.linalg.matrix_rank(K, tol=1e-8) == len(K)
+        np.testing.assert_allclose(K @ g, 0.0, atol=1e-11)
+        np.testing.assert_allclose(K @ bias, k, atol=1e-10)
 
 
 # ---- couplings -----------------------------------------------------------------------------------

@@ -225,6 +225,19 @@ def test_the_papers_four_bar() -> None:
     couple = plain.torque("crank", 0.3, START)
     near(plain.accelerations(START, rates[:, :4], couple)[0], qdd[:, :4])
     near(of.accelerations(q, rates, of.torque("crank", 0.3, q))[0], qdd)
+    # a batch of configurations is each of them, whatever says which motion is independent
+    both = np.stack([q, q + 1e-3])
+    given = np.zeros((2, 1, 5))
+    given[:, 0, 4] = 1.0, 2.0
+    for chosen in (("theta",), given):
+        one_by_one = [
+            of.split(each, chosen if isinstance(chosen, tuple) else chosen[n])
+            for n, each in enumerate(both)
+        ]
+        for found, wanted in zip(
+            of.split(both, chosen), zip(*one_by_one, strict=True), strict=True
+        ):
+            near(found, np.stack(wanted))
     # and any coordinate that moves will do for independent
     near(plain.independent_accelerations(START, rates[:, :4], couple, ("P1.y",)), qdd[:, 1:2])
 
