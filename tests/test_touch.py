@@ -12,6 +12,8 @@ from test_contact import BOTTOM, at_rest, block
 from texts import joint, link, robot
 
 import robomodel as rm
+from robomodel.dynamics.complementarity import Problem, Rows, solve
+from robomodel.dynamics.touch import without_gain
 
 Array = NDArray[np.float64]
 G = 9.81
@@ -246,3 +248,27 @@ def test_wrong_arguments() -> None:
     pendulum = rm.load(robot(link("a"), joint("j", "base", "a")))
     a, forces = rm.contact_aba(pendulum, [0.3], [0.0], [0.0], ["base"], unilateral=False)
     assert not forces.any()
+
+
+@pytest.mark.parametrize("seed", [2, 9, 19, 24, 31])
+def test_rebounds_that_would_win_energy_win_none(seed: int) -> None:
+    """Newton's law gains where friction couples two contacts; drawn back, just nothing is won."""
+    rng = np.random.default_rng(seed)
+    jacobian = rng.normal(size=(6, 3))
+    g = jacobian @ jacobian.T + 1e-3 * np.eye(6)
+    plain = rng.normal(size=6)
+    plain[2::3] = -np.abs(plain[2::3])
+    shift = np.zeros(6)
+    shift[2::3] = plain[2::3]  # as fast back as it came
+    problem = Problem(g, plain + shift, Rows(2), np.ones(2), np.empty(0))
+
+    def won(x: NDArray[np.float64]) -> float:
+        return float(plain @ x + 0.5 * x @ g @ x)
+
+    free, _ = solve(problem, np.zeros(6), 1e-12)
+    found, _ = without_gain(problem, plain, np.zeros(6), 1e-12)
+    assert won(free) > 0.05
+    assert abs(won(found)) <= 1e-12 * won(free) * max(1.0, float(np.max(np.abs(free))) ** 2)
+    assert np.all(found[2::3] >= -1e-12)
+    tangential = np.linalg.norm(found.reshape(2, 3)[:, :2], axis=1)
+    assert np.all(tangential <= found[2::3] + 1e-9)
