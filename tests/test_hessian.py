@@ -171,7 +171,7 @@ def test_nothing_moves() -> None:
 
 def test_structure_keeps_it_small() -> None:
     model = rm.robots.load("mini_cheetah")
-    assert trace(model, Task("rnea_hessian_product")).flops <= 12273
+    assert trace(model, Task("rnea_hessian_product")).flops <= 10713
 
 
 # ---- backwards through a trace -------------------------------------------------------------------

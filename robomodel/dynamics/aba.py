@@ -23,8 +23,8 @@ def aba(
     f_ext = f_ext or {}
     state = State(model, q, f_ext, v)
     wrench = {
-        body: node.inertia.gyroscopic(state.centripetal[body]) - f_ext.get(body, NO_WRENCH)
-        for body, node in enumerate(model.nodes)
+        body: inertia.gyroscopic(state.centripetal[body]) - f_ext.get(body, NO_WRENCH)
+        for body, inertia in enumerate(state.inertia)
     }
     systems: dict[int, tuple[Elimination, list[Scalar]]] = {}
     for system in articulate(model, state):

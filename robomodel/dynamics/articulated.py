@@ -86,7 +86,7 @@ def articulate(model: Model, state: Configuration) -> Iterator[Elimination]:
     where Sᵀ I vanishes, unless the joint has an armature, and rows drop out. A cluster that hangs
     on several bodies couples them, so its unknowns wait for the parent cluster's elimination.
     """
-    inertia = [node.inertia.articulated() for node in model.nodes]
+    inertia = [inertia.articulated() for inertia in state.inertia]
     waiting: dict[int, list[Elimination]] = {}
     for cluster in reversed(model.clusters):
         system = _join(model, state, cluster, inertia, waiting.pop(cluster.index, []))

@@ -17,7 +17,7 @@ def crba(model: Model, q: Vector) -> list[list[Scalar]]:
     the blocks with the clusters they pass.
     """
     at = Configuration(model, q)
-    inertia = [node.inertia for node in model.nodes]
+    inertia = list(at.inertia)
     subspace = [at.subspace(body) for body in range(len(model.nodes))]
     mass: list[list[Scalar]] = [[0.0] * model.nv for _ in range(model.nv)]
     for cluster in reversed(model.clusters):

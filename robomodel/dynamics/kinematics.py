@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from robomodel.model.constraints import placement
-from robomodel.model.joints import relative_motion
+from robomodel.model.joints import Revolute, relative_motion
 from robomodel.model.model import WORLD, Cluster, Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul
 from robomodel.spatial import (
     NO_MOTION,
     ZERO,
+    AxisRotation,
     Mat,
     Motion,
+    RigidInertia,
     Transform,
     Vec,
     apply,
@@ -37,8 +38,11 @@ class Configuration:
     """Transforms of all bodies and G of all clusters at a configuration.
 
     ``transforms[i]`` places body i in its parent. ``rows[r]`` is row r of G (a spanning velocity)
-    over the cluster's own independent velocities. Bodies that spin (``Node.spins``) are left
-    unturned unless they are ``turned``: their dynamics is the same in axes that do not turn.
+    over the cluster's own independent velocities. ``inertia[i]`` is body i's.
+
+    All that is asked of bodies here is in their internal axes, except that bodies that spin
+    (``Node.spins``), whose dynamics is the same in axes that do not turn, and those that are marked
+    (``Node.unturned``) have axes that stand as their joint does, unless they are ``turned``.
     """
 
     model: Model
@@ -53,12 +57,43 @@ class Configuration:
     @cached_property
     def transforms(self) -> list[Transform]:
         """Each body's placement in its parent."""
+        found = []
+        for body, node in enumerate(self.model.nodes):
+            x = node.transform(self.positions)
+            stands = body in self._turns or (node.spins and body not in self.turned)
+            if stands:
+                x = Transform(node.rotations, node.offset)
+            if node.parent in self._turns:
+                turn = self._turns[node.parent]
+                parallel = stands and node.parallel(self.model.nodes[node.parent])
+                rotations = x.rotations if parallel else (*x.rotations, turn)
+                x = Transform(rotations, turn.rotate(x.offset))
+            found.append(x)
+        return found
+
+    @cached_property
+    def inertia(self) -> list[RigidInertia]:
+        """Each body's inertia."""
         return [
-            placement(node.joint, node.rotations, node.offset, (0.0,))
-            if node.spins and body not in self.turned
-            else node.transform(self.positions)
+            node.inertia.in_parent(Transform((self._turns[body],), ZERO))
+            if body in self._turns
+            else node.inertia
             for body, node in enumerate(self.model.nodes)
         ]
+
+    @cached_property
+    def _turns(self) -> dict[int, AxisRotation]:
+        """How bodies whose axes do not turn have turned from them."""
+        found: dict[int, AxisRotation] = {}
+        for body, node in enumerate(self.model.nodes):
+            if not node.unturned or body in self.turned:
+                continue
+            assert isinstance(node.joint, Revolute)
+            found[body] = node.joint.turn(self.positions[node.q])
+            sense = node.parallel(self.model.nodes[node.parent]) if node.parent in found else 0.0
+            if sense:
+                found[body] = found[body].further(found[node.parent], sense)
+        return found
 
     @cached_property
     def rows(self) -> list[list[Scalar]]:

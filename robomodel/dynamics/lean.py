@@ -14,6 +14,7 @@ from robomodel.dynamics.rnea import rnea
 from robomodel.kernels.trace import Trace
 from robomodel.model.model import Model
 from robomodel.model.normals import on_common_normals
+from robomodel.model.parallel import unturned
 from robomodel.model.regroup import regrouped
 from robomodel.scalars import Scalar
 
@@ -31,20 +32,22 @@ COUNTED: Mapping[str, Count] = {
     "aba": lambda m: _operations(m, aba),
     "crba": lambda m: _operations(m, lambda m, q, *_: [x for row in crba(m, q) for x in row]),
 }
-LIKE: Mapping[str, str] = {
-    "rnea": "rnea",
-    "bias_force": "rnea",
-    "rnea_derivatives": "rnea",
-    "rnea_hessian_product": "rnea",
-    "aba_derivatives": "rnea",
-    "aba": "aba",
-    "efpa": "aba",
-    "contact": "aba",
-    "efpa_factors": "aba",
-    "contact_factors": "aba",
-    "crba": "crba",
+LIKE: Mapping[str, tuple[str, bool]] = {
+    "rnea": ("rnea", True),
+    "bias_force": ("rnea", True),
+    "rnea_derivatives": ("aba", True),
+    "rnea_hessian_product": ("aba", True),
+    "aba_derivatives": ("aba", True),
+    "aba": ("aba", False),
+    "efpa": ("aba", False),
+    "contact": ("aba", False),
+    "efpa_factors": ("aba", False),
+    "contact_factors": ("aba", False),
+    "crba": ("crba", False),
 }
-"""What is counted for each algorithm: itself, or what its cost goes with."""
+"""What is counted for each algorithm: itself, or what its cost goes with (the derivatives' cost
+goes with that of moving composite inertias about); and how inertias are regrouped for it: sums over
+points like the masses along an axis to be gone, others a moment of inertia."""
 
 
 def lean(model: Model, algorithm: str) -> Model:
@@ -53,16 +56,32 @@ def lean(model: Model, algorithm: str) -> Model:
     Bodies, joints, frames and coordinates keep their numbers and meaning. Inertias are regrouped,
     and internal axes may be others, in which nodes, frames and springs are given then.
     """
-    counted = LIKE.get(algorithm)
-    if counted is None or not model.nodes:
+    if algorithm not in LIKE or not model.nodes:
         return model
-    known = model.derived.get(("lean", counted))
+    counted, spread = LIKE[algorithm]
+    known = model.derived.get(("lean", counted, spread))
     if isinstance(known, Model):
         return known
-    spread = counted == "rnea"  # which a sum over points likes; others like the moments
-    trees = [model, regrouped(model, spread=spread)]
-    if (turned := on_common_normals(model)) is not model:
-        trees.append(regrouped(turned, spread=spread))
-    found = min(trees, key=COUNTED[counted])
-    model.derived["lean", counted] = found
+    axes = _axes(model, counted)
+    found = model if axes is None else regrouped(axes, spread=spread)
+    model.derived["lean", counted, spread] = found
     return found
+
+
+def _axes(model: Model, counted: str) -> Model | None:
+    """The model with the best internal axes; None where it is best as it is, its inertias too."""
+    if ("axes", counted) in model.derived:
+        known: Model | None = model.derived["axes", counted]
+        return known
+
+    def cost(tree: Model) -> int:
+        return COUNTED[counted](regrouped(tree, spread=LIKE[counted][1]))
+
+    found, least = model, cost(model)
+    for change in (on_common_normals, unturned):
+        changed = change(found)
+        if changed is not found and (operations := cost(changed)) < least:
+            found, least = changed, operations
+    best = None if COUNTED[counted](model) <= least else found
+    model.derived["axes", counted] = best
+    return best

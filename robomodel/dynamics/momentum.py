@@ -11,7 +11,7 @@ from robomodel.spatial import NO_WRENCH, ZERO, Vec, cross, minus, plus, scale
 
 def _first_moment(model: Model, at: Configuration) -> Vec:
     """Σ mass · position of the centres of mass, in world axes."""
-    moments: list[Vec] = [node.inertia.h for node in model.nodes]
+    moments: list[Vec] = [inertia.h for inertia in at.inertia]
     masses = [node.inertia.mass for node in model.nodes]
     total: Vec = ZERO
     for body in reversed(range(len(model.nodes))):
@@ -41,8 +41,8 @@ def energy(model: Model, q: Vector, v: Vector) -> tuple[Scalar, Scalar]:
     """
     state = State(model, q, (), v)
     kinetic: Scalar = 0.0
-    for node, twist in zip(model.nodes, state.twists, strict=True):
-        kinetic = add(kinetic, (node.inertia * twist).dot(twist))
+    for node, inertia, twist in zip(model.nodes, state.inertia, state.twists, strict=True):
+        kinetic = add(kinetic, (inertia * twist).dot(twist))
         rates = [state.velocities[r] for r in node.freedoms]
         kinetic = add(kinetic, mul(node.armature, dot(rates, rates)))
     weight = neg(dot(model.gravity, _first_moment(model, state)))
@@ -52,7 +52,7 @@ def energy(model: Model, q: Vector, v: Vector) -> tuple[Scalar, Scalar]:
 def centroidal_momentum(model: Model, q: Vector, v: Vector) -> tuple[Scalar, ...]:
     """Angular momentum about the centre of mass, then linear momentum, both in world axes."""
     state = State(model, q, (), v)
-    momenta = [node.inertia * twist for node, twist in zip(model.nodes, state.twists, strict=True)]
+    momenta = [inertia * twist for inertia, twist in zip(state.inertia, state.twists, strict=True)]
     total = NO_WRENCH
     for body in reversed(range(len(model.nodes))):
         parent = model.nodes[body].parent

@@ -24,8 +24,8 @@ def rnea(
     state = State(model, q, f_ext, v)
     qdd = state.accelerations(a)
     wrench = [
-        node.inertia.newton_euler(points.linear, points.around) - f_ext.get(body, NO_WRENCH)
-        for body, (node, points) in enumerate(zip(model.nodes, state.points(qdd), strict=True))
+        inertia.newton_euler(points.linear, points.around) - f_ext.get(body, NO_WRENCH)
+        for body, (inertia, points) in enumerate(zip(state.inertia, state.points(qdd), strict=True))
     ]
     tau: list[Scalar] = [0.0] * model.nv
     for cluster in reversed(model.clusters):

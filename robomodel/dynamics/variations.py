@@ -192,11 +192,11 @@ def rnea_derivatives(
     state = State(model, q, f_ext, v)
     rates = state.accelerations(a)
     points = list(state.points(rates))
-    inertia = [node.inertia for node in model.nodes]
+    inertia = list(state.inertia)
     stream, wrench = [], []
-    for body, node in enumerate(model.nodes):
+    for body in range(len(model.nodes)):
         stream.append(Stream.of(inertia[body], state.omega[body], state.relative[body].linear))
-        moved = node.inertia.newton_euler(points[body].linear, points[body].around)
+        moved = inertia[body].newton_euler(points[body].linear, points[body].around)
         wrench.append(moved - f_ext.get(body, NO_WRENCH))
     by_q: Matrix = [[0.0] * model.nv for _ in range(model.nv)]
     by_v: Matrix = [[0.0] * model.nv for _ in range(model.nv)]

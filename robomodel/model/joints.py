@@ -24,6 +24,7 @@ from robomodel.scalars import Scalar, Vector, add, mul, neg, sincos, sub
 from robomodel.spatial import (
     UNIT,
     ZERO,
+    AxisRotation,
     Motion,
     Rotation,
     Vec,
@@ -117,7 +118,12 @@ class Revolute(_VectorSpace):
 
     def placement(self, q: Vector) -> tuple[tuple[Rotation, ...], Vec]:
         """Rotation by q."""
-        return (about_axis(self.k, add(q[0], self.offset)),), ZERO
+        return (self.turn(q[0]),), ZERO
+
+    def turn(self, q: Scalar) -> AxisRotation:
+        """The rotation at a position."""
+        turn = about_axis(self.k, q)
+        return turn.further(about_axis(self.k, self.offset)) if self.offset else turn
 
 
 @dataclass(frozen=True, slots=True)

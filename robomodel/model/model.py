@@ -20,10 +20,10 @@ from robomodel.errors import did_you_mean, few
 from robomodel.model.actuators import Actuator
 from robomodel.model.closure import CLOSED, Geometry, stack, unstack
 from robomodel.model.constraints import Constraint, Link, placement
-from robomodel.model.joints import Array, JointModel
+from robomodel.model.joints import Array, JointModel, Revolute
 from robomodel.model.springs import Spring
 from robomodel.scalars import Scalar, Vector, dot
-from robomodel.spatial import RigidInertia, Rotation, Transform, Vec
+from robomodel.spatial import UNIT, ZERO, RigidInertia, Rotation, Transform, Vec
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -135,7 +135,8 @@ class Node:
     inertia nor anything that hangs on it, so its own rotation need not be computed. ``armature``,
     ``damping`` and ``friction`` are its joint's, on each spanning velocity; ``stiffness`` and
     ``reference`` its spring's. ``q`` and ``v`` are the first of its spanning positions and
-    velocities.
+    velocities. ``unturned``: recursions may leave its axes as its joint stands on the parent, so
+    that what follows about a parallel axis is turned by both angles at once.
     """
 
     name: str
@@ -154,6 +155,15 @@ class Node:
     friction: float = 0.0
     stiffness: float = 0.0
     reference: float = 0.0
+    unturned: bool = False
+
+    def parallel(self, parent: Node) -> float:
+        """1.0 or -1.0 where its joint and its parent's, both revolute, have parallel axes; or 0."""
+        if not (isinstance(self.joint, Revolute) and isinstance(parent.joint, Revolute)):
+            return 0.0
+        axis = Transform(self.rotations, ZERO).rotate(UNIT[self.joint.k])
+        cosine = float(axis[parent.joint.k])
+        return cosine if abs(cosine) == 1.0 else 0.0
 
     def transform(self, positions: Vector) -> Transform:
         """Placement in the parent at the robot's spanning positions."""

@@ -296,8 +296,8 @@ def segments(
                     transform=step,
                     motions=tuple(parts.get(body, ())) if last else (),
                     drift=moving.drift(body) if last else NO_MOTION,
-                    inertia=node.inertia if last else None,
-                    gyroscopic=node.inertia.gyroscopic(state.centripetal[body])
+                    inertia=state.inertia[body] if last else None,
+                    gyroscopic=state.inertia[body].gyroscopic(state.centripetal[body])
                     if last
                     else NO_WRENCH,
                     body=body,
