@@ -193,6 +193,14 @@ class TestLinksThatAreRotors:
         (coupling,) = read(text).couplings
         assert (coupling.name, coupling.successor, coupling.ratio) == ("m_rotor", "FL_hip_rotor", 4)
 
+    def test_a_transmission_without_a_joint_drives_nothing(self):
+        text = leg(
+            '<transmission name="t"><type>SimpleTransmission</type><actuator name="m">'
+            '<rotor link="FL_hip_rotor"/></actuator></transmission>'
+        )
+        with pytest.raises(rm.DescriptionError, match="needs 1 <joint>, got 0"):
+            read(text)
+
     def test_of_a_differential(self):
         ends = "".join(f'<joint name="{name}_joint"/>' for name in ("FL_hip", "FL_knee"))
         motors = "".join(

@@ -207,11 +207,13 @@ def _is_armature(transmission: Transmission, joints: Mapping[str, Joint]) -> boo
     So are open trees written: ``<armature>`` is for us, and a rotor of this inertia for Drake,
     which adds ratio² times it to the joint's own motion and to nothing else.
     """
-    if kind_of(transmission) != SIMPLE or len(transmission.actuators) != 1:
+    if kind_of(transmission) != SIMPLE or not (
+        len(transmission.actuators) == len(transmission.joints) == 1
+    ):
         return False
-    end, (actuator,) = transmission.joints[0], transmission.actuators
+    (end,), (actuator,) = transmission.joints, transmission.actuators
     joint, rotor = joints.get(end.name), actuator.rotor
-    if joint is None or rotor is None or rotor.mass or rotor.transverse:
+    if joint is None or rotor is None or rotor.mass or rotor.transverse or rotor.link:
         return False
     ratio = rotor.ratio or _whole(end, (actuator,)) or 1.0
     said = ratio * ratio * rotor.inertia
