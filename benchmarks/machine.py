@@ -17,7 +17,7 @@ import numpy as np
 from race import Race, Timing
 
 import robomodel as rm
-from robomodel.kernels import compile as compiler
+from robomodel.kernels import machine as compiler
 
 ITERATIONS = 4_000
 CHAINS = 12  # more than any core needs to keep its pipes full
@@ -33,7 +33,7 @@ class Machine:
     """Loops that show the core's limits; :meth:`join` has them timed, :meth:`rates` reads them."""
 
     def __init__(self) -> None:
-        features, self.width = compiler._features()  # as kernels are compiled
+        features, self.width = compiler.features()  # as kernels are compiled
         target = llvm.Target.from_default_triple().create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=features, opt=1, jit=True
         )
@@ -123,10 +123,10 @@ def join_memory(race: Race, megabytes: int = 64) -> None:
 
 def restrict_to_avx2() -> None:
     """Have kernels compiled as on a processor without AVX-512, for the rest of this process."""
-    features, _ = compiler._features()
+    features, _ = compiler.features()
     words = [x for x in features.split(",") if not x.startswith(("+avx512", "-avx512"))]
     words += ["-avx512f", "-evex512", "-prefer-256-bit"]
-    compiler._features = lambda: (",".join(words), 4)
+    compiler.features = lambda: (",".join(words), 4)
 
 
 def processor() -> str:

@@ -510,4 +510,5 @@ def _loop_neutral(
     if any(fault):
         candidates = np.concatenate([candidates, explored.samples])
         fault, q = best(candidates)
-    return q
+    polished: Array = close(geometry, q[None], rows=closing)[0][0]  # what is written starts there
+    return polished
