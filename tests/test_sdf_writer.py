@@ -397,6 +397,7 @@ def test_transmissions_are_kept_in_words_of_our_own():
     text = written(model)
     (transmission,) = etree.fromstring(text.encode()).iter("{urn:robomodel}transmission")
     assert transmission.getparent().tag == "model"
+    assert not any("name" in each.attrib for each in transmission.iter())  # joints have those
     (one,), (other,) = model.description.transmissions, read(text).transmissions
     assert (one.name, one.type, one.joints, one.actuators) == (
         other.name,

@@ -113,7 +113,11 @@ class _Reader:
         description = Describer(Frames(ground), found).description(called, source, gravity)
         if model is None:
             return description
-        said = model.iterchildren(f"{{{CUSTOM}}}transmission")  # which SDF has no word for
+        said = tuple(model.iterchildren(f"{{{CUSTOM}}}transmission"))  # SDF has no word for it
+        for transmission in said:
+            for part in transmission.iter():
+                if (own := part.get(f"{{{CUSTOM}}}name")) is not None:
+                    part.set("name", own)
         transmissions = tuple(read_transmission(self.main, each) for each in said)
         return replace(description, transmissions=transmissions)
 

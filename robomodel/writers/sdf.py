@@ -107,6 +107,10 @@ class _Writer:
         for transmission in description.transmissions:
             said = add_transmission(draft.models[()], transmission, draft.lost)
             said.tag = f"{{{CUSTOM}}}transmission"
+            for part in said.iter():  # names as SDF has them must differ from those of joints
+                if (called := part.get("name")) is not None:
+                    del part.attrib["name"]
+                    own(part, "name", called)
 
     # ---- links
 
