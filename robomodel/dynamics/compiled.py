@@ -6,13 +6,14 @@ import functools
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 import robomodel
 from robomodel.dynamics.algorithms import Method, Name, Task
@@ -21,12 +22,14 @@ from robomodel.dynamics.order import OrderLike
 from robomodel.errors import as_names
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program
+from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
 from robomodel.kernels.threads import share
 from robomodel.kernels.trace import Trace
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
+DTYPES: tuple[Dtype, Dtype] = ("float64", "float32")
 PROGRAMS = ("model", "dynamics", "trajectory")  # packages that programs come from
 
 
@@ -43,30 +46,49 @@ class Kernel:
     Arguments broadcast over leading batch axes like any NumPy ufunc's; nothing but their last axis
     is checked. It releases the GIL but for a single state, may be called from several threads,
     survives a fork, and pickles (the other process compiles it again).
+
+    One of ``dtype`` float32 computes in single precision where NumPy would: as soon as an argument
+    cannot become float32 without loss, results are float64, by a kernel of that type.
+
+    A ``packed`` one gives the distinct numbers of its results, (..., n), each once: zeros and other
+    constants, repetitions and mirrored halves are left out, for those who go on in compiled code,
+    or keep many. :meth:`expand` makes the results of them. Results of constants alone are packed as
+    one number, zero, which stands nowhere.
     """
 
-    def __init__(self, model: Model, task: Task) -> None:
+    def __init__(
+        self, model: Model, task: Task, dtype: Dtype = "float64", *, packed: bool = False
+    ) -> None:
         self.model = model
         self.task = task
+        self.dtype = dtype
+        self.packed = packed
         self.sizes = task.sizes(model)
-        self.shapes = tuple(task.results(model).values())
+        self._dense = tuple(task.results(model).values())
+        self.shapes = ((len(self.program.outputs),),) if packed else self._dense
         self.size = sum(math.prod(shape) for shape in self.shapes)
         self._compiled: Compiled = compile_program(
             lambda: self.program,
             [*self.sizes.values(), self.size],
-            name=content(model, spelled(task)),
+            name=content(model, f"{packed}{spelled(task)}"),
             shapes=self.shapes,
             label=f"compiling {task.name} of '{model.name}'",
+            dtype=dtype,
         )
         self._ufunc: Callable[..., Array] = self._compiled.ufunc
         self._results = _Results(self._compiled.ufunc, task.name, tuple(self.sizes), self.shapes)
         self._one = self._compiled.one(self._results)
         self._onto = self._compiled.onto(self._results.onto)
+        self._expansions: dict[Dtype, Compiled] = {}
         self.backward_error: float | None = None  # measured where pivots are not the recursion's
 
     @cached_property
     def program(self) -> Program:
         """What is compiled; traced when asked for: code from the cache needs no trace."""
+        return self._whole.packed() if self.packed else self._whole
+
+    @cached_property
+    def _whole(self) -> Program:
         return trace(self.model, self.task)
 
     @property
@@ -74,8 +96,8 @@ class Kernel:
         """The kernel for calls without options; it does not count its arguments."""
         return self._one
 
-    def __reduce__(self) -> tuple[type[Kernel], tuple[Model, Task]]:
-        return type(self), (self.model, self.task)
+    def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[object, ...]]:
+        return _made, (self.model, self.task, self.dtype, self.packed)
 
     def __repr__(self) -> str:
         task = self.task
@@ -89,11 +111,51 @@ class Kernel:
         the place of an argument. ``threads``: spread a batch over so many (0: one a processor).
         """
         if threads == 1:
-            return self._one(*arguments) if out is None else self._onto(arguments, out)
+            try:
+                return self._one(*arguments) if out is None else self._onto(arguments, out)
+            except TypeError:
+                if not self._lossy(arguments):
+                    raise
         self._results.count(arguments)
+        if self._lossy(arguments):
+            wide = kernel(self.model, self.task, packed=self.packed)
+            return wide(*arguments, out=out, threads=threads)
         flat = None if out is None else _flattened(out, self.shapes)
         numbers = self._spread(arguments, flat, threads)
         return out if out is not None and len(self.shapes) == 1 else _split(numbers, self.shapes)
+
+    @cached_property
+    def index(self) -> Any:
+        """Which of the packed numbers each entry of the results is; -1: a constant.
+
+        An array of the result's shape, or a tuple of them where the algorithm has several.
+        """
+        return _split(np.array(self._whole.packing.index), self._dense)
+
+    @cached_property
+    def constants(self) -> Any:
+        """The entries of the results that are constant; 0 elsewhere."""
+        return _split(np.array(self._whole.packing.constants), self._dense)
+
+    def expand(self, numbers: ArrayLike, out: Array | None = None) -> Any:
+        """The results (..., *shape) of packed numbers (..., n), of float32 or float64.
+
+        ``out`` as of a kernel that is not packed.
+        """
+        dtype = DTYPES[np.can_cast(np.asarray(numbers).dtype, np.float32)]
+        if dtype not in self._expansions:
+            program = self._whole.packing.expansion()
+            sizes = [program.inputs, len(program.outputs)]
+            self._expansions[dtype] = compile_program(program, sizes, dtype=dtype)
+        ufunc = self._expansions[dtype].ufunc
+        results = _Results(ufunc, "expand", ("numbers",), self._dense)
+        return results(numbers) if out is None else results.onto((numbers,), out)
+
+    def _lossy(self, arguments: Sequence[ArrayLike]) -> bool:
+        """Whether some of these would lose digits in single precision."""
+        return self.dtype == "float32" and any(
+            not np.can_cast(np.asarray(x).dtype, np.float32) for x in arguments
+        )
 
     def _spread(self, arguments: Sequence[ArrayLike], out: Array | None, threads: int) -> Array:
         arrays = [np.asarray(x) for x in arguments]
@@ -103,7 +165,8 @@ class Kernel:
                 raise ValueError(f"out has a batch {out.shape[:-1]}, the arguments have {batch}")
             batch = out.shape[:-1]
         overlaps = out is not None and any(np.may_share_memory(out, x) for x in arrays)
-        result = np.empty((*batch, self.size)) if out is None or overlaps else out
+        fresh = out is None or overlaps
+        result = np.empty((*batch, self.size), self.dtype) if out is None or fresh else out
         if not batch or any(x.ndim == 0 for x in arrays):
             self._ufunc(*arrays, out=result)
         else:
@@ -203,13 +266,19 @@ def sources() -> str:
     return result.hexdigest()
 
 
-def kernel(model: Model, task: Task) -> Kernel:
+def kernel(model: Model, task: Task, dtype: Dtype = "float64", *, packed: bool = False) -> Kernel:
     """The kernel of a task, compiled once a model."""
-    known = model.derived.get(task)
+    key = (task, dtype, packed)
+    known = model.derived.get(key)
     if not isinstance(known, Kernel):
-        known = Kernel(model, task)
-        model.derived[task] = known
+        known = Kernel(model, task, dtype, packed=packed)
+        model.derived[key] = known
     return known
+
+
+def _made(model: Model, task: Task, dtype: Dtype, packed: bool) -> Kernel:
+    """A kernel that was pickled."""
+    return Kernel(model, task, dtype, packed=packed)
 
 
 def compile(  # noqa: A001 - the interface's name
@@ -223,6 +292,8 @@ def compile(  # noqa: A001 - the interface's name
     known: str | Iterable[str] = (),
     order: OrderLike | None = None,
     passive: bool = False,
+    dtype: DTypeLike = "float64",
+    packed: bool = False,
 ) -> Kernel:
     """A kernel of an algorithm: "rnea", "aba", "crba", "bias_force", "jacobian" and so on.
 
@@ -238,7 +309,11 @@ def compile(  # noqa: A001 - the interface's name
     as a list of all variables, or an :class:`~robomodel.dynamics.elimination.Order`. Pivots stay
     where the order has them; the kernel's ``backward_error`` says what that cost at random states,
     and an order that loses more than 1e-12 is refused (ValueError).
+    ``dtype``: "float64", or "float32", of which vectors hold twice as many (what it loses stands in
+    docs/algorithms/kernels.md). ``packed``: the distinct numbers of results only, see
+    :class:`Kernel`. Raises ValueError for other types.
     """
+    number = _known_dtype(dtype)
     keys = frame_keys(frames if frame is None else frame)
     links, known = as_names(f_ext, "f_ext"), as_names(known, "known")
     task = Task(algorithm, keys, links, method, known, passive=passive)
@@ -247,10 +322,20 @@ def compile(  # noqa: A001 - the interface's name
 
         task = replace(task, known=prescribed(model, task.known))
     if order is None:
-        return kernel(model, task)
+        return kernel(model, task, number, packed=packed)
     from robomodel.dynamics.elimination.programs import as_order, checked
 
-    made = kernel(model, replace(task, order=as_order(model, order)))
-    assert made.task.order is not None
-    made.backward_error = checked(model, made.task.order, made)
+    found = as_order(model, order)
+    task = replace(task, order=found)
+    error = checked(model, found, kernel(model, task))
+    made = kernel(model, task, number, packed=packed)
+    made.backward_error = error
     return made
+
+
+def _known_dtype(dtype: DTypeLike) -> Dtype:
+    with suppress(TypeError):
+        for name in DTYPES:
+            if np.dtype(dtype) == np.dtype(name):
+                return name
+    raise ValueError(f"dtype {dtype!r} is not known; 'float64' and 'float32' are")

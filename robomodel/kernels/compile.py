@@ -16,6 +16,7 @@ from robomodel.kernels.emit import emit
 from robomodel.kernels.machine import obstacle
 from robomodel.kernels.modules import cut
 from robomodel.kernels.plan import Iteration
+from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
 from robomodel.locks import Turn
 from robomodel.progress import Progress
@@ -59,6 +60,7 @@ def compile_program(
     iteration: Iteration | None = None,
     shapes: Sequence[tuple[int, ...]] | None = None,
     label: str = "compiling",
+    dtype: Dtype = "float64",
 ) -> Compiled:
     """A generalized ufunc: one argument for each of ``sizes`` but the last, which is the result's.
 
@@ -69,7 +71,7 @@ def compile_program(
     With an ``iteration`` the program is run over time: some arguments, and the result, then have
     one row for each instant, (..., T, size). With ``shapes``, those of the parts of the result,
     there are functions for one state besides (:meth:`Compiled.one`). ``label``: what to say on a
-    terminal when it takes long.
+    terminal when it takes long. ``dtype``: of all numbers.
     """
     result = len(sizes) - 1
     rows: set[int] = set()
@@ -79,11 +81,11 @@ def compile_program(
         if not inputs or len(inputs) < len(iteration.timed) or sizes[0] > sizes[-1]:
             raise ValueError(f"sizes {tuple(sizes)} cannot be iterated over {iteration}")
     with _ALONE:
-        codes = _machine_code(program, sizes, name, iteration, shapes, label)
+        codes = _machine_code(program, sizes, name, iteration, shapes, label, dtype)
     alive, addresses = machine.load(codes)
     *given, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
     signature = ",".join(given) + f"->{output}"
-    ufunc, kept = python.ufunc(addresses["loop"], len(given), signature)
+    ufunc, kept = python.ufunc(addresses["loop"], len(given), signature, dtype)
     single: dict[str, int] = {}
     if "context" in addresses and python.usual():
         python.connect(addresses["context"])
@@ -98,6 +100,7 @@ def _machine_code(
     iteration: Iteration | None,
     shapes: Sequence[tuple[int, ...]] | None,
     label: str,
+    dtype: Dtype,
 ) -> list[bytes]:
     """The program's object code, from the cache, where LLVM is not needed, or from LLVM."""
     if name is None:
@@ -107,13 +110,13 @@ def _machine_code(
         circumstances = (*_compiler(), *machine.processor())
     except (ImportError, OSError, RuntimeError):
         raise NoCompilerError(_cannot()) from None
-    key = cache.digest((*circumstances, repr((tuple(sizes), iteration, shapes)), name))
+    key = cache.digest((*circumstances, repr((tuple(sizes), iteration, shapes, dtype)), name))
     kept = cache.load(key)
     codes = None if kept is None else cache.parted(kept)
     if codes is None:
         if obstacle() is not None:
             raise NoCompilerError(_cannot())
-        codes = _compiled(program, sizes, iteration, shapes, label)
+        codes = _compiled(program, sizes, iteration, shapes, label, dtype)
         cache.store(key, cache.joined(codes))
     return codes
 
@@ -124,12 +127,13 @@ def _compiled(
     iteration: Iteration | None,
     shapes: Sequence[tuple[int, ...]] | None,
     label: str,
+    dtype: Dtype,
 ) -> list[bytes]:
     """Object code by LLVM; who waits for it on a terminal sees how far it is."""
     with Progress(label, 1.0, after=PATIENCE) as bar:
         program = _fitting(program, sizes, iteration)
         bar.at(0.0)
-        text = emit(program, sizes, machine.lanes(), iteration, shapes=shapes)
+        text = emit(program, sizes, machine.lanes(dtype), iteration, dtype, shapes)
         bar.at(0.0)
         return machine.object_codes(cut(text) if loader.serves() else [text], bar.at)
 

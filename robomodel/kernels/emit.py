@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from robomodel.kernels import loop, tiles
-from robomodel.kernels.llvm import Function, Vectors
+from robomodel.kernels.llvm import Function, Vectors, flushing
 from robomodel.kernels.plan import Iteration, Plan
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import (
@@ -56,6 +56,8 @@ def emit(
     vectors = Vectors(plan.precision, lanes)
     text = [*vectors.declarations(), tiles.stage(vectors), *tiles.settle(vectors, sizes[-1])]
     text += _tame(plan, vectors)
+    if dtype == "float32":
+        text += flushing(vectors)
     for n in range(len(plan.pieces)):
         text += _piece(plan, vectors, n)
     fetch = iteration is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import platform
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -95,6 +96,8 @@ class Vectors:
             "declare void @abort() noreturn",
             "declare ptr @llvm.ptrmask.p0.i64(ptr, i64)",
         ]
+        if X86 and self.precision.bits == 32:
+            lines += [f"declare void @llvm.x86.sse.{x}mxcsr(ptr)" for x in ("ld", "st")]
         if self.turnable:
             lines.append(f"declare {v} {self.picking}({v}, {self.integers}, {v})")
         return lines
@@ -104,6 +107,36 @@ class Vectors:
         """The instruction that picks lanes of two vectors."""
         kind = "pd" if self.precision.bits == 64 else "ps"
         return f"@llvm.x86.avx512.vpermi2var.{kind}.512"
+
+
+X86 = platform.machine() in ("x86_64", "AMD64")
+FLUSH = 0x8040  # bits of the control word: take numbers below the normal ones for zero, both ways
+
+
+def flushing(vectors: Vectors) -> list[str]:
+    """Functions that have x86 take numbers below the normal ones for zero, and that end it.
+
+    In single precision a rotation's entry that is zero but for rounding (6e-17), squared, is such a
+    number, and each costs x86 a hundred cycles. Others work at full speed with them. What the
+    caller had chosen is given back by the first, and to the second.
+    """
+    first, last, before = Function(vectors), Function(vectors), "0"
+    if X86:
+        for f in (first, last):
+            place = f.value("alloca i32")
+            f.lines.append(f"call void @llvm.x86.sse.stmxcsr(ptr {place})")
+            word = f.value(f"load i32, ptr {place}")
+            if f is first:
+                before = f.value(f"and i32 {word}, {FLUSH}")
+                word = f.value(f"or i32 {word}, {FLUSH}")
+            else:
+                word = f.value(f"or i32 {f.value(f'and i32 {word}, {~FLUSH}')}, %before")
+            f.lines.append(f"store i32 {word}, ptr {place}")
+            f.lines.append(f"call void @llvm.x86.sse.ldmxcsr(ptr {place})")
+    return [
+        *first.text("i32 @flush() noinline", f"ret i32 {before}"),
+        *last.text("void @keep(i32 %before) noinline"),
+    ]
 
 
 @dataclass

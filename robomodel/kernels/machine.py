@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from robomodel.kernels import loader, processes, worker
+from robomodel.kernels.precision import PRECISIONS, Dtype
 
 
 class _Lock:
@@ -73,9 +74,9 @@ def obstacle() -> str | None:
     return None
 
 
-def lanes() -> int:
+def lanes(dtype: Dtype = "float64") -> int:
     """How many states a kernel works on at a time on this machine."""
-    return features()[1]
+    return features()[1] * 64 // PRECISIONS[dtype].bits
 
 
 def processor() -> tuple[str, ...]:

@@ -20,7 +20,7 @@ class Precision:
 
     ``rounder`` is 1.5 times the power of two from which on all numbers are integers: adding it
     rounds, and leaves the integer in the low bits. Beyond ``far`` radians the C library serves:
-    the quarter turns have no room there.
+    further on quarter turns have no room there, or 2/π too few digits to count them.
     """
 
     name: Dtype
@@ -60,6 +60,6 @@ PRECISIONS: Mapping[str, Precision] = {
         (-0.16666655242443085, 0.008332165889441967, -0.00019515209714882076),
         (0.04166664555668831, -0.0013887366512790322, 2.4438377295155078e-05),
         12582912.0,  # 1.5 · 2²³
-        4e6,
+        1e5,
     ),
 }  # fmt: skip

@@ -46,7 +46,9 @@ def _table(name: str) -> Any:
     return ctypes.cast(pointer(capsule, None), ctypes.POINTER(ctypes.c_void_p))
 
 
-def ufunc(address: int, inputs: int, signature: str) -> tuple[np.ufunc, tuple[object, ...]]:
+def ufunc(
+    address: int, inputs: int, signature: str, dtype: str = "float64"
+) -> tuple[np.ufunc, tuple[object, ...]]:
     """PyUFunc_FromFuncAndDataAndSignature on a loop in memory, and what must live as long."""
     text, number = ctypes.c_char_p, ctypes.c_int
     make = ctypes.PYFUNCTYPE(
@@ -54,8 +56,7 @@ def ufunc(address: int, inputs: int, signature: str) -> tuple[np.ufunc, tuple[ob
         text, text, number, text,
     )(_table("_UFUNC_API")[31])  # fmt: skip
     loops, data = (ctypes.c_void_p * 1)(address), (ctypes.c_void_p * 1)(None)
-    double = np.dtype(np.float64).num
-    types = ctypes.create_string_buffer(bytes([double] * (inputs + 1)))
+    types = ctypes.create_string_buffer(bytes([np.dtype(dtype).num] * (inputs + 1)))
     name, doc, signs = b"kernel", b"A compiled kernel.", signature.encode()
     made = make(
         ctypes.addressof(loops), ctypes.addressof(data), ctypes.cast(types, text), 1, inputs, 1, -1,

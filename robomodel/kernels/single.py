@@ -66,10 +66,14 @@ def _run(plan: Plan, vectors: Vectors) -> list[str]:
             x = f.value(f"load {scalar}, ptr {at}, align {size}")
             first = f.value(f"insertelement {f.type} poison, {scalar} {x}, i64 0")
             f.store(f.shuffle(first, "poison", [0] * vectors.lanes), "@scratch", i)
+    if plan.dtype == "float32":
+        f.lines.append("%flushed = call i32 @flush()")
     if plan.angles:
         f.lines.append("call void @tame(ptr @scratch)")
     for n in range(len(plan.pieces)):
         f.lines.append(f"call void @piece{n}(ptr @scratch, ptr {out}, ptr {work}, ptr @idle)")
+    if plan.dtype == "float32":
+        f.lines.append("call void @keep(i32 %flushed)")
     lost = _lost(f, out, len(plan.columns))
     table = _pick(f, plan, out)
     parameters = ", ".join(f"ptr %x{k}" for k in range(len(plan.sizes) - 1))

@@ -13,7 +13,7 @@ import numpy as np
 
 Work: TypeAlias = Callable[[slice], object]
 
-TILE = 8  # states that kernels take at a time, at most
+TILE = 8  # states that kernels take at a time, at most (of float64)
 FINE = 4  # pieces a thread of a large batch, so that one that is held up holds up no other
 
 
