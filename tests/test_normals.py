@@ -96,6 +96,22 @@ def test_loops_and_their_carriers_stay() -> None:
         assert (before.inertia is after.inertia) == (before.name in stay), before.name
 
 
+def test_what_stays_is_placed_anew_where_its_parent_turns() -> None:
+    """At the very point of its parent's joint, with as many rotations as before."""
+    text = four_bar(
+        *(link(name, FULL) for name in ("upper", "lower")),
+        joint("j_upper", "root", "upper", "0.1 0.2 0.3", axis="0.6 0 0.8"),
+        joint("j_lower", "upper", "base", rpy="0.4 -0.3 0.7", axis="0 0.6 0.8"),
+    )
+    text = text.replace('<link name="base"/>', link("root", FULL) + link("base", FULL))
+    text = text.replace(link("lower", FULL), "")
+    for base in (False, True):
+        model = rm.load(text, floating_base=base)
+        moved = on_common_normals(model)
+        assert moved.nodes[1 + base].rotations != model.nodes[1 + base].rotations
+        same(model, states(model))
+
+
 def test_springs_go_along() -> None:
     """A spring between points of two bodies, a hinge's spring, and damping."""
     text = robot(

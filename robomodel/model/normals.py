@@ -231,9 +231,11 @@ class _Frames:
         rotation, at = self.rotation[body], self.offset[body]
         offset = _row(np.where(np.abs(at) > self.tiny, at, 0.0))
         if axis is None or not self.movable[body]:
+            unmoved = node.parent == WORLD or self._place(node.parent) is None
             rotations = factor(_mat(rotation))
-            same = len(rotations) >= len(node.rotations) and offset == node.offset
-            return node if same else replace(node, rotations=rotations, offset=offset)
+            if unmoved and len(rotations) >= len(node.rotations):
+                return node  # what factors say is exact to fewer digits than what the file says
+            return replace(node, rotations=rotations, offset=offset)
         rotations, angle = _factored(rotation @ _about(axis, self.turns[body]), axis)
         joint = node.joint
         if angle and isinstance(joint, Revolute) and not node.spins:
