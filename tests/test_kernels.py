@@ -737,3 +737,14 @@ def test_several_results_share_one_out() -> None:
     kinetic, potential = rm.compile(model, "energy")(q, v)
     close(kinetic, rm.energy(model, q, v)[0])
     assert potential.shape == (20,)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 16])
+@pytest.mark.parametrize("count", [1, 8, 9, 1000, 100_003])
+def test_pieces_cover_a_batch_once_and_begin_with_tiles(count: int, threads: int) -> None:
+    pieces: list[slice] = []
+    share(pieces.append, count, threads)
+    pieces.sort(key=lambda piece: piece.start)
+    assert [pieces[0].start, pieces[-1].stop] == [0, count]
+    assert all(a.stop == b.start and b.start % 8 == 0 for a, b in itertools.pairwise(pieces))
+    assert len(pieces) >= min(threads, -(-count // 8))

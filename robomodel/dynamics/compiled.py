@@ -159,19 +159,24 @@ class Kernel:
 
     def _spread(self, arguments: Sequence[ArrayLike], out: Array | None, threads: int) -> Array:
         arrays = [np.asarray(x) for x in arguments]
-        batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-        if out is not None:
+        batch = arrays[0].shape[:-1]
+        alike = all(x.shape[:-1] == batch for x in arrays[1:])
+        if not alike:
+            batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+        if out is not None and out.shape[:-1] != batch:
             if np.broadcast_shapes(batch, out.shape[:-1]) != out.shape[:-1]:
                 raise ValueError(f"out has a batch {out.shape[:-1]}, the arguments have {batch}")
-            batch = out.shape[:-1]
+            batch, alike = out.shape[:-1], False
         overlaps = out is not None and any(np.may_share_memory(out, x) for x in arrays)
         fresh = out is None or overlaps
         result = np.empty((*batch, self.size), self.dtype) if out is None or fresh else out
         if not batch or any(x.ndim == 0 for x in arrays):
             self._ufunc(*arrays, out=result)
         else:
-            axis = int(np.argmax(batch))
-            spread = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
+            axis = batch.index(max(batch))
+            spread = arrays
+            if not alike:
+                spread = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
 
             def part(piece: slice) -> None:
                 at = (*[slice(None)] * axis, piece)

@@ -14,7 +14,7 @@ import numpy as np
 Work: TypeAlias = Callable[[slice], object]
 
 TILE = 8  # states that kernels take at a time, at most (of float64)
-FINE = 4  # pieces a thread of a large batch, so that one that is held up holds up no other
+LEAST = 64  # tiles of the last pieces of a large batch
 
 
 class _Job:
@@ -104,8 +104,21 @@ def share(work: Work, count: int, threads: int) -> None:
     if wanted <= 1:
         work(slice(0, count))
         return
-    pieces = wanted if tiles < 16 * wanted else FINE * wanted
-    edges = [min(count, TILE * (tiles * n // pieces)) for n in range(pieces + 1)]
+    edges = [min(count, TILE * edge) for edge in _edges(tiles, wanted)]
     job = _Job(work, [slice(*ends) for ends in itertools.pairwise(edges)])
     _CREW.call(job, wanted - 1)
     job.finish()
+
+
+def _edges(tiles: int, threads: int) -> list[int]:
+    """Where pieces begin and end: as many as threads; of large batches more, the last ones small.
+
+    So threads that begin late, or are held up, take fewer, and all end at nearly the same time.
+    """
+    if tiles < 2 * LEAST * threads:
+        return [tiles * n // threads for n in range(threads + 1)]
+    edges = [0]
+    while edges[-1] < tiles:
+        size = max(LEAST, (tiles - edges[-1]) // (2 * threads))
+        edges.append(min(tiles, edges[-1] + size))
+    return edges

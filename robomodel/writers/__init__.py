@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from robomodel.description import Description
 from robomodel.errors import DescriptionError, suspect
 from robomodel.model import Model
-from robomodel.writers.meshes import How, Meshes
+
+if TYPE_CHECKING:
+    from robomodel.writers.meshes import How
 
 __all__ = ["write_mjcf", "write_sdf", "write_urdf"]
 
@@ -137,6 +139,8 @@ def _write(
     if how is None:
         copies = form.mujoco and beside is not None and os.path.isfile(description.source.file)
         how = "copy" if copies else "keep"
+    from robomodel.writers.meshes import Meshes
+
     with Meshes(how, beside, mujoco=form.mujoco) as meshes:
         text, lost = form.text(meshes.placed(description), approximate)
         lost = meshes.lost + lost
