@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from mujoco_side import MujocoSide, assert_forward_dynamics, assert_smooth_dynamics
 from test_cli import run  # noqa: F401 - a fixture
-from texts import four_bar
+from texts import INERTIAL, four_bar, joint, link, robot
 
 import robomodel as rm
 from robomodel.studies.softness import softness
@@ -94,3 +94,94 @@ def test_what_cannot_be_done_is_told(run, tmp_path: Path) -> None:  # noqa: F811
     code, said, _ = run("convert", meshed, "-o", tmp_path / "out.xml", "--drop", "--no-check")
     assert code == 0
     assert "the mesh 'a.dae'" in said
+
+
+# ---- meshes and motors ---------------------------------------------------------------------------
+
+
+def stock(folder: Path) -> Path:
+    """A stock URDF as vendors write them: meshes by ROS package, effort limits, a sensor."""
+    trimesh = pytest.importorskip("trimesh")
+    pytest.importorskip("collada")
+    path = folder / "dog_description" / "urdf" / "dog.urdf"
+    meshes = folder / "dog_description" / "meshes"
+    meshes.mkdir(parents=True)
+    path.parent.mkdir()
+    trimesh.creation.box(extents=(0.1, 0.2, 0.3)).export(meshes / "hip.dae")
+    shape = '<geometry><mesh filename="package://dog_description/meshes/hip.dae"/></geometry>'
+    shapes = f"<visual>{shape}</visual><collision>{shape}</collision>"
+    text = robot(
+        link("a", INERTIAL + shapes), joint("j", "base", "a"), link("b"), joint("k", "a", "b")
+    )
+    limit = '<limit lower="-1" upper="1" effort="33" velocity="20"/></joint>'
+    text = text.replace('type="continuous"', 'type="revolute"').replace("</joint>", limit)
+    path.write_text(text)
+    return path
+
+
+def test_a_stock_file_becomes_a_model_with_geoms_and_motors(run, tmp_path: Path) -> None:  # noqa: F811
+    out = tmp_path / "dog.xml"
+    code, said, err = run("convert", stock(tmp_path), "--approximate", "-o", out)
+    assert (code, err) == (0, "")
+    assert f"its meshes in {tmp_path / 'dog_meshes'}" in said
+    assert said.rstrip().endswith("nothing of it is approximated")
+    its = mujoco.MjModel.from_xml_path(str(out))
+    assert (its.ngeom, its.nmesh, its.nu) == (1, 1, 2)
+    assert its.actuator_ctrlrange.tolist() == [[-33, 33], [-33, 33]]
+    assert [its.actuator(n).name for n in range(2)] == ["j", "k"]
+
+
+@pytest.mark.parametrize("meshes", ["copy", "keep", "drop"])
+def test_meshes_go_where_they_are_told(run, tmp_path: Path, meshes: str) -> None:  # noqa: F811
+    source, out = stock(tmp_path), tmp_path / "dog.urdf"
+    code, said, _ = run("convert", source, "-o", out, "--meshes", meshes, "--json")
+    assert code == 0
+    folder = tmp_path / "dog_meshes"
+    assert json.loads(said)["meshes"] == (str(folder) if meshes == "copy" else None)
+    assert folder.is_dir() == (meshes == "copy")
+    files = {s.file for each in rm.load(out).description.links for s in each.shapes}
+    expected = {"copy": {"dog_meshes/hip.dae"}, "drop": set()}
+    assert files == expected.get(meshes, {"package://dog_description/meshes/hip.dae"})
+
+
+def test_a_mesh_that_is_not_there_says_what_to_do(run, tmp_path: Path) -> None:  # noqa: F811
+    source = stock(tmp_path)
+    (tmp_path / "dog_description" / "meshes" / "hip.dae").unlink()
+    code, _, err = run("convert", source, "-o", tmp_path / "dog.xml")
+    assert code == 2
+    assert "(--drop writes the file without, --meshes drop without any mesh)" in err
+    assert run("convert", source, "-o", tmp_path / "dog.xml", "--meshes", "drop")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict"),
+    [
+        (("puma560", "--approximate"), "nothing of it is approximated"),
+        (("belt_leg", "--approximate"), "Armature will not do for"),
+        (("belt_leg", "--approximate", "--no-check"), "how far it is off was not measured"),
+        (("belt_leg", "--no-check"), "by how much was not measured"),
+        (
+            ("teleop_arm", "--to", "sdf", "--drop"),
+            "nothing of it is approximated, but for the 1 thing",
+        ),
+    ],
+)
+def test_a_sentence_says_the_verdict(run, tmp_path: Path, options, verdict) -> None:  # noqa: F811
+    out = tmp_path / "out.xml"
+    code, said, _ = run("convert", *options, "-o", out)
+    assert code == 0
+    assert verdict in said.splitlines()[-1]
+    code, said, _ = run("convert", *options, "-o", out, "--json")
+    assert verdict in json.loads(said)["verdict"]
+
+
+def test_the_price_of_an_open_tree_is_in_the_document(run, tmp_path: Path) -> None:  # noqa: F811
+    code, said, _ = run("convert", "belt_leg", "--approximate", "-o", tmp_path / "o.xml", "--json")
+    assert code == 0
+    price = json.loads(said)["price"]
+    assert price["keep_exact"]
+    assert 0.0 < price["torque"]["median"] <= price["torque"]["worst"]
+    code, said, _ = run("armature", "belt_leg", "--json")
+    assert json.loads(said)["price"]["verdict"].startswith("Armature will not do for")
+    code, said, _ = run("armature", "belt_leg", "--samples", 20)
+    assert said.rstrip().splitlines()[-1].startswith("Armature will not do for")

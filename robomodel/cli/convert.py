@@ -167,4 +167,4 @@ def _verdict(
             "MuJoCo holds loops and couplings softly, so that its motion differs from the "
             f"mechanism's; by how much was not measured{without}"
         )
-    return f"The file is the whole robot, and nothing of it is approximated{without}"
+    return f"The file says all of the robot's dynamics, and nothing of it is approximated{without}"
