@@ -29,6 +29,7 @@ from robomodel.dynamics import (
     rnea,
     rnea_derivatives,
     rnea_hessian_product,
+    saturate,
     torque_limits,
     torque_polytope,
 )
@@ -93,6 +94,7 @@ __all__ = [
     "rnea_hessian_product",
     "robots",
     "rollout",
+    "saturate",
     "simulate",
     "to_casadi",
     "torque_limits",

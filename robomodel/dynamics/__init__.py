@@ -172,6 +172,29 @@ def actuator_forces(
     return actuation.forces(actuator_map(model, q, backend=backend), torque)
 
 
+def saturate(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> tuple[Array, Array, Array]:
+    """(tau, u, lost): what the motors make of the torques (..., nv) asked of them.
+
+    ``u`` (..., nu) are the motor forces of least norm with B u = tau, each within its effort limit
+    and what its torque-speed curve or velocity limit leaves it at its rate Bᵀ v; ``lost`` (..., nu)
+    what of each is beyond that: zero where a motor is not saturated. The first result is tau less B
+    times what is lost, so that what no motor gives, on a floating base or a joint without an
+    actuator, stays. Driving force without a curve falls to zero within the last hundredth below the
+    velocity limit. ``simulate`` and ``rollout`` move under these torques with ``saturate=True``.
+    """
+    arguments = {"q": q, "v": v, "tau": tau}
+    given, u, lost = _run(model, "saturate", arguments, backend, check=check)
+    return given, u, lost
+
+
 def torque_limits(
     model: Model,
     q: ArrayLike,
@@ -742,6 +765,7 @@ __all__ = [
     "rnea",
     "rnea_derivatives",
     "rnea_hessian_product",
+    "saturate",
     "torque_limits",
     "torque_polytope",
 ]

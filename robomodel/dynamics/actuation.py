@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics import Configuration
+from robomodel.model.actuators import Actuator
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
-from robomodel.scalars import Scalar, Vector, add, mul
+from robomodel.scalars import Scalar, Vector, add, div, maximum, minimum, mul, select, sub
 
+HUGE = 1e150  # in the place of no limit, where it is multiplied
 EXACT = 1e-9  # of the largest number: what of a torque no motor may leave
 
 
@@ -48,26 +51,40 @@ def bounds(model: Model, rates: Array | None) -> tuple[Array, Array]:
     With a torque-speed curve driving force falls linearly from stall to zero at no-load speed and
     is zero beyond; without one nothing drives beyond the velocity limit. Braking force stays.
     """
-    effort = np.array([each.effort_limit for each in model.actuators])
-    stall = np.array(
-        [np.inf if each.stall_torque is None else each.stall_torque for each in model.actuators]
-    )
     if rates is None:
-        most = np.minimum(effort, stall)
+        most = np.array([float(driving(each, 0.0)) for each in model.actuators])
         return -most, most
-    sides = []
-    for side in (-1.0, 1.0):
-        fast = side * rates
-        drive = np.broadcast_to(effort, rates.shape).copy()
+    shape = (*rates.shape[:-1], len(model.actuators))
+    lower, upper = np.empty(shape), np.empty(shape)
+    with np.errstate(all="ignore"):
         for n, each in enumerate(model.actuators):
-            if each.stall_torque is not None and each.no_load_speed is not None:
-                share = 1.0 - np.maximum(fast[..., n], 0.0) / each.no_load_speed
-                drive[..., n] = np.minimum(
-                    drive[..., n], each.stall_torque * np.maximum(share, 0.0)
-                )
-            drive[..., n] = np.where(fast[..., n] >= each.velocity_limit, 0.0, drive[..., n])
-        sides.append(side * drive)
-    return sides[0], sides[1]
+            lower[..., n] = -driving(each, -rates[..., n])
+            upper[..., n] = driving(each, rates[..., n])
+    return lower, upper
+
+
+def driving(actuator: Actuator, rate: Scalar, band: float = 0.0) -> Scalar:
+    """The greatest force along a rate, scalars of any kind: effort, curve, velocity limit.
+
+    ``band``: the share of the velocity limit in which force falls to zero, instead of at once.
+    """
+    force: Scalar = actuator.effort_limit
+    if actuator.stall_torque is not None and actuator.no_load_speed is not None:
+        share = sub(1.0, div(maximum(rate, 0.0), actuator.no_load_speed))
+        force = minimum(mul(actuator.stall_torque, maximum(share, 0.0)), force)
+    limit = actuator.velocity_limit
+    if not math.isfinite(limit):
+        return force
+    if not band or not limit:
+        return select(sub(rate, limit), force, 0.0)
+    share = div(sub(limit, rate), band * limit)
+    force = HUGE if unlimited(force) else force
+    return mul(force, maximum(minimum(share, 1.0), 0.0))
+
+
+def unlimited(force: Scalar) -> bool:
+    """Whether nothing limits it, wherever the robot stands."""
+    return type(force) is float and math.isinf(force)
 
 
 def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:

@@ -24,6 +24,7 @@ from robomodel.dynamics.lean import lean
 from robomodel.dynamics.order import Order
 from robomodel.dynamics.passive import passive_derivatives, passive_force
 from robomodel.dynamics.rnea import bias_force, rnea
+from robomodel.dynamics.saturation import saturated
 from robomodel.dynamics.touch import touch_derivatives, touching
 from robomodel.errors import did_you_mean
 from robomodel.model.approximate import reflected
@@ -61,6 +62,7 @@ Name: TypeAlias = Literal[
     "rnea",
     "rnea_derivatives",
     "rnea_hessian_product",
+    "saturate",
     "touching",
 ]
 """What there is, for type checkers: the keys of the table."""
@@ -331,6 +333,11 @@ TABLE: Mapping[Name, _Algorithm] = {
         ("q", "v"),
         lambda m, _: {"tau": (m.nv,)},
         lambda m, x, _f, _: passive_force(m, x["q"], x["v"]),
+    ),
+    "saturate": _Algorithm(
+        ("q", "v", "tau"),
+        lambda m, _: {"tau": (m.nv,), **dict.fromkeys(("u", "lost"), (len(m.actuators),))},
+        lambda m, x, _f, _: _flat(saturated(m, x["q"], x["v"], x["tau"])),
     ),
     "energy": _Algorithm(
         ("q", "v"),

@@ -145,7 +145,7 @@ def _carried(motor: Motor, ratio: float) -> Motor:
 
 
 def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
-    """One for each independent joint of one freedom with a rotor, a motor, or an effort limit.
+    """One for each joint of one freedom with a motor, or, if independent, a rotor or effort limit.
 
     Where several rotors turn with several joints (differentials, parallel belts) each joint takes
     one of those that are left, the one with the fewest other joints first.
@@ -153,15 +153,16 @@ def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
     rotors = tree.rotors()
     found = []
     for joint in tree.joints.values():
-        if joint.nv != 1 or not joint.independent:
+        if joint.nv != 1 or not (joint.independent or joint.name in motors):
             continue
         motor = motors.get(joint.name, NO_MOTOR)
         of_this = [name for name, terms in rotors.items() if joint.name in dict(terms)]
         spins = tree.turns_alone(joint.name) and any(
             joint.name in dict(coupling.terms) for coupling in tree.couplings
         )
-        if of_this and not spins:
-            rotor = min(of_this, key=lambda name: len(rotors[name]))
+        own = rotor_name(joint.name)
+        if of_this and (own in of_this or not spins):
+            rotor = own if own in of_this else min(of_this, key=lambda name: len(rotors[name]))
             ratio = dict(rotors[rotor])[joint.name]
             driven = ((joint.name, ratio), *(t for t in rotors.pop(rotor) if t[0] != joint.name))
             found.append(_made(joint.name, rotor, driven, tree, motor))

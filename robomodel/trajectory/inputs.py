@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.dynamics import saturate
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 from robomodel.trajectory.integrators import Motion, Pushes, Signal
@@ -23,7 +24,7 @@ Pusher: TypeAlias = Callable[[float, Array, Array], Wrenches]
 class Inputs:
     """What acts on the robot: ``tau``, and ``wrenches`` on links, by step or as functions.
 
-    ``passive``: and the file's springs and damping.
+    ``passive``: and the file's springs and damping. ``saturated``: motors give what they can.
     """
 
     model: Model
@@ -31,6 +32,7 @@ class Inputs:
     wrenches: Mapping[str, Array] | Pushes
     hold: bool
     passive: bool
+    saturated: bool = False
 
     @staticmethod
     def of(
@@ -39,6 +41,7 @@ class Inputs:
         f_ext: Wrenches | Pusher | None,
         hold: bool,
         passive: bool = True,
+        saturated: bool = False,
     ) -> Inputs:
         """From what the user gives; ValueError, TypeError or KeyError where it does not fit."""
         acting: Array | Signal
@@ -50,7 +53,7 @@ class Inputs:
             if acting.ndim > 2:
                 raise ValueError(f"tau must be (nv,) or (T, nv), got shape {acting.shape}")
         pushing = _Pushed(model, f_ext) if callable(f_ext) else _wrenches(model, f_ext or {})
-        made = Inputs(model, acting, pushing, hold, passive)
+        made = Inputs(model, acting, pushing, hold, passive, saturated)
         lengths = set(made.lengths)
         if len(lengths) > 1:
             raise ValueError(f"tau and f_ext have different numbers of rows: {sorted(lengths)}")
@@ -82,6 +85,8 @@ class Inputs:
             tau = _constant(_row(tau, k))
         elif self.hold:
             tau = _constant(tau(t, q, v).copy())
+        if self.saturated:
+            tau = Saturated(self.model, tau)
         if not callable(pushes):
             pushes = _constant({link: _row(wrench, k) for link, wrench in pushes.items()})
         elif self.hold:
@@ -117,6 +122,23 @@ def _wrenches(model: Model, f_ext: Wrenches) -> dict[str, Array]:
     if len({len(x) for x in given.values() if x.ndim == 2}) > 1:
         raise ValueError("wrenches must be (6,), or (T, 6) with one T")
     return given
+
+
+@dataclass(frozen=True, slots=True)
+class Saturated:
+    """What motors give of the forces that are wanted."""
+
+    model: Model
+    wanted: Signal
+
+    def __call__(self, t: float, q: Array, v: Array) -> Array:
+        """The forces that act."""
+        return saturate(self.model, q, v, self.wanted(t, q, v))[0]
+
+    def at_limits(self, t: float, q: Array, v: Array) -> Array:
+        """Which actuators (nu,) cannot give what is wanted of them."""
+        lost = saturate(self.model, q, v, self.wanted(t, q, v))[2]
+        return np.asarray(np.abs(lost) > 0.0)
 
 
 @dataclass(frozen=True, slots=True)

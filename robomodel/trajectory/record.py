@@ -43,6 +43,9 @@ class Trajectory:
     After time stepping: ``contact_forces`` (T, k, 3) [N], the mean force on each contact point over
     each step, in world axes, and ``contact_residual`` (T,), what each step's contact equations fail
     by, relative to the velocities in them: above 1e-10 they were not solved to rounding.
+
+    With ``saturate=True``, ``tau`` is what the motors gave, and ``saturated`` (T+1, nu) says which
+    of ``model.actuators`` were asked for more than they can.
     """
 
     model: Model
@@ -55,6 +58,7 @@ class Trajectory:
     dense: Callable[[float], Array] | None = field(default=None, repr=False)
     contact_forces: Array | None = field(default=None, repr=False)
     contact_residual: Array | None = field(default=None, repr=False)
+    saturated: Array | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.times)

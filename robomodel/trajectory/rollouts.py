@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.aba import aba
 from robomodel.dynamics.lean import lean
 from robomodel.dynamics.passive import passive_force
+from robomodel.dynamics.saturation import saturated
 from robomodel.errors import as_real
 from robomodel.kernels import Iteration
 from robomodel.kernels.threads import share
@@ -60,6 +61,7 @@ def rollout(
     ground: Ground | None = None,
     contacts: Sequence[Point] | None = None,
     stops: bool | Iterable[str] = False,
+    saturate: bool = False,
     sweeps: int = 8,
     details: bool = False,
     closing: int = 2,
@@ -78,7 +80,8 @@ def rollout(
     ``sweeps`` sweeps of its contact equations, from the last step's impulses on. ``details``: the
     result is a :class:`Rollout`, with contact forces and the residuals of their equations; without
     it motions in which these exceed 1e-6 are told of by a RuntimeWarning. ``passive``: the file's
-    springs and damping act. Each step ends with quaternions of unit length and loops closed by
+    springs and damping act. ``saturate``: motors give of ``tau`` what they can at each instant
+    (:func:`robomodel.saturate`). Each step ends with quaternions of unit length and loops closed by
     ``closing`` steps of Newton's. The whole loop over time is one compiled program.
 
     Raises ValueError where the loops of ``q`` are open or its quaternions not of unit length (close
@@ -112,7 +115,7 @@ def rollout(
     nq, nv, times = model.nq, model.nv, force.shape[-2]
     if touching is not None:
         method = "time_stepping"
-    run = _program(model, method or "rk4", closing, backend, touching, passive)
+    run = _program(model, method or "rk4", closing, backend, touching, passive, bool(saturate))
     states = np.empty((*batch, times + 1, run.sizes[-1]))
     states[..., 0, :nq], states[..., 0, nq : nq + nv] = at, speed
     states[..., 0, nq + nv : run.sizes[0]] = 0.0
@@ -189,6 +192,7 @@ def _program(
     backend: str,
     touching: Contacts | None,
     passive: bool,
+    saturate: bool,
 ) -> Function:
     """(state, tau at each instant, step) → the state after it, and what tells of its loops.
 
@@ -217,7 +221,11 @@ def _program(
             at += m * n
         return [gap, *signs]
 
+    def given(q: Vector, v: Vector, tau: Vector) -> Vector:
+        return saturated(model, q, v, tau)[0] if saturate else tau
+
     def accelerations(q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
+        tau = given(q, v, tau)
         if passive:
             tau = [add(t, p) for t, p in zip(tau, passive_force(model, q, v), strict=True)]
         return aba(lean(model, "aba"), q, v, tau)
@@ -232,7 +240,7 @@ def _program(
     def impulsive(state: Vector, tau: Vector, step: Vector) -> list[Scalar]:
         assert touching is not None
         q, v, memory = list(state[:nq]), list(state[nq : nq + nv]), list(state[nq + nv :])
-        made = time_step(model, (q, v, tau), step[0], memory, touching, closing)
+        made = time_step(model, (q, v, given(q, v, tau)), step[0], memory, touching, closing)
         gap, known = _loops(model, q)
         checks = told(known, gap, made.systems)
         return [*made.q, *made.v, *made.memory, *checks, made.residual, *made.impulses]
@@ -271,7 +279,7 @@ def _program(
         size = sizes[-1] + memory + 1 + 3 * len(touching.points)
         sizes = (nq + nv + memory, nv, 1, size)
         build, iteration = impulsive, Iteration((1,))
-    name = f"rollout {method} {closing} {passive} {touching!r}"
+    name = f"rollout {method} {closing} {passive} {saturate} {touching!r}"
     return function(model, name, sizes, build, iteration=iteration, backend=backend)
 
 

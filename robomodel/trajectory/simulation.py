@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -15,7 +15,7 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 from robomodel.progress import Progress
 from robomodel.trajectory.ground import Contacts, Ground, Point, touching_points
-from robomodel.trajectory.inputs import Controller, Inputs, Pusher, Wrenches
+from robomodel.trajectory.inputs import Controller, Inputs, Pusher, Saturated, Wrenches
 from robomodel.trajectory.integrators import (
     SINGULAR,
     STEPS,
@@ -26,6 +26,7 @@ from robomodel.trajectory.integrators import (
     settle,
     turned,
 )
+from robomodel.trajectory.limits import Limits
 from robomodel.trajectory.record import SimulationError, Stop, Trajectory
 from robomodel.trajectory.rollouts import check_closed
 from robomodel.trajectory.singular import advice
@@ -39,7 +40,6 @@ STEP = 1e-3
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
 MOST = 2**53  # steps, beyond which their times are not told apart
 NEARLY = 30.0  # condition of loops from which on a step that fails may fail for them
-INSIDE = 1e-9  # this far beyond a limit, a joint still counts as standing at it
 
 
 def simulate(
@@ -59,6 +59,7 @@ def simulate(
     contacts: Sequence[Point] | Contacts | None = None,
     stops: bool | Iterable[str] = False,
     stop_restitution: float = 0.0,
+    saturate: bool = False,
     stop_at_limits: bool | Iterable[str] = False,
     rtol: float = 1e-10,
     atol: float = 1e-12,
@@ -82,6 +83,11 @@ def simulate(
     ``stop_restitution``, dependent ones too. Dry friction, contact and stops need the method
     "time_stepping", which is then the default.
 
+    ``saturate``: motors give of tau what their effort limits, torque-speed curves and velocity
+    limits leave them, through gears and linkages, see :func:`robomodel.saturate`; the trajectory
+    has the torques that act, and which actuators are saturated. Without it limits act only if
+    ``tau`` keeps them.
+
     ``method``:
 
     * "time_stepping": first order, on velocities and impulses, so that contacts, stops and dry
@@ -100,8 +106,6 @@ def simulate(
     All of them leave loops closed to rounding. ``stop_at_limits``: end where a joint (any of the
     tree, or those named) meets its position limit; :attr:`Trajectory.stop` says which. ``progress``
     shows a bar, on a terminal, where it takes more than a second.
-
-    Effort limits act only if ``tau`` keeps them.
 
     Raises ValueError for arguments that do not fit, loops open at q and quaternions that are not of
     unit length included, and :class:`SimulationError` where the motion cannot be continued: a
@@ -122,13 +126,13 @@ def simulate(
     if method == "variational":
         chart_of(model)
     start = _start(model, q, v)
-    inputs = Inputs.of(model, tau, f_ext, hold, passive and stepping is None)
+    inputs = Inputs.of(model, tau, f_ext, hold, passive and stepping is None, saturate)
     tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
     if step is None and (method != "dop853" or inputs.stepwise):
         step = STEP
     duration = None if duration is None else as_real(duration, "duration")
     duration = _duration(duration, step, inputs.rows)
-    run = _Run(model, method, inputs, _Limits.of(model, stop_at_limits, start), stepping)
+    run = _Run(model, method, inputs, Limits.of(model, stop_at_limits, start), stepping)
     with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
         if method == "dop853":
             _adaptive(run, start, duration, step, tolerances, bar)
@@ -209,79 +213,6 @@ def _count(duration: float, step: float) -> int:
     return nearest if abs(steps - nearest) <= 1e-9 * max(1.0, steps) else math.ceil(steps)
 
 
-# ---- joint limits --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """Position limits to be watched; a margin is how far inside of one a joint is."""
-
-    model: Model
-    joints: tuple[str, ...] = ()
-    places: tuple[int, ...] = ()  # in the spanning positions
-    bounds: tuple[float, ...] = ()
-    signs: tuple[float, ...] = ()
-
-    @staticmethod
-    def of(model: Model, wanted: bool | Iterable[str], start: Array) -> _Limits:
-        if wanted is False:
-            return _Limits(model)
-        names = named(model, wanted)
-        rows = [
-            (joint.name, node.q, bound, sign)
-            for joint, node in zip(model.joints, model.nodes, strict=True)
-            if joint.name in names and joint.nv == 1 and joint.type != "continuous"
-            for bound, sign in ((joint.lower, 1.0), (joint.upper, -1.0))
-            if math.isfinite(bound)
-        ]
-        made = _Limits(model, *(tuple(column) for column in zip(*rows, strict=True)))
-        beyond = made.margins(start) < -INSIDE
-        if np.any(beyond):
-            n = int(np.argmax(beyond))
-            raise ValueError(
-                f"joint '{made.joints[n]}' is beyond its {made.side(n)} limit {made.bounds[n]:g} "
-                "at the start"
-            )
-        return made
-
-    def side(self, n: int) -> str:
-        """Which limit this is."""
-        return "lower" if self.signs[n] > 0.0 else "upper"
-
-    def margins(self, x: Array) -> Array:
-        """How far inside of each limit the state is."""
-        if not self.places:
-            return np.empty(0)
-        q = [float(c) for c in x[: self.model.nq]]
-        positions = self.model.spanning_positions(q)
-        at = np.array([positions[i] for i in self.places])
-        inside: Array = np.array(self.signs) * (at - np.array(self.bounds))
-        return inside
-
-    def first(
-        self, t: float, h: float, x: Array, after: Array, at: Callable[[float], Array]
-    ) -> tuple[float, Array, Stop] | None:
-        """The first limit met between x at t and ``after`` at t + h: share of h, state, which."""
-        if not self.places:
-            return None
-        before, now = self.margins(x), self.margins(after)
-        met: tuple[float, int] | None = None
-        for n in np.flatnonzero(now < 0.0).tolist():
-            share = 0.0
-            if before[n] > 0.0:
-                from scipy.optimize import brentq
-
-                share = brentq(lambda s, n=n: self.margins(at(s))[n], 0.0, 1.0, xtol=1e-14)
-            if met is None or share < met[0]:
-                met = share, n
-        if met is None:
-            return None
-        share, n = met
-        state = x if share == 0.0 else at(share)
-        stop = Stop(t + share * h, self.joints[n], self.side(n), self.bounds[n])
-        return share, state, stop
-
-
 # ---- the runs ------------------------------------------------------------------------------------
 
 
@@ -292,9 +223,10 @@ class _Run:
     model: Model
     method: str
     inputs: Inputs
-    limits: _Limits
+    limits: Limits
     stepping: TimeStepping | None = None
     rows: list[tuple[float, Array, Array]] = field(default_factory=list)  # time, state, tau
+    saturated: list[Array] = field(default_factory=list)
     stop: Stop | None = None
     knots: list[float] = field(default_factory=list)
     pieces: list[Any] = field(default_factory=list)
@@ -316,13 +248,16 @@ class _Run:
             forces, residual = self.stepping.forces, self.stepping.residual
         return Trajectory(
             self.model, self.method, times, states[:, :nq], states[:, nq:], tau, self.stop, dense,
-            forces, residual,
+            forces, residual, np.array(self.saturated) if self.saturated else None,
         )  # fmt: skip
 
     def keep(self, t: float, x: Array, motion: Motion) -> None:
         """Record a state, under the forces of the step that it begins or ends."""
         nq = self.model.nq
-        self.rows.append((t, x, np.array(motion.tau(t, x[:nq], x[nq:]))))
+        q, v = x[:nq], x[nq:]
+        self.rows.append((t, x, np.array(motion.tau(t, q, v))))
+        if isinstance(motion.tau, Saturated):
+            self.saturated.append(motion.tau.at_limits(t, q, v))
 
     def accept(self, t: float, x: Array) -> None:
         """Refuse a state that is not finite, singular, or beyond a singular position."""
