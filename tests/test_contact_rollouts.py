@@ -38,6 +38,19 @@ def test_a_quadruped_lands_as_in_simulate() -> None:
     np.testing.assert_allclose(made.contact_forces[0], motion.contact_forces, atol=1e-2)
 
 
+def test_single_precision_stands_too() -> None:
+    model = rm.robots.load("mini_cheetah")
+    q = standing(model, 0.0)
+    made = {
+        dtype: rm.rollout(model, q, np.zeros(model.nv), np.zeros((20, model.nv)), 1e-3, sweeps=12,
+                          ground=rm.Ground(friction=0.6), contacts=FEET, details=True, dtype=dtype)
+        for dtype in ("float64", "float32")
+    }  # fmt: skip
+    assert made["float32"].contact_forces.dtype == np.float32
+    assert made["float32"].contact_residual.max() < 1e-3
+    np.testing.assert_allclose(made["float32"].q, made["float64"].q, atol=1e-5)
+
+
 def test_blocks_slide_to_rest() -> None:
     model = block()
     v = np.zeros((3, 6))

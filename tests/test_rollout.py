@@ -228,6 +228,25 @@ def test_broadcasting_and_threads() -> None:
     np.testing.assert_array_equal(still[0], q[None])
 
 
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler"])
+@pytest.mark.parametrize("name", ["four_bar", "belt_leg"])
+def test_single_precision(name: str, method: str) -> None:
+    """Away from dead points it loses the last digits only, in either way of running."""
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(3)
+    q = np.tile(model.neutral(), (5, 1))
+    v, tau = 0.1 * rng.standard_normal((5, model.nv)), 0.1 * rng.standard_normal((20, model.nv))
+    wide = rm.rollout(model, q, v, tau, 1e-3, method)
+    for backend in ("compiled", "numpy"):
+        narrow = rm.rollout(model, q, v, tau, 1e-3, method, backend=backend, dtype="float32")
+        for found, expected in zip(narrow, wide, strict=True):
+            assert found.dtype == np.float32
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+        assert np.abs(model.residual(narrow[0].astype(float))).max() < 1e-5
+    with pytest.raises(ValueError, match="dtype 'float16' is not known"):
+        rm.rollout(model, q, v, tau, 1e-3, dtype="float16")
+
+
 def test_backwards_in_time() -> None:
     """A negative step goes back to where the motion came from."""
     model, q, v = state("crank_rocker")

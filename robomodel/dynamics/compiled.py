@@ -318,7 +318,7 @@ def compile(  # noqa: A001 - the interface's name
     docs/algorithms/kernels.md). ``packed``: the distinct numbers of results only, see
     :class:`Kernel`. Raises ValueError for other types.
     """
-    number = _known_dtype(dtype)
+    number = known_dtype(dtype)
     keys = frame_keys(frames if frame is None else frame)
     links, known = as_names(f_ext, "f_ext"), as_names(known, "known")
     task = Task(algorithm, keys, links, method, known, passive=passive)
@@ -338,7 +338,8 @@ def compile(  # noqa: A001 - the interface's name
     return made
 
 
-def _known_dtype(dtype: DTypeLike) -> Dtype:
+def known_dtype(dtype: DTypeLike) -> Dtype:
+    """The name of a dtype that kernels compute with; ValueError for others."""
     with suppress(TypeError):
         for name in DTYPES:
             if np.dtype(dtype) == np.dtype(name):

@@ -28,6 +28,7 @@ from robomodel.dynamics.rnea import bias_force
 from robomodel.dynamics.tangents import position_directions
 from robomodel.kernels import Compiled, Iteration, NoCompilerError, Program, Trace, compile_program
 from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
 from robomodel.model.closure import stack, unstack
 from robomodel.model.configuration import held
@@ -52,6 +53,7 @@ class Function:
     program: Program | None
     compiled: Compiled | None
     one: Callable[..., Array] | None = None  # for a single state, where there is no iteration
+    dtype: Dtype = "float64"
 
     def __call__(self, *arguments: Array, out: Array | None = None) -> Array:
         """The result (..., [T,] size). What is not a number is for the caller to find."""
@@ -67,7 +69,8 @@ class Function:
     def _once(self, arguments: Sequence[Array]) -> Array:
         assert self.program is not None
         batch = np.broadcast_shapes(*(x.shape[:-1] for x in arguments))
-        return stack(self.program([x for argument in arguments for x in unstack(argument)]), batch)
+        given = [x for argument in arguments for x in unstack(argument.astype(self.dtype))]
+        return stack(self.program(given), batch)
 
     def _iterated(
         self, iteration: Iteration, arguments: Sequence[Array], out: Array | None
@@ -108,12 +111,13 @@ def function(
     *,
     iteration: Iteration | None = None,
     backend: str = "compiled",
+    dtype: Dtype = "float64",
 ) -> Function:
     """The function that ``build`` writes on traced arguments, made once a model and kept with it.
 
-    ``name`` says all that makes it what it is on this robot.
+    ``name`` says all that makes it what it is on this robot, but for the ``dtype`` of its numbers.
     """
-    key = ("trajectory", name, backend)
+    key = ("trajectory", name, backend, dtype)
     known = model.derived.get(key)
     if isinstance(known, Function):
         return known
@@ -135,10 +139,11 @@ def function(
                 iteration=iteration,
                 shapes=[(sizes[-1],)] if iteration is None else None,
                 label=f"compiling what moves '{model.name}'",
+                dtype=dtype,
             )
             one = compiled.one(_Quiet(compiled.ufunc)) if iteration is None else None
     traced = program() if compiled is None else None
-    made = Function(tuple(sizes), iteration, traced, compiled, one)
+    made = Function(tuple(sizes), iteration, traced, compiled, one, dtype)
     model.derived[key] = made
     return made
 

@@ -8,14 +8,16 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from robomodel.dynamics.aba import aba
+from robomodel.dynamics.compiled import known_dtype
 from robomodel.dynamics.lean import lean
 from robomodel.dynamics.passive import passive_force
 from robomodel.dynamics.saturation import saturated
 from robomodel.errors import as_real
 from robomodel.kernels import Iteration
+from robomodel.kernels.precision import Dtype
 from robomodel.kernels.threads import share
 from robomodel.model.closure import CLOSED
 from robomodel.model.constraints import LoopConstraint, Rows
@@ -31,7 +33,8 @@ from robomodel.trajectory.step_terms import Forces, named, needs_impulses
 
 Method: TypeAlias = Literal["rk4", "semi_implicit_euler", "time_stepping"]
 METHODS = ("rk4", "semi_implicit_euler", "time_stepping")
-UNSOLVED = 1e-6  # contact residual from which on a motion is told of
+UNSOLVED = {"float64": 1e-6, "float32": 1e-3}  # contact residual from which on a motion is told of
+OPEN = {"float64": CLOSED, "float32": 1e-4}  # gap of loops from which on a motion is lost
 
 
 class Rollout(NamedTuple):
@@ -67,6 +70,7 @@ def rollout(
     closing: int = 2,
     threads: int = 1,
     backend: Literal["numpy", "compiled"] = "compiled",
+    dtype: DTypeLike = "float64",
 ) -> tuple[Array, ...]:
     """Motions from (q, v) under ``tau`` (..., T, nv): q (..., T+1, nq) and v (..., T+1, nv).
 
@@ -82,7 +86,9 @@ def rollout(
     it motions in which these exceed 1e-6 are told of by a RuntimeWarning. ``passive``: the file's
     springs and damping act. ``saturate``: motors give of ``tau`` what they can at each instant
     (:func:`robomodel.saturate`). Each step ends with quaternions of unit length and loops closed by
-    ``closing`` steps of Newton's. The whole loop over time is one compiled program.
+    ``closing`` steps of Newton's. The whole loop over time is one compiled program. ``dtype``: of
+    the results, and of all arithmetic; in "float32" vectors hold twice as many motions, loops close
+    to 1e-6 or so, and contacts whose residuals exceed 1e-3 are told of.
 
     Raises ValueError where the loops of ``q`` are open or its quaternions not of unit length (close
     them with :meth:`Model.close`). A motion whose loops come to a singular position, or do not
@@ -96,6 +102,7 @@ def rollout(
                          sweeps, method)  # fmt: skip
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
+    number = known_dtype(dtype)
     step = as_real(step, "step")
     if not math.isfinite(step):
         raise ValueError(f"step must be a number of seconds, got {step!r}")
@@ -115,19 +122,22 @@ def rollout(
     nq, nv, times = model.nq, model.nv, force.shape[-2]
     if touching is not None:
         method = "time_stepping"
-    run = _program(model, method or "rk4", closing, backend, touching, passive, bool(saturate))
-    states = np.empty((*batch, times + 1, run.sizes[-1]))
+    run = _program(
+        model, method or "rk4", closing, backend, touching, passive, bool(saturate), number
+    )
+    states = np.empty((*batch, times + 1, run.sizes[-1]), number)
     states[..., 0, :nq], states[..., 0, nq : nq + nv] = at, speed
     states[..., 0, nq + nv : run.sizes[0]] = 0.0
     if model.nodes and times:
-        _spread(run, states, np.broadcast_to(force, (*batch, times, nv)), float(step), threads)
+        force = np.broadcast_to(force.astype(number), (*batch, times, nv))
+        _spread(run, states, force, float(step), threads)
     positions, velocities = states[..., :nq], states[..., nq : nq + nv]
     if any(isinstance(c.constraint, LoopConstraint) for c in model.clusters):
         _drop_open(model, states, times, run.sizes[0], backend)
     if touching is None:
         if details:
-            return Rollout(positions, velocities, np.zeros((*batch, times, 0, 3)),
-                           np.zeros((*batch, times)))  # fmt: skip
+            return Rollout(positions, velocities, np.zeros((*batch, times, 0, 3), number),
+                           np.zeros((*batch, times), number))  # fmt: skip
         return positions, velocities
     k = len(touching.points)
     last = states.shape[-1] - 3 * k
@@ -135,11 +145,12 @@ def rollout(
     if details:
         forces = states[..., 1:, last:].reshape(*batch, times, k, 3) / step
         return Rollout(positions, velocities, forces, residual)
-    bad = int(np.count_nonzero(np.any(residual > UNSOLVED, axis=-1)))
+    unsolved = UNSOLVED[number]
+    bad = int(np.count_nonzero(np.any(residual > unsolved, axis=-1)))
     if bad:
         warnings.warn(
             f"the contacts of {bad} of {residual[..., 0].size} motions of '{model.name}' are not "
-            f"solved to {UNSOLVED:g} in every step (worst {np.nanmax(residual):.1g}); take more "
+            f"solved to {unsolved:g} in every step (worst {np.nanmax(residual):.1g}); take more "
             "sweeps, or details=True to see which",
             RuntimeWarning,
             stacklevel=2,
@@ -193,6 +204,7 @@ def _program(
     touching: Contacts | None,
     passive: bool,
     saturate: bool,
+    dtype: Dtype,
 ) -> Function:
     """(state, tau at each instant, step) → the state after it, and what tells of its loops.
 
@@ -280,7 +292,7 @@ def _program(
         sizes = (nq + nv + memory, nv, 1, size)
         build, iteration = impulsive, Iteration((1,))
     name = f"rollout {method} {closing} {passive} {saturate} {touching!r}"
-    return function(model, name, sizes, build, iteration=iteration, backend=backend)
+    return function(model, name, sizes, build, iteration=iteration, backend=backend, dtype=dtype)
 
 
 def _systems(model: Model) -> int:
@@ -329,7 +341,7 @@ def _spread(run: Function, states: Array, force: Array, step: float, threads: in
     size = run.sizes[0]
     rows = states.reshape(-1, *states.shape[-2:])  # a view: states are new, without gaps
     forces = force.reshape(-1, *force.shape[-2:]) if force.ndim > 2 else force[None]
-    length = np.array([step])
+    length = np.array([step], states.dtype)
 
     def part(piece: slice) -> None:
         run(rows[piece, 0, :size], forces[piece], length, out=rows[piece, 1:])
@@ -358,8 +370,8 @@ def _drop_open(model: Model, states: Array, times: int, first: int, backend: str
     """Make motions not-a-number from where their loops were left open."""
     with np.errstate(invalid="ignore"):
         gaps = states[..., 1:, first]  # row t + 1 tells of row t
-        last = openness(model, backend)(states[..., -1, : model.nq])
-        opened = ~(np.concatenate([gaps, last], axis=-1) <= CLOSED**2)
+        last = openness(model, backend)(states[..., -1, : model.nq].astype(float))
+        opened = ~(np.concatenate([gaps, last], axis=-1) <= OPEN[states.dtype.name] ** 2)
         signs = states[..., 1:, first + 1 : first + 1 + _systems(model)]
         opened[..., 1:] |= ~np.all(signs > 0.0, axis=-1)
     if not np.any(opened):
