@@ -221,6 +221,16 @@ class Factorization:
             rows.append(inverse)
         return rows
 
+    def inverse(self) -> list[list[Scalar]]:
+        """(LᵀΛL)⁻¹, symmetric."""
+        lower, n = self.unlower(), len(self.lower)
+        weighted = [[mul(x, p) for x, p in zip(r, self.inverse_pivots, strict=True)] for r in lower]
+        found: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+        for i in range(n):
+            for j in range(i + 1):
+                found[i][j] = found[j][i] = dot(weighted[j][: j + 1], lower[i][: j + 1])
+        return found
+
     def restore(self, reduced: Vector) -> list[Scalar]:
         """(ΛL)⁻¹ reduced: what remains of :meth:`solve` after :meth:`reduce`."""
         x = [mul(p, y) for p, y in zip(self.inverse_pivots, reduced, strict=True)]

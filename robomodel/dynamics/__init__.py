@@ -11,34 +11,42 @@ quaternions that are not of unit length, numbers that are not finite), instead o
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import actuation
 from robomodel.dynamics.actuation import copper_loss
-from robomodel.dynamics.algorithms import Method, Name, Task
-from robomodel.dynamics.compiled import kernel, trace
+from robomodel.dynamics.algorithms import Method
+from robomodel.dynamics.calling import Backend, Wrenches, by_name, check_arguments
+from robomodel.dynamics.calling import run as _run
 from robomodel.dynamics.efpa import product
-from robomodel.dynamics.frames import FrameKey, FrameLike, frame_key, frame_keys
+from robomodel.dynamics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.dynamics.impulse import collide
+from robomodel.dynamics.quantities import (
+    center_of_mass,
+    center_of_mass_acceleration,
+    center_of_mass_jacobian,
+    center_of_mass_velocity,
+    centroidal_map,
+    centroidal_momentum,
+    coriolis,
+    energy,
+    frame_acceleration,
+    frame_bias,
+    frame_pose,
+    frame_velocity,
+    gravity_force,
+    jacobian,
+    mass_inverse,
+)
 from robomodel.dynamics.touch import held, pushed, slopes, strike
-from robomodel.kernels import NoCompilerError
-from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array, common_batch
-from robomodel.model.states import check_finite
+from robomodel.model.model import Model, as_array
 
-Wrenches: TypeAlias = Mapping[str, ArrayLike]
-Backend: TypeAlias = Literal["numpy", "compiled"]
-
-LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
 MANY = 8  # frames; beyond, programs without the k² entries of their matrix are made sooner
-SIZES = {"q": "nq", "forces": "3k"}
-OPERANDS = 64  # of a NumPy ufunc, its result included
 
 
 def rnea(
@@ -167,7 +175,7 @@ def actuator_forces(
     Not-a-number where none do: a floating base that is pushed, a joint without a motor.
     """
     if check:
-        _check(model, {"q": q, "tau": tau})
+        check_arguments(model, {"q": q, "tau": tau})
     torque = as_array(tau, model.nv, "tau", "nv")
     return actuation.forces(actuator_map(model, q, backend=backend), torque)
 
@@ -251,24 +259,6 @@ def torque_polytope(
     return found if shape else found[0]
 
 
-def jacobian(
-    model: Model,
-    q: ArrayLike,
-    frame: FrameLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
-) -> Array:
-    """J (..., 6, nv): the frame's velocity J v, angular first, at its origin and in its own axes.
-
-    ``frame``: a link's name, or (link, offset) for a point of it with the link's axes.
-    """
-    result: Array = _run(
-        model, "jacobian", {"q": q}, backend, frames=(frame_key(frame),), check=check
-    )
-    return result
-
-
 def efpa(
     model: Model,
     q: ArrayLike,
@@ -340,7 +330,7 @@ def hybrid(
     """
     from robomodel.dynamics.hybrid import freedoms, prescribed
 
-    forces, accelerations = _by_name(tau, "tau"), _by_name(a, "a")
+    forces, accelerations = by_name(tau, "tau"), by_name(a, "a")
     known = prescribed(model, accelerations)
     places = freedoms(model)
     prescribed(model, forces)  # a ValueError with a hint for names that are not known
@@ -504,73 +494,6 @@ def contact_aba_derivatives(
     return slopes(parts, tolerance)
 
 
-def frame_pose(
-    model: Model,
-    q: ArrayLike,
-    frame: FrameLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
-) -> Array:
-    """The frame's pose in the world (..., 4, 4), homogeneous."""
-    result: Array = _run(
-        model, "frame_pose", {"q": q}, backend, frames=(frame_key(frame),), check=check
-    )
-    return result
-
-
-def frame_velocity(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    frame: FrameLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
-) -> Array:
-    """The frame's velocity (..., 6), angular first, at its origin and in its own axes."""
-    arguments, frames = {"q": q, "v": v}, (frame_key(frame),)
-    result: Array = _run(model, "frame_velocity", arguments, backend, frames=frames, check=check)
-    return result
-
-
-def energy(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
-) -> tuple[Array, Array]:
-    """(kinetic, potential) energy [J], each (...); zero potential at the world's origin.
-
-    The energy of the file's springs is part of the potential.
-    """
-    kinetic, potential = _run(model, "energy", {"q": q, "v": v}, backend, check=check)
-    return kinetic, potential
-
-
-def center_of_mass(
-    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
-) -> Array:
-    """Centre of mass (..., 3) of all that moves, in the world."""
-    result: Array = _run(model, "center_of_mass", {"q": q}, backend, check=check)
-    return result
-
-
-def centroidal_momentum(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
-) -> Array:
-    """Momentum (..., 6): angular about the centre of mass, then linear, in world axes."""
-    result: Array = _run(model, "centroidal_momentum", {"q": q, "v": v}, backend, check=check)
-    return result
-
-
 def rnea_derivatives(
     model: Model,
     q: ArrayLike,
@@ -646,18 +569,6 @@ def rnea_hessian_product(
     return qq, vv, qv, aq
 
 
-# ---- checks, and the two paths -------------------------------------------------------------------
-
-
-def _by_name(given: Mapping[str, ArrayLike] | None, what: str) -> Mapping[str, ArrayLike]:
-    """A mapping of names to numbers, as it should be; TypeError in words where it is none."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise TypeError(f"{what} maps names to numbers, not {type(given).__name__}")
-    return given
-
-
 def _contact(
     model: Model, q: ArrayLike, keys: tuple[FrameKey, ...], method: Method, backend: Backend
 ) -> tuple[Array, Array, Array]:
@@ -669,78 +580,6 @@ def _contact(
     return inverse, j, mass
 
 
-def _check(model: Model, arguments: Mapping[str, ArrayLike]) -> None:
-    """Refuse what is no state, and other arguments that are not finite."""
-    model.check(arguments["q"], arguments.get("v"))
-    for name in arguments.keys() - {"q", "v"}:
-        check_finite(as_array(arguments[name], model.nv, name, "nv"), name, model.dof_names)
-
-
-def _run(
-    model: Model,
-    algorithm: Name,
-    arguments: Mapping[str, ArrayLike],
-    backend: str,
-    *,
-    frames: tuple[FrameKey, ...] = (),
-    f_ext: Wrenches | None = None,
-    method: Method = "cluster",
-    known: tuple[str, ...] = (),
-    passive: bool = False,
-    check: bool = False,
-) -> Any:
-    """Check the arguments, run the algorithm once over the whole batch.
-
-    A kernel that is there already goes first: what it refuses is looked at closely afterwards.
-    """
-    if check:
-        _check(model, arguments)
-    ready: Callable[..., Any] | None = None
-    usual = method == "cluster" and not (frames or known or passive)  # by its name: found sooner
-    key = algorithm if usual else (algorithm, frames, method, known, passive)
-    if backend == "compiled" and not f_ext:
-        ready = model.derived.get(key)
-    if ready is not None:
-        try:
-            return ready(*arguments.values())
-        except (TypeError, ValueError):
-            pass
-    forces = _by_name(f_ext, "f_ext")
-    task = Task(algorithm, frames, tuple(forces), method, known, passive=bool(passive))
-    for link in task.f_ext:
-        model.frame(link)  # a KeyError with a hint for unknown ones
-    arrays = {
-        name: as_array(
-            value, size, name, SIZES.get(name, "6" if name.startswith("f_ext") else "nv")
-        )
-        for (name, size), value in zip(
-            task.sizes(model).items(), (*arguments.values(), *forces.values()), strict=True
-        )
-    }
-    batch = common_batch(**arrays)
-    if backend not in ("numpy", "compiled"):
-        raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
-    fits = 0 < len(model.nodes) <= LARGE and len(arrays) < OPERANDS
-    if backend == "compiled" and fits:
-        try:
-            made = kernel(model, task)
-        except NoCompilerError as error:  # shown once, as warnings are
-            text = f"{error}; NumPy serves instead, more slowly"
-            warnings.warn(text, RuntimeWarning, stacklevel=3)
-        else:
-            if not forces:
-                model.derived[key] = made.fast
-            return made(*arrays.values())
-    with np.errstate(all="ignore"):
-        scalars = {name: unstack(x) for name, x in arrays.items()}
-        if task.by_trace:
-            program = trace(model, task)
-            return task.split(
-                model, stack(program([x for xs in scalars.values() for x in xs]), batch)
-            )
-        return task.split(model, stack(task.run(model, scalars), batch))
-
-
 __all__ = [
     "aba",
     "aba_derivatives",
@@ -749,18 +588,27 @@ __all__ = [
     "armature",
     "bias_force",
     "center_of_mass",
+    "center_of_mass_acceleration",
+    "center_of_mass_jacobian",
+    "center_of_mass_velocity",
+    "centroidal_map",
     "centroidal_momentum",
     "contact_aba",
     "contact_aba_derivatives",
     "copper_loss",
+    "coriolis",
     "crba",
     "efpa",
     "energy",
+    "frame_acceleration",
+    "frame_bias",
     "frame_pose",
     "frame_velocity",
+    "gravity_force",
     "hybrid",
     "impulse",
     "jacobian",
+    "mass_inverse",
     "passive_force",
     "rnea",
     "rnea_derivatives",

@@ -14,9 +14,11 @@ from typing import Literal, TypeAlias
 from robomodel.dynamics import frames, independent, lagrange, momentum, projection, sensors
 from robomodel.dynamics.aba import aba
 from robomodel.dynamics.actuation import actuator_map
+from robomodel.dynamics.coriolis import christoffel, coriolis
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
 from robomodel.dynamics.efpa import efpa, efpa_factors
+from robomodel.dynamics.frames import Reference
 from robomodel.dynamics.hessian import rnea_hessian_product
 from robomodel.dynamics.impulse import contact, contact_factors
 from robomodel.dynamics.kinematics import Matrix
@@ -30,7 +32,7 @@ from robomodel.errors import did_you_mean
 from robomodel.model.approximate import reflected
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, sub
+from robomodel.scalars import Factorization, Scalar, Vector, add, dot, sub
 from robomodel.spatial import Wrench
 
 Arguments = Mapping[str, Vector]
@@ -45,19 +47,28 @@ Name: TypeAlias = Literal[
     "armature",
     "bias_force",
     "center_of_mass",
+    "center_of_mass_acceleration",
+    "center_of_mass_jacobian",
+    "center_of_mass_velocity",
+    "centroidal_map",
     "centroidal_momentum",
     "contact",
     "contact_derivatives",
     "contact_factors",
+    "coriolis",
     "crba",
     "efpa",
     "efpa_factors",
     "energy",
+    "frame_acceleration",
+    "frame_bias",
     "frame_pose",
     "frame_velocity",
+    "gravity_force",
     "gyroscope_derivatives",
     "hybrid",
     "jacobian",
+    "mass_inverse",
     "passive_force",
     "rnea",
     "rnea_derivatives",
@@ -67,7 +78,9 @@ Name: TypeAlias = Literal[
 ]
 """What there is, for type checkers: the keys of the table."""
 
-Method: TypeAlias = Literal["cluster", "projection", "lagrange", "approximate", "unconstrained"]
+Method: TypeAlias = Literal[
+    "cluster", "projection", "lagrange", "approximate", "unconstrained", "christoffel"
+]
 _Run = Callable[[Model, Arguments, Forces, Sequence[frames.Place]], Sequence[Scalar]]
 _Passive = Callable[
     [Model, Arguments, Sequence[str], Callable[[Arguments], Sequence[Scalar]]], Sequence[Scalar]
@@ -85,6 +98,7 @@ class _Algorithm:
     takes_forces: bool = False
     takes_frame: bool = False
     takes_frames: bool = False  # one or more
+    takes_reference: bool = False  # in which motions of the frame are told
     methods: Mapping[str, _Run] = field(default_factory=dict)  # other ways than by clusters
     by_trace: bool = False  # differentiates its own trace, so it runs on traced scalars only
     takes_known: bool = False  # joints whose acceleration is given, the force of all others
@@ -142,6 +156,10 @@ def _ordered(m: Model, x: Arguments, order: Order) -> Sequence[Scalar]:
 # algorithm serves: inverse dynamics gives tau - p, forward dynamics is asked with tau + p.
 
 _Inner = Callable[[Arguments], Sequence[Scalar]]
+
+
+def _gravity_less_passive(m: Model, x: Arguments, _: object, run: _Inner) -> list[Scalar]:
+    return _minus(run(x), passive_force(m, x["q"], [0.0] * m.nv))
 
 
 def _less_passive(m: Model, x: Arguments, _: object, run: _Inner) -> list[Scalar]:
@@ -229,11 +247,45 @@ TABLE: Mapping[Name, _Algorithm] = {
         takes_forces=True,
         passive=_less_passive,
     ),
+    "gravity_force": _Algorithm(
+        ("q",),
+        lambda m, _: {"tau": (m.nv,)},
+        lambda m, x, f, _: bias_force(m, x["q"], [0.0] * m.nv, f),
+        takes_forces=True,
+        passive=_gravity_less_passive,
+    ),
+    "coriolis": _Algorithm(
+        ("q", "v"),
+        lambda m, _: {"C": (m.nv, m.nv)},
+        lambda m, x, _f, _: _flat(coriolis(m, x["q"], x["v"])),
+        methods={"christoffel": lambda m, x, _f, _: _flat(christoffel(m, x["q"], x["v"]))},
+        by_trace=True,
+    ),
+    "mass_inverse": _Algorithm(
+        ("q",),
+        lambda m, _: {"Minv": (m.nv, m.nv)},
+        lambda m, x, _f, _: _flat(Factorization(crba(m, x["q"])).inverse()),
+    ),
     "jacobian": _Algorithm(
         ("q",),
         lambda m, _: {"J": (6, m.nv)},
         lambda m, x, _f, at: _flat(frames.jacobian(m, x["q"], *at)),
         takes_frame=True,
+        takes_reference=True,
+    ),
+    "frame_acceleration": _Algorithm(
+        ("q", "v", "a"),
+        lambda m, _: {"acceleration": (6,)},
+        lambda m, x, _f, at: frames.acceleration(m, x["q"], x["v"], x["a"], *at),
+        takes_frame=True,
+        takes_reference=True,
+    ),
+    "frame_bias": _Algorithm(
+        ("q", "v"),
+        lambda m, _: {"acceleration": (6,)},
+        lambda m, x, _f, at: frames.acceleration(m, x["q"], x["v"], [0.0] * m.nv, *at),
+        takes_frame=True,
+        takes_reference=True,
     ),
     "frame_pose": _Algorithm(
         ("q",),
@@ -246,6 +298,7 @@ TABLE: Mapping[Name, _Algorithm] = {
         lambda m, _: {"velocity": (6,)},
         lambda m, x, _f, at: frames.velocity(m, x["q"], x["v"], *at),
         takes_frame=True,
+        takes_reference=True,
     ),
     "gyroscope_derivatives": _Algorithm(
         ("q", "v"),
@@ -349,6 +402,26 @@ TABLE: Mapping[Name, _Algorithm] = {
         lambda m, _: {"com": (3,)},
         lambda m, x, _f, _: momentum.center_of_mass(m, x["q"]),
     ),
+    "center_of_mass_velocity": _Algorithm(
+        ("q", "v"),
+        lambda m, _: {"velocity": (3,)},
+        lambda m, x, _f, _: momentum.center_of_mass_velocity(m, x["q"], x["v"]),
+    ),
+    "center_of_mass_acceleration": _Algorithm(
+        ("q", "v", "a"),
+        lambda m, _: {"acceleration": (3,)},
+        lambda m, x, _f, _: momentum.center_of_mass_acceleration(m, x["q"], x["v"], x["a"]),
+    ),
+    "center_of_mass_jacobian": _Algorithm(
+        ("q",),
+        lambda m, _: {"J": (3, m.nv)},
+        lambda m, x, _f, _: _flat(momentum.center_of_mass_jacobian(m, x["q"])),
+    ),
+    "centroidal_map": _Algorithm(
+        ("q",),
+        lambda m, _: {"A": (6, m.nv)},
+        lambda m, x, _f, _: _flat(momentum.centroidal_map(m, x["q"])),
+    ),
     "centroidal_momentum": _Algorithm(
         ("q", "v"),
         lambda m, _: {"h": (6,)},
@@ -392,8 +465,8 @@ class Task:
 
     ``method`` is "cluster", or another that its entry in the table has. ``known``: of "hybrid", the
     joints whose acceleration is given. ``order``: of "aba", in which to eliminate. ``passive``:
-    with springs and damping. Its arguments are the algorithm's, then six numbers for each of
-    ``f_ext``.
+    with springs and damping. ``reference``: in which motions of the frame are told. Its arguments
+    are the algorithm's, then six numbers for each of ``f_ext``.
     """
 
     name: Name
@@ -403,6 +476,7 @@ class Task:
     known: tuple[str, ...] = ()
     order: Order | None = None
     passive: bool = False
+    reference: Reference = "local"
 
     def __post_init__(self) -> None:
         if self.name not in TABLE:
@@ -426,6 +500,11 @@ class Task:
             (),
         ):
             raise ValueError("an order is for 'aba' by its own method, without external forces")
+        if self.reference not in frames.REFERENCES:
+            known = ", ".join(f"'{reference}'" for reference in frames.REFERENCES)
+            raise ValueError(f"reference '{self.reference}' is not known; {known} are")
+        if self.reference != "local" and not entry.takes_reference:
+            raise ValueError(f"'{self.name}' takes no reference")
         if self.passive and entry.passive is None:
             raise ValueError(f"'{self.name}' takes no passive forces")
         if self.f_ext and not entry.takes_forces:
@@ -476,7 +555,7 @@ class Task:
 
     def run(self, model: Model, arguments: Arguments) -> Sequence[Scalar]:
         """Run on scalars; the results one after the other, matrices by rows."""
-        at = [frames.place(model, frame) for frame in self.frames]
+        at = [frames.place(model, frame, self.reference) for frame in self.frames]
         forces = frames.body_wrenches(
             model, {link: arguments[f"f_ext['{link}']"] for link in self.f_ext}
         )

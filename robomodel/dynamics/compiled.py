@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 import robomodel
 from robomodel.dynamics.algorithms import Method, Name, Task
-from robomodel.dynamics.frames import FrameLike, frame_keys
+from robomodel.dynamics.frames import FrameLike, Reference, frame_keys
 from robomodel.dynamics.order import OrderLike
 from robomodel.errors import as_names
 from robomodel.kernels.cache import spelled
@@ -297,6 +297,7 @@ def compile(  # noqa: A001 - the interface's name
     known: str | Iterable[str] = (),
     order: OrderLike | None = None,
     passive: bool = False,
+    reference: Reference = "local",
     dtype: DTypeLike = "float64",
     packed: bool = False,
 ) -> Kernel:
@@ -309,7 +310,8 @@ def compile(  # noqa: A001 - the interface's name
     ``known``: of "hybrid", the joints, or freedoms of ``model.dof_names``, whose accelerations are
     given; ``kernel(q, v, given)`` takes nv numbers, accelerations of these and forces of the
     others, and returns (tau, a).
-    ``passive``: with the file's springs and damping among the forces.
+    ``passive``: with the file's springs and damping among the forces. ``reference`` as of
+    :func:`robomodel.jacobian`.
     ``order``: of "aba", an elimination order, by name ("crba", "nested dissection", "searched" …),
     as a list of all variables, or an :class:`~robomodel.dynamics.elimination.Order`. Pivots stay
     where the order has them; the kernel's ``backward_error`` says what that cost at random states,
@@ -321,7 +323,7 @@ def compile(  # noqa: A001 - the interface's name
     number = known_dtype(dtype)
     keys = frame_keys(frames if frame is None else frame)
     links, known = as_names(f_ext, "f_ext"), as_names(known, "known")
-    task = Task(algorithm, keys, links, method, known, passive=passive)
+    task = Task(algorithm, keys, links, method, known, passive=passive, reference=reference)
     if task.known:
         from robomodel.dynamics.hybrid import prescribed
 

@@ -74,12 +74,7 @@ def aba_derivatives(
     for n, column in enumerate(columns):
         scaled = [mul(p, y) for p, y in zip(negative, factors.reduce(column), strict=True)]
         solved.append(shifts[n] if n in shifts else [dot(row, scaled) for row in lower])
-    inverse: Matrix = [[0.0] * nv for _ in range(nv)]
-    weighted = [[mul(x, p) for x, p in zip(r, factors.inverse_pivots, strict=True)] for r in lower]
-    for i in range(nv):
-        for j in range(i + 1):
-            inverse[i][j] = inverse[j][i] = dot(weighted[j][: j + 1], lower[i][: j + 1])
-    return _transposed(solved[:nv]), _transposed(solved[nv:]), inverse
+    return _transposed(solved[:nv]), _transposed(solved[nv:]), factors.inverse()
 
 
 def _columns(

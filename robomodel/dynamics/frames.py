@@ -5,17 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeGuard, cast
+from typing import Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
 from robomodel.dynamics.kinematics import Configuration, State
 from robomodel.model.model import WORLD, Model
 from robomodel.scalars import Scalar, Vector, add
-from robomodel.spatial import NO_MOTION, UNIT, ZERO, Mat, Transform, Vec, Wrench, matmul
+from robomodel.spatial import (
+    NO_MOTION,
+    UNIT,
+    ZERO,
+    Mat,
+    Motion,
+    Transform,
+    Vec,
+    Wrench,
+    apply,
+    cross,
+    matmul,
+    minus,
+    plus,
+)
 
 FrameLike: TypeAlias = str | tuple[str, Sequence[float]]
 FrameKey: TypeAlias = str | tuple[str, tuple[float, float, float]]
+Reference: TypeAlias = Literal["local", "world", "local_world_aligned"]
+REFERENCES: tuple[Reference, ...] = ("local", "world", "local_world_aligned")
 
 
 def frame_key(frame: FrameLike) -> FrameKey:
@@ -62,18 +78,24 @@ def _is_point(frame: object) -> TypeGuard[tuple[str, Sequence[float]]]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A frame fixed to a body (``WORLD`` for the fixed base), placed in its internal axes."""
+    """A frame fixed to a body (``WORLD`` for the fixed base), placed in its internal axes.
+
+    ``reference``: what its motions are told in: "local", at its origin in its own axes;
+    "local_world_aligned", at its origin in the world's axes; "world", of the point of its body
+    that is at the world's origin, in the world's axes.
+    """
 
     body: int
     pose: Transform
+    reference: Reference = "local"
 
 
-def place(model: Model, frame: FrameKey) -> Place:
+def place(model: Model, frame: FrameKey, reference: Reference = "local") -> Place:
     """The place of a frame: a link's name, or (link, offset) with the link's own axes."""
     name, offset = (frame, ZERO) if isinstance(frame, str) else frame
     found = model.frame(name)
     pose = Transform(found.pose.rotations, found.pose.point(offset))
-    return Place(found.body, pose)
+    return Place(found.body, pose, reference)
 
 
 def body_wrenches(model: Model, by_link: Mapping[str, Vector]) -> dict[int, Wrench]:
@@ -94,7 +116,10 @@ def body_wrenches(model: Model, by_link: Mapping[str, Vector]) -> dict[int, Wren
 
 def pose(model: Model, q: Vector, at: Place) -> tuple[Mat, Vec]:
     """Rotation (rows) and origin of a frame in the world."""
-    state = Configuration(model, q, (at.body,))
+    return _pose(Configuration(model, q, (at.body,)), at)
+
+
+def _pose(state: Configuration, at: Place) -> tuple[Mat, Vec]:
     rotation, origin, body = at.pose.matrix(), at.pose.offset, at.body
     while body != WORLD:
         x = state.transforms[body]
@@ -107,18 +132,23 @@ def pose(model: Model, q: Vector, at: Place) -> tuple[Mat, Vec]:
             )
             rotation = matmul(matrix, rotation)
         origin = x.point(origin)
-        body = model.nodes[body].parent
+        body = state.model.nodes[body].parent
     return rotation, origin
 
 
 def jacobian(model: Model, q: Vector, at: Place) -> list[list[Scalar]]:
-    """J (6 by nv): the frame's velocity, angular first, in its own axes, is J v.
+    """J (6 by nv): the frame's velocity, angular first, in its reference, is J v.
 
     Row r is the unit wrench r at the frame, carried to the base: what it does to each joint passed.
     """
     state = Configuration(model, q, (at.body,))
     units = (*(Wrench(e, ZERO) for e in UNIT), *(Wrench(ZERO, e) for e in UNIT))
-    return [joint_forces(model, state, at.body, at.pose.to_parent(unit)) for unit in units]
+    rows = [joint_forces(model, state, at.body, at.pose.to_parent(unit)) for unit in units]
+    if at.reference == "local":
+        return rows
+    placed = _pose(state, at)
+    columns = [_referred(placed, at, _motion(column)) for column in zip(*rows, strict=True)]
+    return [list(row) for row in zip(*(c.entries() for c in columns), strict=True)]
 
 
 def joint_forces(model: Model, state: Configuration, body: int, wrench: Wrench) -> list[Scalar]:
@@ -135,7 +165,41 @@ def joint_forces(model: Model, state: Configuration, body: int, wrench: Wrench) 
 
 
 def velocity(model: Model, q: Vector, v: Vector, at: Place) -> tuple[Scalar, ...]:
-    """The frame's velocity, angular first, in its own axes."""
+    """The frame's velocity, angular first, in its reference."""
     state = State(model, q, (at.body,), v)
-    twist = NO_MOTION if at.body == WORLD else state.twists[at.body]
-    return at.pose.to_child(twist).entries()
+    twist = at.pose.to_child(NO_MOTION if at.body == WORLD else state.twists[at.body])
+    if at.reference != "local":
+        twist = _referred(_pose(state, at), at, twist)
+    return twist.entries()
+
+
+def acceleration(model: Model, q: Vector, v: Vector, a: Vector, at: Place) -> tuple[Scalar, ...]:
+    """How the frame turns and its origin, a point of its body, accelerates; in its reference."""
+    if at.body == WORLD:
+        return NO_MOTION.entries()
+    state = State(model, q, (at.body,), v)
+    moved = list(state.points(state.accelerations(a), falling=False))[at.body]
+    linear = plus(moved.linear, apply(moved.around, at.pose.offset))
+    own = Motion(at.pose.unrotate(moved.alpha), at.pose.unrotate(linear))
+    if at.reference == "local":
+        return own.entries()
+    rotation, origin = _pose(state, at)
+    alpha, linear = apply(rotation, own.angular), apply(rotation, own.linear)
+    if at.reference == "world":
+        omega = apply(rotation, at.pose.unrotate(state.omega[at.body]))
+        swung = plus(cross(alpha, origin), cross(omega, cross(omega, origin)))
+        linear = minus(linear, swung)
+    return Motion(alpha, linear).entries()
+
+
+def _referred(placed: tuple[Mat, Vec], at: Place, motion: Motion) -> Motion:
+    """A velocity at the frame's origin in its axes as its reference wants it."""
+    rotation, origin = placed
+    angular, linear = apply(rotation, motion.angular), apply(rotation, motion.linear)
+    if at.reference == "world":
+        linear = plus(linear, cross(origin, angular))
+    return Motion(angular, linear)
+
+
+def _motion(entries: Sequence[Scalar]) -> Motion:
+    return Motion((entries[0], entries[1], entries[2]), (entries[3], entries[4], entries[5]))

@@ -212,9 +212,13 @@ class State(Configuration):
         """[ω]x² of each body."""
         return [skew_squared(omega) for omega in self.omega]
 
-    def points(self, accelerations: Vector) -> Iterator[Points]:
-        """How each body's points move at these spanning accelerations, one body after the other."""
-        base = Points(NO_MOTION, ZERO, minus(ZERO, self.model.gravity), STILL)
+    def points(self, accelerations: Vector, *, falling: bool = True) -> Iterator[Points]:
+        """How each body's points move at these spanning accelerations, one body after the other.
+
+        Against gravity; without ``falling``, in the world.
+        """
+        up = minus(ZERO, self.model.gravity) if falling else ZERO
+        base = Points(NO_MOTION, ZERO, up, STILL)
         result: list[Points] = []
         for body, (node, x) in enumerate(zip(self.model.nodes, self.transforms, strict=True)):
             parent = base if node.parent == WORLD else result[node.parent]

@@ -35,6 +35,7 @@ COUNTED: Mapping[str, Count] = {
 LIKE: Mapping[str, tuple[str, bool]] = {
     "rnea": ("rnea", True),
     "bias_force": ("rnea", True),
+    "gravity_force": ("rnea", True),
     "rnea_derivatives": ("aba", True),
     "rnea_hessian_product": ("aba", True),
     "aba_derivatives": ("aba", True),
@@ -44,6 +45,8 @@ LIKE: Mapping[str, tuple[str, bool]] = {
     "efpa_factors": ("aba", False),
     "contact_factors": ("aba", False),
     "crba": ("crba", False),
+    "mass_inverse": ("crba", False),
+    "coriolis": ("aba", True),
 }
 """What is counted for each algorithm: itself, or what its cost goes with (the derivatives' cost
 goes with that of moving composite inertias about); and how inertias are regrouped for it: sums over

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.configuration import held
 from robomodel.model.joints import Floating, JointModel, Planar, Spherical
-from robomodel.model.model import Model
+from robomodel.model.model import Cluster, Model
 from robomodel.scalars import Vector, add, mul, sincos, sub
 from robomodel.spatial import Vec, cross, from_quaternion, inner, plus, scale
 
@@ -32,6 +32,16 @@ def position_directions(model: Model, q: Sequence[Traced]) -> list[Direction]:
             for direction, rates in zip(directions[cluster.v], columns, strict=True):
                 direction.update(_motion(node.joint, own[part], rates))
     return directions
+
+
+def moving(model: Model, cluster: Cluster, q: Sequence[Traced], rates: Vector) -> Direction:
+    """How a cluster's positions change at the robot's spanning velocities ``rates``."""
+    own = q[cluster.q]
+    direction: Direction = {}
+    for body, part, _ in held(model, cluster):
+        node = model.nodes[body]
+        direction.update(_motion(node.joint, own[part], [rates[r] for r in node.freedoms]))
+    return direction
 
 
 def _motion(joint: JointModel, q: Sequence[Traced], rates: Vector) -> Direction:

@@ -297,6 +297,32 @@ class Model:
         return tuple(name for cluster in self.clusters for name in cluster.independent)
 
     @cached_property
+    def lower(self) -> Array:
+        """Lower position limits (nv,) of one-dof independent joints, -inf elsewhere; read-only."""
+        return self._limits("lower", -np.inf)
+
+    @cached_property
+    def upper(self) -> Array:
+        """Upper position limits (nv,) of one-dof independent joints, inf elsewhere; read-only."""
+        return self._limits("upper", np.inf)
+
+    @cached_property
+    def velocity_limit(self) -> Array:
+        """Velocity limits (nv,) of one-dof independent joints, inf elsewhere; read-only."""
+        return self._limits("velocity_limit", np.inf)
+
+    @cached_property
+    def effort_limit(self) -> Array:
+        """Effort limits (nv,) of one-dof independent joints, inf elsewhere; read-only."""
+        return self._limits("effort_limit", np.inf)
+
+    def _limits(self, quantity: str, otherwise: float) -> Array:
+        known = {joint.name: getattr(joint, quantity) for joint in self.joints if joint.nv == 1}
+        found = np.array([known.get(name, otherwise) for name in self.dof_names], dtype=float)
+        found.flags.writeable = False
+        return found
+
+    @cached_property
     def floating_base(self) -> str | None:
         """The floating joint through which the whole robot hangs on the world, if there is one."""
         on_world = [node for node in self.nodes if node.parent == WORLD]

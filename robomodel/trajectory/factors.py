@@ -14,7 +14,6 @@ from typing import TypeAlias
 import numpy as np
 
 from robomodel.dynamics import (
-    _run,
     aba,
     aba_derivatives,
     frame_pose,
@@ -23,6 +22,7 @@ from robomodel.dynamics import (
     rnea_derivatives,
 )
 from robomodel.dynamics.algorithms import Name
+from robomodel.dynamics.calling import run
 from robomodel.dynamics.frames import FrameLike, frame_key
 from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
@@ -294,7 +294,7 @@ class _Instrument:
         """What is measured + bias - data."""
         arguments = dict(zip("qva", x[: len(self._state)], strict=False))
         frames = (frame_key(self.frame),)
-        found, *slopes = _run(self.model, self._algorithm, arguments, "compiled", frames=frames)
+        found, *slopes = run(self.model, self._algorithm, arguments, "compiled", frames=frames)
         if self.bias is not None:
             found, slopes = found + x[-1], [*slopes, _ones(len(found), 3)]
         return _minus(found, data), slopes

@@ -17,8 +17,9 @@ from typing import cast
 
 import numpy as np
 
-from robomodel.dynamics import LARGE, rnea_derivatives
+from robomodel.dynamics import rnea_derivatives
 from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.calling import LARGE
 from robomodel.dynamics.compiled import content
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.kinematics import Configuration

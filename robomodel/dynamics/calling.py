@@ -1,0 +1,107 @@
+"""How algorithms are called on NumPy arrays: arguments checked, then a kernel or the NumPy path."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.algorithms import Method, Name, Task
+from robomodel.dynamics.compiled import kernel, trace
+from robomodel.dynamics.frames import FrameKey, Reference
+from robomodel.kernels import NoCompilerError
+from robomodel.model.closure import stack, unstack
+from robomodel.model.model import Model, as_array, common_batch
+from robomodel.model.states import check_finite
+
+Wrenches: TypeAlias = Mapping[str, ArrayLike]
+Backend: TypeAlias = Literal["numpy", "compiled"]
+
+LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
+SIZES = {"q": "nq", "forces": "3k"}
+OPERANDS = 64  # of a NumPy ufunc, its result included
+
+
+def by_name(given: Mapping[str, ArrayLike] | None, what: str) -> Mapping[str, ArrayLike]:
+    """A mapping of names to numbers, as it should be; TypeError in words where it is none."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{what} maps names to numbers, not {type(given).__name__}")
+    return given
+
+
+def check_arguments(model: Model, arguments: Mapping[str, ArrayLike]) -> None:
+    """Refuse what is no state, and other arguments that are not finite."""
+    model.check(arguments["q"], arguments.get("v"))
+    for name in arguments.keys() - {"q", "v"}:
+        check_finite(as_array(arguments[name], model.nv, name, "nv"), name, model.dof_names)
+
+
+def run(
+    model: Model,
+    algorithm: Name,
+    arguments: Mapping[str, ArrayLike],
+    backend: str,
+    *,
+    frames: tuple[FrameKey, ...] = (),
+    f_ext: Wrenches | None = None,
+    method: Method = "cluster",
+    known: tuple[str, ...] = (),
+    passive: bool = False,
+    reference: Reference = "local",
+    check: bool = False,
+) -> Any:
+    """Check the arguments, run the algorithm once over the whole batch.
+
+    A kernel that is there already goes first: what it refuses is looked at closely afterwards.
+    """
+    if check:
+        check_arguments(model, arguments)
+    ready: Callable[..., Any] | None = None
+    usual = method == "cluster" and not (frames or known or passive)  # by its name: found sooner
+    key = algorithm if usual else (algorithm, frames, method, known, passive, reference)
+    if backend == "compiled" and not f_ext:
+        ready = model.derived.get(key)
+    if ready is not None:
+        try:
+            return ready(*arguments.values())
+        except (TypeError, ValueError):
+            pass
+    forces = by_name(f_ext, "f_ext")
+    task = Task(algorithm, frames, tuple(forces), method, known, None, bool(passive), reference)
+    for link in task.f_ext:
+        model.frame(link)  # a KeyError with a hint for unknown ones
+    arrays = {
+        name: as_array(
+            value, size, name, SIZES.get(name, "6" if name.startswith("f_ext") else "nv")
+        )
+        for (name, size), value in zip(
+            task.sizes(model).items(), (*arguments.values(), *forces.values()), strict=True
+        )
+    }
+    batch = common_batch(**arrays)
+    if backend not in ("numpy", "compiled"):
+        raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
+    fits = 0 < len(model.nodes) <= LARGE and len(arrays) < OPERANDS
+    if backend == "compiled" and fits:
+        try:
+            made = kernel(model, task)
+        except NoCompilerError as error:  # shown once, as warnings are
+            text = f"{error}; NumPy serves instead, more slowly"
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+        else:
+            if not forces:
+                model.derived[key] = made.fast
+            return made(*arrays.values())
+    with np.errstate(all="ignore"):
+        scalars = {name: unstack(x) for name, x in arrays.items()}
+        if task.by_trace:
+            program = trace(model, task)
+            return task.split(
+                model, stack(program([x for xs in scalars.values() for x in xs]), batch)
+            )
+        return task.split(model, stack(task.run(model, scalars), batch))
