@@ -273,3 +273,80 @@ def test_couplings_without_rotors_are_no_rotors() -> None:
     )  # fmt: skip
     model = rm.load(text)
     assert [(a.name, a.joint) for a in model.actuators] == [("l", "l")]
+
+
+@pytest.mark.parametrize("name", ["mini_cheetah", "tello", "mit_humanoid_leg"])
+def test_reflected_inertia_is_what_rotors_add_to_the_mass_matrix(name: str) -> None:
+    """Σ over actuators of I b bᵀ: the mass matrix' change when rotors' moments grow."""
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(5)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    found = rm.reflected(model, q)
+    b = rm.actuator_map(model, q)
+    grown = rm.load(
+        rm.robots.path(name),
+        extend='<robot name="more">'
+        + "".join(
+            f'<joint name="{each.joint}"><armature value="{(2 - n % 2) / 4}"/></joint>'
+            for n, each in enumerate(model.actuators)
+        )
+        + "</robot>",
+    )
+    more = np.array([0.25 if n % 2 else 0.5 for n in range(b.shape[-1])])
+    added = rm.crba(grown, q) - rm.crba(model, q)
+    np.testing.assert_allclose(added, np.einsum("bin,n,bjn->bij", b, more, b), atol=1e-10)
+    diagonal = np.diagonal(added, axis1=1, axis2=2)
+    now = rm.reflected(grown, q).inertia
+    np.testing.assert_allclose((now - found.inertia).sum(axis=-1), diagonal, atol=1e-10)
+    assert np.all(found.inertia >= 0.0)
+    for one, other in zip(found, rm.reflected(model, q, backend="numpy"), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-14)
+
+
+def test_reflected_friction_and_damping() -> None:
+    """By the ratio, and by its square; a joint without a rotor has its own."""
+    rotor = '<rotor inertia="1e-4" ratio="-10" damping="0.002" friction="0.03"/>'
+    text = robot(
+        link("trunk"), link("a"), link("b"), link("head"),
+        joint("free", "base", "trunk", kind="floating"),
+        joint("neck", "trunk", "head", "0.1 0 0.3", kind="spherical"),
+        joint("geared", "trunk", "a", kind="revolute", more=limited(30) + rotor),
+        joint("direct", "a", "b", kind="revolute",
+              more=limited(7) + '<dynamics damping="0.4" friction="0.2"/>'),
+    )  # fmt: skip
+    model = rm.load(text)
+    found = rm.reflected(model, model.neutral())
+    geared, direct = (model.dof_names.index(name) for name in ("geared", "direct"))
+    for values, first, second in zip(found, (0.01, 0.2, 0.3), (0.0, 0.4, 0.2), strict=True):
+        assert values.shape == (model.nv, 2)
+        assert values[geared, 0] == pytest.approx(first)
+        assert values[direct, 1] == pytest.approx(second)
+        assert np.count_nonzero(values[:geared]) == 0
+    with pytest.raises(ValueError, match="q"):
+        rm.reflected(model, [0.0])
+    bare = rm.load(four_bar())
+    assert rm.reflected(bare, bare.neutral()).friction.shape == (1, 0)
+
+
+def test_limits_of_a_batch_are_those_of_each_state() -> None:
+    """Also where several motors share a joint, which takes a linear programme."""
+    model = rm.load(
+        robot(
+            link("a"), link("b"), joint("j", "base", "a"), joint("k", "a", "b"),
+            *(
+                f'<transmission name="t{n}"><type>transmission_interface/SimpleTransmission</type>'
+                f'<joint name="{name}"/><actuator name="m{n}"><mechanicalReduction>{k}'
+                f"</mechanicalReduction>{CURVE}</actuator></transmission>"
+                for n, (name, k) in enumerate((("j", 2.0), ("j", 5.0), ("k", 1.0)))
+            ),
+        )
+    )  # fmt: skip
+    rng = np.random.default_rng(2)
+    q, v = np.zeros((4, 3, 2)), 3.0 * rng.standard_normal((4, 3, 2))
+    lower, upper = rm.torque_limits(model, q, v)
+    assert lower.shape == upper.shape == (4, 3, 2)
+    for at in np.ndindex(4, 3):
+        one = rm.torque_limits(model, q[at], v[at])
+        np.testing.assert_allclose(one, (lower[at], upper[at]))
+    rest = rm.torque_limits(model, q)[1]
+    np.testing.assert_allclose(rest, np.broadcast_to([21.0, 3.0], (4, 3, 2)))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import actuation
-from robomodel.dynamics.actuation import copper_loss
+from robomodel.dynamics.actuation import Reflected, copper_loss
 from robomodel.dynamics.algorithms import Method
 from robomodel.dynamics.calling import Backend, Wrenches, by_name, check_arguments
 from robomodel.dynamics.calling import run as _run
@@ -178,6 +178,23 @@ def actuator_forces(
         check_arguments(model, {"q": q, "tau": tau})
     torque = as_array(tau, model.nv, "tau", "nv")
     return actuation.forces(actuator_map(model, q, backend=backend), torque)
+
+
+def reflected(
+    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
+) -> Reflected:
+    """What each actuator's shaft puts on each independent velocity, through gears and linkages.
+
+    (inertia, damping, friction), each (..., nv, nu): of coordinate i and actuator n I b², d b² and
+    f |b| with b = B[i, n] of :func:`actuator_map` and I, d, f of its rotor (of a joint without one:
+    the joint's armature, damping and friction). The inertia is that of the rotor's spin alone, what
+    textbooks call reflected inertia, I N²; the mass matrix has besides what couples spins with the
+    motion of the bodies that carry rotors.
+    """
+    if not model.actuators:
+        none = actuator_map(model, q, backend=backend, check=check)
+        return Reflected(none, none.copy(), none.copy())
+    return Reflected(*_run(model, "reflected", {"q": q}, backend, check=check))
 
 
 def saturate(
@@ -610,6 +627,7 @@ __all__ = [
     "jacobian",
     "mass_inverse",
     "passive_force",
+    "reflected",
     "rnea",
     "rnea_derivatives",
     "rnea_hessian_product",

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics import Configuration
 from robomodel.model.actuators import Actuator
-from robomodel.model.joints import Array
+from robomodel.model.joints import Array, Revolute
 from robomodel.model.model import Model, as_array
-from robomodel.scalars import Scalar, Vector, add, div, maximum, minimum, mul, select, sub
+from robomodel.scalars import Scalar, Vector, add, div, maximum, minimum, mul, neg, select, sub
 
 HUGE = 1e150  # in the place of no limit, where it is multiplied
 EXACT = 1e-9  # of the largest number: what of a torque no motor may leave
@@ -30,6 +31,47 @@ def actuator_map(model: Model, q: Vector) -> list[list[Scalar]]:
             for i, g in enumerate(state.rows[row], first[row]):
                 result[i][n] = add(result[i][n], mul(k, g))
     return result
+
+
+class Reflected(NamedTuple):
+    """What of each actuator is felt at each independent velocity, (..., nv, nu) each."""
+
+    inertia: Array
+    damping: Array
+    friction: Array
+
+
+def reflected(model: Model, q: Vector) -> list[list[list[Scalar]]]:
+    """Inertia I b², viscous damping d b² and dry friction f |b| of each actuator's shaft."""
+    matrix = actuator_map(model, q)
+    shafts = [_shaft(model, actuator) for actuator in model.actuators]
+    squares = [[mul(b, b) for b in row] for row in matrix]
+    sizes = [[select(b, neg(b), b) for b in row] for row in matrix]
+    return [
+        [[mul(shaft[k], x) for shaft, x in zip(shafts, row, strict=True)] for row in rows]
+        for k, rows in enumerate((squares, squares, sizes))
+    ]
+
+
+def _shaft(model: Model, actuator: Actuator) -> tuple[float, float, float]:
+    """Moment of inertia, damping and friction at the joint where an actuator pushes.
+
+    A rotor's are its own; at a joint without one they are its armature, damping and friction; a sum
+    of several joints has none.
+    """
+    driven = dict(actuator.terms)
+    if actuator.joint in driven and len(driven) > 1:
+        return 0.0, 0.0, 0.0
+    node = next(
+        node
+        for joint, node in zip(model.joints, model.nodes, strict=True)
+        if joint.name == actuator.joint
+    )
+    inertia = node.armature
+    tied = model.clusters[node.cluster].kind != "joint"
+    if isinstance(node.joint, Revolute) and node.spins and (actuator.joint not in driven or tied):
+        inertia += float(node.inertia.inertia[node.joint.k][node.joint.k])
+    return inertia, node.damping, node.friction
 
 
 def forces(matrix: Array, tau: Array) -> Array:
@@ -91,36 +133,52 @@ def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     """Of each coordinate while the others get nothing: (least, greatest) tau (..., nv)."""
     shape = np.broadcast_shapes(matrix.shape[:-2], lower.shape[:-1])
     nv, nu = matrix.shape[-2:]
-    least, most = np.zeros((*shape, nv)), np.zeros((*shape, nv))
-    wide = np.broadcast_to(matrix, (*shape, nv, nu))
-    low, high = (np.broadcast_to(x, (*shape, nu)) for x in (lower, upper))
-    for at in np.ndindex(*shape):
-        least[at], most[at] = _limits(wide[at], low[at], high[at])
-    return least, most
+    count = math.prod(shape)
+    wide = np.broadcast_to(matrix, (*shape, nv, nu)).reshape(count, nv, nu)
+    low, high = (np.broadcast_to(x, (*shape, nu)).reshape(count, nu) for x in (lower, upper))
+    least, most = np.zeros((count, nv)), np.zeros((count, nv))
+    for rows, columns in blocks(np.any(wide != 0.0, axis=0)):
+        own = wide[:, rows][:, :, columns]
+        found = _limits(own, low[:, columns], high[:, columns])
+        least[:, rows], most[:, rows] = found
+    return least.reshape(*shape, nv), most.reshape(*shape, nv)
+
+
+def blocks(pattern: ArrayLike) -> Iterator[tuple[list[int], list[int]]]:
+    """Coordinates and actuators that have to do with one another, in the order of the former."""
+    columns_of = (np.flatnonzero(row).tolist() for row in np.asarray(pattern))
+    left = {i: set[int](columns) for i, columns in enumerate(columns_of) if columns}
+    while left:
+        first = next(iter(left))
+        rows, columns = {first}, left.pop(first)
+        while tied := {i for i, others in left.items() if others & columns}:
+            rows |= tied
+            columns = columns.union(*(left.pop(i) for i in tied))
+        yield sorted(rows), sorted(columns)
 
 
 def _limits(b: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    nv, nu = b.shape
-    least, most = np.zeros(nv), np.zeros(nv)
-    if not np.all(np.isfinite(b)):
-        return np.full(nv, np.nan), np.full(nv, np.nan)
-    inverse = np.linalg.pinv(b, rcond=1e-12) if nu else np.zeros((0, nv))
-    unique = np.linalg.matrix_rank(b, tol=1e-10 * max(1.0, np.abs(b).max(initial=0.0))) == nu
-    for i in range(nv):
-        unit = np.zeros(nv)
-        unit[i] = 1.0
-        if np.max(np.abs(b @ inverse[:, i] - unit), initial=0.0) > EXACT:
-            continue  # nothing pushes it alone
-        if unique:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ends = np.sort(np.stack([lower / inverse[:, i], upper / inverse[:, i]]), axis=0)
-            used = np.abs(inverse[:, i]) > 1e-12 * np.abs(inverse[:, i]).max()
-            idle = ~used & ((lower > 0.0) | (upper < 0.0))
-            if not np.any(idle):
-                least[i], most[i] = ends[0, used].max(), ends[1, used].min()
-        else:
-            least[i], most[i] = (-_reach(b, -unit, lower, upper), _reach(b, unit, lower, upper))
-    return least, most
+    """Of one block: b (n, rows, columns), limits (n, columns)."""
+    finite = np.all(np.isfinite(b), axis=(1, 2))
+    b = np.where(finite[:, None, None], b, 0.0)
+    inverse = np.linalg.pinv(b, rcond=1e-12)
+    size = np.abs(b).max(axis=(1, 2))
+    unique = np.linalg.matrix_rank(b, tol=1e-10 * np.maximum(1.0, size)) == b.shape[2]
+    alone = np.abs(b @ inverse - np.eye(b.shape[1])).max(axis=1) <= EXACT
+    share = np.swapaxes(inverse, 1, 2)  # (n, rows, columns): forces for a unit of each coordinate
+    used = np.abs(share) > 1e-12 * np.abs(share).max(axis=2, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.sort(np.stack([lower[:, None] / share, upper[:, None] / share]), axis=0)
+    least = np.max(np.where(used, ends[0], -np.inf), axis=2)
+    most = np.min(np.where(used, ends[1], np.inf), axis=2)
+    pushed = np.any(~used & ((lower > 0.0) | (upper < 0.0))[:, None], axis=2)
+    lost = ~alone | pushed  # nothing pushes it alone
+    least, most = np.where(lost, 0.0, least), np.where(lost, 0.0, most)
+    for n, i in np.argwhere(alone & ~unique[:, None]).tolist():
+        unit = np.eye(b.shape[1])[i]
+        least[n, i] = -_reach(b[n], -unit, lower[n], upper[n])
+        most[n, i] = _reach(b[n], unit, lower[n], upper[n])
+    return np.where(finite[:, None], least, np.nan), np.where(finite[:, None], most, np.nan)
 
 
 def _reach(b: Array, unit: Array, lower: Array, upper: Array) -> float:

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from robomodel.dynamics import frames, independent, lagrange, momentum, projection, sensors
 from robomodel.dynamics.aba import aba
 from robomodel.dynamics.actuation import actuator_map
+from robomodel.dynamics.actuation import reflected as actuator_shares
 from robomodel.dynamics.coriolis import christoffel, coriolis
 from robomodel.dynamics.crba import crba
 from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
@@ -70,6 +71,7 @@ Name: TypeAlias = Literal[
     "jacobian",
     "mass_inverse",
     "passive_force",
+    "reflected",
     "rnea",
     "rnea_derivatives",
     "rnea_hessian_product",
@@ -381,6 +383,11 @@ TABLE: Mapping[Name, _Algorithm] = {
         ("q",),
         lambda m, _: {"B": (m.nv, len(m.actuators))},
         lambda m, x, _f, _: _flat(actuator_map(m, x["q"])),
+    ),
+    "reflected": _Algorithm(
+        ("q",),
+        lambda m, _: {n: (m.nv, len(m.actuators)) for n in ("inertia", "damping", "friction")},
+        lambda m, x, _f, _: _flat([_flat(rows) for rows in actuator_shares(m, x["q"])]),
     ),
     "passive_force": _Algorithm(
         ("q", "v"),

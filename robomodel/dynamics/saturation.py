@@ -7,11 +7,11 @@ joint without an actuator) stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from robomodel.dynamics.actuation import actuator_map, driving, unlimited
+from robomodel.dynamics.actuation import actuator_map, blocks, driving, unlimited
 from robomodel.model.actuators import Actuator
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -32,8 +32,6 @@ from robomodel.scalars import (
 BAND = 0.01  # of a velocity limit without a curve: where driving force falls to zero, below it
 SAMPLES = 3  # configurations at which ranks are counted
 
-Block = tuple[list[int], list[int]]
-
 
 def saturated(
     model: Model, q: Vector, v: Vector, tau: Vector
@@ -47,7 +45,7 @@ def saturated(
     result = list(tau)
     forces: list[Scalar] = [0.0] * len(model.actuators)
     lost: list[Scalar] = [0.0] * len(model.actuators)
-    for rows, columns in _blocks(matrix):
+    for rows, columns in blocks([[not is_zero(x) for x in row] for row in matrix]):
         ends = []
         for n in columns:
             rate = dot([matrix[i][n] for i in rows], [v[i] for i in rows])
@@ -67,19 +65,6 @@ def saturated(
             for i in rows:
                 result[i] = sub(tau[i], dot([matrix[i][n] for n in columns], cut))
     return result, forces, lost
-
-
-def _blocks(matrix: Sequence[Sequence[Scalar]]) -> Iterator[Block]:
-    """Coordinates and actuators that have to do with one another, in the order of the former."""
-    left = {i: {n for n, x in enumerate(row) if not is_zero(x)} for i, row in enumerate(matrix)}
-    left = {i: columns for i, columns in left.items() if columns}
-    while left:
-        first = next(iter(left))
-        rows, columns = {first}, left.pop(first)
-        while tied := {i for i, others in left.items() if others & columns}:
-            rows |= tied
-            columns = columns.union(*(left.pop(i) for i in tied))
-        yield sorted(rows), sorted(columns)
 
 
 def _ends(actuator: Actuator, rate: Scalar) -> tuple[Scalar, Scalar]:
