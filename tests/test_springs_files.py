@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import mujoco
 import numpy as np
 import pytest
-from test_passive import ROBOTS, states
+from test_passive import ROBOTS, ROTOR, states
+from texts import joint, link, robot
 
 import robomodel as rm
 
@@ -98,13 +101,10 @@ def test_sdf() -> None:
     np.testing.assert_allclose(rm.passive_force(model, [0.5], [2.0]), [-6 * 0.2 - 0.4 * 2])
 
 
-def test_sdf_round_trip(tmp_path) -> None:
-    """Springs between links are no words of SDF: they are told of, joints' and loops' are kept."""
-    text = ROBOTS["gears"]
-    with pytest.raises(ValueError, match="springs 'strut', 'cable'"):
-        rm.write_sdf(rm.load(text), tmp_path / "out.sdf")
-    start, end = text.index("<spring name"), text.rindex("</spring>") + len("</spring>")
-    model = rm.load(text[:start] + text[end:])
+@pytest.mark.parametrize("name", list(ROBOTS))
+def test_sdf_round_trip(name: str, tmp_path) -> None:
+    """Springs between links are in Drake's words, those that it has none for in our own."""
+    model = rm.load(ROBOTS[name])
     rm.write_sdf(model, tmp_path / "out.sdf")
     again = rm.load(tmp_path / "out.sdf", independent=model.dof_names)
     assert again.dof_names == model.dof_names
@@ -112,3 +112,115 @@ def test_sdf_round_trip(tmp_path) -> None:
     np.testing.assert_allclose(
         rm.passive_force(again, q, v), rm.passive_force(model, q, v), rtol=1e-10, atol=1e-10
     )
+    named = {spring.name for spring in model.description.springs}
+    assert {spring.name for spring in again.description.springs} == named
+    text = (tmp_path / "out.sdf").read_text()
+    assert "drake:linear_spring_damper" in text
+    assert ("robomodel:spring" in text) == (name != "linkage")  # over joints, or on the world
+
+
+LINEAR = """<drake:linear_spring_damper>
+<drake:linear_spring_damper_body_A{a}<drake:linear_spring_damper_body_B{b}
+<drake:linear_spring_damper_p_AP{p}<drake:linear_spring_damper_p_BQ{q}
+<drake:linear_spring_damper_free_length{l}<drake:linear_spring_damper_stiffness{k}
+<drake:linear_spring_damper_damping{d}</drake:linear_spring_damper>"""
+TENDON = """<drake:tendon_constraint><drake:tendon_constraint_joint name="j" a="0.5"/>
+<drake:tendon_constraint_joint name="k" a="-2"/><drake:tendon_constraint_offset{offset}
+<drake:tendon_constraint_lower_limit{lower}<drake:tendon_constraint_upper_limit{upper}
+<drake:tendon_constraint_stiffness{stiffness}<drake:tendon_constraint_damping{damping}
+</drake:tendon_constraint>"""
+SPRING = {"p": "0.1 0 0", "q": "0 0.2 0", "l": "0.3", "k": "50", "d": "4"}
+CABLE = {"offset": "0.1", "lower": "0.4", "upper": "0.4", "stiffness": "9", "damping": "0.7"}
+
+
+def drake(form: str, more: str, values: dict[str, str]) -> str:
+    """A robot of two joints with words of Drake, in URDF (attributes) or SDF (texts)."""
+    tags = {key: tag for tag, key in re.findall(r"<([\w:]+){(\w+)}", more)}
+    names = {"a": "one", "b": "two"} | values
+    if form == "urdf":
+        said = {key: f' {"name" if key in "ab" else "value"}="{x}"/>' for key, x in names.items()}
+        return robot(
+            link("one"), link("two"), joint("j", "base", "one"),
+            joint("k", "one", "two", "0.3 0 0"), more.format(**said),
+        ).replace("<robot ", '<robot xmlns:drake="http://drake.mit.edu" ')  # fmt: skip
+    said = {key: f">{x}</{tags[key]}>" for key, x in names.items() if key in tags}
+    mass = (
+        "<inertial><mass>1</mass><inertia><ixx>1</ixx><iyy>1</iyy><izz>1</izz></inertia></inertial>"
+    )
+    return (
+        '<sdf version="1.11" xmlns:drake="http://drake.mit.edu"><model name="m"><link name="base"/>'
+        f'<link name="one">{mass}</link><link name="two"><pose>0.3 0 0 0 0 0</pose>{mass}</link>'
+        '<joint name="w" type="fixed"><parent>world</parent><child>base</child></joint>'
+        '<joint name="j" type="revolute"><parent>base</parent><child>one</child><axis><xyz>0 0 1'
+        '</xyz></axis></joint>\n<joint name="k" type="revolute"><parent>one</parent><child>two'
+        f"</child><axis><xyz>0 0 1</xyz></axis></joint>{more.format(**said)}</model></sdf>"
+    )
+
+
+@pytest.mark.parametrize("form", ["urdf", "sdf"])
+def test_words_of_drake(form: str) -> None:
+    model = rm.load(drake(form, LINEAR, SPRING))
+    q, v = np.array([0.3, 0.4]), np.array([1.0, -2.0])
+    (spring,) = model.description.springs
+    assert (spring.stiffness, spring.length, spring.damping) == (50.0, 0.3, 4.0)
+    assert (spring.predecessor.link, spring.successor.link) == ("one", "two")
+    assert (spring.predecessor.origin.xyz, spring.successor.origin.xyz) == (
+        (0.1, 0, 0),
+        (0, 0.2, 0),
+    )
+    model = rm.load(drake(form, TENDON, CABLE))
+    pull = -9.0 * (0.5 * 0.3 - 2 * 0.4 + 0.1 - 0.4) - 0.7 * (0.5 * 1.0 + 2 * 2.0)
+    np.testing.assert_allclose(rm.passive_force(model, q, v), [0.5 * pull, -2 * pull], rtol=1e-12)
+    rigid = rm.load(drake(form, TENDON, CABLE | {"stiffness": "inf"}))
+    assert rigid.nv == 1
+    positions = rigid.joint_positions(rigid.neutral())
+    assert 0.5 * positions["j"] - 2 * positions["k"] + 0.1 == pytest.approx(0.4)
+    with pytest.warns(rm.DescriptionWarning, match="between its limits 0.2 and 0.4"):
+        assert rm.load(drake(form, TENDON, CABLE | {"lower": "0.2"})).nv == 2
+
+
+@pytest.mark.parametrize("form", ["urdf", "sdf"])
+@pytest.mark.parametrize(
+    ("more", "values", "why"),
+    [
+        (LINEAR, {"k": "-1"}, "negative"),
+        (LINEAR, {"d": "nan"}, "finite"),
+        (LINEAR, {"b": "one"}, "same link"),
+        (LINEAR, {"b": "ghost"}, "ghost"),
+        (LINEAR, {"b": "base", "a": "one", "l": "0", "q": "0.1 0 0"}, "coincide"),
+        (TENDON, {"lower": "1"}, "leave nothing"),
+        (TENDON, {"stiffness": "-3"}, "negative"),
+    ],
+)
+def test_bad_words_of_drake(form: str, more: str, values: dict[str, str], why: str) -> None:
+    good = SPRING if more is LINEAR else CABLE
+    with pytest.raises(rm.DescriptionError, match=why) as error:
+        rm.load(drake(form, more, good | values))
+    assert error.value.line is not None
+
+
+def test_bad_tendons_of_mjcf() -> None:
+    text = MJCF.replace('site="anchor"/>\n      <site', 'site="tip2"/>\n      <site').replace(
+        '<site name="tip"', '<site name="tip2"/><site name="tip"'
+    )
+    with pytest.raises(rm.DescriptionError, match="two sites of one body 'c'") as error:
+        rm.load(text)
+    assert error.value.line is not None
+
+
+@pytest.mark.parametrize("write", [rm.write_urdf, rm.write_sdf, rm.write_mjcf])
+def test_springs_of_open_trees(write, tmp_path) -> None:
+    """A floating robot without loops and rotors is its own open tree."""
+    model = rm.load(ROBOTS["floating ball"].replace(ROTOR, ""))
+    write(model, tmp_path / "out.xml", approximate=True)
+    again = rm.load(tmp_path / "out.xml")
+    q, v = states(model)
+    same = [again.dof_names.index(dof) for dof in model.dof_names]
+    speed = np.empty_like(v)
+    speed[:, same] = v
+    np.testing.assert_allclose(
+        rm.passive_force(again, q, speed)[:, same], rm.passive_force(model, q, v), rtol=1e-9,
+        atol=1e-9,
+    )  # fmt: skip
+    if write is rm.write_urdf:
+        assert "drake:linear_spring_damper" in (tmp_path / "out.xml").read_text()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from robomodel.description import Description, Motor
 from robomodel.model.joints import Revolute
+from robomodel.motors import carried
 from robomodel.transmissions import actuator_terms, rotor_name
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def find_actuators(
 def _of_transmissions(
     description: Description, tree: _Tree, motors: Mapping[str, Motor]
 ) -> list[Actuator]:
-    found = []
+    found: list[Actuator] = []
     for transmission in description.transmissions:
         for actuator, terms in actuator_terms(transmission):
             driven = tuple((name, k) for name, k in terms if name in tree.joints and k)
@@ -117,31 +118,29 @@ def _of_transmissions(
             first, ratio = driven[0]
             rotors = [rotor_name(name) for name in (actuator.name, first)]
             rotor = next((name for name in rotors if tree.turns_alone(name)), None)
+            if rotor is None:
+                used = {each.joint for each in found}
+                alike = (n for n, k in tree.rotors().items() if _same(k, driven) and n not in used)
+                rotor = next(alike, None)
             motor = actuator.motor or motors.get(first, NO_MOTOR)
             name = actuator.name or first
             if rotor is not None:
                 found.append(_made(name, rotor, tree.rotors().get(rotor, driven), tree, motor))
             elif len(driven) == 1:  # in the joint's units
-                shaft = _carried(motor, abs(ratio)) if actuator.motor else motor
+                shaft = carried(motor, abs(ratio)) if actuator.motor else motor
                 found.append(_made(name, first, ((first, 1.0),), tree, shaft))
             else:
                 found.append(_made(name, first, driven, tree, motor))
     return found
 
 
-def _carried(motor: Motor, ratio: float) -> Motor:
-    """A motor as it is felt behind a gear of this ratio, without its electrical constants."""
-    effort = motor.effort
-    if motor.torque_constant and motor.current < math.inf:
-        effort = min(effort, motor.torque_constant * motor.current)
-    return Motor(
-        effort * ratio,
-        motor.velocity / ratio,
-        None if motor.stall is None else motor.stall * ratio,
-        None if motor.free_speed is None else motor.free_speed / ratio,
-        None if motor.torque_constant is None else motor.torque_constant * ratio,
-        motor.resistance,
-    )
+def _same(one: Terms, other: Terms) -> bool:
+    """Whether a rotor turns with the same joints, as far, or as far the other way."""
+    mine, its = dict(one), dict(other)
+    if mine.keys() != its.keys():
+        return False
+    way = 1.0 if mine[one[0][0]] * its[one[0][0]] > 0.0 else -1.0
+    return all(math.isclose(mine[name], way * its[name], rel_tol=1e-9) for name in mine)
 
 
 def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
@@ -178,9 +177,9 @@ def _made(name: str, joint: str, driven: Terms, tree: _Tree, motor: Motor) -> Ac
     drives, carried over.
     """
     own, (first, ratio) = tree.joints[joint], driven[0]
-    carried = tree.joints[first]
-    effort = _first(motor.effort, own.effort_limit, carried.effort_limit / abs(ratio))
-    speed = _first(motor.velocity, own.velocity_limit, carried.velocity_limit * abs(ratio))
+    moved = tree.joints[first]
+    effort = _first(motor.effort, own.effort_limit, moved.effort_limit / abs(ratio))
+    speed = _first(motor.velocity, own.velocity_limit, moved.velocity_limit * abs(ratio))
     if motor.torque_constant and motor.current < math.inf:
         effort = min(effort, motor.torque_constant * motor.current)
     rotating = joint not in dict(driven)

@@ -83,7 +83,7 @@ class _Reading:
             replace(root.source, element="<mujoco>"),
             self._gravity(),
             simulated=True,
-            springs=tuple(springs.of_tendons()),
+            springs=(*springs.of_tendons(), *actuators.dampers()),
             sensors=self.elements.compiled.sensors,
         )
 

@@ -12,12 +12,14 @@ from robomodel.description import (
     Inertial,
     Joint,
     JointCoupling,
+    JointSpring,
     Link,
     Transmission,
     TransmittedJoint,
 )
 from robomodel.errors import Doubt, Source
 from robomodel.parsers.mjcf_elements import Elements, unused
+from robomodel.parsers.mjcf_motors import Motors
 from robomodel.parsers.mjcf_ties import Terms, Ties
 
 WORLD = "world"
@@ -32,6 +34,11 @@ class Actuators:
 
     elements: Elements
     ties: Ties
+
+    @cached_property
+    def motors(self) -> Motors:
+        """What they can do."""
+        return Motors(self.elements)
 
     @property
     def model(self) -> Any:
@@ -95,6 +102,46 @@ class Actuators:
                 added[joint] = added.get(joint, 0.0) + inertia * coefficient**2
         return added
 
+    @cached_property
+    def _damped(self) -> list[tuple[str, Source, Terms, float]]:
+        """Actuators with damping, of which only some releases know: as of :attr:`_spinning`."""
+        usable = []
+        for actuator, damping in enumerate(getattr(self.model, "actuator_damping", ())):
+            if not damping:
+                continue
+            name, source = self._actuator_name(actuator)
+            terms, gear = self._drives(actuator)
+            moved = tuple((joint, k) for joint, k in terms or () if joint not in self.ties.locked)
+            if terms is None or any(int(self.model.jnt_type[joint]) < 2 for joint, _ in moved):
+                self.elements.doubts.append(
+                    Doubt(
+                        "its damping is not applied: that is done for hinges, slides and fixed "
+                        "tendons",
+                        source,
+                        "damping of an actuator",
+                    )
+                )
+            elif moved:
+                usable.append((name, source, moved, float(damping) * gear**2))
+        return usable
+
+    @cached_property
+    def damping(self) -> dict[int, float]:
+        """What actuators of single joints add to the damping of each."""
+        added: dict[int, float] = {}
+        for _, _, terms, damping in self._damped:
+            if len(terms) == 1:
+                ((joint, coefficient),) = terms
+                added[joint] = added.get(joint, 0.0) + damping * coefficient**2
+        return added
+
+    def dampers(self) -> Iterator[JointSpring]:
+        """The damping of actuators that move several joints by a tendon."""
+        for actuator, source, terms, damping in self._damped:
+            if len(terms) > 1:
+                names = tuple((self.elements.joints[joint], k) for joint, k in terms)
+                yield JointSpring(f"{actuator}_damping", names, damping=damping, source=source)
+
     def rotors(self) -> tuple[list[Link], list[Joint], list[JointCoupling]]:
         """The armature of a tendon of several joints: a rotor on the world turns as it moves."""
         links: list[Link] = []
@@ -128,10 +175,11 @@ class Actuators:
                 for joint, k in terms or ()
                 if joint not in self.ties.locked
             ]
+            motor = self.motors.of_actuator(number, name, terms, gear, source)
             yield Transmission(
                 name,
                 node.tag if node else "",
                 tuple(ends),
-                (Actuator(name, reduction=gear if terms else None),),
+                (Actuator(name, reduction=gear if terms else None, motor=motor),),
                 source,
             )

@@ -29,6 +29,7 @@ from robomodel.errors import Doubt
 from robomodel.model.graph import compose, inverse
 from robomodel.parsers.mjcf_actuators import Actuators
 from robomodel.parsers.mjcf_elements import JOINT_KINDS, Elements, pose, rotation, unused, vec
+from robomodel.parsers.mjcf_motors import JOINT_MOTOR
 from robomodel.parsers.mjcf_springs import Springs
 from robomodel.parsers.mjcf_ties import Ties
 from robomodel.spatial import minus
@@ -258,13 +259,14 @@ class Bodies:
             vec(model.jnt_axis[number]) if kind in ("slide", "hinge") else (1.0, 0.0, 0.0),
             limits,
             independent=self._independent(name, kind),
-            damping=float(model.dof_damping[dof]),
+            damping=float(model.dof_damping[dof]) + self.actuators.damping.get(number, 0.0),
             friction=float(model.dof_frictionloss[dof]),
             initial=initial,
             source=source,
             armature=armature,
             stiffness=stiffness,
             reference=rest,
+            motor=self.actuators.motors.noted(JOINT_MOTOR + name, source),
         )
 
     def _custom_number(self, key: str) -> float:

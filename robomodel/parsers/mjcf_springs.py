@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from robomodel.description import Anchor, JointSpring, Pose, Spring
-from robomodel.errors import Doubt, Source
+from robomodel.errors import DescriptionError, Doubt, Source
 from robomodel.parsers.mjcf_elements import Elements, vec
 from robomodel.parsers.mjcf_ties import Ties
 
@@ -105,7 +105,11 @@ class Springs:
             body = self.elements.bodies[int(model.site_bodyid[site])]
             anchors.append(Anchor(body, Pose(vec(model.site_pos[site]))))
         if anchors[0].link == anchors[1].link:
-            return  # it never changes its length
+            raise DescriptionError(
+                f"joins two sites of one body '{anchors[0].link}', so that it never changes its "
+                "length; move a site to another body, or take its stiffness and damping out",
+                source,
+            )
         yield Spring(
             name, anchors[0], anchors[1], stiffness, length if math.isfinite(length) else None,
             damping, source,

@@ -18,10 +18,12 @@ from functools import partial
 from robomodel.description import Description, Vec3
 from robomodel.errors import DescriptionError, did_you_mean
 from robomodel.parsers import sdf_elements as elements
+from robomodel.parsers.drake import LINEAR_SPRING, TENDON
 from robomodel.parsers.sdf_description import Describer, Parts, stands_for_world
 from robomodel.parsers.sdf_elements import BALL_CONSTRAINT, CUSTOM, SdfDocument
 from robomodel.parsers.sdf_files import Library, opened
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Names, Scope
+from robomodel.parsers.urdf.springs import read_spring
 from robomodel.parsers.urdf.transmissions import read_transmission
 from robomodel.parsers.xml import Document, Element, listed, shown
 from robomodel.resources import Resources
@@ -113,13 +115,15 @@ class _Reader:
         description = Describer(Frames(ground), found).description(called, source, gravity)
         if model is None:
             return description
-        said = tuple(model.iterchildren(f"{{{CUSTOM}}}transmission"))  # SDF has no word for it
-        for transmission in said:
-            for part in transmission.iter():
-                if (own := part.get(f"{{{CUSTOM}}}name")) is not None:
-                    part.set("name", own)
-        transmissions = tuple(read_transmission(self.main, each) for each in said)
-        return replace(description, transmissions=transmissions)
+        transmissions = tuple(
+            read_transmission(self.main, each) for each in _own(model, "transmission")
+        )
+        springs = tuple(read_spring(self.main, each) for each in _own(model, "spring"))
+        return replace(
+            description,
+            transmissions=transmissions,
+            springs=(*description.springs, *springs),
+        )
 
     def _labelled(self) -> dict[Element, str]:
         """The models that can be chosen, and what each is called; includes only in worlds."""
@@ -269,6 +273,11 @@ class _Reader:
                 number = len(parts.balls) + 1
                 name = inner.full(f"ball_constraint_{number}")
                 parts.balls.append(Frame(name, "joint", inner, document, child))
+            elif shown(child) in (LINEAR_SPRING, TENDON):
+                kind = shown(child).removeprefix("drake:")
+                number = sum(shown(each.element) == shown(child) for each in parts.springs) + 1
+                name = child.get(f"{{{CUSTOM}}}name") or inner.full(f"{kind}_{number}")
+                parts.springs.append(Frame(name, "joint", inner, document, child))
             else:
                 self._unknown(document, child, _MODEL, _MODEL_SETTINGS)
         return frame
@@ -352,6 +361,17 @@ class _Reader:
         joint = Frame(_full(element, name, scope), "joint", scope, here.document, element, placed)
         scope.add(name, joint)
         parts.joints.append(joint)
+
+
+def _own(model: Element, tag: str) -> list[Element]:
+    """Elements in words of our own, which SDF has none for; so are names in them, of URDF's."""
+    found = list(model.iterchildren(f"{{{CUSTOM}}}{tag}"))
+    for each in found:
+        for part in each.iter():
+            if (own := part.get(f"{{{CUSTOM}}}name")) is not None:
+                del part.attrib[f"{{{CUSTOM}}}name"]
+                part.set("name", own)
+    return found
 
 
 def _full(element: Element, name: str, scope: Scope) -> str:

@@ -21,12 +21,14 @@ from robomodel.description import (
     Loop,
     LoopType,
     Mimic,
+    Motor,
     Pose,
     Shape,
     Vec3,
 )
 from robomodel.errors import Source, did_you_mean
 from robomodel.parsers import sdf_elements as elements
+from robomodel.parsers.sdf_drake import read_springs, two_points
 from robomodel.parsers.sdf_elements import (
     BALL_CONSTRAINT,
     CUSTOM,
@@ -40,6 +42,7 @@ from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Names, t
 from robomodel.parsers.sdf_tree import Connection, Span, Step, span
 from robomodel.parsers.sensors import named_sensors
 from robomodel.parsers.structure import by_name
+from robomodel.parsers.urdf.motors import read_motor
 from robomodel.parsers.xml import Element, shown, spelled
 from robomodel.spatial import cross, transpose
 
@@ -83,6 +86,7 @@ class Parts:
     frames: list[Frame] = field(default_factory=list)
     joints: list[Frame] = field(default_factory=list)
     balls: list[Frame] = field(default_factory=list)  # Drake's ball constraints, as if joints
+    springs: list[Frame] = field(default_factory=list)  # and its springs
 
 
 class Describer:
@@ -135,12 +139,13 @@ class Describer:
         by_name(links, "link")  # or what follows a name up the tree might go round for ever
         self.joints = [self._with_mimic(joint) for joint in self.joints]
         self.above = {joint.child: joint for joint in self.joints}
+        springs, tendons = read_springs(self.parts.springs, self.frames, self._carrier)
         return Description(
             name,
             tuple(links),
             tuple(self.joints),
             tuple(self.loops),
-            tuple(self._gearbox(frame) for frame in self.gearboxes),
+            (*(self._gearbox(frame) for frame in self.gearboxes), *tendons),
             source=source,
             gravity=gravity,
             simulated=True,
@@ -149,6 +154,7 @@ class Describer:
                 for frame in (*self.parts.links, *self.parts.joints)
                 for sensor in named_sensors(frame.document, frame.element)
             ),
+            springs=springs,
         )
 
     def _leaders(self) -> set[Connection]:
@@ -213,7 +219,17 @@ class Describer:
         if kind == "ball":
             independent = _truths(document, element, 3)
             position = _numbers(document, element, "position", 4)
-            return (Step(frame.name, "spherical", independent=independent, position=position),)
+            ball = Step(frame.name, "spherical", independent=independent, position=position)
+            if (part := element.find("axis")) is not None:  # Drake reads its damping here
+                axis = elements.axis(document, part)
+                ball = replace(
+                    ball,
+                    damping=axis.damping,
+                    friction=axis.friction,
+                    stiffness=axis.stiffness,
+                    reference=axis.reference,
+                )
+            return (ball,)
         marks = _words(element, "independent", count)
         positions = _numbers(document, element, "position", count)
         initials = _words(element, "initial", count)
@@ -246,6 +262,7 @@ class Describer:
                     None if positions is None else (positions[number],),
                     axis.stiffness,
                     axis.reference,
+                    _motor(document, element) if count == 1 else None,
                 )
             )
         return tuple(steps)
@@ -375,6 +392,7 @@ class Describer:
                 armature=step.armature,
                 stiffness=step.stiffness,
                 reference=step.reference + q if step.stiffness else 0.0,
+                motor=step.motor,
             )
         )
 
@@ -437,16 +455,7 @@ class Describer:
     def _ball(self, frame: Frame) -> None:
         """Drake's ball constraint: a point of body A stays at a point of body B."""
         document, element = frame.document, frame.element
-        said = {shown(child): child for child in element}
-        ends = []
-        for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
-            tags = f"{BALL_CONSTRAINT}_{body}", f"{BALL_CONSTRAINT}_{point}"
-            for tag in tags:
-                if tag not in said:
-                    raise document.error(element, f"<{BALL_CONSTRAINT}> needs a <{tag}>")
-            link, at = (said[tag] for tag in tags)
-            carrier = self._carrier(frame, (link.text or "").strip(), link)
-            ends.append(Anchor(carrier.name, Pose(document.three(at))))
+        ends = two_points(frame, BALL_CONSTRAINT, self._carrier)
         source = document.source(element, f"<{BALL_CONSTRAINT}>")
         self.loops.append(Loop(frame.name, "spherical", ends[0], ends[1], source=source))
 
@@ -707,6 +716,11 @@ def _armature(document: SdfDocument, element: Element) -> float:
     if inertia < 0.0:
         raise document.error(found["drake:rotor_inertia"], "the rotor inertia is negative")
     return ratio * ratio * inertia
+
+
+def _motor(document: SdfDocument, element: Element) -> Motor | None:
+    """``<motor>``, a word of our own."""
+    return read_motor(document, element.find(f"{{{CUSTOM}}}motor"))
 
 
 def _words(element: Element, name: str, count: int) -> list[str] | None:

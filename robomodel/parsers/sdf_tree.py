@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from robomodel.description import JointType, Limits, Pose, Rows3, Vec3
+from robomodel.description import JointType, Limits, Motor, Pose, Rows3, Vec3
 from robomodel.errors import Source
 from robomodel.model import graph
 from robomodel.model.joints import align
@@ -49,6 +49,7 @@ class Step:
     position: tuple[float, ...] | None = None
     stiffness: float = 0.0
     reference: float = 0.0
+    motor: Motor | None = None
 
     def backward(self) -> Step:
         """The step from the child to the parent."""

@@ -32,15 +32,17 @@ from robomodel.description import (
 from robomodel.model.build import GRAVITY
 from robomodel.model.graph import compose
 from robomodel.model.joints import align
+from robomodel.motors import numbers_of
 from robomodel.parsers.mjcf_actuators import WORLD
 from robomodel.parsers.mjcf_bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
+from robomodel.parsers.mjcf_motors import JOINT_MOTOR
 from robomodel.spatial import apply, matmul, transpose
 from robomodel.writers.inertias import NEARLY_NOTHING, carriers, of_a_body, principal, suited
 from robomodel.writers.mjcf_draft import Draft, add, set_numbers
 from robomodel.writers.mjcf_poses import placement, pose_words, turn_words, unit
 from robomodel.writers.mjcf_shapes import Shapes
 from robomodel.writers.mjcf_sliders import with_sliders
-from robomodel.writers.mjcf_ties import Ties, couple
+from robomodel.writers.mjcf_ties import Ties, couple, note_motor
 from robomodel.writers.text import number, numbers
 
 _MOST_FREEDOMS = 6  # of a body: MuJoCo's own limit
@@ -232,6 +234,8 @@ class _Tree:
             if piece.leads and math.isfinite(joint.limits.velocity):
                 limit = number(joint.limits.velocity)
                 self._custom("numeric", VELOCITY_LIMIT + joint.name, limit)
+            if piece.leads and joint.motor is not None and (said := numbers_of(joint.motor)):
+                note_motor(self.draft, JOINT_MOTOR + joint.name, said)
         for joint in row:
             if joint.type == "screw":
                 slide, hinge = (piece for piece in pieces if piece.joint is joint)

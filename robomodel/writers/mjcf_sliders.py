@@ -39,7 +39,7 @@ def with_sliders(description: Description) -> Description:
             links[lender.link] = replace(links[lender.link], inertial=half)
             inside = compose(inverse(lender.origin), said.origin)
             links[name] = replace(links[name], inertial=replace(half, origin=inside))
-        initial = None
+        initial, rest = None, loop.reference if carrier is loop.predecessor else -loop.reference
         if loop.type == "prismatic":
             ends = [compose(link_pose(moved_by, end.link), end.origin) for end in (carrier, lender)]
             apart = minus(ends[1].xyz, ends[0].xyz)
@@ -54,8 +54,12 @@ def with_sliders(description: Description) -> Description:
                 carrier.origin,
                 loop.axis,
                 independent=False,
+                damping=loop.damping,
+                friction=loop.friction,
                 initial=initial,
                 source=loop.source,
+                stiffness=loop.stiffness,
+                reference=rest,
             )
         )
         loops.append(Loop(loop.name, "fixed", Anchor(name), lender, source=loop.source))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lxml import etree
 
 from robomodel.description import (
+    Actuator,
     Description,
     Joint,
     JointSpring,
@@ -20,10 +21,13 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.model.graph import compose
+from robomodel.motors import carried, numbers_of
 from robomodel.parsers.mjcf_bodies import NO_LIMIT
-from robomodel.transmissions import actuator_terms
+from robomodel.parsers.mjcf_motors import ACTUATOR_MOTOR
+from robomodel.transmissions import actuator_terms, rotor_name
 from robomodel.writers.mjcf_draft import Draft, add, set_numbers
 from robomodel.writers.mjcf_poses import along, link_pose, pose_words, unit
+from robomodel.writers.springs import rest_length
 from robomodel.writers.text import number, numbers
 
 _ARM = 0.1  # m: how far along an axis the point is that stands for it
@@ -45,7 +49,7 @@ class Ties:
 
     def __post_init__(self) -> None:
         self.moved_by = {joint.child: joint for joint in self.description.joints}
-        self.efforts = {joint.name: joint.limits.effort for joint in self.description.joints}
+        self.moved_as = {joint.name: joint for joint in self.description.joints}
 
     def write(self) -> None:
         """Write all of it, and how stiff it is."""
@@ -142,21 +146,11 @@ class Ties:
                 body = self.draft.bodies[anchor.link]
                 add(body, "site", name=site, **pose_words(anchor.origin))
                 add(tendon, "site", site=site)
-            rest, friction = self._rest(spring), 0.0
+            rest, friction = rest_length(spring, self.moved_by), 0.0
         tendon.set("springlength", number(rest))
         set_numbers(
             tendon, stiffness=spring.stiffness, damping=spring.damping, frictionloss=friction
         )
-
-    def _rest(self, spring: Spring) -> float:
-        """The rest length of a spring between points."""
-        if spring.length is not None:
-            return spring.length
-        points = [
-            compose(link_pose(self.moved_by, end.link, initial=False), end.origin).xyz
-            for end in (spring.predecessor, spring.successor)
-        ]
-        return math.dist(*points)
 
     # ---- couplings
 
@@ -211,22 +205,45 @@ class Ties:
         for actuator, terms in found:
             called = actuator.name if len(found) > 1 else transmission.name
             name = self.draft.unused("actuator", called or transmission.name)
-            motor = self.draft.add("actuator", "motor", name=name)
+            element = self.draft.add("actuator", "motor", name=name)
             if len(terms) == 1:
                 ((joint, gear),) = terms.items()
-                motor.set("joint", joint)
-                effort = self.efforts[joint]
-                if 0.0 < effort < NO_LIMIT:
-                    motor.set("ctrlrange", numbers((-effort / abs(gear), effort / abs(gear))))
+                element.set("joint", joint)
             else:
                 gear = 1.0 if actuator.reduction is None else actuator.reduction
                 tendon = self.draft.unused("tendon", name)
                 fixed = self.draft.add("tendon", "fixed", name=tendon)
                 for joint, turns in terms.items():
                     add(fixed, "joint", joint=joint, coef=number(turns / gear))
-                motor.set("tendon", tendon)
+                element.set("tendon", tendon)
             if gear != 1.0:
-                motor.set("gear", number(gear))
+                element.set("gear", number(gear))
+            self._motor(element, name, actuator, terms)
+
+    def _motor(
+        self, element: etree._Element, name: str, actuator: Actuator, terms: Mapping[str, float]
+    ) -> None:
+        """What the motor can do: its effort as its range of control, the rest noted."""
+        first, ratio = next(iter(terms.items()))
+        motor = actuator.motor
+        if motor is None and (motor := self.moved_as[first].motor) is not None:
+            rotors = (rotor_name(actuator.name), rotor_name(first))
+            if not self.moved_as.keys() & rotors:  # its numbers are the joint's
+                motor = carried(motor, 1.0 / abs(ratio))
+        said = {} if motor is None else numbers_of(motor)
+        effort = said.pop("effort", math.inf)
+        if len(terms) == 1 and effort == math.inf:
+            effort = self.moved_as[first].limits.effort / abs(ratio)
+        if 0.0 < effort < NO_LIMIT:
+            element.set("ctrlrange", numbers((-effort, effort)))
+        if said:
+            note_motor(self.draft, ACTUATOR_MOTOR + name, said)
+
+
+def note_motor(draft: Draft, key: str, said: Mapping[str, float]) -> None:
+    """What MJCF has no word for in what a motor can do."""
+    data = " ".join(f"{name}={number(x)}" for name, x in said.items())
+    draft.add("custom", "text", name=key, data=data)
 
 
 def couple(draft: Draft, name: str, relation: _Relation, offset: float) -> None:

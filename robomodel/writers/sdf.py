@@ -15,19 +15,30 @@ from dataclasses import dataclass, replace
 
 from lxml import etree
 
-from robomodel.description import ONE_DOF, Description, Inertial, Joint, Link, Vec3
+from robomodel.description import (
+    ONE_DOF,
+    Anchor,
+    Description,
+    Inertial,
+    Joint,
+    JointSpring,
+    Link,
+    Spring,
+    Vec3,
+)
 from robomodel.model import graph
 from robomodel.model.build import GRAVITY
 from robomodel.parsers.sdf_elements import CUSTOM, pose_in, turned
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD, tidy
 from robomodel.writers import sdf_draft
 from robomodel.writers.inertias import suited
-from robomodel.writers.sdf_draft import DRAKE, Draft, dynamics, marks, own, pose, text
+from robomodel.writers.sdf_draft import Draft, dynamics, marks, own, pose, text
 from robomodel.writers.sdf_plan import Plan
 from robomodel.writers.sdf_poses import cosine
 from robomodel.writers.sdf_ties import Ties
+from robomodel.writers.springs import DRAKE, add_linear_spring, rest_length
 from robomodel.writers.text import number, numbers
-from robomodel.writers.urdf import add_transmission
+from robomodel.writers.urdf import add_motor, add_spring, add_transmission
 
 _TYPES = {"spherical": "ball", "planar": "fixed", "floating": "fixed"}
 _RIGHT = 1e-9  # cosine of an angle
@@ -63,6 +74,15 @@ def _beside_the_world(description: Description) -> Description:
     )
 
 
+def _in_own_words(said: etree._Element) -> None:
+    """Say an element of ours in SDF, where names within a model must differ from each other."""
+    said.tag = f"{{{CUSTOM}}}{said.tag}"
+    for part in said.iter():
+        if (called := part.get("name")) is not None:
+            del part.attrib["name"]
+            own(part, "name", called)
+
+
 @dataclass
 class _Writer:
     """Links and joints of a planned document, and all that ties them."""
@@ -96,21 +116,31 @@ class _Writer:
         for each in elements:
             self._joint(each)
         self.ties.write()
-        if description.springs:
-            names = ", ".join(f"'{each.name}'" for each in description.springs)
-            draft.lost.append(f"the springs {names}")
-        draft.lost += [
-            f"the spring of the ball joint '{joint.name}'"
-            for joint in description.joints
-            if joint.stiffness and joint.type == "spherical"
-        ]
+        for spring in description.springs:
+            self._spring(spring)
         for transmission in description.transmissions:
-            said = add_transmission(draft.models[()], transmission, draft.lost)
-            said.tag = f"{{{CUSTOM}}}transmission"
-            for part in said.iter():  # names as SDF has them must differ from those of joints
-                if (called := part.get("name")) is not None:
-                    del part.attrib["name"]
-                    own(part, "name", called)
+            _in_own_words(add_transmission(draft.models[()], transmission, draft.lost))
+
+    def _spring(self, spring: Spring | JointSpring) -> None:
+        """A spring in Drake's words where it has them: between links of one model, not slack."""
+        model = self.draft.models[()]
+        if isinstance(spring, Spring):
+            length = rest_length(spring, self.plan.above)
+            ends = [
+                Anchor(self.plan.body(end.link), self.plan.anchor(end))
+                for end in (spring.predecessor, spring.successor)
+            ]
+            bodies = [self.draft.links[end.link] for end in ends]
+            if length > 0.0 and not any(name == WORLD or BETWEEN in name for name in bodies):
+                points = [end.origin.xyz for end in ends]
+                add_linear_spring(model, spring, bodies, points, length, as_text=True)
+                return
+            ends = [
+                Anchor(WORLD if name == WORLD else end.link, end.origin)
+                for name, end in zip(bodies, ends, strict=True)
+            ]
+            spring = replace(spring, predecessor=ends[0], successor=ends[1], length=length)
+        _in_own_words(add_spring(model, spring))
 
     # ---- links
 
@@ -212,6 +242,12 @@ class _Writer:
             for number_, step in enumerate(steps):
                 axis = turned(step.origin.rotation, step.axis) if number_ else step.axis
                 self._axis(element, "axis2" if number_ else "axis", axis, step)
+        elif joint.type == "spherical" and (joint.damping or joint.friction or joint.stiffness):
+            part = etree.SubElement(element, "axis")  # where Drake reads the damping of ball joints
+            text(part, "xyz", "0 0 1")
+            dynamics(part, joint, 0.0)
+        elif joint.damping or joint.friction:
+            self.draft.lost.append(f"damping and friction of the {joint.type} joint '{joint.name}'")
         if joint.type == "screw":
             text(element, "screw_thread_pitch", number(2.0 * math.pi * joint.pitch))
         self._own(element, steps)
@@ -234,6 +270,9 @@ class _Writer:
             text(element, f"{{{DRAKE}}}gear_ratio", "1")
         elif joint.armature:
             self.draft.lost.append(f"the armature of the {joint.type} joint '{joint.name}'")
+        if joint.motor is not None and joint.type in ONE_DOF and len(steps) == 1:
+            motor = add_motor(element, joint.motor)
+            motor.tag = f"{{{CUSTOM}}}motor"
 
     def _axis(self, parent: etree._Element, tag: str, axis: Vec3, joint: Joint) -> None:
         element = etree.SubElement(parent, tag)

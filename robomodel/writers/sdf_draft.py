@@ -11,10 +11,10 @@ from lxml import etree
 from robomodel.description import Inertial, Joint, Loop, Pose, Shape
 from robomodel.parsers.sdf_elements import CUSTOM
 from robomodel.parsers.sdf_frames import BETWEEN, WORLD
+from robomodel.writers.springs import DRAKE
 from robomodel.writers.text import number, numbers, rpy_of
 
 VERSION = "1.11"
-DRAKE = "http://drake.mit.edu"
 
 
 @dataclass

@@ -5,9 +5,6 @@ A robot without loops, couplings and the like is plain URDF, with all that its r
 
 from __future__ import annotations
 
-import math
-from dataclasses import fields
-
 from lxml import etree
 
 from robomodel.description import (
@@ -30,8 +27,10 @@ from robomodel.description import (
     Transmission,
     TransmittedJoint,
 )
+from robomodel.motors import numbers_of
+from robomodel.writers.springs import DRAKE
 from robomodel.writers.text import number, numbers, rpy_of
-from robomodel.writers.urdf_simulators import DRAKE, add_words, for_simulators
+from robomodel.writers.urdf_simulators import add_words, for_simulators
 
 _WITH_AXIS = ONE_DOF | {"planar"}
 _LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))
@@ -76,7 +75,7 @@ def _tree(description: Description, lost: list[str]) -> etree._Element:
     for coupling in description.couplings:
         _coupling(root, coupling)
     for spring in description.springs:
-        _spring(root, spring)
+        add_spring(root, spring)
     for transmission in description.transmissions:
         add_transmission(root, transmission, lost)
     return root
@@ -170,7 +169,7 @@ def _joint(root: etree._Element, joint: Joint) -> None:
     if joint.rotor is not None:
         _rotor(element, joint.rotor)
     if joint.motor is not None:
-        _motor(element, joint.motor)
+        add_motor(element, joint.motor)
     if joint.initial is not None and joint.type in ONE_DOF:
         _add(element, "initial", position=number(joint.initial))
 
@@ -197,14 +196,9 @@ def _rotor(parent: etree._Element, rotor: Rotor) -> None:
     _add(parent, "rotor", **({"link": rotor.link} if rotor.link else {}), **numbers)
 
 
-def _motor(parent: etree._Element, motor: Motor) -> None:
-    names = [each.name for each in fields(motor) if each.name != "source"]
-    said = {name: getattr(motor, name) for name in names}
-    _add(
-        parent,
-        "motor",
-        **{name: number(x) for name, x in said.items() if x is not None and x < math.inf},
-    )
+def add_motor(parent: etree._Element, motor: Motor) -> etree._Element:
+    """What a motor can do."""
+    return _add(parent, "motor", **{name: number(x) for name, x in numbers_of(motor).items()})
 
 
 def _limit(element: etree._Element, joint: Joint) -> None:
@@ -240,7 +234,8 @@ def _loop(root: etree._Element, loop: Loop) -> None:
     _dynamics(element, loop)
 
 
-def _spring(root: etree._Element, spring: Spring | JointSpring) -> None:
+def add_spring(root: etree._Element, spring: Spring | JointSpring) -> etree._Element:
+    """A spring between two points or over joints."""
     element = _add(root, "spring", name=spring.name, stiffness=number(spring.stiffness))
     if spring.damping:
         element.set("damping", number(spring.damping))
@@ -249,12 +244,13 @@ def _spring(root: etree._Element, spring: Spring | JointSpring) -> None:
             element.set("length", number(spring.length))
         for tag, anchor in (("predecessor", spring.predecessor), ("successor", spring.successor)):
             _origin(_add(element, tag, link=anchor.link), anchor.origin)
-        return
+        return element
     for name, value in (("reference", spring.reference), ("friction", spring.friction)):
         if value:
             element.set(name, number(value))
     for joint, ratio in spring.terms:
         _add(element, "joint", name=joint, ratio=number(ratio))
+    return element
 
 
 def _coupling(root: etree._Element, coupling: LinkCoupling | JointCoupling) -> None:
@@ -297,7 +293,7 @@ def add_transmission(
         if end.rotor is not None:
             _rotor(part, end.rotor)
         if end.motor is not None:
-            _motor(part, end.motor)
+            add_motor(part, end.motor)
     return element
 
 

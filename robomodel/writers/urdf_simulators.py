@@ -12,13 +12,20 @@ from dataclasses import replace
 
 from lxml import etree
 
-from robomodel.description import ONE_DOF, Description, Inertial, Link, Shape
+from robomodel.description import (
+    ONE_DOF,
+    Description,
+    Inertial,
+    Link,
+    Shape,
+    Spring,
+)
 from robomodel.model.build import GRAVITY
 from robomodel.writers.inertias import carriers, heavy, suited
 from robomodel.writers.motors import with_motors
+from robomodel.writers.springs import DRAKE, add_linear_spring, rest_length
 from robomodel.writers.text import number, numbers
 
-DRAKE = "http://drake.mit.edu"
 _TRACE = 2e-14  # kg and kg m²: twice the least moment that MuJoCo takes (mjEPS)
 _UNKNOWN = ("plane", "ellipsoid")  # shapes for which the one or the other refuses a file
 
@@ -75,6 +82,15 @@ def add_words(root: etree._Element, description: Description) -> None:
         if value := armature.pop(ends[0].get("name", ""), 0.0):
             for tag, words in (("rotor_inertia", number(value)), ("gear_ratio", "1")):
                 etree.SubElement(actuators[0], f"{{{DRAKE}}}{tag}", value=words)
+    moved_by = {joint.child: joint for joint in description.joints}
+    for said, spring in zip(root.findall("spring"), description.springs, strict=True):
+        if not isinstance(spring, Spring):
+            continue
+        anchors = (spring.predecessor, spring.successor)
+        if (length := rest_length(spring, moved_by)) > 0.0:
+            root.remove(said)
+            bodies, points = [end.link for end in anchors], [end.origin.xyz for end in anchors]
+            add_linear_spring(root, spring, bodies, points, length, as_text=False)
     root.insert(0, _mujoco(description))
 
 

@@ -11,13 +11,23 @@ from collections.abc import Callable
 
 from lxml import etree
 
-from robomodel.description import Anchor, Loop, Pose, Spring, Vec3
+from robomodel.description import Anchor, JointSpring, Loop, Pose, Vec3
 from robomodel.errors import did_you_mean
+from robomodel.parsers.drake import (
+    LINEAR_SPRING,
+    SPRING_NUMBERS,
+    TENDON,
+    TENDON_NUMBERS,
+    linear_spring,
+    room,
+    tendon,
+)
 from robomodel.parsers.urdf.elements import read_value
 from robomodel.parsers.urdf.found import Found, universal
 from robomodel.parsers.urdf.joints import read_joint
 from robomodel.parsers.xml import Document, Element, shown
 
+_VALUE = frozenset(("value",))
 _JOINTS = ("ball", "planar", "screw", "universal")
 
 
@@ -57,24 +67,51 @@ def _ball(document: Document, element: Element, found: Found) -> None:
 
 
 def _spring(document: Document, element: Element, found: Found) -> None:
-    """``<drake:linear_spring_damper>`` between points of two bodies."""
-    prefix = "drake:linear_spring_damper"
-    a, b = (_point(document, element, prefix, end) for end in ("AP", "BQ"))
-    length, stiffness, damping = (
-        read_value(document, _part(document, element, f"{prefix}_{word}"))
-        for word in ("free_length", "stiffness", "damping")
-    )
-    if min(length, stiffness, damping) < 0.0:
-        raise document.error(element, "its free length, stiffness or damping is negative")
-    name = _name("linear_spring_damper", {spring.name for spring in found.springs})
+    """``<drake:linear_spring_damper>`` between points of two bodies; a ``name`` is our own."""
+    ends = [_point(document, element, LINEAR_SPRING, end) for end in ("AP", "BQ")]
+    numbers = [
+        read_value(document, _part(document, element, f"{LINEAR_SPRING}_{word}"))
+        for word in SPRING_NUMBERS
+    ]
+    name = _spring_name(element, found)
     source = document.source(element, f"<{shown(element)}>")
-    found.springs.append(Spring(name, a, b, stiffness, length, damping, source))
+    found.springs.append(linear_spring(name, ends, numbers, source))
+
+
+def _tendon(document: Document, element: Element, found: Found) -> None:
+    """``<drake:tendon_constraint>`` over joints: a spring, or a coupling."""
+    tag = f"{TENDON}_joint"
+    terms = [
+        (document.text(child, "name"), document.number(child, "a"))
+        for child in element
+        if shown(child) == tag
+    ]
+    numbers = dict(TENDON_NUMBERS)
+    for child in element:
+        word = shown(child).removeprefix(f"{TENDON}_")
+        if word in numbers:
+            numbers[word] = float(document.numbers(child, _VALUE, infinite=_VALUE)["value"])
+    source = document.source(element, f"<{shown(element)}>")
+    made = tendon(_spring_name(element, found), terms, numbers, source)
+    if isinstance(made, JointSpring):
+        found.springs.append(made)
+    elif made is not None:
+        found.couplings.append(made)
+    else:
+        document.suspect(element, room(numbers))
+
+
+def _spring_name(element: Element, found: Found) -> str:
+    kind = shown(element).removeprefix("drake:")
+    taken = {each.name for each in (*found.springs, *found.couplings)}
+    return element.get("name") or _name(kind, taken)
 
 
 READERS: dict[str, Callable[[Document, Element, Found], None]] = {
     "drake:joint": _joint,
     "drake:ball_constraint": _ball,
-    "drake:linear_spring_damper": _spring,
+    LINEAR_SPRING: _spring,
+    TENDON: _tendon,
 }
 """What reads the elements under ``<robot>``, by their tags."""
 

@@ -1,0 +1,182 @@
+"""What motors can do, in the simulators' formats: as it acts there, written and read back."""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from test_actuation import CURVE, MOTOR, ROTOR, differential, limited
+from texts import joint, link, robot
+
+import robomodel as rm
+
+MJCF = """
+<mujoco><option gravity="0 0 0"/><worldbody>
+  <body name="a"><joint name="j" {joint}/><inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/>
+    <body name="b"><joint name="k" axis="0 1 0"/>
+      <inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/></body></body></worldbody>
+  <tendon><fixed name="t"><joint joint="j" coef="2"/><joint joint="k" coef="-3"/></fixed></tendon>
+  <actuator>{actuators}</actuator></mujoco>
+"""
+DC = '<motor torque_constant="0.1" resistance="0.5" voltage="24" current="20"/>'
+
+
+def mjcf(*actuators: str, joint: str = "") -> str:
+    return MJCF.format(actuators="".join(actuators), joint=joint)
+
+
+def most(text: str, velocity: tuple[float, float] = (0.0, 0.0)) -> NDArray[np.float64]:
+    """What MuJoCo's actuators give at the greatest control, each alone: a row for each."""
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    data.qvel[:] = velocity
+    rows = []
+    for n in range(model.nu):
+        data.ctrl[:] = 0.0
+        data.ctrl[n] = 1e6
+        mujoco.mj_forward(model, data)
+        rows.append(data.qfrc_actuator.copy())
+    return np.array(rows)
+
+
+@pytest.mark.parametrize(
+    ("actuator", "joint", "effort"),
+    [
+        ('<motor name="m" joint="j" ctrlrange="-4 4" gear="3"/>', "", 12.0),
+        ('<motor name="m" joint="j" ctrlrange="-4 4" forcerange="-2 2" gear="3"/>', "", 6.0),
+        ('<motor name="m" joint="j" forcerange="-2 2" gear="-5"/>', "", 10.0),
+        ('<position name="m" joint="j" kp="40" ctrlrange="-1 1" forcerange="-7 7"/>', "", 7.0),
+        ('<velocity name="m" joint="j" kv="3" forcerange="-7 7" gear="2"/>', "", 14.0),
+        ('<general name="m" joint="j" gainprm="5" ctrlrange="-2 2"/>', "", 10.0),
+        ('<general name="m" joint="j" gainprm="5" dyntype="filter" dynprm="1" ctrlrange="-2 2"/>',
+         "", 10.0),
+        ('<motor name="m" joint="j" ctrlrange="-9 9" gear="3"/>', 'actuatorfrcrange="-8 8"', 8.0),
+        ('<position name="m" joint="j" kp="40"/>', 'actuatorfrcrange="-8 8"', 8.0),
+        ('<position name="m" joint="j" kp="40"/>', "", math.inf),
+    ],
+)  # fmt: skip
+def test_efforts_are_mujocos(actuator: str, joint: str, effort: float) -> None:
+    text = mjcf(actuator, joint=joint)
+    model = rm.load(text)
+    (found,) = model.actuators
+    assert (found.name, found.joint) == ("m", "j")
+    assert found.effort_limit == pytest.approx(effort)
+    _, upper = rm.torque_limits(model, model.neutral())
+    assert upper[0] == pytest.approx(effort)
+    if math.isfinite(effort) and "dyntype" not in actuator and "velocity" not in actuator:
+        assert abs(most(text)[0, 0]) == pytest.approx(effort)
+
+
+def test_actuators_on_tendons() -> None:
+    text = mjcf('<motor name="m" tendon="t" ctrlrange="-4 4" gear="5"/>')
+    model = rm.load(text)
+    b = rm.actuator_map(model, model.neutral())
+    (actuator,) = model.actuators
+    assert actuator.effort_limit == 4.0
+    np.testing.assert_allclose(np.abs(b[:, 0]) * actuator.effort_limit, np.abs(most(text)[0]))
+
+
+def test_an_uneven_range_is_told() -> None:
+    with pytest.warns(rm.DescriptionWarning, match="not the same both ways"):
+        model = rm.load(mjcf('<motor name="m" joint="j" ctrlrange="-1 4"/>'))
+    assert model.actuators[0].effort_limit == 4.0
+
+
+def test_dc_motors_are_mujocos() -> None:
+    text = mjcf(
+        '<dcmotor name="m" joint="j" motorconst="0.1" resistance="2" ctrlrange="-24 24" gear="5"/>'
+    )
+    if not hasattr(mujoco.mjtGain, "mjGAIN_DCMOTOR"):
+        pytest.skip("this MuJoCo has no DC motors")
+    model = rm.load(text)
+    for speed in (0.0, 3.0, 20.0):
+        _, upper = rm.torque_limits(model, model.neutral(), [speed, 0.0])
+        assert upper[0] == pytest.approx(most(text, (speed, 0.0))[0, 0])
+    heat = rm.copper_loss(model, [2.0])  # 0.4 N m at the shaft are 4 A
+    assert heat[0] == pytest.approx(2.0 * 4.0**2)
+
+
+def test_damping_of_actuators_is_mujocos() -> None:
+    text = mjcf(
+        '<motor name="m" joint="j" gear="3" damping="0.7"/>',
+        '<motor name="n" tendon="t" gear="2" damping="0.4"/>',
+    )
+    try:
+        compiled = mujoco.MjModel.from_xml_string(text)
+    except ValueError:
+        pytest.skip("actuators of this MuJoCo have no damping")
+    data = mujoco.MjData(compiled)
+    data.qvel[:] = (1.0, 0.5)
+    mujoco.mj_forward(compiled, data)
+    model = rm.load(text)
+    np.testing.assert_allclose(
+        rm.passive_force(model, model.neutral(), [1.0, 0.5]), data.qfrc_passive, rtol=1e-12
+    )
+
+
+JOINTS = robot(
+    link("a"), link("b"),
+    joint("geared", "base", "a", kind="revolute", more=limited(30) + ROTOR + CURVE),
+    joint("direct", "a", "b", kind="revolute", more=limited(7) + MOTOR),
+)  # fmt: skip
+SIMPLE = (
+    '<transmission name="t"><type>transmission_interface/SimpleTransmission</type>'
+    '<joint name="{joint}"/><actuator name="t"><mechanicalReduction>-9</mechanicalReduction>'
+    "{motor}</actuator></transmission>"
+)
+TEXTS = {
+    "of joints": JOINTS,
+    "a differential": differential(CURVE.replace("/>", ' effort="2.5" velocity="15"/>')),
+    "without rotors": differential(DC, rotors=False),
+    "of a transmission": robot(
+        link("a"), joint("j", "base", "a", more=limited(3)),
+        SIMPLE.format(joint="j", motor=DC.replace("/>", ' velocity="100"/>')),
+    ),
+    "a transmission and a joint": robot(
+        link("a"), joint("j", "base", "a", kind="revolute", more=limited(300) + CURVE),
+        SIMPLE.format(joint="j", motor=""),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        (name, form)
+        for name in TEXTS
+        for form in ("urdf", "sdf", "xml")
+        if (name, form) != ("a differential", "sdf")  # SDF has no couplings of three joints
+    ],
+)
+def test_written_and_read_back(name: str, form: str, tmp_path) -> None:
+    model = rm.load(TEXTS[name])
+    write = {"urdf": rm.write_urdf, "sdf": rm.write_sdf, "xml": rm.write_mjcf}[form]
+    path = tmp_path / f"out.{form}"
+    write(model, path)
+    again = rm.load(path, independent=model.dof_names)
+    q = again.neutral()
+    for v in (0.0, 0.3, -0.7, 40.0):
+        rates = v * np.ones(model.nv)
+        for one, other in zip(
+            rm.torque_limits(again, q, rates), rm.torque_limits(model, q, rates), strict=True
+        ):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    for one, other in zip(again.actuators, model.actuators, strict=True):
+        assert one.joint == other.joint
+        for what in ("effort_limit", "velocity_limit", "torque_constant", "resistance"):
+            assert getattr(one, what) == pytest.approx(getattr(other, what)), what
+
+
+@pytest.mark.parametrize(
+    ("data", "why"), [("effort=-1", "is -1"), ("torque=3", "no list"), ("effort=x", "no list")]
+)
+def test_bad_motors_in_custom(data: str, why: str) -> None:
+    text = mjcf('<motor name="m" joint="j"/>').replace(
+        "<worldbody>", f'<custom><text name="robomodel_motor:j" data="{data}"/></custom><worldbody>'
+    )
+    with pytest.raises(rm.DescriptionError, match=why) as error:
+        rm.load(text)
+    assert error.value.line is not None
