@@ -45,6 +45,14 @@ from robomodel.dynamics import (
 )
 from robomodel.dynamics.compiled import Kernel, compile
 from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
+from robomodel.identification import (
+    energy_regressor,
+    filtered_regressor,
+    momentum_regressor,
+    parameters,
+    regressor,
+    with_parameters,
+)
 from robomodel.loading import load
 from robomodel.model import Model
 from robomodel.studies import price, validate
@@ -96,6 +104,8 @@ __all__ = [
     "crba",
     "efpa",
     "energy",
+    "energy_regressor",
+    "filtered_regressor",
     "frame_acceleration",
     "frame_bias",
     "frame_pose",
@@ -106,9 +116,12 @@ __all__ = [
     "jacobian",
     "load",
     "mass_inverse",
+    "momentum_regressor",
+    "parameters",
     "passive_force",
     "price",
     "reflected",
+    "regressor",
     "rnea",
     "rnea_derivatives",
     "rnea_hessian_product",
@@ -120,6 +133,7 @@ __all__ = [
     "torque_limits",
     "torque_polytope",
     "validate",
+    "with_parameters",
     "write_mjcf",
     "write_sdf",
     "write_urdf",

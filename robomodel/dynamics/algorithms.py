@@ -26,6 +26,7 @@ from robomodel.dynamics.kinematics import Matrix
 from robomodel.dynamics.lean import lean
 from robomodel.dynamics.order import Order
 from robomodel.dynamics.passive import passive_derivatives, passive_force
+from robomodel.dynamics.regressor import energy_regressor, momentum_regressor, regressor
 from robomodel.dynamics.rnea import bias_force, rnea
 from robomodel.dynamics.saturation import saturated
 from robomodel.dynamics.touch import touch_derivatives, touching
@@ -33,6 +34,7 @@ from robomodel.errors import did_you_mean
 from robomodel.model.approximate import reflected
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.parameters import count
 from robomodel.scalars import Factorization, Scalar, Vector, add, dot, sub
 from robomodel.spatial import Wrench
 
@@ -61,6 +63,7 @@ Name: TypeAlias = Literal[
     "efpa",
     "efpa_factors",
     "energy",
+    "energy_regressor",
     "frame_acceleration",
     "frame_bias",
     "frame_pose",
@@ -70,8 +73,10 @@ Name: TypeAlias = Literal[
     "hybrid",
     "jacobian",
     "mass_inverse",
+    "momentum_regressor",
     "passive_force",
     "reflected",
+    "regressor",
     "rnea",
     "rnea_derivatives",
     "rnea_hessian_product",
@@ -403,6 +408,22 @@ TABLE: Mapping[Name, _Algorithm] = {
         ("q", "v"),
         lambda m, _: {"kinetic": (), "potential": ()},
         lambda m, x, _f, _: momentum.energy(m, x["q"], x["v"]),
+    ),
+    "regressor": _Algorithm(
+        ("q", "v", "a"),
+        lambda m, _: {"Y": (m.nv, count(m))},
+        lambda m, x, _f, _: _flat(regressor(m, x["q"], x["v"], x["a"])),
+    ),
+    "momentum_regressor": _Algorithm(
+        ("q", "v"),
+        lambda m, _: dict.fromkeys(("P", "R"), (m.nv, count(m))),
+        lambda m, x, _f, _: _flat([_flat(y) for y in momentum_regressor(m, x["q"], x["v"])]),
+        by_trace=True,
+    ),
+    "energy_regressor": _Algorithm(
+        ("q", "v"),
+        lambda m, _: dict.fromkeys(("kinetic", "potential"), (count(m),)),
+        lambda m, x, _f, _: _flat(energy_regressor(m, x["q"], x["v"])),
     ),
     "center_of_mass": _Algorithm(
         ("q",),

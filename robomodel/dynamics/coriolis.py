@@ -81,14 +81,14 @@ def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
     ]
     rates = rows_rates(state, q)
     motions = [state.subspace(body) for body in range(len(model.nodes))]
-    changes = [_changes(state, rates, body, motions[body]) for body in range(len(model.nodes))]
+    turning = [changes(state, rates, body, motions[body]) for body in range(len(model.nodes))]
     matrix: Matrix = [[0.0] * model.nv for _ in range(model.nv)]
     for cluster in reversed(model.clusters):
         first, count = cluster.v.start, cluster.nv
         own = state.armature(cluster, list(zip(*rates[cluster.spanning_v], strict=True)))
         carried: dict[int, list[_Column]] = {}
         for body in reversed(cluster.bodies):
-            s, ds = motions[body], changes[body]
+            s, ds = motions[body], turning[body]
             below = carried.pop(body, [_Column()] * count)
             total = [
                 _Column(
@@ -119,7 +119,7 @@ def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
                 if columns is None:
                     continue
                 for i, (s_i, ds_i) in enumerate(
-                    zip(motions[body], changes[body], strict=True), other.v.start
+                    zip(motions[body], turning[body], strict=True), other.v.start
                 ):
                     for j, column in enumerate(columns, first):
                         matrix[i][j] = add(matrix[i][j], column.rate.dot(s_i))
@@ -142,7 +142,7 @@ def rows_rates(state: State, q: Sequence[Traced]) -> Matrix:
     return rates
 
 
-def _changes(state: State, rates: Matrix, body: int, motions: Sequence[Motion]) -> list[Motion]:
+def changes(state: State, rates: Matrix, body: int, motions: Sequence[Motion]) -> list[Motion]:
     """How the vectors S G of a body change in the world, in its axes: S Ġ + ω x S G."""
     node, omega = state.model.nodes[body], state.omega[body]
     rows = [rates[r] for r in node.freedoms]

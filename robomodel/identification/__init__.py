@@ -1,0 +1,19 @@
+"""Parameters: the regressors in which dynamics is linear, and what can be known of them."""
+
+from robomodel.identification.regressors import (
+    energy_regressor,
+    filtered_regressor,
+    momentum_regressor,
+    regressor,
+)
+from robomodel.model.parameters import Parameters, parameters, with_parameters
+
+__all__ = [
+    "Parameters",
+    "energy_regressor",
+    "filtered_regressor",
+    "momentum_regressor",
+    "parameters",
+    "regressor",
+    "with_parameters",
+]

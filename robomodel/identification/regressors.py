@@ -1,0 +1,102 @@
+"""Regressors on NumPy arrays; arguments, ``backend`` and ``check`` as in :mod:`robomodel.dynamics`.
+
+Columns are in the order of :func:`robomodel.parameters`, π stands for its values.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.calling import Backend, run
+from robomodel.model.joints import Array
+from robomodel.model.model import Model, as_array
+
+
+def regressor(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> Array:
+    """Y (..., nv, p): Y π = rnea + damping + dry friction (computeJointTorqueRegressor).
+
+    Damping and friction resist each joint's own velocity, dependent joints' and rotors' too, and
+    come to the independent ones through Gᵀ. Dry friction has the exact sign of that velocity, and
+    is 0 at rest, where rounding (1e-12 of the cluster's velocities) makes no sign. Springs are not
+    in it. One recursion for all columns; rows of clusters that do not carry a body are zero.
+    """
+    arguments = {"q": q, "v": v, "a": a}
+    result: Array = run(model, "regressor", arguments, backend, check=check)
+    return result
+
+
+def momentum_regressor(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> tuple[Array, Array]:
+    """(P, R), each (..., nv, p): P π = M v, and d(P π)/dt + R π = Y π, without accelerations.
+
+    R π = gravity + damping + friction - Cᵀ v (:func:`robomodel.coriolis`). So over time, with any
+    weight φ that vanishes at both ends, ∫ φ tau = ∫ (φ R - φ̇ P) π; and :func:`filtered_regressor`.
+    """
+    momentum, rest = run(model, "momentum_regressor", {"q": q, "v": v}, backend, check=check)
+    return momentum, rest
+
+
+def energy_regressor(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> tuple[Array, Array]:
+    """(kinetic, potential), each (..., p): times π the energies, springs' left out.
+
+    (computeKineticEnergyRegressor, computePotentialEnergyRegressor.) The power of what drives the
+    robot is the change of both and what damping and friction take.
+    """
+    kinetic, potential = run(model, "energy_regressor", {"q": q, "v": v}, backend, check=check)
+    return kinetic, potential
+
+
+def filtered_regressor(
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, step: float, *, cutoff: float
+) -> tuple[Array, Array]:
+    """(Y (..., T, nv, p), tau (..., T, nv)) of a motion, both filtered, so that Y π = tau.
+
+    Without accelerations: samples ``q`` (..., T, nq), ``v`` and ``tau`` (..., T, nv) every ``step``
+    seconds go through λ/(s + λ), λ = 2π ``cutoff`` [Hz], from rest at the first of them: tau as it
+    is, and P's change as λ (P - P filtered), P started at its first value, so that there is no
+    transient. In between samples P, R (:func:`momentum_regressor`) and tau are taken as linear.
+    """
+    if not (step > 0.0 and cutoff > 0.0):
+        raise ValueError(f"step and cutoff must be positive, got {step!r} and {cutoff!r}")
+    momentum, rest = momentum_regressor(model, q, v)
+    if momentum.ndim < 3:
+        raise ValueError("a motion is needed: q, v and tau with an axis of time before their last")
+    torque = as_array(tau, model.nv, "tau", "nv")
+    rate = 2.0 * math.pi * cutoff
+    change = rate * (momentum - _lagged(momentum, -3, rate * step, settled=True))
+    return change + _lagged(rest, -3, rate * step), _lagged(torque, -2, rate * step)
+
+
+def _lagged(x: Array, axis: int, ratio: float, *, settled: bool = False) -> Array:
+    """A first-order lag of samples, linear in between; it starts at zero, or ``settled``."""
+    from scipy.signal import lfilter
+
+    decay = math.exp(-ratio)
+    mean = -math.expm1(-ratio) / ratio
+    start = ((1.0 if settled else 0.0) - (1.0 - mean)) * np.take(x, [0], axis=axis)
+    result: Array = lfilter([1.0 - mean, mean - decay], [1.0, -decay], x, axis=axis, zi=start)[0]
+    return result

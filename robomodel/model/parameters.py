@@ -1,0 +1,212 @@
+"""A model's parameters, in which its dynamics is linear, and models with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.description import Inertial, Pose
+from robomodel.errors import Doubt, did_you_mean, suspect_all
+from robomodel.model import masses
+from robomodel.model.joints import Array, Revolute
+from robomodel.model.model import Model, Node
+from robomodel.spatial import RigidInertia, apply, matmul, symmetric, transpose
+
+INERTIAL = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+"""Of a body: mass, mass · centre, and the inertia about its link's origin, in its link's axes."""
+OF_JOINTS = ("armature", "damping", "friction")
+ENTRIES = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+"""The places of the last six of the ten within the inertia."""
+TOLERANCE = 1e-9  # of a pseudo-inertia's largest eigenvalue: a file's rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Parameters by name: ``values[i]`` is that of ``names[i]``."""
+
+    names: tuple[str, ...]
+    values: Array
+
+    def __getitem__(self, name: str) -> float:
+        if name not in self.names:
+            raise KeyError(f"no parameter '{name}'{did_you_mean(name, self.names)}")
+        return float(self.values[self.names.index(name)])
+
+    def __repr__(self) -> str:
+        return f"<Parameters: {len(self.names)} of {self.names[0].rpartition('.')[0]!r} and others>"
+
+
+def parameters(model: Model) -> Parameters:
+    """The parameters in which inverse dynamics is linear: names and values [SI].
+
+    Ten of each body: ``thigh.mass``, ``thigh.mx .my .mz`` (mass · centre of mass), ``thigh.Ixx .Ixy
+    .Ixz .Iyy .Iyz .Izz`` about the link's origin, in the link's axes; links that are fixed to it
+    count with it. Then of each joint with one freedom ``knee.armature``, ``knee.damping`` and
+    ``knee.friction``, on its own velocity, dependent joints and rotors' included; other joints have
+    those of them that the file gives. Springs, and the joints of loops, have none.
+    """
+    known = model.derived.get("parameters")
+    if not isinstance(known, Parameters):
+        values = [x for node in model.nodes for x in ten(node)]
+        names = [f"{body.name}.{each}" for body in model.bodies for each in INERTIAL]
+        for index, kind in of_joints(model):
+            joint = model.joints[index]
+            names.append(f"{joint.name}.{kind}")
+            values.append(float(getattr(joint, kind)))
+        found = np.array(values, dtype=float)
+        found.flags.writeable = False
+        known = Parameters(tuple(names), found)
+        model.derived["parameters"] = known
+    return known
+
+
+def count(model: Model) -> int:
+    """How many parameters there are."""
+    return len(INERTIAL) * len(model.nodes) + sum(1 for _ in of_joints(model))
+
+
+def of_joints(model: Model) -> Iterator[tuple[int, str]]:
+    """The parameters of joints, in their order: (index of the joint, kind)."""
+    for index, joint in enumerate(model.joints):
+        for kind in OF_JOINTS:
+            if joint.nv == 1 or getattr(joint, kind):
+                yield index, kind
+
+
+def ten(node: Node) -> tuple[float, ...]:
+    """A body's ten parameters, in its link's axes."""
+    inertia = matmul(node.axes, matmul(node.inertia.inertia, transpose(node.axes)))
+    h = apply(node.axes, node.inertia.h)
+    return (float(node.inertia.mass), *map(float, h), *(float(inertia[i][j]) for i, j in ENTRIES))
+
+
+def pseudo_inertia(values: Sequence[float]) -> Array:
+    """[Σ h; hᵀ m] (4, 4) of ten parameters: positive semidefinite for every body that can be."""
+    m, x, y, z, xx, xy, xz, yy, yz, zz = values
+    trace = 0.5 * (xx + yy + zz)
+    return np.array(
+        [
+            [trace - xx, -xy, -xz, x],
+            [-xy, trace - yy, -yz, y],
+            [-xz, -yz, trace - zz, z],
+            [x, y, z, m],
+        ]
+    )
+
+
+def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Model:
+    """The model with other parameters: ``values`` (p,) in the order of :func:`parameters`.
+
+    Or a mapping of some of their names to values; others stay. Coordinates and their meaning are
+    those of ``model``. Any finite values will do; bodies that cannot exist, and negative armature,
+    damping and friction, are told in a :class:`robomodel.DescriptionWarning`. The model can be
+    written: the whole body's inertia is then that of the link of its name, and links that are fixed
+    to it have none.
+    """
+    before = parameters(model)
+    after = _values(before, values)
+    doubts: list[Doubt] = []
+    sources = {link.name: link.source for link in model.description.links}
+    nodes, bodies, joints = list(model.nodes), list(model.bodies), list(model.joints)
+    changed: dict[str, Inertial | None] = {}
+    size = len(INERTIAL)
+    loaded = _loaded(model)
+    for i, (node, body) in enumerate(zip(model.nodes, model.bodies, strict=True)):
+        own = after[size * i : size * (i + 1)]
+        if np.array_equal(own, before.values[size * i : size * (i + 1)]):
+            continue
+        if fault := _fault(own):
+            doubts.append(Doubt(f"cannot exist with these parameters: {fault}", sources[body.name]))
+        inertia = _inertia(own)
+        turned = masses.turned(inertia, node.axes)
+        spins = (
+            isinstance(node.joint, Revolute)
+            and i not in loaded
+            and masses.spins(turned, node.joint.k)
+        )
+        nodes[i] = replace(node, inertia=turned, spins=spins)
+        com, about = masses.centred(inertia)
+        bodies[i] = replace(body, mass=float(own[0]), com=com, inertia=about)
+        changed.update(dict.fromkeys(body.links))
+        xx, xy, xz, yy, yz, zz = (float(about[r][c]) for r, c in ENTRIES)
+        changed[body.name] = Inertial(
+            float(own[0]), (xx, xy, xz, yy, yz, zz), Pose(com), sources[body.name]
+        )
+    said = {joint.name: joint for joint in model.description.joints}
+    resisting = [(joint.armature, joint.damping, joint.friction) for joint in joints]
+    for at, (i, kind) in enumerate(of_joints(model), size * len(nodes)):
+        value = float(after[at])
+        if value == before.values[at]:
+            continue
+        name = joints[i].name
+        if value < 0.0:
+            doubts.append(Doubt(f"has a negative {kind} ({value:g})", said[name].source))
+        a, d, f = (
+            value if each == kind else x for each, x in zip(OF_JOINTS, resisting[i], strict=True)
+        )
+        resisting[i] = a, d, f
+        nodes[i] = replace(nodes[i], armature=a, damping=d, friction=f)
+        joints[i] = replace(joints[i], armature=a, damping=d, friction=f)
+        said[name] = replace(said[name], armature=a, damping=d, friction=f)
+    suspect_all(doubts, strict=False)
+    links = tuple(
+        replace(link, inertial=changed[link.name]) if link.name in changed else link
+        for link in model.description.links
+    )
+    return replace(
+        model,
+        nodes=tuple(nodes),
+        bodies=tuple(bodies),
+        joints=tuple(joints),
+        description=replace(model.description, links=links, joints=tuple(said.values())),
+    )
+
+
+def _values(known: Parameters, values: ArrayLike | Mapping[str, float]) -> Array:
+    """All values, checked; those of names that are not given stay."""
+    if isinstance(values, Mapping):
+        found = known.values.copy()
+        index = {name: i for i, name in enumerate(known.names)}
+        for name, value in values.items():
+            if name not in index:
+                raise KeyError(f"no parameter '{name}'{did_you_mean(name, known.names)}")
+            found[index[name]] = value
+    else:
+        given = np.asarray(values)
+        if given.dtype.kind not in "fiub":
+            raise ValueError(f"values must be real numbers, got an array of {given.dtype}")
+        if given.shape != (len(known.names),):
+            raise ValueError(f"values needs {len(known.names)} numbers, got shape {given.shape}")
+        found = given.astype(float)
+    wrong = np.flatnonzero(~np.isfinite(found))
+    if len(wrong):
+        raise ValueError(f"'{known.names[wrong[0]]}' is {found[wrong[0]]}, which is not finite")
+    return found
+
+
+def _inertia(values: Array) -> RigidInertia:
+    m, x, y, z, *inertia = (float(value) for value in values)
+    return RigidInertia(m, (x, y, z), symmetric(*inertia))
+
+
+def _fault(values: Array) -> str:
+    """Why there is no body with these ten parameters, if there is none."""
+    if values[0] < 0.0:
+        return f"its mass is {values[0]:g} kg"
+    if values[0] == 0.0 and values[1:4].any():
+        return "it has no mass, but a first moment, which no file can say"
+    lowest, *_, highest = np.linalg.eigvalsh(pseudo_inertia(values.tolist()))
+    if lowest < -TOLERANCE * max(highest, 0.0):
+        return f"its pseudo-inertia has the eigenvalue {lowest:.3g}"
+    return ""
+
+
+def _loaded(model: Model) -> set[int]:
+    """Bodies on which other bodies, loops or springs hang."""
+    ties = [*model.description.loops, *model.description.springs]
+    ends = [getattr(tie, end, None) for tie in ties for end in ("predecessor", "successor")]
+    found = {model.frame(end.link).body for end in ends if end is not None}
+    return found | {node.parent for node in model.nodes}
