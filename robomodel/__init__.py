@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         rollout,
         simulate,
     )
+    from robomodel.writers.c import write_c
 
 __version__ = "0.1.0"
 
@@ -134,6 +135,7 @@ __all__ = [
     "torque_polytope",
     "validate",
     "with_parameters",
+    "write_c",
     "write_mjcf",
     "write_sdf",
     "write_urdf",
@@ -153,11 +155,12 @@ _LATE = {
         "trajectory",
     ),
     "to_casadi": "symbolic",
+    "write_c": "writers.c",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Motion over time and symbols, imported when they are first asked for."""
+    """Motion over time, symbols and C, imported when they are first asked for."""
     if name not in _LATE:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     found: object = getattr(import_module(f"{__name__}.{_LATE[name]}"), name)

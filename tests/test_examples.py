@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -44,3 +47,21 @@ def test_states_on_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     part = module.piece(model, 3, 100)
     np.testing.assert_allclose(part.total, expected.sum(axis=0), rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(part.largest, np.abs(expected).max(axis=0), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (shutil.which("cmake") and shutil.which("c++")), reason="no CMake, or no C++ compiler"
+)
+def test_a_controller_in_cpp(tmp_path: Path) -> None:
+    """It is built as a user builds it, and its legs follow."""
+    command = Path(sys.executable).with_name("robomodel")
+    if not command.exists():
+        pytest.skip("the command robomodel is not installed beside Python")
+    configure = ["cmake", "-S", EXAMPLES / "cpp_controller", "-B", tmp_path]
+    subprocess.run([*map(str, configure), f"-DROBOMODEL={command}"], check=True)
+    subprocess.run(["cmake", "--build", str(tmp_path), "--config", "Release"], check=True)
+    programs = [tmp_path / "controller", tmp_path / "Release" / "controller.exe"]
+    program = next(path for path in programs if path.exists())
+    said = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
+    assert "tracking within" in said

@@ -20,6 +20,7 @@ from robomodel import __version__
 from robomodel.cli import (
     armature,
     benchmark,
+    code,
     convert,
     dynamics,
     graph,
@@ -40,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _command in (info, dynamics, benchmark, graph, view, robots, validate, armature, convert):
+for _command in (info, dynamics, benchmark, graph, view, robots, validate, armature, convert, code):
     app.command(_command.__name__.rpartition(".")[2])(framed(_command.command))
 
 

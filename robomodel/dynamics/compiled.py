@@ -321,13 +321,10 @@ def compile(  # noqa: A001 - the interface's name
     :class:`Kernel`. Raises ValueError for other types.
     """
     number = known_dtype(dtype)
-    keys = frame_keys(frames if frame is None else frame)
-    links, known = as_names(f_ext, "f_ext"), as_names(known, "known")
-    task = Task(algorithm, keys, links, method, known, passive=passive, reference=reference)
-    if task.known:
-        from robomodel.dynamics.hybrid import prescribed
-
-        task = replace(task, known=prescribed(model, task.known))
+    task = as_task(
+        model, algorithm, frame=frame, frames=frames, f_ext=f_ext, method=method, known=known,
+        passive=passive, reference=reference,
+    )  # fmt: skip
     if order is None:
         return kernel(model, task, number, packed=packed)
     from robomodel.dynamics.elimination.programs import as_order, checked
@@ -338,6 +335,29 @@ def compile(  # noqa: A001 - the interface's name
     made = kernel(model, task, number, packed=packed)
     made.backward_error = error
     return made
+
+
+def as_task(
+    model: Model,
+    algorithm: Name,
+    *,
+    frame: FrameLike | None = None,
+    frames: FrameLike | Sequence[FrameLike] = (),
+    f_ext: str | Iterable[str] = (),
+    method: Method = "cluster",
+    known: str | Iterable[str] = (),
+    passive: bool = False,
+    reference: Reference = "local",
+) -> Task:
+    """The task that :func:`compile` makes a kernel of, by the same options."""
+    keys = frame_keys(frames if frame is None else frame)
+    links, known = as_names(f_ext, "f_ext"), as_names(known, "known")
+    task = Task(algorithm, keys, links, method, known, passive=passive, reference=reference)
+    if task.known:
+        from robomodel.dynamics.hybrid import prescribed
+
+        task = replace(task, known=prescribed(model, task.known))
+    return task
 
 
 def known_dtype(dtype: DTypeLike) -> Dtype:

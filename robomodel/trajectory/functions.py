@@ -352,23 +352,25 @@ def openness(model: Model, backend: str = "compiled") -> Function:
 
     But without those that a file's rounding has left open.
     """
+    sizes = (model.nq, 1)
+    return function(model, "openness", sizes, lambda q: [left_open(model, q)], backend=backend)
 
-    def build(q: Vector) -> list[Scalar]:
-        values: list[Scalar] = [0.0]
-        for cluster in model.clusters:
-            if not cluster.implicit:
-                continue
-            geometry = cluster.geometry
-            assert geometry is not None
-            own = q[cluster.q]
-            gaps = evaluate_loops(geometry.links, geometry.loops, own).values
-            for linear in geometry.linear:
-                terms = [mul(c, own[geometry.links[link].q]) for link, c in linear.terms]
-                gaps.append(sub(dot(terms, [1.0] * len(terms)), linear.offset))
-            values += [gaps[row] for row in cluster.closing_rows]
-        return [dot(values, values)]
 
-    return function(model, "openness", (model.nq, 1), build, backend=backend)
+def left_open(model: Model, q: Vector) -> Scalar:
+    """Σ of the squares of what loops and couplings fail by at q; see :func:`openness`."""
+    values: list[Scalar] = [0.0]
+    for cluster in model.clusters:
+        if not cluster.implicit:
+            continue
+        geometry = cluster.geometry
+        assert geometry is not None
+        own = q[cluster.q]
+        gaps = evaluate_loops(geometry.links, geometry.loops, own).values
+        for linear in geometry.linear:
+            terms = [mul(c, own[geometry.links[link].q]) for link, c in linear.terms]
+            gaps.append(sub(dot(terms, [1.0] * len(terms)), linear.offset))
+        values += [gaps[row] for row in cluster.closing_rows]
+    return dot(values, values)
 
 
 def lagrangian(model: Model) -> Function:

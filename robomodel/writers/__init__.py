@@ -151,7 +151,7 @@ def _write(
         if output is None:
             cast(_Writable, path).write(text)
         else:
-            _replace(output, text)
+            replace_file(output, text)
     return tuple(lost)
 
 
@@ -181,7 +181,7 @@ def _is_no_file(path: str) -> bool:
     return os.path.exists(path) and not os.path.isfile(path)
 
 
-def _replace(path: str, text: str) -> None:
+def replace_file(path: str, text: str) -> None:
     """Write a file as a whole: nobody ever sees half of it, and a failure leaves the old one."""
     if _is_no_file(path):
         with open(path, "w", encoding="utf-8") as stream:

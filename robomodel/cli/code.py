@@ -1,0 +1,74 @@
+"""``robomodel code``: C source of a robot's functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from robomodel.cli.frame import Answer, UserError
+from robomodel.cli.robot import Robot
+
+
+def command(
+    robot: Robot,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="The folder for NAME.c and NAME.h, made if need be.",
+            show_default=False,
+        ),
+    ],
+    functions: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,…",
+            help="Which: names as of rm.compile, and close, integrate, joint_positions, "
+            "joint_velocities; after a colon the link that one is about, as frame_pose:foot.",
+        ),
+    ] = "rnea,aba",
+    dtype: Annotated[
+        Literal["float64", "float32"], typer.Option(help="The type of all numbers.")
+    ] = "float64",
+    lanes: Annotated[
+        int,
+        typer.Option(help="2, 4, 8 or 16: functions of batches besides, so many states at a time."),
+    ] = 1,
+    stem: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="What names begin with. [default: the robot's]", show_default=False
+        ),
+    ] = None,
+) -> Answer:
+    """Write functions of a robot as C99, which C++ includes too: no heap, no state, no libraries.
+
+    Keys of the JSON document: robot, file, source, header, functions, dtype, lanes, warnings.
+    """
+    from robomodel.writers.c import identifier, write_c
+
+    model = robot.load()
+    wanted = [each.strip() for each in functions.split(",") if each.strip()]
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        source, header = write_c(
+            model, output / f"{identifier(stem or model.name)}.c", wanted, dtype=dtype, lanes=lanes
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{robot.file}: {error.args[0]}") from error
+    return Answer(
+        document={
+            "robot": model.name,
+            "file": robot.file,
+            "source": str(source),
+            "header": str(header),
+            "functions": wanted,
+            "dtype": dtype,
+            "lanes": lanes,
+        },
+        show=lambda to: to.print(f"wrote {source} and {header}"),
+    )

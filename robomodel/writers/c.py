@@ -1,0 +1,335 @@
+"""C source of a robot's functions: one file of C99 and its header, which C++ may include too."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from numpy.typing import DTypeLike
+
+from robomodel.dynamics.compiled import known_dtype
+from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
+from robomodel.kernels.precision import Dtype
+from robomodel.model import Model
+from robomodel.routines import Routine, routine
+from robomodel.writers import replace_file
+
+Wanted: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapping[str, Any]]]"
+
+LANES = (2, 4, 8, 16)
+_WORDS = """
+    auto break case char const continue default do double else enum extern float for goto if inline
+    int long register restrict return short signed sizeof static struct switch typedef union
+    unsigned void volatile while class delete new this template operator private public protected
+    virtual namespace using try catch throw friend bool true false and or not xor
+"""
+RESERVED = LOCALS.union(_WORDS.split())
+
+
+def write_c(
+    model: Model,
+    path: str | os.PathLike[str],
+    functions: Wanted = ("rnea", "aba"),
+    *,
+    dtype: DTypeLike = "float64",
+    lanes: int = 1,
+) -> list[Path]:
+    """Write functions of a robot as C99, and a header beside it; returns the two paths.
+
+    ``path`` ends in ``.c``; its stem begins every name: ``mini_cheetah.c`` has
+    ``void mini_cheetah_aba(const double q[19], …, double a[18])``, results last, one pointer each
+    in the order of the Python function's, matrices by rows. The code allocates nothing, keeps no
+    state, calls ``sin``, ``cos`` and ``sqrt`` alone, and may be called from many threads; arguments
+    and results of one state may overlap. C++ includes the header, which then has functions of
+    ``std::array`` besides, in a namespace of the stem's name.
+
+    ``functions``: names as of :func:`robomodel.compile`, and "close", "integrate",
+    "joint_positions" and "joint_velocities"; "frame_pose:foot" is of the link ``foot`` ("efpa:a+b"
+    of two), and called ``…_frame_pose_foot``. A mapping gives names of one's own, and options:
+    ``{"knee": ("jacobian", {"frame": ("shank", (0, 0, -0.2))})}``. ``dtype``: "float64" or
+    "float32". ``lanes``: with 2, 4, 8 or 16, there are functions of many states besides,
+    ``…_aba_batch(states, q, v, tau, a)`` on rows one behind the other, so many at a time, in GCC's
+    and Clang's vectors.
+
+    Raises ValueError, before anything is written, for functions that are not known or cannot be
+    straight-line programs, by name.
+    """
+    source = Path(path)
+    if source.suffix != ".c":
+        raise ValueError(f"path must end in .c, got '{source}'")
+    number = known_dtype(dtype)
+    if lanes != 1 and lanes not in LANES:
+        raise ValueError(f"lanes must be 1, 2, 4, 8 or 16, got {lanes!r}")
+    stem = identifier(source.stem)
+    made = {}
+    for name, found in _wanted(model, functions):
+        if name in made:
+            raise ValueError(f"two functions would be called '{stem}_{name}'; name them apart")
+        made[name] = found
+    if not made:
+        raise ValueError("no functions are asked for")
+    texts = [_function(stem, name, found, number) for name, found in made.items()]
+    header = source.with_suffix(".h")
+    said = _header(model, stem, header.name, list(made.values()), texts, number, lanes)
+    replace_file(str(source), _source(model, header.name, texts, lanes))
+    replace_file(str(header), said)
+    return [source, header]
+
+
+def _wanted(model: Model, functions: Wanted) -> Iterable[tuple[str, Routine]]:
+    """Names in C, without the stem, and what they are of."""
+    if isinstance(functions, str):
+        functions = (functions,)
+    if isinstance(functions, Mapping):
+        for own, what in functions.items():
+            name, options = (what, {}) if isinstance(what, str) else what
+            yield identifier(own), _routine(model, name, options)
+        return
+    for name in functions:
+        if not isinstance(name, str):
+            raise TypeError(f"functions are names, not {name!r}; give options by a mapping")
+        yield identifier(re.sub(r"[:+]", "_", name)), _routine(model, name, {})
+
+
+def _routine(model: Model, name: str, options: Mapping[str, Any]) -> Routine:
+    """A function, after its name the links that it is about."""
+    name, colon, links = name.partition(":")
+    about = {"frames": links.split("+")} if colon else {}
+    return routine(model, name, **about, **options)
+
+
+def identifier(text: str) -> str:
+    """A name as C takes it: letters, digits and underscores, not a digit first."""
+    name = re.sub(r"\W", "_", text, flags=re.ASCII)
+    if not name or name[0].isdigit():
+        name = f"_{name}" if name else "robot"
+    return f"{name}_" if name in RESERVED or keyword.iskeyword(name) else name
+
+
+def _function(stem: str, name: str, found: Routine, dtype: Dtype) -> CFunction:
+    results = {identifier(r): math.prod(shape) for r, shape in found.results.items()}
+    arguments: dict[str, int] = {}
+    for argument, size in found.arguments.items():
+        link = re.fullmatch(r"f_ext\['(.*)'\]", argument)
+        own = identifier(f"f_ext_{link[1]}" if link else argument)
+        while own in arguments or own in results:
+            own += "_"
+        arguments[own] = size
+    return CFunction(f"{stem}_{name}", found.program, arguments, results, dtype)
+
+
+# ---- the source ----------------------------------------------------------------------------------
+
+
+def _source(model: Model, header: str, functions: Sequence[CFunction], lanes: int) -> str:
+    lines = [
+        f"/* {_plain(model.name)}: see {header}. Written by robomodel; each t is used once or more,"
+        " and set once. */",
+        f'#include "{header}"',
+        "",
+        *preamble(functions, lanes),
+    ]
+    for f in functions:
+        lines += ["", *f.definition()]
+        if lanes > 1:
+            lines += ["", *f.batch_definition(lanes)]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Text that ends no comment."""
+    return text.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/")
+
+
+# ---- the header ----------------------------------------------------------------------------------
+
+UNITS = {
+    "q": "positions [rad, m, unit quaternions x y z w]",
+    "v": "velocities [rad/s, m/s]",
+    "a": "accelerations [rad/s^2, m/s^2]",
+    "tau": "forces on the independent velocities [N m, N]",
+    "given": "accelerations of the known joints, forces of the others",
+    "v_dt": "a velocity times a time [rad, m]",
+    "w": "weights of the forces",
+    "u": "forces of the motors",
+    "M": "inertia [kg m^2, kg m, kg]",
+    "closed": "positions, loops closed",
+    "next": "positions after the motion",
+    "residual": "what loops fail by [m, sine of an angle]",
+    "positions": "of all joints [rad, m]",
+    "velocities": "of all joints [rad/s, m/s]",
+    "pose": "rotation and origin [m]",
+    "velocity": "angular [rad/s], linear [m/s]",
+    "J": "Jacobian",
+    "B": "what each motor's unit force does",
+    "kinetic": "energy [J]",
+    "potential": "energy [J]",
+    "com": "centre of mass [m]",
+    "h": "angular [kg m^2/s], linear [kg m/s] momentum",
+}
+
+
+def _header(
+    model: Model,
+    stem: str,
+    name: str,
+    routines: Sequence[Routine],
+    functions: Sequence[CFunction],
+    dtype: Dtype,
+    lanes: int,
+) -> str:
+    guard = f"{stem.upper()}_H"
+    kind = TYPES[dtype]
+    lines = [
+        f"/* Dynamics of {_plain(model.name)}, written by robomodel.",
+        "",
+        "   SI units and radians. Spatial vectors are angular first. Matrices are by rows.",
+        f"   Gravity: {', '.join(f'{g:g}' for g in model.gravity)} m/s^2. Nothing is allocated,",
+        "   and no state kept: call from as many threads as you like. Arguments and results of one",
+        "   state may overlap. Nothing is checked: what is not finite comes out as such.",
+        "*/",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+    ]
+    if lanes > 1:
+        lines += ["#include <stddef.h>", ""]
+    lines += _sizes(model, stem, dtype)
+    lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif"]
+    for found, f in zip(routines, functions, strict=True):
+        lines += ["", *_told(found, f, lanes), f"{f.declaration};"]
+        if lanes > 1:
+            lines += [
+                "",
+                f"/* The same of many states, rows one behind the other, {lanes} at a time;",
+                f"   results lie across no arguments; stack: {f.stack(lanes)} bytes of arrays. */",
+                f"{f.batch_declaration};",
+            ]
+    lines += ["", "#ifdef __cplusplus", '}  /* extern "C" */', ""]
+    lines += _for_cpp(stem, functions, kind)
+    lines += ["#endif", "", f"#endif  /* {guard} */"]
+    return "\n".join(lines) + "\n"
+
+
+def _sizes(model: Model, stem: str, dtype: Dtype) -> list[str]:
+    """Macros: how many numbers there are, and at which index what stands."""
+    upper = stem.upper()
+    lines = [
+        f"#define {upper}_NQ {model.nq}  /* positions */",
+        f"#define {upper}_NV {model.nv}  /* independent velocities */",
+        f"#define {upper}_NU {len(model.actuators)}  /* actuators */",
+    ]
+    base = model.nodes[0].joint.nq if model.floating_base is not None else 0
+    joints = [
+        label
+        for joint, node in zip(model.joints, model.nodes, strict=True)
+        for label in _labels(joint.name, node.joint.nq)
+    ][base:]
+    neutral = ", ".join(literal(float(x), dtype) for x in model.neutral())
+    lines += [
+        "",
+        "/* Positions to begin with, loops closed: double q[...] = this; */",
+        f"#define {upper}_NEUTRAL {{{neutral}}}",
+    ]
+    for title, macro, names in (
+        ("Where each independent velocity stands in v, a and tau:", "V", [*model.dof_names]),
+        ("Where each number stands in q:", "Q", position_names(model)),
+        ("Where each stands in joint_positions:", "JOINT", joints),
+        ("Motors, in the order of the actuator map:", "U", [a.name for a in model.actuators]),
+    ):
+        if names:
+            lines += ["", f"/* {title} */"]
+        known: set[str] = set()
+        for i, each in enumerate(names):
+            own = re.sub(r"\W", "_", each, flags=re.ASCII).upper()
+            own = own if own not in known else f"{own}_{i}"
+            known.add(own)
+            note = "" if own.lower() == each.lower() else f"  /* {_plain(each)} */"
+            lines.append(f"#define {upper}_{macro}_{own} {i}{note}")
+    return lines
+
+
+def _labels(name: str, count: int) -> list[str]:
+    """Labels of a joint's positions."""
+    if count == 1:
+        return [name]
+    if count == 7:
+        return [f"{name}.{axis}" for axis in ("x", "y", "z", "qx", "qy", "qz", "qw")]
+    if count == 4:
+        return [f"{name}.{axis}" for axis in ("qx", "qy", "qz", "qw")]
+    return [f"{name}.{i}" for i in range(count)]
+
+
+def position_names(model: Model) -> list[str]:
+    """Labels of q's numbers."""
+    from robomodel.model.configuration import held
+
+    return [
+        label
+        for cluster in model.clusters
+        for body, part, _ in held(model, cluster)
+        for label in _labels(model.joints[body].name, part.stop - part.start)
+    ]
+
+
+def _told(found: Routine, f: CFunction, lanes: int) -> list[str]:
+    """The comment on a function: what it does, its arguments and results, its stack."""
+    lines = [f"/* {found.said or found.name}"]
+    if found.task is not None and found.task.frames:
+        lines.append(f"   Frames: {_plain(', '.join(map(str, found.task.frames)))}.")
+    if found.task is not None and found.task.passive:
+        lines.append("   With the springs and the damping of the robot's file.")
+    for own, argument in zip(f.arguments, found.arguments, strict=True):
+        unit = UNITS.get(argument, "")
+        if own.startswith("f_ext"):
+            unit = "wrench on that link in its axes: moment [N m], force [N]"
+        lines.append(f"   {own}: {unit}" if unit else f"   {own}")
+    for own, (result, shape) in zip(f.results, found.results.items(), strict=True):
+        size = " by ".join(map(str, shape))
+        unit = UNITS.get(result, "")
+        by = f"{size}, by rows" if len(shape) > 1 else ""
+        note = "; ".join(x for x in (unit, by) if x)
+        lines.append(f"   {own}: {note}" if note else f"   {own}")
+    stack = f.stack()
+    what = (
+        f"{stack} bytes of arrays"
+        if f.in_parts
+        else f"at most {stack} bytes of values at a time, part of them in registers"
+    )
+    lines.append(f"   {f.program.flops} floating-point operations; stack: {what}. */")
+    return lines
+
+
+def _for_cpp(stem: str, functions: Sequence[CFunction], kind: str) -> list[str]:
+    """Functions of std::array; several results are given back as a struct."""
+    lines = ["#include <array>", "", f"namespace {stem} {{", ""]
+    for f in functions:
+        own = f.name.removeprefix(f"{stem}_")
+        own = f"{own}_" if own in RESERVED else own
+        arguments = [
+            f"const std::array<{kind}, {count}> &{name}" for name, count in f.arguments.items()
+        ]
+        given = ", ".join([*(f"{name}.data()" for name in f.arguments)])
+        if len(f.results) == 1:
+            (count,) = f.results.values()
+            result, filled = f"std::array<{kind}, {count}>", "result.data()"
+        else:
+            result = f"{own}_results"
+            lines += [f"struct {result} {{"]
+            lines += [f"  std::array<{kind}, {count}> {name};" for name, count in f.results.items()]
+            lines += ["};", ""]
+            filled = ", ".join(f"result.{name}.data()" for name in f.results)
+        lines += [
+            f"inline {result} {own}({', '.join(arguments)}) {{",
+            f"  {result} result;",
+            f"  ::{f.name}({given}, {filled});",
+            "  return result;",
+            "}",
+            "",
+        ]
+    return [*lines, f"}}  // namespace {stem}"]

@@ -1,0 +1,445 @@
+"""C source of robots' functions: what compilers say of it, its results, its size, its errors."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shipped import ROBOTS
+
+import robomodel as rm
+from robomodel.cli import main
+from robomodel.kernels import Trace, compile_program
+from robomodel.kernels.c import CFunction, literal, preamble
+from robomodel.kernels.plan import CHUNK
+from robomodel.kernels.program import Program
+from robomodel.routines import routine
+from robomodel.scalars import maximum, minimum, select, sincos, sqrt
+from robomodel.writers.c import identifier
+
+COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
+WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
+needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler here")
+each_compiler = pytest.mark.parametrize(
+    "compiler", COMPILERS or [pytest.param("", marks=pytest.mark.skip(reason="no C compiler here"))]
+)
+quick_compiler = pytest.mark.parametrize(
+    "compiler",
+    [pytest.param(name, marks=pytest.mark.slow) if n else name for n, name in enumerate(COMPILERS)]
+    or [pytest.param("", marks=pytest.mark.skip(reason="no C compiler here"))],
+)
+DTYPES = ("float64", "float32")
+
+
+def library(source: Path, compiler: str, *flags: str) -> ctypes.CDLL:
+    """The source as a library, without a word from the compiler."""
+    made = source.with_name(f"{source.stem}_{compiler}_{len(list(source.parent.iterdir()))}.so")
+    flags = flags or ("-O1",)
+    command = [compiler, *WARNINGS, *flags, "-shared", "-fPIC", source, "-o", made, "-lm"]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(made))
+
+
+def pointers(arrays: Sequence[np.ndarray]) -> list[ctypes.c_void_p]:
+    return [x.ctypes.data_as(ctypes.c_void_p) for x in arrays]
+
+
+def called(
+    function: object, arguments: Sequence[np.ndarray], sizes: Sequence[int], dtype: str
+) -> np.ndarray:
+    """A function of one state on rows of arguments: its results side by side."""
+    rows = []
+    for row in zip(*arguments, strict=True):
+        given = [np.ascontiguousarray(x, dtype) for x in row]
+        results = [np.full(n + 1, 7.0, dtype) for n in sizes]
+        function(*pointers([*given, *results]))
+        assert all(result[-1] == 7.0 for result in results)  # nothing beyond the end
+        rows.append(np.concatenate([result[:-1] for result in results]))
+    return np.array(rows)
+
+
+def batched(
+    function: object, arguments: Sequence[np.ndarray], sizes: Sequence[int], dtype: str
+) -> np.ndarray:
+    count = len(arguments[0])
+    given = [np.ascontiguousarray(x, dtype) for x in arguments]
+    results = [np.full(count * n + 1, 7.0, dtype) for n in sizes]
+    function(ctypes.c_size_t(count), *pointers([*given, *results]))
+    assert all(result[-1] == 7.0 for result in results)
+    return np.concatenate([x[:-1].reshape(count, -1) for x in results], axis=1)
+
+
+# ---- programs ------------------------------------------------------------------------------------
+
+
+def every_operation() -> Program:
+    trace = Trace()
+    x, y, z = trace.inputs(3)
+    s, c = sincos(x)
+    outputs = [
+        x + y, x - y, x * y, x / y, -x, sqrt(x), s, c, select(x, y, z), select(x, 2.5, -0.0),
+        x * y + z, x * y - z, z - x * y, minimum(x, y), maximum(x, y), 1.0 / y, 0.1 * x, x,
+        sincos(x * y)[0], sincos(2.0)[0] * x, 3.25, -0.0, math.inf, -math.inf, math.nan, s,
+    ]  # fmt: skip
+    return trace.program(outputs).fused()
+
+
+def long_program() -> Program:
+    """Of more steps than one function takes, whose values live long."""
+    trace = Trace()
+    x, y, z = trace.inputs(3)
+    values = [x, y]
+    for i in range(CHUNK // 2):
+        values.append(0.5 * values[-1] + values[-2] * (0.3 + 1e-5 * i) - 0.1 * y)
+    return trace.program([values[-1], values[40], z, *values[5::90]]).fused()
+
+
+NUMBERS = [0.0, -0.0, 1.0, -1.5, 3.0, 1e9, -1e9, 1e-300, math.inf, -math.inf, math.nan, 0.7, -2e4]
+
+
+@each_compiler
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_operation_means_what_it_means_to_kernels(
+    compiler: str, dtype: str, tmp_path: Path
+) -> None:
+    program = every_operation()
+    count = len(program.outputs)
+    f = CFunction("f", program, {"x": 1, "y": 1, "z": 1}, {"first": 5, "rest": count - 5}, dtype)
+    text = [*preamble([f], 4), *f.definition(), *f.batch_definition(4)]
+    head = [f"{f.declaration};", f"{f.batch_declaration};"]
+    (tmp_path / "f.c").write_text("\n".join(["#include <stddef.h>", *head, *text, ""]))
+    made = library(tmp_path / "f.c", compiler)
+    grid = np.array(np.meshgrid(NUMBERS, NUMBERS, [0.25, math.nan])).reshape(3, -1).T
+    grid = np.ascontiguousarray(grid, dtype)
+    kernel = compile_program(program, [3, count], dtype=dtype)
+    with np.errstate(all="ignore"):
+        expected = kernel.ufunc(grid)
+    columns = [np.ascontiguousarray(grid[:, i : i + 1]) for i in range(3)]
+    ulp = np.finfo(dtype).eps
+    # x·y is rounded before its sine is taken
+    with np.errstate(all="ignore"):
+        tiny = ulp * np.abs(grid[:, [0]] * grid[:, [1]] + 1.0)
+    room = 4 * ulp * np.abs(expected) + 4 * np.where(np.isfinite(tiny), tiny, 0.0)
+    for found in (
+        called(made.f, columns, [5, count - 5], dtype),
+        batched(made.f_batch, columns, [5, count - 5], dtype),
+    ):
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+        with np.errstate(all="ignore"):
+            fits = (np.abs(found - expected) <= room) | (found == expected) | np.isnan(expected)
+        assert np.all(fits), np.argwhere(~fits)[:5]
+
+
+@quick_compiler
+def test_long_programs_are_cut_and_keep_their_meaning(compiler: str, tmp_path: Path) -> None:
+    program = long_program()
+    f = CFunction("f", program, {"x": 1, "y": 2}, {"r": len(program.outputs)})
+    assert f.in_parts
+    (tmp_path / "f.c").write_text(
+        "\n".join([f"{f.declaration};", *preamble([f]), *f.definition(), ""])
+    )
+    made = library(tmp_path / "f.c", compiler, "-O0")
+    states = np.random.default_rng(1).normal(size=(5, 3))
+    found = called(made.f, [states[:, :1], states[:, 1:]], [len(program.outputs)], "float64")
+    expected = np.array(np.broadcast_arrays(*program(states.T))).T
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("x", [0.1, 1.0, -1.0, 1e300, 1e-300, 5e-324, -0.0, 2 / 3, 123456789.0])
+def test_numbers_are_written_to_the_last_bit(x: float) -> None:
+    assert float(literal(x, "float64").strip("()")) == x
+    single = literal(x, "float32").strip("()")
+    if "INFINITY" not in single:
+        assert single.endswith("f")
+        assert np.float32(single[:-1]) == np.float32(x)
+
+
+# ---- robots --------------------------------------------------------------------------------------
+
+
+def arguments_of(model: rm.Model, sizes: Mapping[str, int], count: int = 9) -> list[np.ndarray]:
+    rng = np.random.default_rng(5)
+    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    scales = {"v_dt": 1e-2}
+    return [
+        q if name == "q" else scales.get(name, 1.0) * rng.normal(size=(count, size))
+        for name, size in sizes.items()
+    ]
+
+
+def compare(
+    model: rm.Model, made: ctypes.CDLL, stem: str, name: str, dtype: str, lanes: int = 1
+) -> None:
+    """Results against those of the kernels, as far as the numbers' last bits."""
+    found = routine(model, name)
+    arguments = arguments_of(model, found.arguments)
+    total = sum(math.prod(shape) for shape in found.results.values())
+    # of the same numbers, rounded, in double precision
+    wide = [x.astype(dtype).astype(float) for x in arguments]
+    sizes = [*found.arguments.values(), total]
+    kernel = compile_program(found.program, sizes)
+    expected = kernel.ufunc(*wide)
+    counts = [math.prod(shape) for shape in found.results.values()]
+    own = name.replace(":", "_")
+    results = [called(getattr(made, f"{stem}_{own}"), arguments, counts, dtype)]
+    if lanes > 1:
+        results.append(batched(getattr(made, f"{stem}_{own}_batch"), arguments, counts, dtype))
+    tolerance = 1e-11 if dtype == "float64" else 2e-3
+    for result in results:
+        at = 0
+        for count in counts:
+            part, right = (x[:, at : at + count] for x in (result, expected))
+            scale = np.maximum(np.max(np.abs(right), axis=1), 1.0)
+            off = np.max(np.abs(part - right), axis=1) / scale
+            assert np.median(off) < tolerance / 100, name
+            assert np.max(off) < tolerance, name
+            at += count
+
+
+QUICK = ("rnea", "aba", "close", "integrate", "joint_positions")
+
+
+@quick_compiler
+def test_a_robot_with_a_loop(compiler: str, tmp_path: Path) -> None:
+    model = rm.robots.load("four_bar")
+    source, header = rm.write_c(model, tmp_path / "four_bar.c", QUICK, lanes=4)
+    assert header.read_text().count("four_bar_aba") == 3  # for C, for batches, and for C++
+    made = library(source, compiler)
+    for name in QUICK:
+        compare(model, made, "four_bar", name, "float64", 4)
+
+
+SLOW = (*QUICK, "actuator_map", "crba", "bias_force", "energy", "center_of_mass",
+        "centroidal_momentum", "joint_velocities", "passive_force", "armature")  # fmt: skip
+
+
+@pytest.mark.slow
+@each_compiler
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", rm.robots.names())
+def test_every_robot_and_algorithm(name: str, dtype: str, compiler: str, tmp_path: Path) -> None:
+    model = rm.robots.load(name)
+    link = model.bodies[-1].name
+    wanted = {each: each for each in SLOW if each != "actuator_map" or model.actuators}
+    wanted |= {f"{each}:{link}": f"{each}:{link}" for each in ("jacobian", "frame_pose")}
+    source, _ = rm.write_c(model, tmp_path / "robot.c", list(wanted), dtype=dtype, lanes=4)
+    made = library(source, compiler)
+    for each in SLOW:
+        if each in wanted:
+            compare(model, made, "robot", each, dtype, 4)
+
+
+@pytest.mark.slow
+@each_compiler
+def test_derivatives_in_parts_and_the_sanitizers(compiler: str, tmp_path: Path) -> None:
+    """A program in C that calls everything, with undefined behaviour and overruns told."""
+    model = rm.robots.load("mini_cheetah")
+    names = ("aba_derivatives", "rnea_derivatives", "aba", "integrate", "close")
+    source, _ = rm.write_c(model, tmp_path / "r.c", names, lanes=4)
+    made = library(source, compiler)
+    for name in names[:2]:
+        compare(model, made, "r", name, "float64", 4)
+    calls, n = [], 0
+    for name in names:
+        found = routine(model, name)
+        sizes = [*found.arguments.values(), *(math.prod(s) for s in found.results.values())]
+        given = []
+        for size in sizes:
+            calls.append(f"    static double x{n}[7 * {size}];")
+            if size == model.nq:
+                calls.append(f"    for (int i = 0; i < 7; ++i) x{n}[{size} * i + 6] = 1.0;")
+            given.append(f"x{n}")
+            n += 1
+        calls.append(f"    r_{name}({', '.join(given)});")
+        calls.append(f"    r_{name}_batch(7, {', '.join(given)});")
+    text = ['#include "r.h"', "int main(void)", "{", *calls, "    return 0;", "}", ""]
+    (tmp_path / "main.c").write_text("\n".join(text))
+    program = tmp_path / "program"
+    command = [compiler, *WARNINGS, "-O1", "-g", "-fsanitize=address,undefined"]
+    command += ["-fno-sanitize-recover=all", source, tmp_path / "main.c", "-o", program, "-lm"]
+    subprocess.run([str(x) for x in command], check=True)
+    subprocess.run([str(program)], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("gcc" not in COMPILERS, reason="no gcc here, which says what stack it takes")
+def test_stack_is_as_stated(tmp_path: Path) -> None:
+    """Besides what is stated, compilers save registers and spill what they have moved."""
+    model = rm.robots.load("mini_cheetah")
+    _, header = rm.write_c(model, tmp_path / "r.c", ("rnea", "aba", "crba", "aba_derivatives"))
+    subprocess.run(["gcc", "-std=c99", "-O2", "-fstack-usage", "-c", "r.c"], cwd=tmp_path,
+                   check=True)  # fmt: skip
+    taken = dict(re.findall(r":(r_\w+)\s+(\d+)", (tmp_path / "r.su").read_text()))
+    stated = re.findall(r"stack: \D*(\d+) bytes[^\n]*\nvoid (r_\w+)\(", header.read_text())
+    assert len(stated) == 4
+    for count, name in stated:
+        assert int(taken[name]) < 1.5 * int(count) + 256
+
+
+@needs_compiler
+def test_results_may_take_the_place_of_arguments(tmp_path: Path) -> None:
+    model = rm.robots.load("four_bar")
+    source, _ = rm.write_c(model, tmp_path / "r.c", "aba")
+    made = library(source, COMPILERS[0])
+    q, v, tau = (x[0] for x in arguments_of(model, routine(model, "aba").arguments))
+    expected = rm.aba(model, q, v, tau)
+    made.r_aba(*pointers([q, v, tau, tau]))
+    np.testing.assert_allclose(tau, expected, rtol=1e-12)
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler here")
+def test_cpp_has_functions_of_arrays(tmp_path: Path) -> None:
+    model = rm.robots.load("four_bar")
+    source, _ = rm.write_c(model, tmp_path / "four-bar.c", {"aba": "aba", "energy": "energy"})
+    (tmp_path / "main.cpp").write_text("""
+#include <cstdio>
+#include "four-bar.h"
+int main() {
+  std::array<double, FOUR_BAR_NQ> q = {0.6, 0.7, 0.8};
+  const auto a = four_bar::aba(q, {0.2}, {0.3});
+  const auto energy = four_bar::energy(q, {0.2});
+  std::printf("%.17g %.17g %.17g", a[0], energy.kinetic[0], energy.potential[0]);
+}
+""")
+    flags = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    program, made = tmp_path / "main", tmp_path / "robot.o"
+    compiler = COMPILERS[0] if COMPILERS else "g++"
+    subprocess.run([compiler, *WARNINGS, "-c", source, "-o", made], check=True)
+    subprocess.run(["g++", *flags, tmp_path / "main.cpp", made, "-o", program, "-lm"], check=True)
+    said = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
+    q = np.array([0.6, 0.7, 0.8])
+    expected = [*rm.aba(model, q, [0.2], [0.3]), *rm.energy(model, q, [0.2])]
+    np.testing.assert_allclose([float(x) for x in said.split()], expected, rtol=1e-12)
+
+
+# ---- closing and integrating ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_programs_close_and_integrate_as_models_do(name: str) -> None:
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(3)
+    q = np.array([model.random_configuration(rng) for _ in range(4)])
+    step = 1e-2 * rng.normal(size=(4, model.nv))
+    found = np.stack(np.broadcast_arrays(*routine(model, "integrate").program([*q.T, *step.T])), -1)
+    np.testing.assert_allclose(found, model.integrate(q, step), rtol=0, atol=1e-12)
+    program = routine(model, "close").program
+    off = q + 1e-2 * rng.normal(size=q.shape)
+    closed = np.stack(np.broadcast_arrays(*program([*off.T]), np.zeros(4))[:-1], -1)
+    assert np.max(closed[:, -1]) < 1e-12
+    np.testing.assert_allclose(model.residual(closed[:, :-1]), 0.0, atol=1e-9)
+    independent = [model.joint_positions(x) for x in (off, closed[:, :-1])]
+    for joint in model.joints:
+        if joint.independent and joint.name in independent[0] and joint.nq == 1:
+            one, other = (x[joint.name] for x in independent)
+            np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-9, 1e-3, 0.04999, 0.05001, 0.3, 3.0])
+def test_exponentials_are_exact_for_turns_of_any_size(size: float) -> None:
+    model = rm.load(
+        """<robot name="r"><link name="a"><inertial><mass value="1"/>
+        <inertia ixx="1" iyy="2" izz="2" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="plane" type="planar"><parent link="a"/><child link="b"/>
+        <axis xyz="0 0 1"/></joint><link name="b"><inertial><mass value="1"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>""",
+        floating_base=True,
+    )
+    rng = np.random.default_rng(8)
+    q = np.array([model.random_configuration(rng) for _ in range(5)])
+    step = rng.normal(size=(5, model.nv))
+    step *= size / np.linalg.norm(step[:, :3], axis=1, keepdims=True)
+    found = np.stack(np.broadcast_arrays(*routine(model, "integrate").program([*q.T, *step.T])), -1)
+    np.testing.assert_allclose(found, model.integrate(q, step), rtol=0, atol=3e-15 * (1 + size))
+
+
+# ---- files and errors ----------------------------------------------------------------------------
+
+
+def test_sources_say_what_is_what(tmp_path: Path) -> None:
+    model = rm.robots.load("mini_cheetah")
+    link = model.bodies[-1].name
+    source, header = rm.write_c(
+        model,
+        tmp_path / "cheetah.c",
+        {"aba": ("aba", {"passive": True, "f_ext": link}),
+         "foot": ("frame_pose", {"frame": (link, (0, 0, -0.2))})},
+    )  # fmt: skip
+    text, code = header.read_text(), source.read_text()
+    assert "#define CHEETAH_NQ 19" in text
+    assert "#define CHEETAH_V_FLOATING_BASE_WX 0" in text or "_WX 0" in text
+    assert re.search(r"void cheetah_aba\(const double q\[19\], const double v\[18\], "
+                     r"const double tau\[18\], const double f_ext_\w+\[6\], double a\[18\]\);",
+                     text)  # fmt: skip
+    assert "void cheetah_foot(const double q[19], double pose[16]);" in text
+    assert "springs and the damping" in text
+    assert "(0.0, 0.0, -0.2)" in text
+    assert not re.search(r"malloc|\bstatic (?!const|void|inline)", code)
+    assert {*re.findall(r"\b([a-z_]\w*)\(", code)} <= {
+        "sin", "cos", "sqrt", "fma", "defined", "cheetah_aba", "cheetah_foot"
+    }  # fmt: skip
+
+
+def test_names_are_made_valid() -> None:
+    assert identifier("mini-cheetah v2") == "mini_cheetah_v2"
+    assert identifier("4bar") == "_4bar"
+    assert identifier("int") == "int_"
+
+
+def test_what_cannot_be_had_is_said_before_anything_is_written(tmp_path: Path) -> None:
+    model = rm.robots.load("four_bar")
+    path = tmp_path / "robot.c"
+    for functions, message in (
+        (("rollout",), "'rollout' cannot be had"),
+        (("abba",), "did you mean 'aba'"),
+        ((), "no functions"),
+        (("aba", "aba"), "two functions"),
+        (("jacobian",), "needs one frame"),
+        ({"close": ("close", {"steps": 0})}, "at least one"),
+        ({"close": ("close", {"step": 2})}, "no option 'step'"),
+        ({"aba": ("aba", {"order": "crba"})}, "no option 'order'"),
+        ({"aba": ("aba", {"method": "fast"})}, "'fast' is not known"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rm.write_c(model, path, functions)
+    with pytest.raises(ValueError, match="float16"):
+        rm.write_c(model, path, dtype="float16")
+    with pytest.raises(ValueError, match="lanes"):
+        rm.write_c(model, path, lanes=3)
+    with pytest.raises(ValueError, match=r"end in \.c"):
+        rm.write_c(model, tmp_path / "robot.cpp")
+    with pytest.raises(TypeError, match="names"):
+        rm.write_c(model, path, [("aba", {})])
+    with pytest.raises(KeyError, match="no link 'foot'"):
+        rm.write_c(model, path, "frame_pose:foot")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_robot_without_motors_has_no_actuator_map(tmp_path: Path) -> None:
+    model = rm.load(
+        """<robot name="r"><link name="a"/><joint name="j" type="continuous"><parent link="a"/>
+        <child link="b"/><axis xyz="0 0 1"/></joint><link name="b"><inertial><mass value="1"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+    )
+    with pytest.raises(ValueError, match="'actuator_map' has no numbers on 'r'"):
+        rm.write_c(model, tmp_path / "r.c", "actuator_map")
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*arguments: str) -> int:
+        with pytest.raises(SystemExit) as done:
+            main(["code", "four_bar", "-o", str(tmp_path / "made"), *arguments])
+        return int(done.value.code or 0)
+
+    assert run("--functions", "aba,close", "--dtype", "float32") == 0
+    text = (tmp_path / "made" / "four_bar.h").read_text()
+    assert "void four_bar_aba(const float q[3]" in text
+    assert run("--functions", "simulate") == 2
+    assert "'simulate' cannot be had as a program" in capsys.readouterr().err
