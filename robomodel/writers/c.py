@@ -281,7 +281,8 @@ def _told(found: Routine, f: CFunction, lanes: int) -> list[str]:
     """The comment on a function: what it does, its arguments and results, its stack."""
     lines = [f"/* {found.said or found.name}"]
     if found.task is not None and found.task.frames:
-        lines.append(f"   Frames: {_plain(', '.join(map(str, found.task.frames)))}.")
+        frames, axes = ", ".join(map(str, found.task.frames)), found.task.reference
+        lines.append(f"   Frames: {_plain(frames)}; reference: {axes}.")
     if found.task is not None and found.task.passive:
         lines.append("   With the springs and the damping of the robot's file.")
     for own, argument in zip(f.arguments, found.arguments, strict=True):
