@@ -133,6 +133,41 @@ def test_what_is_no_array_of_numbers_is_told_by_name(model: rm.Model, kind: str)
                 function(**given | {argument: WRONG[kind]})
 
 
+@pytest.mark.parametrize("kind", ["text", "texts", "complex", "object", "mapping", "masked"])
+def test_contacts_want_numbers(model: rm.Model, kind: str) -> None:
+    wrong = WRONG.get(kind, np.ma.array(np.ones(3), mask=[True, False, False]))
+    q, v = model.neutral(), np.zeros(model.nv)
+    for name in ("normals", "friction", "restitution"):
+        with pytest.raises(ValueError, match=rf"^{name} must be real numbers"):
+            rm.impulse(model, q, v, "rocker", unilateral=True, **{name: wrong})
+        if name != "restitution":
+            with pytest.raises(ValueError, match=rf"^{name} must be real numbers"):
+                rm.contact_aba(model, q, v, v, "rocker", **{name: wrong})
+    with pytest.raises(ValueError, match=r"^tolerance must be a number"):
+        rm.impulse(model, q, v, "rocker", tolerance=wrong)
+    with pytest.raises(ValueError, match=r"^'crank_joint' must be real numbers"):
+        rm.hybrid(model, q, v, tau={"crank_joint": wrong}, backend="numpy")
+    with pytest.raises(ValueError, match=r"^height must be real numbers"):
+        rm.Ground(height=wrong)
+    with pytest.raises(ValueError, match=r"^what the controller gives must be real numbers"):
+        rm.simulate(model, q, tau=lambda *_: wrong, duration=0.1)
+
+
+def test_masked_numbers_are_refused_and_plain_ones_taken(model: rm.Model) -> None:
+    """A kernel would compute with what is under the mask."""
+    q, v = np.tile(model.neutral(), (3, 1)), np.zeros((3, model.nv))
+    hidden = np.ma.array(v, mask=[[True], [False], [False]])
+    for backend in ("compiled", "numpy"):
+        for _ in range(2):  # the second time the kernel is there
+            with pytest.raises(ValueError, match=r"^v must be real numbers, and some are masked"):
+                rm.aba(model, q, hidden, v, backend=backend)
+            found = rm.aba(model, q, np.ma.array(v), v, backend=backend)
+            assert type(found) is np.ndarray
+            np.testing.assert_array_equal(found, rm.aba(model, q, v, v, backend=backend))
+    with pytest.raises(TypeError, match="takes plain arrays"):
+        rm.compile(model, "aba")(q, hidden, v)
+
+
 def test_names_that_are_none_are_told() -> None:
     model = rm.robots.load("crank_rocker")
     q, v = model.neutral(), np.zeros(1)

@@ -44,7 +44,7 @@ from robomodel.dynamics.quantities import (
 )
 from robomodel.dynamics.touch import held, pushed, slopes, strike
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array
+from robomodel.model.model import Model, as_array, as_numbers
 
 MANY = 8  # frames; beyond, programs without the k² entries of their matrix are made sooner
 
@@ -354,7 +354,7 @@ def hybrid(
     columns: dict[int, Array] = {}
     for name, value in (*forces.items(), *accelerations.items()):
         dofs = places[name]
-        numbers = np.asarray(value, dtype=np.float64)
+        numbers = as_numbers(value, f"'{name}'")
         if len(dofs) == 1:
             numbers = numbers[..., None]
         if numbers.shape[-1:] != (len(dofs),):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from robomodel.dynamics.crba import crba
 from robomodel.dynamics.efpa import mobility, mobility_factors
 from robomodel.dynamics.kinematics import Configuration, Matrix
 from robomodel.model.joints import Array
-from robomodel.model.model import Model
+from robomodel.model.model import Model, as_numbers
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import ZERO, Wrench
 
@@ -86,13 +87,13 @@ def collide(
 
 def checked(normals: ArrayLike, restitution: ArrayLike, points: int) -> tuple[Array, Array]:
     """Unit normals (..., k, 3) and restitutions (..., k)."""
-    normal = np.asarray(normals, dtype=np.float64)
+    normal = as_numbers(normals, "normals")
     if normal.shape[-1:] != (3,) or (normal.ndim > 1 and normal.shape[-2] not in (1, points)):
         raise ValueError(f"normals need shape (3,) or (..., {points}, 3), got {normal.shape}")
     length = np.linalg.norm(normal, axis=-1, keepdims=True)
     if not np.all(length > 0.0):
         raise ValueError("normals need a direction; one is zero, or not a number")
-    bounce = np.asarray(restitution, dtype=np.float64)
+    bounce = as_numbers(restitution, "restitution")
     if not np.all((bounce >= 0.0) & (bounce <= 1.0)):
         raise ValueError("restitution is from 0 (no rebound) to 1 (no loss)")
     if bounce.ndim and bounce.shape[-1] not in (1, points):
@@ -107,6 +108,8 @@ def least(matrix: Array, right: Array, tolerance: float) -> Array:
 
     Eigenvalues up to ``tolerance`` of the largest are zero. Not-a-number where the matrix is.
     """
+    if not (isinstance(tolerance, Real) and 0.0 <= tolerance < 1.0):
+        raise ValueError(f"tolerance must be a number from 0 to below 1, got {tolerance!r}")
     regular = np.asarray(np.isfinite(matrix).all(axis=(-1, -2), keepdims=True))
     values, vectors = np.linalg.eigh(np.where(regular, matrix, 0.0))
     kept = values > tolerance * values[..., -1:]

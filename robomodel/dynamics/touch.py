@@ -26,7 +26,7 @@ from robomodel.dynamics.tangents import position_directions
 from robomodel.kernels.differentiate import along
 from robomodel.kernels.trace import Traced
 from robomodel.model.joints import Array
-from robomodel.model.model import WORLD, Model
+from robomodel.model.model import WORLD, Model, as_numbers
 from robomodel.scalars import Scalar, Vector, dot, sub
 from robomodel.spatial import ZERO, Wrench, apply, plus
 
@@ -371,7 +371,7 @@ def _states(given: Sequence[tuple[Array, int]]) -> tuple[tuple[int, ...], Iterat
 
 def _frictions(friction: ArrayLike, k: int) -> Array:
     """Coefficients (..., k), finite and not negative."""
-    found = np.asarray(friction, dtype=np.float64)
+    found = as_numbers(friction, "friction")
     if not np.all((found >= 0.0) & np.isfinite(found)):
         raise ValueError(
             "friction is a finite coefficient, not negative: sticking without pulling has no "

@@ -601,11 +601,26 @@ def common_batch(**arrays: Array) -> tuple[int, ...]:
 
 def as_array(values: ArrayLike, size: int, name: str, size_name: str) -> Array:
     """Float64 array whose last axis has the right size; a clear ValueError otherwise."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must be real numbers, got an array of {array.dtype}")
+    array = as_numbers(values, name)
     if array.ndim == 0 or array.shape[-1] != size:
         raise ValueError(
             f"{name} needs {size_name} = {size} numbers on its last axis, got shape {array.shape}"
         )
+    return array
+
+
+def as_numbers(values: ArrayLike, name: str) -> Array:
+    """Float64 array of any shape; a ValueError for what is not made of real numbers.
+
+    Neither text nor objects that could be turned into numbers, nor complex numbers, whose other
+    part would be lost, nor masked ones.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be real numbers, got rows of several lengths") from None
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be real numbers, got an array of {array.dtype}")
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must be real numbers, and some are masked; fill or drop them")
     return array.astype(np.float64, copy=False)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from robomodel.description import Shape
 from robomodel.errors import Doubt, suspect_all
 from robomodel.model.joints import Array
-from robomodel.model.model import WORLD, Model
+from robomodel.model.model import WORLD, Model, as_numbers
 from robomodel.spatial import apply, plus
 
 Point: TypeAlias = tuple[str, Sequence[float]] | tuple[str, Sequence[float], float] | str
@@ -42,7 +42,7 @@ class Ground:
             raise ValueError(f"friction needs a finite number from 0 on, got {self.friction!r}")
         if not 0.0 <= self.restitution <= 1.0:
             raise ValueError(f"restitution is from 0 to 1, got {self.restitution!r}")
-        grid = np.asarray(self.height, dtype=float)
+        grid = as_numbers(self.height, "height")
         if grid.ndim not in (0, 2) or 0 in grid.shape or not np.all(np.isfinite(grid)):
             raise ValueError(
                 f"height is a number, or finite heights (nx, ny), got shape {grid.shape}"

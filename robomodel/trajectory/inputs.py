@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import saturate
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array
+from robomodel.model.model import Model, as_array, as_numbers
 from robomodel.trajectory.integrators import Motion, Pushes, Signal
 
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
@@ -149,7 +149,7 @@ class _Controlled:
     nv: int
 
     def __call__(self, t: float, q: Array, v: Array) -> Array:
-        value = np.asarray(self.controller(t, _shown(q), _shown(v)), dtype=float)
+        value = as_numbers(self.controller(t, _shown(q), _shown(v)), "what the controller gives")
         if value.shape != (self.nv,):
             raise ValueError(
                 f"the controller must give nv = {self.nv} forces, gave shape {value.shape}"
@@ -183,7 +183,7 @@ class _Pushed:
 
 
 def _six(link: str, wrench: ArrayLike) -> Array:
-    numbers = np.asarray(wrench, dtype=float)
+    numbers = as_numbers(wrench, f"f_ext['{link}']")
     if numbers.shape != (6,):
         raise ValueError(
             f"f_ext must give wrenches of six numbers, gave '{link}' shape {numbers.shape}"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robomodel.model.joints import Array, Mask
+from robomodel.model.model import as_numbers
 
 NoiseLike: TypeAlias = "Noise | ArrayLike"
 
@@ -67,7 +68,7 @@ def exact(rows: int) -> Noise:
 
 def diagonal(sigmas: ArrayLike) -> Noise:
     """Independent components of these standard deviations; zero is exact."""
-    sigmas = np.asarray(sigmas, dtype=float)
+    sigmas = as_numbers(sigmas, "sigmas")
     if sigmas.ndim != 1 or not np.all(np.isfinite(sigmas)) or np.any(sigmas < 0.0):
         raise ValueError("standard deviations are a vector of finite numbers from zero up")
     return Noise(sigmas)
@@ -75,13 +76,13 @@ def diagonal(sigmas: ArrayLike) -> Noise:
 
 def gaussian(covariance: ArrayLike) -> Noise:
     """A full covariance (rows, rows), symmetric and positive definite."""
-    sigma = np.asarray(covariance, dtype=float)
+    sigma = as_numbers(covariance, "covariance")
     if sigma.ndim != 2 or sigma.shape[0] != sigma.shape[1]:
         raise ValueError(f"a covariance is a square matrix, not of shape {sigma.shape}")
     if not np.allclose(sigma, sigma.T, rtol=1e-12, atol=0.0):
         raise ValueError("a covariance is symmetric")
     try:
-        root = np.linalg.cholesky(sigma)
+        root = np.asarray(np.linalg.cholesky(sigma), dtype=np.float64)
     except np.linalg.LinAlgError:
         raise ValueError(
             "a covariance is positive definite; exact components are zeros of diagonal()"

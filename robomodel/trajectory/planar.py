@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.natural.mechanism import Mechanism
 from robomodel.model.joints import Array
+from robomodel.model.model import as_numbers
 from robomodel.trajectory.factors import Equal, Errors, Prior, Reading, Trapezoid, Variables
 from robomodel.trajectory.graph import Graph
 from robomodel.trajectory.noise import NoiseLike
@@ -201,7 +202,7 @@ def forward(
     graph = graph.add(VelocityConstraints(mechanism), 0.0, times=later)
     graph = graph.add(Trapezoid("q", "v", step, vectors), integrator_noise)
     graph = graph.add(Trapezoid("v", "a", step, vectors), integrator_noise)
-    known = np.broadcast_to(np.asarray(forces, dtype=float), (count, mechanism.n))
+    known = np.broadcast_to(as_numbers(forces, "forces"), (count, mechanism.n))
     return graph.add(PlanarDynamics(mechanism), dynamics_noise, data=known)
 
 
@@ -236,7 +237,7 @@ def forward_independent(
     graph = graph.add(AccelerationConstraints(mechanism, chosen), 0.0)
     graph = graph.add(Trapezoid("z", "zd", step, few), integrator_noise)
     graph = graph.add(Trapezoid("zd", "zdd", step, few), integrator_noise)
-    known = np.broadcast_to(np.asarray(forces, dtype=float), (count, mechanism.n))
+    known = np.broadcast_to(as_numbers(forces, "forces"), (count, mechanism.n))
     graph = graph.add(PlanarDynamics(mechanism, chosen), dynamics_noise, data=known)
     return graph if equal_noise is None else graph.add(Equal("q", vectors), equal_noise)
 
@@ -259,7 +260,7 @@ def inverse(
     alone leave free, for each freedom, a motion that changes sign from each time to the next.
     """
     names = mechanism.coordinates
-    wanted = np.asarray(trajectory, dtype=float)
+    wanted = as_numbers(trajectory, "trajectory")
     count, at = len(wanted), tuple(names.index(name) for name in actuated)
     vectors = Vectors(mechanism.n)
     idle = tuple(i for i in range(mechanism.n) if i not in at)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array
+from robomodel.model.model import Model, as_array, as_numbers
 from robomodel.trajectory.factors import Dynamics, Equal, Prior, Trapezoid
 from robomodel.trajectory.graph import Factor, Graph, Values
 from robomodel.trajectory.noise import NoiseLike
@@ -61,7 +61,7 @@ def motion(
     the accelerations.
     """
     variables = spaces(model)
-    forces = np.broadcast_to(np.asarray(tau, dtype=float), (count, model.nv))
+    forces = np.broadcast_to(as_numbers(tau, "tau"), (count, model.nv))
     graph = Graph(variables, count)
     for name, value, noise in (("q", q, q_noise), ("v", v, v_noise)):
         if value is not None:
@@ -135,7 +135,7 @@ def undisturbed(
     from robomodel.trajectory.solve import fixed_lag
 
     graph = motion(model, count, step, q=q, v=v, tau=tau)
-    forces = np.broadcast_to(np.asarray(tau, dtype=float), (count, model.nv))
+    forces = np.broadcast_to(as_numbers(tau, "tau"), (count, model.nv))
     q, v = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
     start = {"q": q, "v": v, "a": aba(model, q, v, forces[0])}
     return fixed_lag(graph, start, 2, predict=rolled_out(step, graph.spaces["q"])).newest

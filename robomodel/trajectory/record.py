@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics import energy
 from robomodel.errors import MissingPackageError
 from robomodel.model.joints import Array
-from robomodel.model.model import Model
+from robomodel.model.model import Model, as_numbers
 from robomodel.model.states import position_names
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Trajectory:
 
         if self.dense is None:
             raise ValueError(f"method '{self.method}' has no states between steps; use 'dop853'")
-        wanted = np.asarray(times, dtype=float)
+        wanted = as_numbers(times, "times")
         if not np.all((wanted >= self.times[0]) & (wanted <= self.times[-1])):
             raise ValueError(f"times must be between {self.times[0]:g} and {self.times[-1]:g} s")
         nq, nv = self.model.nq, self.model.nv

@@ -28,7 +28,7 @@ from robomodel.dynamics import frame_pose, jacobian
 from robomodel.dynamics.complementarity import Problem, Rows, solve
 from robomodel.dynamics.touch import basis, without_gain
 from robomodel.model.joints import Array, Floating, JointModel, Planar
-from robomodel.model.model import Model
+from robomodel.model.model import Model, as_numbers
 from robomodel.trajectory.functions import position_rates
 from robomodel.trajectory.ground import Contact, Contacts, Ground, Placed
 from robomodel.trajectory.integrators import Motion, StepError, settle
@@ -319,8 +319,8 @@ def _rebound(restitution: float, before: float, ahead: float) -> float:
 
 def _given(model: Model, q: Array, contact: Contact, number: int) -> _Touch:
     """A contact that a callable gives."""
-    normal = np.asarray(contact.normal, dtype=float)
-    point = np.asarray(contact.point, dtype=float)
+    normal = as_numbers(contact.normal, "normal")
+    point = as_numbers(contact.point, "point")
     if normal.shape != (3,) or not abs(np.linalg.norm(normal) - 1.0) <= 1e-6:
         raise ValueError(f"the normal of a contact on '{contact.link}' is no unit vector: {normal}")
     rows = _moving(model, q, contact.link, point)

@@ -18,8 +18,7 @@ from robomodel.dynamics.frames import FrameKey, FrameLike, frame_key, place
 from robomodel.dynamics.kinematics import Matrix, State
 from robomodel.errors import did_you_mean
 from robomodel.model.constraints import LoopConstraint
-from robomodel.model.joints import Array
-from robomodel.model.model import WORLD
+from robomodel.model.model import WORLD, as_numbers
 from robomodel.scalars import Scalar, add, dot, neg
 from robomodel.spatial import (
     NO_WRENCH,
@@ -159,7 +158,7 @@ def _sensor(
         raise ValueError(f"{name}: components are some of 0 to 5, each once, not {components}")
     if covariance is None:
         return Sensor(name, kind, at, tuple(components), None)
-    given: Array = np.asarray(covariance, dtype=np.float64)
+    given = as_numbers(covariance, "covariance")
     full = given if given.ndim == 2 else np.diag(np.broadcast_to(given, (k,)))
     if full.shape != (k, k) or not np.allclose(full, full.T):
         raise ValueError(f"{name}: covariance is a number, {k} numbers or symmetric {k} by {k}")
