@@ -30,6 +30,7 @@ from robomodel.scalars import Scalar, Vector, add, div, dot, maximum, minimum, m
 from robomodel.scalars import sqrt as root_of
 
 PROXIMAL = 1e-9  # of a block's trace, on its diagonal in both places: planar robots' are singular
+FASTENED = 1e6  # so far apart are G's trace and the normal's inertia where tangents stick
 TINY = 1e-300
 SLIPS = 3  # steps of Newton's on the slip of a sliding contact, a sweep
 
@@ -201,6 +202,25 @@ def _project(x: Vector, friction: Scalar) -> list[Scalar]:
     ]
 
 
+def wedged(block: Sequence[Vector], friction: Scalar) -> Scalar:
+    """Negative where a contact cannot stick and rebound at once, from its block of G.
+
+    Its point moves along a line, or in a plane, so steep that friction holds it there whatever
+    pushes: impulses that do not move it are inside of the cone.
+    """
+    trace = add(add(block[0][0], block[1][1]), block[2][2])
+    at_one = [row[2] for row in Contact.of(_proximal(block), friction).inverse]
+    outside = maximum(sub(_length(at_one[0], at_one[1]), mul(friction, at_one[2])), 0.0)
+    return add(sub(FASTENED, mul(trace, at_one[2])), mul(1e12, mul(trace, outside)))
+
+
+def _proximal(block: Sequence[Vector]) -> list[list[Scalar]]:
+    """A contact's block of G with the proximal term."""
+    more = mul(PROXIMAL, add(add(block[0][0], block[1][1]), block[2][2]))
+    return [[add(x, more) if i == j else x for j, x in enumerate(row)]
+            for i, row in enumerate(block)]  # fmt: skip
+
+
 # ---- sweeps over scalars of any kind -------------------------------------------------------------
 
 
@@ -219,10 +239,7 @@ class Sweeps:
         """Each contact's block of G with the proximal term, and its laws."""
         made = []
         for at, mu in zip(self.rows.blocks[: self.rows.contacts], self.friction, strict=True):
-            block = [list(row[at]) for row in self.matrix[at]]
-            more = mul(PROXIMAL, add(add(block[0][0], block[1][1]), block[2][2]))
-            for i in range(3):
-                block[i][i] = add(block[i][i], more)
+            block = _proximal([row[at] for row in self.matrix[at]])
             made.append((block, Contact.of(block, mu)))
         return made
 
@@ -328,10 +345,14 @@ class Problem:
             ).ravel()
         return result
 
+    def residuals(self, x: Array) -> Array:
+        """Of each row: a velocity."""
+        step = x - self.projected(x - self.shifted(self.matrix @ x + self.b) / self.traces)
+        return np.abs(step * self.traces)
+
     def residual(self, x: Array) -> float:
         """Of the whole problem: a velocity."""
-        step = x - self.projected(x - self.shifted(self.matrix @ x + self.b) / self.traces)
-        return float(np.max(np.abs(step * self.traces), initial=0.0))
+        return float(np.max(self.residuals(x), initial=0.0))
 
 
 def solve(problem: Problem, start: Array, tolerance: float = 1e-10) -> tuple[Array, float]:

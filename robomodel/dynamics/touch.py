@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +34,8 @@ from robomodel.spatial import ZERO, Wrench, apply, plus
 STILL = 1e-7  # m/s: what moves slower along the normal touches, across it sticks
 TIGHT = 1e-13  # residual that is sought where it costs little
 ENUMERATED = 10  # sliding contacts of which all sets are tried
+UNSOLVED = 1e-6  # residual from which on a problem counts as not solved
+WEDGED = 1e4  # as many times the impulses without rebounds tell that there are none with them
 
 
 def touching(
@@ -270,34 +273,53 @@ def rebound(
 
 
 def without_gain(
-    problem: Problem, plain: Array, start: Array, tolerance: float = 1e-10
+    problem: Problem,
+    plain: Array,
+    start: Array,
+    tolerance: float = 1e-10,
+    before: Array | None = None,
 ) -> tuple[Array, float]:
     """The solution of a problem with rebounds, drawn back until no energy is won, and its residual.
 
     ``plain`` is y without impulses; ``problem.b`` has the rebounds (negative) and gaps (positive)
     beside it. Newton's law of restitution can win energy where friction couples several contacts.
-    W(x) = plainᵀ x + ½ xᵀ G x is the change of kinetic energy; between the solution without
-    rebounds and that with them, all of the sets being convex, there is one of W = 0.
+    W(x) = beforeᵀ x + ½ xᵀ G x is the energy that impulses add to a motion that comes with the
+    velocities ``before`` (where forces act beside impulses, ``plain`` has their part already); all
+    of the sets being convex, between the solution without rebounds and that with them there is one
+    of W = 0.
+
+    Where a robot cannot stick and rebound at once (a pendulum's end moves along one line, aslant to
+    the ground) there is no solution: those rebounds are without friction then.
     """
     g, shift = problem.matrix, problem.b - plain
+    coming = plain if before is None else before
     x, residual = solve(problem, start, tolerance)
+    if not np.any(shift < 0.0):
+        return x, residual
+    still, left = solve(replace(problem, b=plain + np.maximum(shift, 0.0)), start, tolerance)
+
+    def lost(x: Array, residual: float) -> bool:
+        most = float(np.max(np.abs(still), initial=0.0))
+        return residual > UNSOLVED or float(np.max(np.abs(x))) > WEDGED * most > 0.0
 
     def work(x: Array) -> float:
-        return float(plain @ x + 0.5 * x @ g @ x)
+        return float(coming @ x + 0.5 * x @ g @ x)
 
-    if not np.any(shift < 0.0) or work(x) <= 0.0:
+    if lost(x, residual):
+        back = shift[2 : 3 * problem.rows.contacts : 3] < 0.0
+        smooth = replace(problem, friction=np.where(back, 0.0, problem.friction))
+        x, residual = solve(smooth, still, tolerance)
+        if lost(x, residual):
+            return still, left
+    if work(x) <= 0.0:
         return x, residual
-    dull = Problem(
-        g, plain + np.maximum(shift, 0.0), problem.rows, problem.friction, problem.bounds
-    )
-    still, residual = solve(dull, x, tolerance)
     apart = x - still
-    a, slope = 0.5 * float(apart @ g @ apart), float(apart @ (plain + g @ still))
+    a, slope = 0.5 * float(apart @ g @ apart), float(apart @ (coming + g @ still))
     rest = work(still)
     if a <= 0.0 or rest > 0.0:
-        return still, residual
+        return still, left
     share = (-slope + np.sqrt(slope * slope - 4.0 * a * rest)) / (2.0 * a)
-    return np.asarray(still + min(max(share, 0.0), 1.0) * apart), residual
+    return np.asarray(still + min(max(share, 0.0), 1.0) * apart), left
 
 
 # ---- batches -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from robomodel.dynamics import frames
-from robomodel.dynamics.complementarity import Rows, Sweeps
+from robomodel.dynamics.complementarity import Rows, Sweeps, wedged
 from robomodel.model.constraints import Rows as MatrixRows
 from robomodel.model.joints import Floating, Planar
 from robomodel.model.model import Model
@@ -60,8 +60,8 @@ class Contacts:
                     len(self.forces.rubbing(model)))  # fmt: skip
 
     def memory(self, model: Model) -> int:
-        """Numbers that a step hands to the next one: impulses, and slips."""
-        return self.rows(model).size + len(self.points)
+        """Numbers that a step hands to the next one: impulses, slips, and the change of v."""
+        return self.rows(model).size + len(self.points) + model.nv
 
 
 def bounds(model: Model, forces: Forces) -> list[tuple[int, float, float]]:
@@ -98,12 +98,12 @@ def step(
     """One time step from ``state`` = (q, v, tau), over scalars of any kind."""
     q, v, tau = state
     weight = math.hypot(*model.gravity) or 9.81
-    first = assemble(model, (q, v, v, tau), h, contacts.points, contacts.forces)
+    rows = contacts.rows(model)
+    known, change = memory[: rows.size + rows.contacts], memory[rows.size + rows.contacts :]
+    middle = [add(a, mul(0.5, d)) for a, d in zip(v, change, strict=True)]
+    first = assemble(model, (q, v, middle, tau), h, contacts.points, contacts.forces)
     factors = Factorization(first.matrix)
     free = factors.solve(first.right)
-    middle = [mul(0.5, add(a, b)) for a, b in zip(v, free, strict=True)]
-    again = assemble(model, (q, v, middle, tau), h, contacts.points, contacts.forces)
-    free = factors.solve(again.right)
     matrix, shift, distances = _rows(model, first, contacts)
     reduced = [factors.reduce(row) for row in matrix]
     weighted = [
@@ -112,6 +112,7 @@ def step(
     delassus = _symmetric(reduced, weighted)
     size: Scalar = 1e-12
     b: list[Scalar] = []
+    friction: list[Scalar] = [contacts.friction] * rows.contacts
     for n, row in enumerate(matrix):
         ahead = dot(row, free)
         if shift[n] is None:
@@ -126,26 +127,31 @@ def step(
             fast = add(mul(restitution, before), mul(2.0 * weight, h))  # negative: it rebounds
             back = sub(mul(restitution, before), minimum(sub(ahead, before), 0.0))
             beta = select(closes, select(fast, back, beta), beta)
+            if n < 3 * rows.contacts:
+                own = slice(n - 2, n + 1)
+                held = wedged([line[own] for line in delassus[own]], contacts.friction)
+                slick = select(held, 0.0, contacts.friction)
+                slick = select(fast, slick, contacts.friction)
+                friction[n // 3] = select(closes, slick, contacts.friction)
         far = sub(NEAR, closes)  # negative: no contact in this step
         size = maximum(select(far, 0.0, _magnitude(add(ahead, beta))), size)
         b.append(select(far, OPEN, add(ahead, beta)))
-    rows = contacts.rows(model)
-    friction = [contacts.friction] * rows.contacts
     rub = [mul(h, f) for f in contacts.forces.rubbing(model)]
     sweeps = Sweeps(rows, delassus, b, friction, rub)
-    x, slips = list(memory[: rows.size]), list(memory[rows.size :])
+    x, slips = list(known[: rows.size]), list(known[rows.size :])
     for _ in range(contacts.sweeps):
         x, slips = sweeps.sweep(x, slips)
     residual = div(sweeps.residual(x), size)  # what is held open has none
-    change = _weighted(weighted, x, model.nv)
-    after = [add(f, d) for f, d in zip(free, _back(factors, change), strict=True)]
+    jump = _back(factors, _weighted(weighted, x, model.nv))
+    after = [add(f, d) for f, d in zip(free, jump, strict=True)]
+    changed = _changed(first.matrix, v, free, jump)
     moved = [add(a, mul(h, d)) for a, d in zip(q, rates(model, q, after), strict=True)]
     ahead_q, _, systems = settled(model, moved, closing)
     corrected = _corrected(model, ahead_q, contacts, factors, weighted, delassus)
     if corrected is not None:
         ahead_q, _, systems = settled(model, corrected, closing)
     return Step(
-        list(ahead_q), _in_turned_axes(model, after, h), [*x, *slips], residual,
+        list(ahead_q), _in_turned_axes(model, after, h), [*x, *slips, *changed], residual,
         x[: 3 * rows.contacts], list(systems),
     )  # fmt: skip
 
@@ -185,6 +191,19 @@ def _surface(at: Touching, radius: float) -> list[list[Scalar]]:
         [add(a, mul(radius, b)) for a, b in zip(y, about_x, strict=True)],
         list(z),
     ]
+
+
+def _changed(matrix: list[list[Scalar]], v: Vector, free: Vector, jump: Vector) -> list[Scalar]:
+    """The change of v in this step; none after an impact, which tells nothing of the next step."""
+    by_forces = [sub(f, a) for f, a in zip(free, v, strict=True)]
+
+    def square(x: Vector) -> Scalar:
+        return dot([dot(row, x) for row in matrix], x)
+
+    standing = sub(square(jump), mul(4.0, square(by_forces)))
+    return [
+        select(standing, add(f, j), 0.0) for f, j in zip(by_forces, jump, strict=True)
+    ]  # fmt: skip
 
 
 def _symmetric(reduced: list[list[Scalar]], weighted: list[list[Scalar]]) -> list[list[Scalar]]:

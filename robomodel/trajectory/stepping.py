@@ -7,8 +7,9 @@ impulses (Acary and Brogliato; Moreau):
     v⁺ = v_f + M̂⁻¹ Rᵀ x,   q⁺ = integrate(q, h v⁺), loops closed.
 
 Springs and dampers (J their rows) are implicit in v⁺, so that no stiffness needs a shorter step: it
-is one step of Newton's on the implicit Euler method, ∂J/∂q left out. bias is taken at (v + v_f)/2,
-so that a body that spins freely keeps its energy to O(h³), and the velocities of free and planar
+is one step of Newton's on the implicit Euler method, ∂J/∂q left out. bias is taken at (v + v⁺)/2, as
+the change of the last step tells it or else by another pass, so that a body that spins freely keeps
+its energy to O(h³) and a robot at rest weighs what it weighs, and the velocities of free and planar
 joints stand in axes that do not turn within the step, so that momentum is kept. A contact counts
 where its gap would close within the step, and may close within it but no further; faster ones
 rebound. What penetration is left is taken out of q by a correction that does not touch v, so that
@@ -26,7 +27,7 @@ from scipy.spatial.transform import Rotation
 
 from robomodel.dynamics import frame_pose, jacobian
 from robomodel.dynamics.complementarity import Problem, Rows, solve
-from robomodel.dynamics.touch import basis, without_gain
+from robomodel.dynamics.touch import UNSOLVED, basis, without_gain
 from robomodel.model.joints import Array, Floating, JointModel, Planar
 from robomodel.model.model import Model, as_numbers
 from robomodel.trajectory.functions import position_rates
@@ -37,6 +38,8 @@ from robomodel.trajectory.step_terms import Forces, State, groups, terms
 NEAR = 0.01  # m (rad at joints): what else happens in a step may bring so near
 SLOP = 1e-4  # m: positions are corrected from here on
 TOLERANCE = 1e-10
+PASSES = 3  # for the velocity that the bias is taken at
+NEGLIGIBLE = 1e-24  # J
 
 
 @dataclass
@@ -55,10 +58,12 @@ class TimeStepping:
     _kept: list[tuple[Array, float]] = field(default_factory=list)
     _last: tuple[Array, float] = (np.empty(0), 0.0)
     _warm: dict[Any, Array] = field(default_factory=dict)
+    _change: Array = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         self.terms = terms(self.model, self.points, self.acting)
         down = np.linalg.norm(self.model.gravity)
+        self._change = np.zeros(self.model.nv)
         self.weight = float(down) if down > 0.0 else 9.81
 
     def __call__(self, motion: Motion, t: float, h: float, x: Array) -> Array:
@@ -66,14 +71,21 @@ class TimeStepping:
         nq = self.model.nq
         q, v = x[:nq], x[nq:]
         tau = motion.forces(t, q, v)
-        now = self.terms(q, v, v, tau, h)
-        if not (np.all(np.isfinite(now.matrix)) and np.all(np.isfinite(now.right))):
-            raise StepError("the mass matrix or the forces are not finite")
-        middle = 0.5 * (v + np.linalg.solve(now.matrix, now.right))
-        right = self.terms(q, v, middle, tau, h).right
-        free: Array = np.asarray(np.linalg.solve(now.matrix, right))
-        made = self._rows(now, q, v, free, h)
-        after, impulse, residual = made.solve(now.matrix, free, self._warm)
+        middle = v + 0.5 * self._change
+        for _ in range(PASSES):
+            now = self.terms(q, v, middle, tau, h)
+            if not (np.all(np.isfinite(now.matrix)) and np.all(np.isfinite(now.right))):
+                raise StepError("the mass matrix or the forces are not finite")
+            free: Array = np.asarray(np.linalg.solve(now.matrix, now.right))
+            made = self._rows(now, q, v, free, h)
+            after, impulse, residual = made.solve(now.matrix, v, free, self._warm)
+            struck = _larger(now.matrix, after - free, 2.0 * (free - v))
+            # an impact comes first in its step, and the motion goes on with the velocity after it
+            aim = after + 0.5 * (v - free) if struck else 0.5 * (v + after)
+            if not _larger(now.matrix, aim - middle, 0.1 * (aim - v)):
+                break
+            middle = aim
+        self._change = np.zeros_like(v) if struck else after - v
         self._warm = made.known(impulse)
         self._last = made.at_points(impulse, len(self.points)) / h, residual
         ahead = self._moved(q, h * after)
@@ -163,7 +175,7 @@ class TimeStepping:
                 axes = basis(normals[i])
                 found.append(
                     _Touch(i, axes @ rows, float(gaps[i]), self.ground.friction,
-                           self.ground.restitution, axes)
+                           self.ground.restitution, axes, f"'{self.points[i][0]}' on the ground")
                 )  # fmt: skip
         if self.contacts is not None:
             for n, contact in enumerate(self.contacts(q, v)):
@@ -228,6 +240,7 @@ class _Touch:
     friction: float
     restitution: float
     axes: Array
+    label: str
 
 
 @dataclass
@@ -255,7 +268,7 @@ class _Active:
         return Rows(len(self.touches), len(self.stops), len(self.boxes))
 
     def solve(
-        self, matrix: Array, free: Array, warm: Mapping[Any, Array]
+        self, matrix: Array, v: Array, free: Array, warm: Mapping[Any, Array]
     ) -> tuple[Array, Array, float]:
         """(v⁺, impulses, residual)."""
         if not self.rows.size:
@@ -284,8 +297,29 @@ class _Active:
             ]
         )
         problem = Problem(delassus, plain + shift, self.rows, friction, bounds)
-        x, residual = without_gain(problem, plain, start, TOLERANCE)
+        x, residual = without_gain(problem, plain, start, TOLERANCE, r @ v)
+        if residual > UNSOLVED and np.any(start):
+            x, residual = without_gain(problem, plain, np.zeros_like(start), TOLERANCE, r @ v)
+        if not residual <= UNSOLVED:
+            raise StepError(self._story(problem, x, residual))
         return free + spread @ x, x, residual
+
+    def _story(self, problem: Problem, x: Array, residual: float) -> str:
+        """What is told of a step whose rows are not solved for."""
+        worst = int(np.argmax(problem.residuals(x)))
+        k, stops = len(self.touches), len(self.stops)
+        if worst < 3 * k:
+            touch = self.touches[worst // 3]
+            where = f"the contact of {touch.label} (friction {touch.friction:g})"
+        elif worst < 3 * k + stops:
+            where = f"the stop of '{self.stops[worst - 3 * k][0][0]}'"
+        else:
+            where = "a dry friction"
+        return (
+            f"impulses are solved for to {residual:.1g} of the velocities only, of {k} contacts, "
+            f"{stops} stops and {len(self.boxes)} dry frictions; {where} is the worst: fewer "
+            "points on one body, less friction, a shorter step, or masses less far apart may help"
+        )
 
     def known(self, x: Array) -> dict[Any, Array]:
         """Impulses by what they belong to."""
@@ -309,6 +343,11 @@ class _Active:
         return result
 
 
+def _larger(matrix: Array, change: Array, other: Array) -> bool:
+    """Whether a change of velocity has more energy than another, beyond rounding."""
+    return bool(change @ matrix @ change > other @ matrix @ other + NEGLIGIBLE)
+
+
 def _rebound(restitution: float, before: float, ahead: float) -> float:
     """β of a rebound at the step's start, after which what slows it acts over the whole step.
 
@@ -328,8 +367,11 @@ def _given(model: Model, q: Array, contact: Contact, number: int) -> _Touch:
         rows = rows - _moving(model, q, contact.other, point)
     axes = basis(normal)
     name = ("given", number if contact.name is None else contact.name)
+    label = f"'{contact.link}' on " + (
+        "the world" if contact.other is None else f"'{contact.other}'"
+    )
     return _Touch(
-        name, axes @ rows, float(contact.gap), contact.friction, contact.restitution, axes
+        name, axes @ rows, float(contact.gap), contact.friction, contact.restitution, axes, label
     )
 
 
