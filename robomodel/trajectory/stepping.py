@@ -7,13 +7,13 @@ impulses (Acary and Brogliato; Moreau):
     v⁺ = v_f + M̂⁻¹ Rᵀ x,   q⁺ = integrate(q, h v⁺), loops closed.
 
 Springs and dampers (J their rows) are implicit in v⁺, so that no stiffness needs a shorter step: it
-is one step of Newton's on the implicit Euler method, ∂J/∂q left out. bias is taken at (v + v⁺)/2, as
-the change of the last step tells it or else by another pass, so that a body that spins freely keeps
-its energy to O(h³) and a robot at rest weighs what it weighs, and the velocities of free and planar
-joints stand in axes that do not turn within the step, so that momentum is kept. A contact counts
-where its gap would close within the step, and may close within it but no further; faster ones
-rebound. What penetration is left is taken out of q by a correction that does not touch v, so that
-it adds no momentum.
+is one step of Newton's on the implicit Euler method, ∂J/∂q left out. bias is taken at (v + v⁺)/2,
+as the change of the last step tells it or else by another pass, so that a body that spins freely
+keeps its energy to O(h³) and a robot at rest weighs what it weighs, and the velocities of free and
+planar joints stand in axes that do not turn within the step, so that momentum is kept. A contact
+counts where its gap would close within the step, and may close within it but no further; faster
+ones rebound. What penetration is left is taken out of q by a correction that does not touch v, so
+that it adds no momentum.
 """
 
 from __future__ import annotations
