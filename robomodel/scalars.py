@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+TINY = 1e-290  # what is positive is above it
+
 Scalar: TypeAlias = Any
 Vector: TypeAlias = Sequence[Scalar]
 
@@ -177,17 +179,23 @@ class Factorization:
 
     The last variable is eliminated first, as for joint-space inertia matrices (Featherstone): a
     floating base's linear part, whose block is the sparser one, goes before the angular part.
+
+    ``floor``: pivots below this share of the diagonal are not a number, and so is what needs them.
     """
 
     __slots__ = ("inverse_pivots", "lower")
 
-    def __init__(self, matrix: Sequence[Vector]) -> None:
+    def __init__(self, matrix: Sequence[Vector], *, floor: float = 0.0) -> None:
         n = len(matrix)
         work = [list(row) for row in matrix]
         self.lower: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
         self.inverse_pivots: list[Scalar] = [0.0] * n
         for k in reversed(range(n)):
-            self.inverse_pivots[k] = inverse = div(1.0, work[k][k])
+            inverse = div(1.0, work[k][k])
+            if floor:
+                above = sub(work[k][k], add(mul(floor, matrix[k][k]), TINY))
+                inverse = select(above, math.nan, inverse)
+            self.inverse_pivots[k] = inverse
             for i in range(k):
                 self.lower[k][i] = mul(inverse, work[k][i])
             for i in range(k):

@@ -7,10 +7,10 @@ sensors, make a problem in the same way (documents 003 and 001).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,11 +29,14 @@ from robomodel.dynamics.equations.system import (
     pieces,
 )
 from robomodel.dynamics.kinematics import State
-from robomodel.errors import did_you_mean
+from robomodel.errors import as_names, did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 from robomodel.scalars import Scalar
 from robomodel.spatial import Motion, Transform, Wrench
+
+if TYPE_CHECKING:
+    from robomodel.dynamics.solver import Solver
 
 Method = Literal["gauss", "ldlt", "qr"]
 DEFICIENT = 1e-10  # singular values below this share of the largest count as zero
@@ -117,10 +120,12 @@ class Problem:
 
     # ---- structure
 
-    def _written(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> System:
+    def _written(
+        self, q: Sequence[Scalar], v: Sequence[Scalar], turned: Container[int] | None = None
+    ) -> System:
         return equations(
             self.model, q, v, view=self.view, split=self.split, loops=self.loops,
-            net_forces=self.net_forces,
+            net_forces=self.net_forces, turned=turned,
         )  # fmt: skip
 
     @cached_property
@@ -134,6 +139,16 @@ class Problem:
             self.model.derived["general position"] = known
         at, rates = known
         return at, rates
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The joints as variables."""
+        return pieces(self.model)
+
+    @property
+    def written(self) -> System:
+        """The equations at a state in general position, before anything is known."""
+        return self._worst
 
     @cached_property
     def _worst(self) -> System:
@@ -161,15 +176,17 @@ class Problem:
         readings: Mapping[str, Sequence[Scalar]],
         *,
         zero: bool = False,
+        turned: Container[int] | None = None,
     ) -> System:
         """The equations at a state with the known variables in b; scalars of any kind.
 
         ``values`` in the bodies' internal axes; ``readings`` by the sensors' names. ``zero``: those
-        left out are zero, for the structure alone.
+        left out are zero, for the structure alone. ``turned`` as of
+        :func:`robomodel.dynamics.equations.equations`.
         """
         model = self.model
-        written = self._written(q, v)
-        state = State(model, q, range(len(model.nodes)), v)
+        written = self._written(q, v, turned)
+        state = State(model, q, range(len(model.nodes)) if turned is None else turned, v)
         own = [node.name for node in model.nodes]
         for name in values:
             if name not in self.known:
@@ -178,7 +195,7 @@ class Problem:
         given: dict[str, Sequence[Scalar]] = {}
         for name in self.known:
             size = written.by_name[name].size
-            if name not in values and not (zero or self._optional(name)):
+            if name not in values and not (zero or self.optional(name)):
                 raise ValueError(f"the value of the known '{name}' is missing")
             given[name] = values.get(name, [0.0] * size)
         for name in readings:
@@ -197,7 +214,8 @@ class Problem:
             factors.append(factor)
         return written.with_factors(factors).given(given)
 
-    def _optional(self, name: str) -> bool:
+    def optional(self, name: str) -> bool:
+        """Whether a known variable may be left out, and is then zero."""
         kind, _, owner = name.partition("[")
         joint = owner[:-1]
         unpushed = joint in self._passive or joint == self.model.floating_base
@@ -277,6 +295,31 @@ class Problem:
         error = max((float(gauss.backward_error(s, x)) for s, x in
                      zip(systems, found, strict=True)), default=0.0)  # fmt: skip
         return Solution(self, at, speed, raw, arrays, error)
+
+    def compile(
+        self,
+        variables: Iterable[str] | None = None,
+        *,
+        covariances: Iterable[str] = (),
+        order: str | Sequence[str] | None = None,
+        masked: bool = False,
+        refine: int | None = None,
+    ) -> Solver:
+        """A compiled solver: ``solver(q, v, values, readings) -> {name: (..., size)}``.
+
+        ``variables``: what it gives (default: all unknowns). ``covariances``: the unknowns whose
+        covariance it gives too. ``order``: default, the one of the fewest operations among a few.
+        ``masked``: single measurements may be missing. ``refine``: steps of iterative refinement
+        (default: one where there are measurements with covariances). See
+        :class:`robomodel.dynamics.solver.Solver`, and for errors :meth:`solve`; they come now.
+        """
+        from robomodel.dynamics.solver import Solver
+
+        wanted = self.graph.sizes if variables is None else variables
+        return Solver(
+            self, as_names(wanted, "variables"), as_names(covariances, "covariances"),
+            order if order is None or isinstance(order, str) else tuple(order), masked, refine,
+        )  # fmt: skip
 
     def _solved(
         self, system: System, order: tuple[str, ...], method: str, refine: int

@@ -4,11 +4,14 @@ Rows are sparse, structural zeros are not in them, and pivots of ±1 cost nothin
 eliminates which column is decided on values, before (:func:`plan`) or on the way (:func:`solve`);
 the arithmetic that follows branches on nothing, so that it runs on floats, on NumPy batches, and on
 traced handles, which makes it code.
+
+Measurements, rows with a deviation, are carried along but give no pivots; columns that the exact
+rows leave without one are *free*, and what is left of the measurements is about these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +21,7 @@ from robomodel.dynamics.equations.system import System
 from robomodel.scalars import Scalar, add, div, is_zero, mul, neg, sub
 
 THRESHOLD = 0.1  # a pivot is no smaller than this share of the largest in its column
+RELAXED = (THRESHOLD, 1e-2, 1e-4)  # for columns that had to wait: the share at last
 SINGULAR = 1e-11  # of a column's first size: what remains is rounding
 
 Row = dict[int, Scalar]
@@ -34,18 +38,23 @@ class SingularError(ArithmeticError):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which row eliminates which column, in sequence; for any state of the same problem."""
+    """Which row eliminates which column, in sequence; for any state of the same problem.
+
+    ``free``: the columns that exact rows do not determine, where there are measurements.
+    """
 
     order: tuple[str, ...]
     pivots: tuple[Pivot, ...]
+    free: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
     """A factorisation: the rows as they stood when they were used, and how others lost them.
 
-    ``lost[k]``: the rows from which pivot row k was taken, and how many times. ``left``: rows that
-    remain without columns, which say nothing new where the system is consistent.
+    ``lost[k]``: the rows from which pivot row k was taken, and how many times. ``left``: exact rows
+    that remain without columns, which say nothing new where the system is consistent. ``carried``:
+    what is left of measurements, over free columns.
     """
 
     system: System
@@ -53,6 +62,7 @@ class Elimination:
     rows: tuple[Row, ...]
     lost: tuple[tuple[tuple[int, Scalar], ...], ...]
     left: tuple[int, ...]
+    carried: Mapping[int, Row]
 
     @property
     def entries(self) -> int:
@@ -61,19 +71,27 @@ class Elimination:
 
     def solve(self, right: Sequence[Scalar]) -> tuple[dict[str, list[Scalar]], list[Scalar]]:
         """D d = right: every variable by name; and what the rows left over fail by."""
+        rest = self.reduce(right)
+        return self.restore(rest, ()), [rest[r] for r in self.left]
+
+    def reduce(self, right: Sequence[Scalar]) -> list[Scalar]:
+        """Right-hand sides as the elimination leaves them, row by row."""
         rest = list(right)
         for (r, _), steps in zip(self.plan.pivots, self.lost, strict=True):
             for target, factor in steps:
                 rest[target] = sub(rest[target], mul(factor, rest[r]))
-        value: dict[int, Scalar] = {}
+        return rest
+
+    def restore(self, rest: Sequence[Scalar], free: Sequence[Scalar]) -> dict[str, list[Scalar]]:
+        """Every variable by name, from reduced right-hand sides and the free columns' values."""
+        value: dict[int, Scalar] = dict(zip(self.plan.free, free, strict=True))
         for (r, column), row in zip(reversed(self.plan.pivots), reversed(self.rows), strict=True):
             total = rest[r]
             for other, x in row.items():
                 if other != column:
                     total = sub(total, mul(x, value[other]))
             value[column] = div(total, row[column])
-        found = {name: [value[c] for c in at] for name, at in self.system.columns.items()}
-        return found, [rest[r] for r in self.left]
+        return {name: [value[c] for c in at] for name, at in self.system.columns.items()}
 
     def solution(self, *, refine: int = 0) -> dict[str, list[Scalar]]:
         """D d + b = 0, with so many steps of iterative refinement; every variable by name."""
@@ -90,9 +108,10 @@ class Elimination:
 def eliminate(system: System, order: Sequence[str], plan: Plan | None = None) -> Elimination:
     """Eliminate in this order, with the pivots of a plan, or chosen here on values.
 
-    Values may be batches: a pivot must then do for all of them.
+    Values may be batches: a pivot must then do for all of them. A column without one waits.
     """
     matrix, _ = system.matrix()
+    soft = [f.deviation is not None for f in system.factors for _ in range(f.rows)]
     rows: dict[int, Row] = {
         i: {c: x for c, x in enumerate(row) if not is_zero(x)} for i, row in enumerate(matrix)
     }
@@ -100,11 +119,7 @@ def eliminate(system: System, order: Sequence[str], plan: Plan | None = None) ->
     for i, row in rows.items():
         for c in row:
             touching[c].add(i)
-    if plan is None:
-        scale = {c: _size([rows[i][c] for i in touching[c]]) for c in touching}
-        sequence = _Choice(system, order, rows, touching, scale)
-    else:
-        sequence = None
+    sequence = _Choice(system, order, rows, touching, soft) if plan is None else None
     used: list[Row] = []
     lost: list[tuple[tuple[int, Scalar], ...]] = []
     pivots: list[Pivot] = []
@@ -142,8 +157,12 @@ def eliminate(system: System, order: Sequence[str], plan: Plan | None = None) ->
         used.append(row)
         lost.append(tuple(steps))
         pivots.append(pivot)
-    done = Plan(tuple(order), tuple(pivots))
-    return Elimination(system, done, tuple(used), tuple(lost), tuple(rows))
+    if sequence is not None:
+        plan = Plan(tuple(order), tuple(pivots), tuple(sequence.free))
+    assert plan is not None
+    carried = {i: row for i, row in rows.items() if soft[i]}
+    left = tuple(i for i in rows if not soft[i])
+    return Elimination(system, plan, tuple(used), tuple(lost), left, carried)
 
 
 def plan(system: System, order: Sequence[str]) -> Plan:
@@ -152,7 +171,11 @@ def plan(system: System, order: Sequence[str]) -> Plan:
 
 
 class _Choice:
-    """Pivots by Markowitz's count within each variable, among those that are large enough."""
+    """Pivots by Markowitz's count within each variable, among those that are large enough.
+
+    Columns of which no entry is large enough at all states wait until the others have gone, and
+    then take what is best. Those that nothing touches are free if there are measurements.
+    """
 
     def __init__(
         self,
@@ -160,22 +183,60 @@ class _Choice:
         order: Sequence[str],
         rows: dict[int, Row],
         touching: dict[int, set[int]],
-        scale: dict[int, Any],
+        soft: Sequence[bool],
     ) -> None:
-        self.rows, self.touching, self.scale = rows, touching, scale
-        self.queue = [(name, list(system.columns[name])) for name in order]
-        self.at = 0
+        self.rows, self.touching, self.soft = rows, touching, soft
+        self.scale = {c: _size([rows[i][c] for i in touching[c]]) for c in touching}
+        self.name = {c: name for name, at in system.columns.items() for c in at}
+        self.queue = [list(system.columns[name]) for name in order]
+        self.share = THRESHOLD
+        self.shares = list(RELAXED)
+        self.waiting: list[int] = []
+        self.free: list[int] = []
 
     def following(self) -> Pivot | None:
         """The next pivot; None at the end."""
-        while self.at < len(self.queue) and not self.queue[self.at][1]:
-            self.at += 1
-        if self.at == len(self.queue):
-            return None
-        name, columns = self.queue[self.at]
+        while True:
+            while self.queue and not self.queue[0]:
+                del self.queue[0]
+            if not self.queue and not self._again():
+                return None
+            columns = self.queue[0]
+            best = self._best(columns)
+            if best is not None:
+                columns.remove(best[1])
+                return best
+            self.waiting += columns
+            columns.clear()
+
+    def _again(self) -> bool:
+        """Whether columns that had to wait are tried anew, after those that are free have gone."""
+        for c in list(self.waiting):
+            entries = [self.rows[i][c] for i in self._candidates(c)]
+            if not np.any(_size(entries) > SINGULAR * self.scale[c]):
+                if not any(self.soft):
+                    self._refuse(c)
+                self.free.append(c)
+                self.waiting.remove(c)
+        if self.waiting and not self.shares:
+            self._refuse(self.waiting[0])
+        if not self.waiting:
+            return False
+        self.queue = [[c] for c in self.waiting]
+        self.waiting = []
+        self.share = self.shares.pop(0)
+        return True
+
+    def _refuse(self, column: int) -> None:
+        raise SingularError(self.name[column], "is not determined by the equations that are left")
+
+    def _candidates(self, column: int) -> list[int]:
+        return [i for i in sorted(self.touching[column]) if not self.soft[i]]
+
+    def _best(self, columns: Sequence[int]) -> Pivot | None:
         best: tuple[tuple[float, float], Pivot] | None = None
         for c in columns:
-            candidates = sorted(self.touching[c])
+            candidates = self._candidates(c)
             if not candidates:
                 continue
             values = np.array([np.broadcast_to(np.abs(self.rows[i][c]), self._batch())
@@ -185,18 +246,15 @@ class _Choice:
                 continue
             share = np.min(values / largest, axis=tuple(range(1, values.ndim)))
             for i, s in zip(candidates, share, strict=True):
-                if s < THRESHOLD:
+                if s < self.share:
                     continue
                 x = self.rows[i][c]
                 unit = type(x) is float and abs(x) == 1.0
-                count = (len(self.rows[i]) - 1) * (len(candidates) - 1)
+                count = (len(self.rows[i]) - 1) * (len(self.touching[c]) - 1)
                 key = (count + (0.0 if unit else 0.5), -float(s))
                 if best is None or key < best[0]:
                     best = key, (i, c)
-        if best is None:
-            raise SingularError(name, "is not determined by the equations that are left")
-        columns.remove(best[1][1])
-        return best[1]
+        return None if best is None else best[1]
 
     def _batch(self) -> tuple[int, ...]:
         if not hasattr(self, "_shape"):
@@ -225,18 +283,20 @@ def residual(system: System, solution: Mapping[str, Sequence[Scalar]]) -> list[S
     return found
 
 
-def backward_error(system: System, solution: Mapping[str, Sequence[Scalar]]) -> Any:
+def backward_error(
+    system: System, solution: Mapping[str, Sequence[Scalar]], *, but: Container[int] = ()
+) -> Any:
     """How little D and b must change, by entries, for d to solve D d + b = 0 (batched).
 
-    max |D d + b| / (|D| |d| + |b|) over the exact rows; where that denominator is but rounding,
-    |D| |d|max is added to it (Arioli, Demmel and Duff 1989).
+    max |D d + b| / (|D| |d| + |b|) over the exact rows ``but`` these; where that denominator is but
+    rounding, |D| |d|max is added to it (Arioli, Demmel and Duff 1989).
     """
     largest: Any = 0.0
     for values in solution.values():
         for y in values:
             largest = np.maximum(largest, np.abs(y))
     worst: Any = 0.0
-    rows = iter(residual(system, solution))
+    rows = enumerate(residual(system, solution))
     for factor in system.factors:
         for i in range(factor.rows):
             norm, size = 0.0 * largest, np.abs(factor.constant[i])
@@ -246,7 +306,8 @@ def backward_error(system: System, solution: Mapping[str, Sequence[Scalar]]) -> 
                     size = size + np.abs(x) * np.abs(y)
             rounding = 1e3 * np.finfo(float).eps * (norm * largest)
             size = np.where(size > rounding, size, size + norm * largest)
-            error = np.abs(next(rows)) / np.where(size > 0.0, size, 1.0)
-            if factor.deviation is None:
+            at, wrong = next(rows)
+            error = np.abs(wrong) / np.where(size > 0.0, size, 1.0)
+            if factor.deviation is None and at not in but:
                 worst = np.maximum(worst, error)
     return worst

@@ -133,6 +133,11 @@ def eliminate(system: System, order: Sequence[str]) -> SymmetricElimination:
             wrench_of[a] = factor.twin
             if factor.carry is not None and factor.carried:
                 carries[factor.twin] = factor.carried, factor.carry
+    mirrored = {factor.twin for factor in system.factors}
+    for variable in system.variables:
+        if variable.name not in mirrored:
+            raise ValueError(f"'{variable.name}' has no row that mirrors its column; LDLᵀ is for "
+                             "symmetric systems, use 'gauss' or 'qr'")  # fmt: skip
     acceleration_of = {f: a for a, f in wrench_of.items()}
     pivots: list[_Pair | _Single] = []
     waiting: list[str] = []
