@@ -30,7 +30,7 @@ from robomodel.model import build
 from robomodel.model.approximate import approximate, select, unconstrained
 
 Array = NDArray[np.float64]
-EXACT = ("projection", "lagrange")
+EXACT = ("projection", "lagrange", "orthonormal")
 OPEN = ("approximate", "unconstrained")
 TIGHT = 1e-10
 

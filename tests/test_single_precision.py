@@ -201,3 +201,20 @@ def test_other_types_are_refused() -> None:
         with pytest.raises(ValueError, match="'float64' and 'float32' are"):
             rm.compile(model, "aba", dtype=wrong)
     assert rm.compile(model, "aba", dtype=None).dtype == "float64"  # as everywhere in NumPy
+
+
+@pytest.mark.parametrize("name", ["six_bar", pytest.param("tello", marks=pytest.mark.slow)])
+def test_orthonormal_coordinates_lose_less(name: str) -> None:
+    """Next to dead points; and it is the same algorithm."""
+    model = rm.robots.load(name)
+    q, v, tau = states(model, 2048)
+    expected = rm.aba(model, *(x.astype(np.float64) for x in (q, v, tau)), method="lagrange")
+    worst = {}
+    for method in ("cluster", "orthonormal"):
+        for dtype in ("float32", "float64"):
+            kernel = rm.compile(model, "aba", method=method, dtype=dtype)
+            found = kernel(*(x.astype(dtype) for x in (q, v, tau)))
+            size = np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)
+            worst[method, dtype] = np.max(size)
+    assert worst["orthonormal", "float64"] < 1e-11
+    assert worst["orthonormal", "float32"] < min(1e-4, 0.5 * worst["cluster", "float32"])

@@ -95,8 +95,9 @@ def aba(
     ``f_ext`` and ``passive`` as in :func:`rnea`. States at which a loop is singular give
     not-a-number for themselves alone. C-ABA (Chignoli et al., section V-B).
 
-    ``method``: those of :func:`rnea`, and "lagrange": the same as "cluster" by multipliers of the
-    loops and couplings on the spanning tree.
+    ``method``: those of :func:`rnea`; "lagrange": the same as "cluster" by multipliers of the
+    loops and couplings on the spanning tree; "orthonormal": the same in orthonormal coordinates of
+    each cluster, which loses fewer digits next to the dead points of linkages.
     """
     arguments = {"q": q, "v": v, "tau": tau}
     result: Array = _run(

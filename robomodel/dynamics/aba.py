@@ -20,8 +20,12 @@ def aba(
     body acts on it with the bias wrench p + U D⁻¹ u, wrenches taken at the clusters' drifts (their
     accelerations at ÿ = 0 on unaccelerated supports). Outwards, D ÿ = u - Uᵀ a.
     """
-    f_ext = f_ext or {}
-    state = State(model, q, f_ext, v)
+    return accelerations(State(model, q, f_ext or {}, v), tau, f_ext or {})
+
+
+def accelerations(state: State, tau: Vector, f_ext: Mapping[int, Wrench]) -> list[Scalar]:
+    """The same of a state, whose subspaces are the accelerations' that are asked for."""
+    model = state.model
     wrench = {
         body: inertia.gyroscopic(state.centripetal[body]) - f_ext.get(body, NO_WRENCH)
         for body, inertia in enumerate(state.inertia)
@@ -48,7 +52,7 @@ def aba(
             system.release(wrench, system.factors.reduce(right), forces)
         systems[cluster.index] = system, right
     base = Motion(ZERO, minus(ZERO, model.gravity))
-    accelerations: list[Motion] = []
+    moving: list[Motion] = []
     ydd: list[Scalar] = [0.0] * model.nv
     for cluster in model.clusters:
         if cluster.index in systems:
@@ -56,22 +60,18 @@ def aba(
             for body, supports in system.supports.items():
                 if system.alone:  # eliminated in its own axes
                     above = model.nodes[body].parent
-                    at = state.transforms[body].to_child(
-                        base if above == WORLD else accelerations[above]
-                    )
+                    at = state.transforms[body].to_child(base if above == WORLD else moving[above])
                 else:
-                    at = base if body == WORLD else accelerations[body]
+                    at = base if body == WORLD else moving[body]
                 right = [sub(r, u.dot(at)) for r, u in zip(right, supports, strict=True)]
             assert system.factors is not None
             for i, x in zip(system.unknowns, system.factors.solve(right), strict=True):
                 ydd[i] = x
         for body in cluster.bodies:
             above = model.nodes[body].parent
-            moved = state.transforms[body].to_child(
-                base if above == WORLD else accelerations[above]
-            )
+            moved = state.transforms[body].to_child(base if above == WORLD else moving[above])
             moved = moved + state.drift(body)
             for motion, y in zip(state.subspace(body), ydd[cluster.v], strict=True):
                 moved = moved + motion.scaled(y)
-            accelerations.append(moved)
+            moving.append(moved)
     return ydd

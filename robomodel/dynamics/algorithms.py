@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypeAlias
 
-from robomodel.dynamics import frames, independent, lagrange, momentum, projection, sensors
+from robomodel.dynamics import (
+    frames,
+    independent,
+    lagrange,
+    momentum,
+    orthonormal,
+    projection,
+    sensors,
+)
 from robomodel.dynamics.aba import aba
 from robomodel.dynamics.actuation import actuator_map
 from robomodel.dynamics.actuation import reflected as actuator_shares
@@ -86,7 +94,13 @@ Name: TypeAlias = Literal[
 """What there is, for type checkers: the keys of the table."""
 
 Method: TypeAlias = Literal[
-    "cluster", "projection", "lagrange", "approximate", "unconstrained", "christoffel"
+    "cluster",
+    "orthonormal",
+    "projection",
+    "lagrange",
+    "approximate",
+    "unconstrained",
+    "christoffel",
 ]
 _Run = Callable[[Model, Arguments, Forces, Sequence[frames.Place]], Sequence[Scalar]]
 _Passive = Callable[
@@ -237,6 +251,7 @@ TABLE: Mapping[Name, _Algorithm] = {
         takes_forces=True,
         passive=_aba_passive,
         methods={
+            "orthonormal": lambda m, x, f, _: orthonormal.aba(m, x["q"], x["v"], x["tau"], f),
             "projection": lambda m, x, f, _: projection.aba(m, x["q"], x["v"], x["tau"], f),
             "lagrange": lambda m, x, f, _: lagrange.aba(m, x["q"], x["v"], x["tau"], f),
             **{method: partial(_open_aba, method) for method in OPEN_TREES},

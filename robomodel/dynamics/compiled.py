@@ -320,8 +320,8 @@ def compile(  # noqa: A001 - the interface's name
     where the order has them; the kernel's ``backward_error`` says what that cost at random states,
     and an order that loses more than 1e-12 is refused (ValueError).
     ``dtype``: "float64", or "float32", of which vectors hold twice as many (what it loses stands in
-    docs/algorithms/kernels.md). ``packed``: the distinct numbers of results only, see
-    :class:`Kernel`. Raises ValueError for other types.
+    docs/algorithms/kernels.md; "aba" loses less by method "orthonormal"). ``packed``: the distinct
+    numbers of results only, see :class:`Kernel`. Raises ValueError for other types.
     """
     number = known_dtype(dtype)
     task = as_task(

@@ -98,6 +98,10 @@ class Configuration:
     @cached_property
     def rows(self) -> list[list[Scalar]]:
         """G, row by row, over each cluster's own independent velocities."""
+        return self.jacobian()
+
+    def jacobian(self) -> Matrix:
+        """G, computed."""
         return [
             row
             for cluster in self.model.clusters

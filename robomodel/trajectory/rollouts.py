@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from robomodel.dynamics import orthonormal
 from robomodel.dynamics.aba import aba
 from robomodel.dynamics.compiled import known_dtype
 from robomodel.dynamics.lean import lean
@@ -240,7 +241,8 @@ def _program(
         tau = given(q, v, tau)
         if passive:
             tau = [add(t, p) for t, p in zip(tau, passive_force(model, q, v), strict=True)]
-        return aba(lean(model, "aba"), q, v, tau)
+        forward = aba if dtype == "float64" else orthonormal.aba
+        return forward(lean(model, "aba"), q, v, tau)
 
     def euler(state: Vector, tau: Vector, step: Vector) -> list[Scalar]:
         q, v = list(state[:nq]), list(state[nq:])
