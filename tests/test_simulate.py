@@ -7,7 +7,6 @@ import csv
 import io
 import math
 import pickle
-import re
 import sys
 import warnings
 import xml.etree.ElementTree as ET
@@ -619,54 +618,6 @@ def test_stop_at_a_limit(method: str) -> None:
         rm.simulate(model, [0.85, 0.0], v, stop_at_limits=["a"], **options)
     with pytest.raises(KeyError, match="no joint 'd'"):
         rm.simulate(model, q, v, stop_at_limits=["d"], **options)
-
-
-@pytest.mark.parametrize("method", ["dop853", "rk4", "variational"])
-def test_a_singular_position_is_told(method: str) -> None:
-    """The falling six-bar comes to a dead point, as seen from its independent joints."""
-    model, q, _ = six_bar()
-    with pytest.raises(rm.SimulationError, match="joint1, joint2, joint3") as caught:
-        rm.simulate(model, q, duration=1.0, step=1e-3, method=method)
-    error = caught.value
-    assert "a dead point, where these rest while other joints move" in str(error)
-    proposed = re.findall(r"'(\w+)'", str(error).partition("independent=")[2])
-    through = rm.load(
-        rm.robots.path("six_bar"), gravity=(0.0, -9.81, 0.0), independent=proposed
-    )  # fmt: skip
-    start = through.configuration(model.joint_positions(q))
-    rm.simulate(through, start, duration=0.41, step=1e-3, method="rk4")
-    assert error.loops == ("loop",)
-    assert error.condition > 50.0
-    assert error.time == pytest.approx(0.3913, abs=5e-3)
-    before = error.trajectory
-    assert before.times[-1] >= error.time - 2e-3
-    assert np.max(before.residual) <= 1e-12
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)
-
-
-def test_other_independent_joints_go_through() -> None:
-    """What the message advises: the same fall, seen from other joints, passes the dead point."""
-    model, q, _ = six_bar()
-    other = rm.load(
-        rm.robots.path("six_bar"), gravity=(0.0, -9.81, 0.0),
-        independent=["joint1", "joint3", "joint5"],
-    )  # fmt: skip
-    found = rm.simulate(
-        other, other.configuration(model.joint_positions(q)), duration=0.45, step=0.01, rtol=1e-12
-    )
-    same = rm.simulate(model, q, duration=0.38, step=0.01, rtol=1e-12)
-    np.testing.assert_allclose(found.q[:39], same.q, rtol=0, atol=1e-6)
-    assert drift(found) <= 1e-9
-
-
-def test_a_parallelogram_that_flattens() -> None:
-    """Where its two branches meet nobody can say which one it will take."""
-    model = rm.robots.load("four_bar")
-    with pytest.raises(rm.SimulationError, match="singular position") as caught:
-        rm.simulate(model, model.neutral(), [-1.0], duration=2.0, step=1e-3, method="rk4")
-    assert caught.value.time == pytest.approx(math.pi / 4, abs=2e-3)
-    assert "a change point" in str(caught.value)
-    assert "other independent joints" not in str(caught.value)
 
 
 def test_states_that_are_not_finite() -> None:

@@ -342,7 +342,7 @@ def _constraint(
         frozenset(pairs[row] for row in keep),
         expand,
         tuple(z.index(i) for i in independent),
-        _blocks(pattern, [i for i, column in enumerate(z) if column not in independent]),
+        blocks(pattern, [i for i, column in enumerate(z) if column not in independent]),
     )
 
 
@@ -440,7 +440,7 @@ def _rows_to_keep(question: Question, jacobian: Array, ranks: list[int]) -> list
     return sorted(keep)
 
 
-def _blocks(pattern: Mask, dependent: list[int]) -> tuple[Block, ...]:
+def blocks(pattern: Mask, dependent: list[int]) -> tuple[Block, ...]:
     """Block triangular order of the dependent columns' system, if it is square and sparse."""
     rows = len(pattern)
     if not dependent:

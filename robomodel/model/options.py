@@ -14,7 +14,7 @@ from robomodel.errors import DescriptionError, as_names, did_you_mean
 from robomodel.model import graph
 from robomodel.model.demands import find_demands
 
-_SUFFIXES = {  # what tells a joint's velocities apart, by their number
+LABELS = {  # what tells a joint's velocities apart, by their number
     6: (".wx", ".wy", ".wz", ".vx", ".vy", ".vz"),
     3: (".0", ".1", ".2"),
     1: ("",),
@@ -23,7 +23,7 @@ _SUFFIXES = {  # what tells a joint's velocities apart, by their number
 
 def labels(joint: Joint) -> tuple[str, ...]:
     """Labels of the velocities of a joint that moves."""
-    return tuple(joint.name + suffix for suffix in _SUFFIXES[FREEDOMS[joint.type]])
+    return tuple(joint.name + suffix for suffix in LABELS[FREEDOMS[joint.type]])
 
 
 def with_options(

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics import saturate
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array, as_numbers
+from robomodel.trajectory.charts import View
 from robomodel.trajectory.integrators import Motion, Pushes, Signal
 
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
@@ -77,9 +78,10 @@ class Inputs:
         asked = self.hold and (callable(self.tau) or callable(self.wrenches))
         return asked or self.rows is not None
 
-    def during(self, k: int, t: float, x: Array) -> Motion:
-        """The equations of motion during step k, which begins at t and x."""
-        q, v = x[: self.model.nq], x[self.model.nq :]
+    def during(self, k: int, t: float, x: Array, view: View) -> Motion:
+        """The equations of motion during step k, which begins at t and x, in the chart of view."""
+        q = x[: self.model.nq]
+        v = view.velocities(q, x[self.model.nq :])
         tau, pushes = self.tau, self.wrenches
         if not callable(tau):
             tau = _constant(_row(tau, k))
@@ -91,7 +93,7 @@ class Inputs:
             pushes = _constant({link: _row(wrench, k) for link, wrench in pushes.items()})
         elif self.hold:
             pushes = _constant({link: x.copy() for link, x in pushes(t, q, v).items()})
-        return Motion(self.model, tau, pushes, self.passive)
+        return Motion(view, tau, pushes, self.passive)
 
 
 def _row(given: Array, k: int) -> Array:

@@ -10,117 +10,66 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.dynamics import passive_force
-from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array, JointModel, Planar, Spherical
 from robomodel.model.model import Model
+from robomodel.trajectory.charts import View
 from robomodel.trajectory.functions import (
-    closing,
     flow,
     lagrangian,
     momentum_slopes,
     position_rates,
     wrench_forces,
 )
-
-ROUNDING = 1e-13  # gaps below this are rounding, and left alone
-SINGULAR = (
-    1e6  # condition of loops beyond which they count as singular: 1e-12 rad from a dead point
-)
+from robomodel.trajectory.passing import Care, StepError, settle
 
 Signal = Callable[[float, Array, Array], Array]  # (t, q, v) → numbers
 Pushes = Callable[[float, Array, Array], Mapping[str, Array]]  # (t, q, v) → wrenches on links
 Places = NDArray[np.intp]
 
 
-class StepError(Exception):
-    """A step that comes to nothing, and why."""
-
-
-def settle(model: Model, q: Array) -> tuple[Array, Array]:
-    """q (nq,) with unit quaternions and closed loops, independent joints held; and its systems.
-
-    Those are what :func:`condition` and :func:`orientation` look at. Raises :class:`StepError`.
-    """
-    newton = closing(model)
-    before = math.inf
-    for _ in range(20):
-        found = newton.function(q)
-        gaps = found[newton.gaps]
-        gap = float(np.max(np.abs(gaps))) if len(gaps) else 0.0
-        q = found[: model.nq]
-        if gap <= ROUNDING or (gap <= CLOSED and gap >= before):
-            return q, found[newton.gaps.stop :]
-        if not math.isfinite(gap):
-            break
-        before = gap
-    raise StepError(
-        f"loops stay open by {gap:.3g}: it is too long, or leads out of what they reach"
-    )
-
-
-def systems_of(model: Model, found: Array) -> list[tuple[int, Array, float]]:
-    """Cluster, matrix of the dependent velocities and norm of all its rows, block by block."""
-    newton = closing(model)
-    first = newton.gaps.stop
-    result = []
-    for cluster, (m, n), start in newton.blocks:
-        at = start - first
-        matrix = found[at : at + m * n].reshape(m, n)
-        result.append((cluster, matrix, math.sqrt(found[at + m * n])))
-    return result
-
-
-def condition(model: Model, found: Array) -> tuple[float, int]:
-    """How near a singular position is, 1 or more, and the cluster of which this is said."""
-    worst, where = 1.0, -1
-    for cluster, matrix, norm in systems_of(model, found):
-        smallest = float(np.linalg.svd(matrix, compute_uv=False)[-1])
-        here = norm / smallest if smallest > 0.0 else math.inf
-        if here > worst or where < 0:
-            worst, where = here, cluster
-    return worst, where
-
-
-def turned(model: Model, before: Array, after: Array) -> int | None:
-    """A cluster of which a system's determinant has changed its sign, if there is one."""
-    for (cluster, a, _), (_, b, _) in zip(
-        systems_of(model, before), systems_of(model, after), strict=True
-    ):
-        if np.linalg.det(a.T @ b) < 0.0:
-            return cluster
-    return None
-
-
 @dataclass(frozen=True)
 class Motion:
     """The equations of motion under inputs: ``tau``, and ``pushes``, wrenches on links.
 
-    ``passive``: with the file's springs and damping.
+    ``view``: the chart of x = (q, v); the inputs see and act on the model's own coordinates.
+    ``passive``: with the file's springs and damping. ``care``: at the stages of a step that may
+    come near to a change point.
     The links may become more from one time to the next, and come in the order of the first time.
     """
 
-    model: Model
+    view: View
     tau: Signal
     pushes: Pushes
     passive: bool = False
+    care: Care | None = None
+
+    @cached_property
+    def model(self) -> Model:
+        """The model in the chart's independent joints."""
+        return self.view.model
 
     def rate(self, t: float, x: Array) -> Array:
         """ẋ."""
         q, v = x[: self.model.nq], x[self.model.nq :]
-        pushes = self.pushes(t, q, v)
+        if self.care is not None:
+            q = self.care.settled(q)
+        own = self.view.velocities(q, v)
+        pushes = self.pushes(t, q, own)
         return flow(self.model, tuple(pushes), passive=self.passive)(
-            q, v, self.tau(t, q, v), *_stacked(pushes)
+            q, v, self.view.forces(q, self.tau(t, q, own)), *_stacked(pushes)
         )
 
     def forces(self, t: float, q: Array, v: Array) -> Array:
-        """Tau with what the wrenches, springs and dampers do to the independent joints."""
-        pushes, own = self.pushes(t, q, v), self.tau(t, q, v)
+        """Tau with what the wrenches, springs and dampers do to the chart's joints."""
+        seen = self.view.velocities(q, v)
+        pushes, own = self.pushes(t, q, seen), self.view.forces(q, self.tau(t, q, seen))
         if self.passive:
             own = own + passive_force(self.model, q, v)
         if not pushes:
@@ -130,7 +79,8 @@ class Motion:
     def settled(self, x: Array) -> Array:
         """X with its q on the manifold."""
         nq = self.model.nq
-        return np.concatenate([settle(self.model, x[:nq])[0], x[nq:]])
+        q = settle(self.model, x[:nq])[0] if self.care is None else self.care.settled(x[:nq])
+        return np.concatenate([q, x[nq:]])
 
 
 def _stacked(pushes: Mapping[str, Array]) -> list[Array]:

@@ -6,13 +6,15 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import energy
+from robomodel.dynamics.projection import spanning_tree
 from robomodel.errors import MissingPackageError
+from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_numbers
 from robomodel.model.states import position_names
@@ -32,6 +34,13 @@ class Stop:
     position: float
 
 
+class Independent(NamedTuple):
+    """From ``time`` [s] on a motion was computed in these ``independent`` velocities."""
+
+    time: float
+    independent: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Trajectory:
     """States of a model over time.
@@ -46,6 +55,11 @@ class Trajectory:
 
     With ``saturate=True``, ``tau`` is what the motors gave, and ``saturated`` (T+1, nu) says which
     of ``model.actuators`` were asked for more than they can.
+
+    ``charts`` tell in which independent velocities the motion was computed, from when on: others
+    than the model's own where those came to rest at a dead point. ``v`` and ``tau`` are of the
+    model's own all the same; where these rest, ``v`` does not say how the others move, and
+    :attr:`joint_velocities` does.
     """
 
     model: Model
@@ -59,6 +73,8 @@ class Trajectory:
     contact_forces: Array | None = field(default=None, repr=False)
     contact_residual: Array | None = field(default=None, repr=False)
     saturated: Array | None = field(default=None, repr=False)
+    charts: tuple[Independent, ...] = ()
+    _rates: Array | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -72,8 +88,24 @@ class Trajectory:
     # ---- measured
 
     @cached_property
+    def joint_velocities(self) -> Array:
+        """Velocities of all joints of the spanning tree (T+1, n_joint_velocities).
+
+        In ``joint_names`` order, the base first; defined at dead points and change points too.
+        """
+        if self._rates is not None:
+            return self._rates
+        jacobian = self.model.constraint_jacobian(self.q)
+        rates: Array = np.einsum("...ij,...j->...i", jacobian, self.v)
+        return rates
+
+    @cached_property
     def _energies(self) -> tuple[Array, Array]:
-        return energy(self.model, self.q, self.v)
+        if self._rates is None:
+            return energy(self.model, self.q, self.v)
+        spanning = stack(self.model.spanning_positions(unstack(self.q)), (len(self),))
+        kinetic, _ = energy(spanning_tree(self.model), spanning, self._rates)
+        return kinetic, energy(self.model, self.q, np.zeros_like(self.v))[1]
 
     @property
     def kinetic(self) -> Array:
@@ -101,8 +133,6 @@ class Trajectory:
 
         Loops are closed there too. ValueError after other methods, and outside of the times.
         """
-        from robomodel.trajectory.integrators import settle
-
         if self.dense is None:
             raise ValueError(f"method '{self.method}' has no states between steps; use 'dop853'")
         wanted = as_numbers(times, "times")
@@ -112,7 +142,7 @@ class Trajectory:
         q, v = np.empty((*wanted.shape, nq)), np.empty((*wanted.shape, nv))
         for index, t in np.ndenumerate(wanted):
             state = self.dense(float(t))
-            q[index], v[index] = settle(self.model, state[:nq])[0], state[nq:]
+            q[index], v[index] = state[:nq], state[nq:]
         return q, v
 
     # ---- out

@@ -19,7 +19,7 @@ that it adds no momentum.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,11 @@ from robomodel.dynamics.complementarity import Problem, Rows, solve
 from robomodel.dynamics.touch import UNSOLVED, basis, without_gain
 from robomodel.model.joints import Array, Floating, JointModel, Planar
 from robomodel.model.model import Model, as_numbers
+from robomodel.trajectory.charts import View
 from robomodel.trajectory.functions import position_rates
 from robomodel.trajectory.ground import Contact, Contacts, Ground, Placed
-from robomodel.trajectory.integrators import Motion, StepError, settle
+from robomodel.trajectory.integrators import Motion
+from robomodel.trajectory.passing import StepError, settle
 from robomodel.trajectory.step_terms import Forces, State, groups, terms
 
 NEAR = 0.01  # m (rad at joints): what else happens in a step may bring so near
@@ -49,7 +51,7 @@ class TimeStepping:
     ``restitution``: of joint stops. Impulses of the last step start the next one's solver.
     """
 
-    model: Model
+    view: View
     ground: Ground | None
     points: Sequence[Placed]
     contacts: Contacts | None
@@ -61,6 +63,7 @@ class TimeStepping:
     _change: Array = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
+        self.model = self.view.model
         self.terms = terms(self.model, self.points, self.acting)
         down = np.linalg.norm(self.model.gravity)
         self._change = np.zeros(self.model.nv)
@@ -91,6 +94,10 @@ class TimeStepping:
         ahead = self._moved(q, h * after)
         after = self._in_turned_axes(after, h)
         return np.concatenate([self._corrected(ahead), after])
+
+    def seen_from(self, view: View) -> TimeStepping:
+        """The same in another chart."""
+        return replace(self, view=view)
 
     def record(self) -> None:
         """Keep the forces of the last step."""
@@ -178,7 +185,7 @@ class TimeStepping:
                            self.ground.restitution, axes, f"'{self.points[i][0]}' on the ground")
                 )  # fmt: skip
         if self.contacts is not None:
-            for n, contact in enumerate(self.contacts(q, v)):
+            for n, contact in enumerate(self.contacts(q, self.view.velocities(q, v))):
                 found.append(_given(self.model, q, contact, n))
         return found
 

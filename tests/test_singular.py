@@ -1,0 +1,260 @@
+"""Motions through singular positions: dead points of coordinates, and change points of linkages."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from texts import four_bar, joint, link, loop, robot
+
+import robomodel as rm
+from robomodel.model.charts import best, goodness, in_chart, own_chart
+
+Array = np.ndarray
+DOWN = (0.0, -9.81, 0.0)
+EXACT = {"rtol": 1e-12, "atol": 1e-13}
+METHODS = ("dop853", "rk4", "variational", "semi_implicit_euler", "time_stepping")
+
+
+def fallen(name: str) -> rm.Model:
+    """A shipped planar linkage in a vertical plane."""
+    return rm.load(rm.robots.path(name), gravity=DOWN)
+
+
+def drift(trajectory: rm.Trajectory) -> float:
+    """Largest change of energy, relative to the largest kinetic energy."""
+    energy = trajectory.energy
+    return float(np.max(np.abs(energy - energy[0])) / np.max(trajectory.kinetic))
+
+
+def slopes(trajectory: rm.Trajectory) -> Array:
+    """Fourth-order differences of q over evenly spaced times, their first and last two left out."""
+    q, h = trajectory.q, trajectory.times[1] - trajectory.times[0]
+    return (8.0 * (q[3:-1] - q[1:-3]) - (q[4:] - q[:-4])) / (12.0 * h)
+
+
+def rocker_driven() -> rm.Model:
+    """A crank and rocker, seen from the rocker: dead points where it turns back."""
+    text = four_bar(marks=(False, False, True))
+    return rm.load(text, gravity=DOWN)
+
+
+def spatial(floating: bool) -> rm.Model:
+    """A crank swings a rocker about a skew axis by a rod; seen from the rocker, which turns back.
+
+    On a base that floats it has a mass.
+    """
+    text = robot(
+        link("crank"),
+        link("rocker"),
+        joint("turn", "base", "crank", mark=False),
+        joint("swing", "base", "rocker", "0.3 0.5 0", axis="1 0 0", mark=True),
+        loop("rod", "rod", "crank", "rocker", "0 0.2 0", "0 0 0.4", "", 'length="0.55"'),
+    )
+    if floating:
+        text = text.replace('<link name="base"/>', link("base"))
+    return rm.load(text, floating_base=floating, gravity=DOWN)
+
+
+# ---- charts --------------------------------------------------------------------------------------
+
+
+def test_a_chart_is_the_same_robot() -> None:
+    """As the same file loaded with other independent joints; all dynamics transform by T."""
+    model = fallen("six_bar")
+    rng = np.random.default_rng(0)
+    choice = (0, 2, 4)
+    chart = in_chart(model, (choice,))
+    loaded = rm.load(
+        rm.robots.path("six_bar"), gravity=DOWN, independent=["joint1", "joint3", "joint5"]
+    )
+    assert chart.dof_names == loaded.dof_names
+    assert [each.independent for each in chart.joints] == [True, False, True, False, True]
+    q = np.array([model.random_configuration(rng) for _ in range(4)])
+    v, tau = rng.standard_normal((2, 4, 3))
+    np.testing.assert_allclose(rm.aba(chart, q, v, tau), rm.aba(loaded, q, v, tau), rtol=1e-10)
+    assert in_chart(model, (choice,)) is chart
+    assert in_chart(model, own_chart(model)) is model
+
+
+def test_the_best_joints() -> None:
+    """By exhaustion, and nearly so where there are too many."""
+    rng = np.random.default_rng(1)
+    motions = np.linalg.qr(rng.standard_normal((8, 3)))[0]
+    found = best(motions)
+    assert found is not None
+    each = [goodness(motions, (i, j, k)) for i in range(8) for j in range(i) for k in range(j)]
+    assert goodness(motions, found) == pytest.approx(max(each), rel=1e-12)
+    many = np.linalg.qr(rng.standard_normal((40, 6)))[0]
+    assert goodness(many, best(many) or ()) > 0.1
+    assert best(motions, lambda _: False) is None
+
+
+# ---- dead points ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_through_a_dead_point(method: str) -> None:
+    """The falling six-bar passes one of its coordinates, as seen by every method."""
+    model = fallen("six_bar")
+    found = rm.simulate(model, model.neutral(), duration=0.45, step=1e-3, method=method)
+    assert found.times[-1] == 0.45
+    assert len(found.charts) > 1
+    assert found.charts[0] == (0.0, model.dof_names)
+    assert 0.3 < found.charts[1].time < 0.391
+    assert np.max(found.residual) <= 1e-14
+    off = np.abs(slopes(found) - found.joint_velocities[2:-2])
+    assert np.median(off) <= {"dop853": 1e-6, "rk4": 1e-6, "variational": 1e-2}.get(method, 0.1)
+    np.testing.assert_allclose(found.v, found.joint_velocities[:, :3], rtol=0, atol=1e-12)
+
+
+def test_the_same_fall_from_other_joints() -> None:
+    """Seen from joints that have no dead point on the way it is the same motion."""
+    model = fallen("six_bar")
+    other = rm.load(
+        rm.robots.path("six_bar"), gravity=DOWN, independent=["joint1", "joint3", "joint5"]
+    )
+    q = model.neutral()
+    options = {"duration": 0.45, "step": 0.01, **EXACT}
+    found = rm.simulate(model, q, **options)
+    same = rm.simulate(other, q, **options)
+    np.testing.assert_allclose(found.q, same.q, rtol=0, atol=1e-8)
+    assert drift(found) <= 1e-9
+    fine = rm.simulate(model, q, duration=0.42, step=5e-4, **EXACT)
+    off = np.abs(slopes(fine) - fine.joint_velocities[2:-2])
+    assert np.max(off) <= 1e-6 * np.max(np.abs(fine.joint_velocities))
+    between = found.at(fine.times[::40])
+    np.testing.assert_allclose(between[0], fine.q[::40], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(between[1], fine.v[::40], rtol=0, atol=1e-6)
+
+
+def test_forces_on_own_joints_do_their_work_everywhere() -> None:
+    """tau · v is the power, own coordinates' dead points included."""
+    model = rocker_driven()
+    q = model.neutral()
+    push = np.array([0.4])
+    found = rm.simulate(model, q, tau=push, duration=2.0, step=1e-3, **EXACT)
+    assert any(each.independent != model.dof_names for each in found.charts)
+    assert found.joint_velocities.shape == (len(found), 3)
+    place = model.joint_names.index(model.dof_names[0])
+    worked = push[0] * (found.q[:, place] - found.q[0, place])
+    np.testing.assert_allclose(found.energy - found.energy[0], worked, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(found.tau, np.tile(push, (len(found), 1)))
+
+
+def test_controllers_see_own_coordinates() -> None:
+    """A damper on the model's own joint takes what its velocity says, held forces too."""
+    model = rocker_driven()
+    q = model.neutral()
+    for options in (EXACT, {"method": "rk4"}):
+        found = rm.simulate(
+            model, q, tau=lambda _t, _q, v: -0.3 * v, duration=1.5, step=1e-3, **options
+        )
+        assert any(each.independent != model.dof_names for each in found.charts)
+        np.testing.assert_array_equal(found.tau, -0.3 * found.v)
+        lost = np.trapezoid(0.3 * found.v[:, 0] ** 2, found.times)
+        assert found.energy[0] - found.energy[-1] == pytest.approx(lost, rel=1e-4)
+    rows = np.full((300, 1), 0.2)
+    held = rm.simulate(model, q, tau=rows, step=5e-3)
+    plain = rm.simulate(model, q, tau=[0.2], duration=1.5, step=5e-3)
+    np.testing.assert_allclose(held.q, plain.q, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("floating", [False, True])
+def test_spatial_linkages(floating: bool) -> None:
+    """A rocker driven against its crank in space, on the ground and afloat."""
+    model = spatial(floating)
+    tau = np.zeros(model.nv)
+    tau[-1] = 3.0
+    q = model.neutral()
+    found = rm.simulate(model, q, tau=tau, duration=2.0, step=1e-2, **EXACT)
+    assert len(found.charts) > 1
+    assert np.max(found.residual) <= 1e-13
+    work = tau[-1] * (found.q[:, -1] - found.q[0, -1])
+    kinetic = np.max(found.kinetic)
+    assert np.max(np.abs(found.energy - found.energy[0] - work)) <= 1e-8 * kinetic
+
+
+def test_starts_at_a_dead_point() -> None:
+    """At rest it goes on; with a velocity that does not say how, it is refused."""
+    model = fallen("six_bar")
+    way = rm.simulate(model, model.neutral(), duration=0.45, **EXACT)
+
+    def open_(t: float) -> float:
+        k = model.constraint_matrix(way.at(t)[0])[:2, 3:]
+        return float(np.linalg.det(k))
+
+    q = way.at(brentq(open_, 0.3, 0.44, xtol=1e-15))[0]
+    found = rm.simulate(model, q, duration=0.1, step=0.01, **EXACT)
+    assert [each.time for each in found.charts] == [0.0]
+    assert found.charts[0].independent != model.dof_names
+    assert drift(found) <= 1e-9
+    with pytest.raises(ValueError, match="v does not say how the linkage moves"):
+        rm.simulate(model, q, [1.0, 2.0, 3.0], duration=0.1)
+
+
+# ---- change points -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_parallelogram_turns_through_flat(method: str) -> None:
+    """At a constant rate, on its branch; it is flat exactly at some of the states that are kept."""
+    model = rm.robots.load("four_bar")
+    rate = math.pi / 4.0
+    found = rm.simulate(model, model.neutral(), [rate], duration=8.0, step=0.02, method=method)
+    exact = math.pi / 4.0 + rate * found.times
+    np.testing.assert_allclose(found.q[:, 0], exact, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found.q[:, 2], found.q[:, 0], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found.v, rate, rtol=0, atol=1e-8)
+    assert np.max(found.residual) <= 1e-14
+    assert drift(found) <= 1e-8
+
+
+@pytest.mark.parametrize("speed", [0.0, 12.0, -12.0])
+def test_a_parallelogram_under_gravity(speed: float) -> None:
+    model = fallen("four_bar")
+    found = rm.simulate(model, model.neutral(), [speed], duration=2.0, step=0.01, **EXACT)
+    np.testing.assert_allclose(found.q[:, 2], found.q[:, 0], rtol=0, atol=1e-11)
+    assert np.ptp(found.q[:, 0]) > 3.0
+    assert np.max(found.residual) <= 1e-12
+    assert drift(found) <= 1e-9
+    at = found.at([0.1234, 1.9])
+    np.testing.assert_allclose(at[0][:, 2], at[0][:, 0], rtol=0, atol=1e-11)
+
+
+def test_the_crossed_branch_stays_crossed() -> None:
+    """A parallelogram assembled crosswise passes flat along its own branch too."""
+    model = rm.robots.load("four_bar")
+    q = model.close([-0.05, 0.15, 0.15])
+    assert abs(q[2] - q[0]) > 0.1
+    found = rm.simulate(model, q, [0.5], duration=0.3, step=0.01, **EXACT)
+    assert found.q[0, 0] < 0.0 < found.q[-1, 0]
+    assert abs(found.q[-1, 2] - found.q[-1, 0]) > 0.1
+    assert drift(found) <= 1e-9
+    np.testing.assert_allclose(slopes(found), found.joint_velocities[2:-2], rtol=0, atol=1e-4)
+
+
+def test_a_start_at_a_change_point_names_the_branches() -> None:
+    model = rm.robots.load("four_bar")
+    for v in ([0.0], [1.0]):
+        with pytest.raises(rm.SimulationError, match="a change point") as caught:
+            rm.simulate(model, np.zeros(3), v, duration=0.1)
+        said = str(caught.value)
+        assert "(-0.333, 1.0, 1.0) or (1.0, -1.0, 1.0)" in said
+        assert caught.value.loops == ("loop",)
+        assert caught.value.time == 0.0
+        assert str(pickle.loads(pickle.dumps(caught.value))) == said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["four_bar", "six_bar"])
+def test_ten_seconds_under_gravity(name: str) -> None:
+    model = fallen(name)
+    found = rm.simulate(model, model.neutral(), duration=10.0, step=0.01, **EXACT)
+    assert found.times[-1] == 10.0
+    assert np.max(found.residual) <= 1e-12
+    assert drift(found) <= 1e-9
+    assert len(found.charts) == (1 if name == "four_bar" else 22)
