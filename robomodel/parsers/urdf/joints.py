@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast, get_args
 
-from robomodel.description import FREEDOMS, ONE_DOF, Joint, JointType, Limits, Mimic
+from lxml import etree
+
+from robomodel.description import FREEDOMS, ONE_DOF, Joint, JointType, Limits, Link, Mimic
 from robomodel.parsers.urdf.elements import (
+    XYZ,
     X,
     read_axis,
     read_linked,
@@ -19,8 +23,12 @@ from robomodel.parsers.urdf.motors import read_motor
 from robomodel.parsers.urdf.springs import Dynamics, read_dynamics
 from robomodel.parsers.urdf.transmissions import read_rotor
 from robomodel.parsers.xml import Document, Element, shown, spelled
+from robomodel.spatial import cross
 
 JOINT_TYPES: tuple[str, ...] = get_args(JointType)
+UNIVERSAL = "universal"  # written out as two joints
+BETWEEN = "::"  # in the names of what an element is written out as
+_PARALLEL = 1e-6  # the sine of the angle between two axes that are one
 _JOINTS_WITH_AXIS = ONE_DOF | {"planar"}
 _JOINT_PARTS = frozenset(
     (
@@ -32,6 +40,7 @@ _JOINT_IRRELEVANT = frozenset(("calibration", "safety_controller", "gazebo", "se
 _JOINT = frozenset(("name", "type", "independent"))
 _LIMIT = frozenset(("lower", "upper", "effort", "velocity", "acceleration", "deceleration", "jerk"))
 _MIMIC = frozenset(("joint", "multiplier", "offset"))
+_PLACE = ("parent", "child", "origin", "axis", "pitch")
 _SPRUNG = ONE_DOF | {"spherical"}
 _INITIAL = frozenset(("position",))
 _NO_LIMITS = Limits()
@@ -42,7 +51,7 @@ def read_joint(document: Document, element: Element) -> Joint:
     """``<joint>`` of the tree."""
     document.expect(element, _JOINT)
     name = document.text(element, "name")
-    kind = cast(JointType, read_type(document, element, JOINT_TYPES))
+    kind = cast(JointType, read_type(document, element, (*JOINT_TYPES, UNIVERSAL)))
     for child in element:
         if shown(child) == "drake:mimic":
             child.tag = "mimic"
@@ -67,11 +76,58 @@ def read_joint(document: Document, element: Element) -> Joint:
     )
 
 
+def read_universal(document: Document, element: Element) -> tuple[Link, Joint, Joint]:
+    """A ``<joint type="universal">`` as two joints, and the link without mass between, as SDF's.
+
+    The second, ``NAME::2``, turns about ``<axis2>``, which is in the child's frame as ``<axis>``
+    is, and has what stands in that element.
+    """
+    name = document.text(element, "name")
+    parts = document.parts(element, _JOINT_PARTS | {"axis2"}, _JOINT_IRRELEVANT)
+    for tag in ("axis", "axis2", "child"):
+        if tag not in parts:
+            raise document.error(element, f"a universal joint needs <{tag}>")
+    inner, child = parts["axis2"], parts["child"]
+    between = Link(f"{name}{BETWEEN}cross", source=document.source(element, f"joint '{name}'"))
+    second = _beside(element, "joint", {"name": f"{name}{BETWEEN}2"})
+    for part in list(inner):
+        if part.tag in _PLACE or part.tag == "axis2":
+            raise document.error(part, f"<{shown(part)}> has no place in <axis2>")
+        second.append(part)
+    second.append(_beside(inner, "parent", {"link": between.name}))
+    document.expect(inner, XYZ)
+    second.append(_beside(inner, "axis", {"xyz": document.text(inner, "xyz")}))
+    element.remove(inner)
+    element.replace(child, _beside(child, "child", {"link": between.name}))
+    second.append(child)
+    words = element.get("independent", "").split()
+    if words:
+        del element.attrib["independent"]
+    if len(words) > 2:
+        raise document.error(element, "independent of a universal joint is one word, or two")
+    for each, word in zip((element, second), words if len(words) == 2 else words * 2, strict=False):
+        each.set("independent", word)
+    for each in (element, second):
+        limited = any(part.tag == "limit" for part in each)
+        each.set("type", "revolute" if limited else "continuous")
+    one, other = (replace(read_joint(document, x), type="revolute") for x in (element, second))
+    if math.hypot(*cross(one.axis, other.axis)) <= _PARALLEL:
+        raise document.error(element, "<axis2> is parallel to <axis>: both turn about one line")
+    return between, one, other
+
+
+def _beside(element: Element, tag: str, attributes: Mapping[str, str]) -> Element:
+    """An element that the file implies where another one stands."""
+    made = etree.Element(tag, dict(attributes))
+    made.sourceline = element.sourceline
+    return made
+
+
 def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
     """A joint with what an extension says of it; its place in the tree stays."""
     document.expect(element, _JOINT)
     parts = document.parts(element, _JOINT_PARTS, _JOINT_IRRELEVANT)
-    place = [tag for tag in ("parent", "child", "origin", "axis", "pitch") if tag in parts]
+    place = [tag for tag in _PLACE if tag in parts]
     if element.get("type") is not None or place:
         raise document.error(
             element,

@@ -12,7 +12,7 @@ from robomodel.parsers.urdf.closures import read_loop_joint
 from robomodel.parsers.urdf.drake import READERS as DRAKE
 from robomodel.parsers.urdf.elements import XYZ
 from robomodel.parsers.urdf.found import Found, has_duplicates, with_mimics
-from robomodel.parsers.urdf.joints import changed_joint, read_joint
+from robomodel.parsers.urdf.joints import UNIVERSAL, changed_joint, read_joint, read_universal
 from robomodel.parsers.urdf.links import Colours, changed_link, read_link
 from robomodel.parsers.urdf.loops import read_coupling, read_loop
 from robomodel.parsers.urdf.springs import read_spring
@@ -56,6 +56,10 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
             case "joint":
                 if base is not None and (meant := _changed(document, element, known_joints)):
                     known_joints |= meant
+                elif element.get("type") == UNIVERSAL:
+                    between, *both = read_universal(document, element)
+                    found.links.append(between)
+                    found.joints += both
                 else:
                     found.joints.append(read_joint(document, element))
             case "loop":
