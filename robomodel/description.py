@@ -103,7 +103,8 @@ class Shape:
     ``size`` [m]: box: whole lengths along x, y, z; sphere: radius; cylinder and capsule: radius and
     length along z (a capsule's without its caps); ellipsoid: three radii; plane: nothing, its
     normal is z; mesh: the scale along x, y, z of what ``file`` holds. ``file`` is as written;
-    ``package`` is the folder of the package that it names, where that was looked up.
+    ``package`` is the folder of the package that it names, where that was looked up. ``friction``,
+    Coulomb's coefficient, and ``restitution``, Newton's, are None where a file gives none.
     """
 
     role: Literal["visual", "collision"]
@@ -115,6 +116,8 @@ class Shape:
     rgba: tuple[float, float, float, float] | None = None
     source: Source = field(default=NOWHERE, repr=False)
     package: str = ""
+    friction: float | None = None
+    restitution: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

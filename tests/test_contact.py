@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
-from robomodel.trajectory.ground import as_points
+from robomodel.trajectory.ground import Placed, as_points
 
 Array = NDArray[np.float64]
 G = 9.81
@@ -345,4 +345,4 @@ def test_wrong_arguments() -> None:
     bare = rm.load(robot(link("a"), joint("j", "base", "a")))
     with pytest.raises(ValueError, match="no points"):
         rm.simulate(bare, [0.0], duration=0.1, ground=rm.Ground())
-    assert as_points(model, ["block"]) == [("block", (0.0, 0.0, 0.0), 0.0)]
+    assert as_points(model, ["block"]) == [Placed("block", (0.0, 0.0, 0.0))]

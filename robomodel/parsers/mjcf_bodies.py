@@ -46,6 +46,7 @@ NO_LIMIT = 1e10  # MuJoCo's own largest number: what is beyond is no limit
 
 _ZERO: Vec3 = (0.0, 0.0, 0.0)
 _HIDDEN_GROUP = 3  # MuJoCo's viewer shows the geoms of groups 0, 1 and 2
+_RUBBING = 1.0  # the sliding friction of a geom that is given none
 _GREY = (0.5, 0.5, 0.5, 1.0)  # the colour of a geom that is given none
 _SHAPES: dict[int, ShapeKind] = {  # by mjtGeom
     0: "plane",
@@ -139,8 +140,16 @@ class Bodies:
         roles += ["collision"] if touches else []
         for role in roles:
             yield Shape(
-                role, kind, size, origin, file, given, None if rgba == _GREY else rgba, source
-            )
+                role, kind, size, origin, file, given, None if rgba == _GREY else rgba, source,
+                friction=self._friction(geom, name) if role == "collision" else None,
+            )  # fmt: skip
+
+    def _friction(self, geom: int, name: str) -> float | None:
+        """A geom's sliding friction; None where nothing says another than MuJoCo's own."""
+        friction = float(self.model.geom_friction[geom][0])
+        node = self.elements.compiled.node("geom", name)
+        said = node is not None and "friction" in node.attributes
+        return friction if said or friction != _RUBBING else None
 
     def _from_here(self, path: str, geom: str) -> str:
         """A path from the folder of the file that a geom is in; it counts from the main file's."""

@@ -335,8 +335,32 @@ def shape(
             element.get("name", ""),
             _colour(document, element),
             document.place(element),
+            "",
+            *surface(document, element),
         )
     return None
+
+
+def surface(document: SdfDocument, element: Element) -> tuple[float | None, float | None]:
+    """Friction and restitution of a ``<collision>``, as ODE's words or else Bullet's say them."""
+    friction = restitution = None
+    for engine, tag, second in (("ode", "mu", "mu2"), ("bullet", "friction", "friction2")):
+        words = element.find(f"surface/friction/{engine}")
+        if words is None or (mu := words.find(tag)) is None:
+            continue
+        friction = document.content(mu)
+        if friction < 0.0:
+            raise document.error(mu, f"the friction {friction:g} is negative")
+        other = words.find(second)
+        if other is not None and document.content(other) != friction:
+            document.suspect(other, f"friction is the same in all directions here; <{tag}> counts")
+        break
+    bounce = element.find("surface/bounce/restitution_coefficient")
+    if bounce is not None:
+        restitution = document.content(bounce)
+        if not 0.0 <= restitution <= 1.0:
+            raise document.error(bounce, f"restitution is from 0 to 1, not {restitution:g}")
+    return friction, restitution
 
 
 def _upright(normal: Vec3) -> Rows3:

@@ -48,8 +48,8 @@ class Contacts:
     """What a rollout's motions may touch, and how it is solved for."""
 
     points: tuple[Placed, ...]
-    friction: float
-    restitution: float
+    friction: tuple[float, ...]
+    restitution: tuple[float, ...]
     height: float
     forces: Forces
     sweeps: int
@@ -112,7 +112,7 @@ def step(
     delassus = _symmetric(reduced, weighted)
     size: Scalar = 1e-12
     b: list[Scalar] = []
-    friction: list[Scalar] = [contacts.friction] * rows.contacts
+    friction: list[Scalar] = list(contacts.friction)
     for n, row in enumerate(matrix):
         ahead = dot(row, free)
         if shift[n] is None:
@@ -129,10 +129,9 @@ def step(
             beta = select(closes, select(fast, back, beta), beta)
             if n < 3 * rows.contacts:
                 own = slice(n - 2, n + 1)
-                held = wedged([line[own] for line in delassus[own]], contacts.friction)
-                slick = select(held, 0.0, contacts.friction)
-                slick = select(fast, slick, contacts.friction)
-                friction[n // 3] = select(closes, slick, contacts.friction)
+                mu = contacts.friction[n // 3]
+                slick = select(wedged([line[own] for line in delassus[own]], mu), 0.0, mu)
+                friction[n // 3] = select(closes, select(fast, slick, mu), mu)
         far = sub(NEAR, closes)  # negative: no contact in this step
         size = maximum(select(far, 0.0, _magnitude(add(ahead, beta))), size)
         b.append(select(far, OPEN, add(ahead, beta)))
@@ -166,10 +165,10 @@ def _rows(
     rows: list[list[Scalar]] = []
     restitution: list[float | None] = []
     gaps: list[Scalar] = []
-    for at, (_, _, radius) in zip(found.touching, contacts.points, strict=True):
-        rows += _surface(at, radius)
-        restitution += [None, None, contacts.restitution]
-        gaps += [0.0, 0.0, sub(at.origin[2], contacts.height + radius)]
+    for at, point, back in zip(found.touching, contacts.points, contacts.restitution, strict=True):
+        rows += _surface(at, point.radius)
+        restitution += [None, None, back]
+        gaps += [0.0, 0.0, sub(at.origin[2], contacts.height + point.radius)]
     for n, side, bound in bounds(model, contacts.forces):
         rows.append([mul(side, x) for x in found.stops[n]])
         restitution.append(0.0)
@@ -248,9 +247,9 @@ def _corrected(
     """q with penetration taken out by the least motion in M̂'s norm, by the step's own rows."""
     normal = [3 * i + 2 for i in range(len(contacts.points))]
     gaps = []
-    for link, offset, radius in contacts.points:
-        _, origin = frames.pose(model, q, frames.place(model, (link, offset)))
-        gaps.append(sub(origin[2], contacts.height + radius))
+    for at in contacts.points:
+        _, origin = frames.pose(model, q, frames.place(model, (at.link, at.offset)))
+        gaps.append(sub(origin[2], contacts.height + at.radius))
     stopped = contacts.forces.stopped(model)
     positions = model.spanning_positions(q)
     first = 3 * len(contacts.points)

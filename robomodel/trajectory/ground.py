@@ -16,7 +16,13 @@ from robomodel.model.joints import Array
 from robomodel.model.model import WORLD, Model, as_numbers
 from robomodel.spatial import apply, plus
 
-Point: TypeAlias = tuple[str, Sequence[float]] | tuple[str, Sequence[float], float] | str
+Point: TypeAlias = (
+    tuple[str, Sequence[float]]
+    | tuple[str, Sequence[float], float]
+    | tuple[str, Sequence[float], float, float | None]
+    | tuple[str, Sequence[float], float, float | None, float | None]
+    | str
+)
 RIM = 8  # points on a cylinder's rim
 
 
@@ -24,7 +30,8 @@ RIM = 8  # points on a cylinder's rim
 class Ground:
     """What robots stand on: a level plane, or heights on a grid.
 
-    ``friction`` is Coulomb's coefficient, finite; ``restitution`` from 0 to 1, Newton's.
+    ``friction`` is Coulomb's coefficient, finite; ``restitution`` from 0 to 1, Newton's. Where a
+    point has coefficients of its own, the smaller friction and the larger restitution count.
     ``height`` [m]: a number, or heights (nx, ny) at x = origin[0] + i · spacing, y = origin[1] + j
     · spacing, bilinear in between and level with the edge outside; then gaps are measured to the
     tangent plane below the point.
@@ -50,6 +57,11 @@ class Ground:
         if not (math.isfinite(self.spacing) and self.spacing > 0.0):
             raise ValueError(f"spacing needs a positive number [m], got {self.spacing!r}")
         object.__setattr__(self, "_grid", grid)
+
+    def against(self, point: Placed) -> tuple[float, float]:
+        """Friction and restitution of a point on this ground."""
+        rub = self.friction if point.friction is None else min(self.friction, point.friction)
+        return rub, max(self.restitution, point.restitution or 0.0)
 
     def below(self, points: Array) -> tuple[Array, Array]:
         """Of points (k, 3): their distances above the ground (k,), and its normals there (k, 3)."""
@@ -103,7 +115,9 @@ def contact_points(model: Model) -> list[Point]:
 
     (link, offset) for the corners of boxes, points on the rims of cylinders (eight on each) and the
     vertices of meshes' convex hulls; (link, offset, radius) for spheres and the ends of capsules:
-    a sphere about the point. Offsets [m] are in the link's axes. Ellipsoids and planes are left
+    a sphere about the point; and (link, offset, radius, friction, restitution), the radius 0 for a
+    point, where the file gives a shape one of these (None: it does not). Offsets [m] are in the
+    link's axes. Ellipsoids and planes are left
     out with a :class:`robomodel.DescriptionWarning`. Meshes need trimesh.
     """
     found: list[Point] = []
@@ -121,7 +135,7 @@ def contact_points(model: Model) -> list[Point]:
 def _points(shape: Shape, doubts: list[Doubt]) -> list[tuple[Any, ...]]:
     """(offset,) or (offset, radius) of a shape."""
     own: list[tuple[float, float, float]]
-    radius: tuple[float, ...] = ()
+    radius: tuple[float | None, ...] = ()
     match shape.kind:
         case "box":
             x, y, z = (a / 2 for a in shape.size)
@@ -148,34 +162,51 @@ def _points(shape: Shape, doubts: list[Doubt]) -> list[tuple[Any, ...]]:
             doubts.append(Doubt(f"its {other} touches nothing here", shape.source, "contact"))
             return []
     origin = shape.origin
+    if shape.friction is not None or shape.restitution is not None:
+        radius = (*(radius or (0.0,)), shape.friction, shape.restitution)
     return [(plus(origin.xyz, apply(origin.rotation, point)), *radius) for point in own]
 
 
-Placed: TypeAlias = tuple[str, tuple[float, float, float], float]
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A point of a link, or a sphere about it; None where the ground's coefficients count."""
+
+    link: str
+    offset: tuple[float, float, float]
+    radius: float = 0.0
+    friction: float | None = None
+    restitution: float | None = None
 
 
 def as_points(model: Model, points: Sequence[Point]) -> list[Placed]:
-    """Points as (link, offset, radius); ValueError for what is none, KeyError for unknown links."""
+    """Points with all that they have; ValueError for what is none, KeyError for unknown links."""
     made: list[Placed] = []
     for given in points:
         parts: tuple[Any, ...] = (given,) if isinstance(given, str) else tuple(given)
-        if not 1 <= len(parts) <= 3 or not isinstance(parts[0], str):
+        if not 1 <= len(parts) <= 5 or not isinstance(parts[0], str):
             raise ValueError(
-                "a contact point is a link, (link, offset) or (link, offset, radius), got "
-                f"{given!r}"
+                "a contact point is a link, (link, offset) or (link, offset, radius), with "
+                f"friction and restitution after them where it has its own, got {given!r}"
             )
         link = parts[0]
         model.frame(link)  # a KeyError with a hint for unknown ones
         try:
             x, y, z = (float(a) for a in (parts[1] if len(parts) > 1 else (0.0, 0.0, 0.0)))
             radius = float(parts[2]) if len(parts) > 2 else 0.0
+            own = [None if each is None else float(each) for each in parts[3:]]
         except (TypeError, ValueError):
             raise ValueError(
-                f"a contact on '{link}' has an offset of three numbers and a radius, got {given!r}"
+                f"a contact on '{link}' has an offset of three numbers, a radius, friction and "
+                f"restitution, got {given!r}"
             ) from None
+        friction, restitution = (*own, None, None)[:2]
+        if friction is not None and not (math.isfinite(friction) and friction >= 0.0):
+            raise ValueError(f"friction needs a finite number from 0 on, got {friction!r}")
+        if restitution is not None and not 0.0 <= restitution <= 1.0:
+            raise ValueError(f"restitution is from 0 to 1, got {restitution!r}")
         if not all(map(math.isfinite, (x, y, z, radius))) or radius < 0.0:
             raise ValueError(f"the offset or the radius of a contact on '{link}' is off: {given!r}")
-        made.append((link, (x, y, z), radius))
+        made.append(Placed(link, (x, y, z), radius, friction, restitution))
     return made
 
 

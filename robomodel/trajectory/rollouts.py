@@ -182,9 +182,9 @@ def _contacts(
     at = touching_points(model, ground, points)
     plane = ground or Ground()
     height = float(np.asarray(plane.height)) if ground is not None else 0.0
-    return Contacts(
-        tuple(at), float(plane.friction), float(plane.restitution), height, forces, int(sweeps)
-    )
+    against = [plane.against(point) for point in at]
+    friction, restitution = (tuple(each[n] for each in against) for n in (0, 1))
+    return Contacts(tuple(at), friction, restitution, height, forces, int(sweeps))
 
 
 # stage by stage: the share of a step at which it stands, its weight, whether it is the first, the

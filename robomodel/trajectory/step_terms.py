@@ -118,7 +118,7 @@ def assemble(
 ) -> Assembly:
     """The terms at ``state`` = (q, v, w, tau): the bias is taken at the velocity w."""
     q, v, w, tau = state
-    places = [frames.place(model, (link, offset)) for link, offset, _ in points]
+    places = [frames.place(model, (at.link, at.offset)) for at in points]
     at_q = Configuration(model, q, {at.body for at in places})
     mass = crba(model, q)
     matrix = [list(row) for row in mass]
@@ -138,7 +138,7 @@ def assemble(
     start = [add(x, mul(h, y)) for x, y in zip(v, turning(model, w), strict=True)]
     right = [add(dot(row, start), mul(h, f)) for row, f in zip(mass, force, strict=True)]
     touching = []
-    for at, (_, _, radius) in zip(places, points, strict=True):
+    for at, point in zip(places, points, strict=True):
         rotation, origin = frames.pose(model, q, at)
         linear, turned = (
             [
@@ -147,7 +147,7 @@ def assemble(
             ]
             for wrenches in (  # along and about the world's axes, in the frame's
                 [Wrench(ZERO, axis) for axis in rotation],
-                [Wrench(axis, ZERO) for axis in rotation if radius > 0.0],
+                [Wrench(axis, ZERO) for axis in rotation if point.radius > 0.0],
             )
         )
         touching.append(Touching(rotation, origin, linear, turned))
@@ -234,7 +234,7 @@ class Terms:
 
 def terms(model: Model, points: Sequence[Placed], forces: Forces) -> Terms:
     """The terms of a model with these points; made once for each set of them."""
-    spheres = tuple(i for i, (_, _, radius) in enumerate(points) if radius > 0.0)
+    spheres = tuple(i for i, point in enumerate(points) if point.radius > 0.0)
     rubbing, limited = tuple(forces.rubbing(model)), tuple(forces.stopped(model))
     nv = model.nv
 
@@ -254,6 +254,7 @@ def terms(model: Model, points: Sequence[Placed], forces: Forces) -> Terms:
 
     size = nv * nv + nv + len(points) * (3 + 3 * nv) + len(spheres) * 3 * nv
     size += len(rubbing) * nv + len(limited) * (1 + nv)
-    name = f"stepping {points!r} {forces.passive} {forces.friction} {limited!r}"
+    said = [(at.link, at.offset, at.radius > 0.0) for at in points]
+    name = f"stepping {said!r} {forces.passive} {forces.friction} {limited!r}"
     made = function(model, name, (model.nq, nv, nv, nv, 1, size), build)
     return Terms(made, nv, len(points), spheres, rubbing, limited)

@@ -180,10 +180,9 @@ class TimeStepping:
             for i in range(len(self.points)):
                 rows = self._at_surface(now, i, normals[i])
                 axes = basis(normals[i])
-                found.append(
-                    _Touch(i, axes @ rows, float(gaps[i]), self.ground.friction,
-                           self.ground.restitution, axes, f"'{self.points[i][0]}' on the ground")
-                )  # fmt: skip
+                rub, bounce = self.ground.against(self.points[i])
+                label = f"'{self.points[i].link}' on the ground"
+                found.append(_Touch(i, axes @ rows, float(gaps[i]), rub, bounce, axes, label))
         if self.contacts is not None:
             for n, contact in enumerate(self.contacts(q, self.view.velocities(q, v))):
                 found.append(_given(self.model, q, contact, n))
@@ -193,14 +192,14 @@ class TimeStepping:
         """Points' (spheres': surfaces') distances above the ground, and its normals."""
         assert self.ground is not None
         heights, normals = self.ground.below(places)
-        gaps: Array = heights - np.array([radius for _, _, radius in self.points])
+        gaps: Array = heights - np.array([point.radius for point in self.points])
         return gaps, normals
 
     def _at_surface(self, now: State, i: int, normal: Array) -> Array:
         """The Jacobian, in world axes, of a point; of a sphere that of its lowest point."""
         rows: Array = now.linear[i]
         if i in self.terms.spheres:
-            arm = -self.points[i][2] * normal
+            arm = -self.points[i].radius * normal
             rows = rows + np.cross(now.turning[self.terms.spheres.index(i)].T, arm).T
         return rows
 

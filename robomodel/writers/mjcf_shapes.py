@@ -11,7 +11,7 @@ from robomodel.description import Link, Shape
 from robomodel.writers.meshes import MUJOCO
 from robomodel.writers.mjcf_draft import Draft, add
 from robomodel.writers.mjcf_poses import pose_words
-from robomodel.writers.text import numbers
+from robomodel.writers.text import number, numbers
 
 
 @dataclass
@@ -37,6 +37,14 @@ class Shapes:
                 geom.set("name", self.draft.unused("geom", shape.name))
             if shape.rgba is not None:
                 geom.set("rgba", numbers(shape.rgba))
+            touching = shape if shape.role == "collision" else twin
+            if touching is not None and touching.friction is not None:
+                geom.set("friction", number(touching.friction))
+            if touching is not None and touching.restitution:
+                self.draft.lost.append(
+                    f"the restitution {touching.restitution:g} of a {shape.kind} of the link "
+                    f"'{link.name}': MuJoCo's contacts are soft"
+                )
             if twin is None and shape.role == "visual":
                 geom.set("contype", "0")
                 geom.set("conaffinity", "0")
@@ -84,6 +92,8 @@ class Shapes:
 
 def _alike(shape: Shape, other: Shape) -> bool:
     """Whether two shapes are one geom, seen and touching."""
-    return (
-        shape.role != other.role and replace(shape, role=other.role, source=other.source) == other
-    )
+    as_other = replace(
+        shape, role=other.role, source=other.source, friction=other.friction,
+        restitution=other.restitution,
+    )  # fmt: skip
+    return shape.role != other.role and as_other == other

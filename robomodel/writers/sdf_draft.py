@@ -147,6 +147,7 @@ def shape(link: etree._Element, said: Shape, taken: set[str]) -> None:
     else:
         for tag, value in zip(("radius", "length"), said.size, strict=False):
             text(geometry, tag, number(value))
+    _surface(element, said)
     if said.rgba is None:
         return
     if said.role == "collision":
@@ -155,6 +156,22 @@ def shape(link: etree._Element, said: Shape, taken: set[str]) -> None:
     material = etree.SubElement(element, "material")
     for tag in ("ambient", "diffuse"):
         text(material, tag, numbers(said.rgba))
+
+
+def _surface(element: etree._Element, said: Shape) -> None:
+    """Friction and restitution of a collision; each engine has words of its own for friction."""
+    if said.friction is None and said.restitution is None:
+        return
+    surface = etree.SubElement(element, "surface")
+    if said.friction is not None:
+        friction = etree.SubElement(surface, "friction")
+        for engine, tags in (("ode", ("mu", "mu2")), ("bullet", ("friction", "friction2"))):
+            words = etree.SubElement(friction, engine)
+            for tag in tags:
+                text(words, tag, number(said.friction))
+    if said.restitution is not None:
+        bounce = etree.SubElement(surface, "bounce")
+        text(bounce, "restitution_coefficient", number(said.restitution))
 
 
 def marks(independent: bool | Iterable[bool]) -> str:

@@ -68,6 +68,8 @@ def _tree(description: Description, lost: list[str]) -> etree._Element:
     colours: dict[Rgba, str] = {}
     for link in description.links:
         _link(root, link, colours)
+    for link in description.links:
+        _gazebo(root, link)
     for joint in description.joints:
         _joint(root, joint)
     for loop in description.loops:
@@ -109,8 +111,30 @@ def _link(root: etree._Element, link: Link, colours: dict[Rgba, str]) -> None:
     element = _add(root, "link", name=link.name)
     if link.inertial is not None:
         _inertial(element, link.inertial)
+    common = _common_friction(link)
     for shape in link.shapes:
         _shape(element, shape, colours)
+        said = {"restitution": shape.restitution}
+        if common is None:
+            said["friction"] = shape.friction
+        words = {word: number(value) for word, value in said.items() if value is not None}
+        if words:
+            _add(element[-1], "surface", **words)
+
+
+def _common_friction(link: Link) -> float | None:
+    """The friction of all of a link's collision shapes; None where they differ."""
+    found = {shape.friction for shape in link.shapes if shape.role == "collision"}
+    return found.pop() if len(found) == 1 else None
+
+
+def _gazebo(root: etree._Element, link: Link) -> None:
+    """Friction in the words that Gazebo has for a link's."""
+    friction = _common_friction(link)
+    if friction is not None:
+        element = _add(root, "gazebo", reference=link.name)
+        for tag in ("mu1", "mu2"):
+            _add(element, tag).text = number(friction)
 
 
 def _inertial(link: etree._Element, inertial: Inertial) -> None:

@@ -57,6 +57,7 @@ _JOINT = frozenset(
 )
 _JOINT_IRRELEVANT = frozenset(("physics", "sensor", "plugin", "gearbox_ratio"))
 _UNREAD = frozenset(("link", "model", "frame", "include"))
+_SURFACE = ("mu1", "mu2", "collision")
 _SPRING = ("springStiffness", "springReference")
 
 
@@ -72,7 +73,7 @@ def with_gazebo(
             if child.tag == "plugin" and child.find("mimicJoint") is not None:
                 mimics.append(_mimic(reader.document, child))
             elif reference is not None:
-                reader.refer(reference, child)
+                reader.refer(reference, child, element)
             elif child.tag == "joint":
                 reader.joint(child)
             elif child.tag in _UNREAD:
@@ -120,8 +121,8 @@ class _Reader:
 
     # ---- what refers to a link or joint
 
-    def refer(self, name: str, child: Element) -> None:
-        """A child of ``<gazebo reference>``: springs of joints, gravity on links."""
+    def refer(self, name: str, child: Element, within: Element) -> None:
+        """A child of ``<gazebo reference>``: springs of joints; of links friction, gravity."""
         document = self.document
         text = (child.text or "").strip().lower()
         if child.tag in _SPRING and (joint := self.joints.get(name)) is not None:
@@ -142,6 +143,40 @@ class _Reader:
             ("turnGravityOff", "1"),
         ):
             document.suspect(child, f"gravity acts on '{name}' too", "gravity of a link")
+        elif child.tag in _SURFACE:
+            self._surface(name, child, within)
+
+    def _surface(self, name: str, child: Element, within: Element) -> None:
+        """Friction and restitution of all of a link's collision shapes."""
+        document, link = self.document, self.links.get(name)
+        friction: float | None
+        restitution: float | None = None
+        if child.tag == "collision":
+            friction, restitution = sdf_elements.surface(document, child)
+        else:
+            friction = document.content(child)
+            if friction < 0.0:
+                raise document.error(child, f"the friction {friction:g} is negative")
+            first = within.find("mu1")
+            if child.tag == "mu2":
+                if first is None or document.content(first) != friction:
+                    what = "friction is the same in all directions here; <mu1> counts"
+                    document.suspect(child, what)
+                return
+        if friction is None and restitution is None:
+            return
+        if link is None or all(shape.role != "collision" for shape in link.shapes):
+            document.suspect(child, f"there is no link '{name}' with a collision shape to rub")
+            return
+        shapes = []
+        for shape in link.shapes:
+            if shape.role == "collision":
+                rub = shape.friction if friction is None else friction
+                back = shape.restitution if restitution is None else restitution
+                shapes.append(replace(shape, friction=rub, restitution=back))
+            else:
+                shapes.append(shape)
+        self.links[name] = replace(link, shapes=tuple(shapes))
 
     # ---- joints
 

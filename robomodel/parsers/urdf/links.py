@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
@@ -124,7 +125,24 @@ def _shape(document: Document, element: Element, label: str, colours: Colours) -
         element.get("name", ""),
         colours.of(document, element.find("material")),
         document.source(element, label),
+        "",
+        *_surface(document, element),
     )
+
+
+def _surface(document: Document, element: Element) -> tuple[float | None, float | None]:
+    """Friction and restitution of a shape: ``<surface>``, a word of our own."""
+    said = element.find("surface")
+    if said is None or element.tag == "visual":
+        return None, None
+    found: list[float | None] = []
+    for word, most in (("friction", math.inf), ("restitution", 1.0)):
+        value = document.number(said, word) if said.get(word) is not None else None
+        if value is not None and not 0.0 <= value <= most:
+            upto = "0 on" if most > 1.0 else "0 to 1"
+            raise document.error(said, f"{word} is from {upto}, not {value:g}")
+        found.append(value)
+    return found[0], found[1]
 
 
 def _geometry(
