@@ -396,6 +396,31 @@ def test_a_faulty_gear(text: str, check: str, element: str, value: float) -> Non
     assert found.value == pytest.approx(value, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("armature", "severity"),
+    [(1e-9, "warning"), (1e-6, "note"), (0.01, None), (1.0, None), (300, "note"), (1e6, "warning")],
+)
+def test_an_armature_beside_what_its_joint_carries(armature: float, severity: str | None) -> None:
+    """As URDF and as MJCF: one of ratio² times 1e-5 to 1e-3 kg m² is sound."""
+    inertial = (
+        '<inertial><origin xyz="0.3 0 0"/><mass value="2"/><inertia ixx="0.01" iyy="0.02" '
+        'izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    hinge = joint("j", "base", "a").replace("</joint>", f'<armature value="{armature}"/></joint>')
+    urdf = robot(link("a", inertial), hinge)
+    mjcf = (
+        f'<mujoco><worldbody><body name="a"><joint name="j" armature="{armature}"/><inertial '
+        'pos="0.3 0 0" mass="2" diaginertia="0.01 0.02 0.02"/></body></worldbody></mujoco>'
+    )
+    for text in (urdf, mjcf):
+        found = [each for each in rm.validate(text).findings if each.check == "armature"]
+        assert [each.severity for each in found] == ([severity] if severity else []), text
+        if found:
+            assert found[0].value == armature
+            assert "'j'" in found[0].source.element
+            assert "carries at" in found[0].message
+
+
 def test_a_rotor_heavier_than_what_carries_it() -> None:
     text = robot(
         ARM,

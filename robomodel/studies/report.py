@@ -127,7 +127,7 @@ class Report:
 
 NUMBERS = frozenset(
     ("triangle", "inertia-size", "point-mass", "centre-of-mass", "ratio", "rotor-mass",
-     "rotor-inertia", "rotor-twice", "millimetres", "grams", "degrees")
+     "rotor-inertia", "rotor-twice", "armature", "millimetres", "grams", "degrees")
 )  # fmt: skip
 """Checks of single numbers, which files have wrong in many places at once."""
 

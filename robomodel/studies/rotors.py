@@ -19,6 +19,10 @@ SAME = 1e-9
 LARGE_SHARE, LARGEST_SHARE, LARGE_PART = 10.0, 1e4, 0.01
 SMALL_SHARE, SMALL_PART = 1e-3, 1e-7
 _NOTHING = 1e-300
+
+# The same of armatures, which files often choose for the solver's sake: of 866 in 47 MJCF files of
+# public packages the shares are from 1e-3 up, and beyond 1e4 only for what carries next to nothing.
+LEAST_SHARE, ARMATURE_PART = 1e-6, 1e-5
 PLACEHOLDER = 1.0  # the reduction of transmissions that are there for their names only
 
 
@@ -76,6 +80,7 @@ def check_rotors(subject: Subject) -> Iterator[Finding]:
             )
     yield from _against_the_others(senses)
     yield from _twins(subject)
+    yield from _armatures(subject)
 
 
 def _rotor_masses(subject: Subject, rotor: Rotor) -> Iterator[Finding]:
@@ -228,3 +233,33 @@ def _reflected(subject: Subject, rotor: Rotor, body_of: Mapping[str, int]) -> It
         reflected,
         unit,
     )
+
+
+def _armatures(subject: Subject) -> Iterator[Finding]:
+    """An armature that is far more, or far less, than what its joint carries."""
+    whole = subject.mass * subject.size**2
+    for body, joint in enumerate(subject.model.joints):
+        value = subject.model.nodes[body].armature
+        if joint.nv != 1 or not (value > 0.0 and whole > 0.0):
+            continue
+        low, high = subject.carried(body)
+        part = value / whole
+        if high <= SMALL_PART * ARMATURE_PART * whole:  # a frame for tools, say
+            continue
+        large = value > LARGE_SHARE * high and part > 1.0
+        small = value < SMALL_SHARE * low and part < ARMATURE_PART
+        if not (large or small):
+            continue
+        beyond = value > LARGEST_SHARE * high if large else value < LEAST_SHARE * low
+        unit = "kg" if subject.slides(body) else "kg m²"
+        carries = f"at most {high:.3g}" if large else f"at least {low:.3g}"
+        yield Finding(
+            "warning" if beyond else "note",
+            "armature",
+            subject.joint_source(joint.name),
+            f"has an armature of {value:.4g} {unit}, and carries {carries} {unit}",
+            "armature is the rotor's inertia times the ratio squared, in kg m²: 1 kg cm² is 1e-4, "
+            "1 g cm² is 1e-7",
+            value,
+            unit,
+        )
