@@ -256,25 +256,21 @@ def test_backwards_in_time() -> None:
     np.testing.assert_allclose(back[-1], q, rtol=0, atol=1e-11)
 
 
-def test_one_motion_that_comes_to_a_singular_position() -> None:
-    """It alone is not-a-number from there on, and a warning says so."""
-    model = rm.load(rm.robots.path("six_bar"), gravity=(0.0, -9.81, 0.0))
-    q = model.neutral()
-    hold = rm.bias_force(model, q, np.zeros(3))
-    tau = np.zeros((2, 600, 3))
-    tau[1] = hold  # stands still, the other one falls
+def test_one_motion_that_is_lost() -> None:
+    """Backwards in time nothing leads over a change point: it is lost alone, with a warning."""
+    model = rm.robots.load("four_bar")
+    v = np.array([[1.0], [0.1]])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        q_at, v_at = rm.rollout(model, q, np.zeros(3), tau, 1e-3)
+        q_at, v_at = rm.rollout(model, model.neutral(), v, np.zeros((100, 1)), -0.01)
     (message,) = [str(w.message) for w in caught if "come to a" in str(w.message)]
-    assert message.startswith("1 of 2 motions of 'six_bar'")
+    assert message.startswith("1 of 2 motions of 'four_bar'")
     bad = np.isnan(q_at).any(axis=-1)
     assert not bad[1].any()
-    assert not bad[0, :390].any()
+    assert not bad[0, :60].any()
     assert bad[0, -1]
     assert np.all(np.diff(bad[0].astype(int)) >= 0)  # once lost, lost
     np.testing.assert_array_equal(np.isnan(v_at).any(axis=-1), bad)
-    np.testing.assert_allclose(q_at[1], np.tile(q, (601, 1)), rtol=0, atol=1e-9)
 
 
 def test_refusals() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -258,3 +259,54 @@ def test_ten_seconds_under_gravity(name: str) -> None:
     assert np.max(found.residual) <= 1e-12
     assert drift(found) <= 1e-9
     assert len(found.charts) == (1 if name == "four_bar" else 22)
+
+
+# ---- rollouts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler", "time_stepping"])
+def test_rollouts_through_dead_points(method: Literal["rk4"]) -> None:
+    """A motion that stands still, and falling ones, each as simulate has it."""
+    model = fallen("six_bar")
+    q = model.neutral()
+    tau = np.zeros((3, 900, 3))
+    tau[0] = rm.bias_force(model, q, np.zeros(3))
+    v = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.1, -0.2, 0.1]])
+    found, rates = rm.rollout(model, q, v, tau, 5e-4, method)
+    np.testing.assert_allclose(found[0], np.tile(q, (901, 1)), rtol=0, atol=1e-9)
+    assert np.max(np.abs(model.residual(found))) <= 1e-13
+    for n in (1, 2):
+        same = rm.simulate(model, q, v[n], tau=tau[n], step=5e-4, method=method)
+        assert len(same.charts) > 1
+        atol = 1e-8 if method == "rk4" else 2e-2
+        np.testing.assert_allclose(found[n], same.q, rtol=0, atol=atol)
+        np.testing.assert_allclose(rates[n], same.v, rtol=0, atol=100.0 * atol)
+    alone = rm.rollout(model, q, v[1:2], tau[1:2], 5e-4, method, threads=2)[0]
+    np.testing.assert_array_equal(alone[0], found[1])
+
+
+def test_rollouts_under_forces_on_own_joints() -> None:
+    """Forces act on the model's own joint in the kernels of all charts."""
+    model = rocker_driven()
+    q = model.neutral()
+    tau = 0.4 * np.random.default_rng(2).standard_normal((2, 400, 1))
+    found, rates = rm.rollout(model, q, np.zeros(1), tau, 2e-3)
+    for n in range(2):
+        same = rm.simulate(model, q, tau=tau[n], step=2e-3, method="rk4")
+        assert any(each.independent != model.dof_names for each in same.charts)
+        np.testing.assert_allclose(found[n], same.q, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(rates[n], same.v, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["rk4", "time_stepping"])
+def test_rollouts_through_change_points(method: Literal["rk4"]) -> None:
+    model = rm.robots.load("four_bar")
+    v = np.array([[1.0], [-2.0]])
+    found, rates, _, residual = rm.rollout(
+        model, model.neutral(), v, np.zeros((200, 1)), 1e-2, method, details=True
+    )
+    np.testing.assert_allclose(found[..., 2], found[..., 0], rtol=0, atol=1e-10)
+    exact = math.pi / 4.0 + v * np.linspace(0.0, 2.0, 201)
+    np.testing.assert_allclose(found[..., 0], exact, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(rates[..., 0], np.broadcast_to(v, (2, 201)), rtol=0, atol=1e-7)
+    assert np.max(residual) <= 1e-9

@@ -20,17 +20,23 @@ from robomodel.errors import as_real
 from robomodel.kernels import Iteration
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.threads import share
+from robomodel.model.charts import own_chart
 from robomodel.model.closure import CLOSED
 from robomodel.model.constraints import LoopConstraint, Rows
-from robomodel.model.joints import Array
+from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model, as_array
 from robomodel.model.states import refuse, unit_faults
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sub
+from robomodel.trajectory.charts import View, turned_out
 from robomodel.trajectory.contact_rollouts import Contacts
 from robomodel.trajectory.contact_rollouts import step as time_step
 from robomodel.trajectory.functions import Build, Function, function, openness, rates, settled
 from robomodel.trajectory.ground import Ground, Point, touching_points
+from robomodel.trajectory.record import Trajectory
+from robomodel.trajectory.rollout_charts import Motions
+from robomodel.trajectory.runs import stepped
 from robomodel.trajectory.step_terms import Forces, named, needs_impulses
+from robomodel.trajectory.stepping import TimeStepping
 
 Method: TypeAlias = Literal["rk4", "semi_implicit_euler", "time_stepping"]
 METHODS = ("rk4", "semi_implicit_euler", "time_stepping")
@@ -92,9 +98,13 @@ def rollout(
     to 1e-6 or so, and contacts whose residuals exceed 1e-3 are told of.
 
     Raises ValueError where the loops of ``q`` are open or its quaternions not of unit length (close
-    them with :meth:`Model.close`). A motion whose loops come to a singular position, or do not
-    close because ``step`` is too long, is not-a-number from there on, for itself alone, with a
-    RuntimeWarning; one that starts from numbers that are not finite is so from the start.
+    them with :meth:`Model.close`). Motions in which independent joints come to rest while a linkage
+    moves on go on in others, as in :func:`robomodel.simulate`, in the kernel of their chart; over
+    change points they are led by :func:`robomodel.simulate`'s steps. One whose loops do not close
+    because ``step`` is too long, or that comes to a singular position with ``saturate``, or to a
+    change point in "float32" or backwards in time, is not-a-number from there on, for itself
+    alone, with a RuntimeWarning; one that starts from numbers that are not finite is so from the
+    start.
     """
     if method not in (None, *METHODS):
         known = ", ".join(f"'{name}'" for name in METHODS)
@@ -123,9 +133,12 @@ def rollout(
     nq, nv, times = model.nq, model.nv, force.shape[-2]
     if touching is not None:
         method = "time_stepping"
-    run = _program(
-        model, method or "rk4", closing, backend, touching, passive, bool(saturate), number
-    )
+    how: Method = method or "rk4"
+
+    def program(view: View) -> Function:
+        return _program(view, how, closing, backend, touching, passive, bool(saturate), number)
+
+    run = program(View.of(model))
     states = np.empty((*batch, times + 1, run.sizes[-1]), number)
     states[..., 0, :nq], states[..., 0, nq : nq + nv] = at, speed
     states[..., 0, nq + nv : run.sizes[0]] = 0.0
@@ -133,8 +146,32 @@ def rollout(
         force = np.broadcast_to(force.astype(number), (*batch, times, nv))
         _spread(run, states, force, float(step), threads)
     positions, velocities = states[..., :nq], states[..., nq : nq + nv]
-    if any(isinstance(c.constraint, LoopConstraint) for c in model.clusters):
-        _drop_open(model, states, times, run.sizes[0], backend)
+    if any(isinstance(c.constraint, LoopConstraint) for c in model.clusters) and times:
+        opened = _opened(model, states, run.sizes[0], backend)
+        if np.any(opened) and not saturate:
+
+            def led(q: Array, v: Array, tau: Array) -> Trajectory:
+                forces = Forces(passive, friction, named(model, stops))
+                points = [] if touching is None else touching.points
+                by = None
+                if touching is not None:
+                    by = TimeStepping(View.of(model), ground, points, None, forces)
+                return stepped(model, q, v, tau, step, how, passive=passive, stepping=by)
+
+            motions = Motions(
+                model,
+                float(step),
+                program,
+                lambda run, states, force: _spread(run, states, force, float(step), threads),
+                lambda model, states, first: _opened(model, states, first, backend),
+                led if step > 0.0 and number == "float64" else None,
+                0 if touching is None else touching.memory(model) - nv,
+                0 if touching is None else 1 + 3 * len(touching.points),
+            )
+            rows, whole = states.reshape(-1, *states.shape[-2:]), force.reshape(-1, times, nv)
+            opened = motions.go_on(rows, whole, opened.reshape(len(rows), -1)).reshape(opened.shape)
+        if np.any(opened):
+            _drop_open(model, states, times, opened)
     if touching is None:
         if details:
             return Rollout(positions, velocities, np.zeros((*batch, times, 0, 3), number),
@@ -198,7 +235,7 @@ RUNGE_KUTTA = (
 
 
 def _program(
-    model: Model,
+    view: View,
     method: str,
     closing: int,
     backend: str,
@@ -213,6 +250,7 @@ def _program(
     system of dependent velocities a number that is positive unless its determinant changed its sign
     in the step.
     """
+    own, model = view.own, view.model
     nq, nv = model.nq, model.nv
     shapes = [
         (len(block.columns), len(block.rows))
@@ -235,7 +273,11 @@ def _program(
         return [gap, *signs]
 
     def given(q: Vector, v: Vector, tau: Vector) -> Vector:
-        return saturated(model, q, v, tau)[0] if saturate else tau
+        if saturate:
+            return saturated(model, q, v, tau)[0]
+        if view.is_own:
+            return tau
+        return [dot(column, tau) for column in zip(*turned_out(own, model, q), strict=True)]
 
     def accelerations(q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
         tau = given(q, v, tau)
@@ -294,6 +336,8 @@ def _program(
         sizes = (nq + nv + memory, nv, 1, size)
         build, iteration = impulsive, Iteration((1,))
     name = f"rollout {method} {closing} {passive} {saturate} {touching!r}"
+    if not view.is_own:
+        name += f" seen from {own_chart(own)!r}"
     return function(model, name, sizes, build, iteration=iteration, backend=backend, dtype=dtype)
 
 
@@ -368,16 +412,19 @@ def check_closed(model: Model, q: Array, backend: str = "compiled") -> None:
         )
 
 
-def _drop_open(model: Model, states: Array, times: int, first: int, backend: str) -> None:
-    """Make motions not-a-number from where their loops were left open."""
+def _opened(model: Model, states: Array, first: int, backend: str) -> Mask:
+    """Which states (..., T+1) have open loops, or come from beyond a singular position."""
     with np.errstate(invalid="ignore"):
         gaps = states[..., 1:, first]  # row t + 1 tells of row t
         last = openness(model, backend)(states[..., -1, : model.nq].astype(float))
-        opened = ~(np.concatenate([gaps, last], axis=-1) <= OPEN[states.dtype.name] ** 2)
+        opened: Mask = ~(np.concatenate([gaps, last], axis=-1) <= OPEN[states.dtype.name] ** 2)
         signs = states[..., 1:, first + 1 : first + 1 + _systems(model)]
         opened[..., 1:] |= ~np.all(signs > 0.0, axis=-1)
-    if not np.any(opened):
-        return
+    return opened
+
+
+def _drop_open(model: Model, states: Array, times: int, opened: Mask) -> None:
+    """Make motions not-a-number from where their loops were left open."""
     after = np.logical_or.accumulate(opened, axis=-1)
     states[after] = np.nan
     when: Sequence[int] = np.argmax(after, axis=-1)[np.any(after, axis=-1)].tolist()

@@ -342,6 +342,25 @@ def count_steps(duration: float, step: float) -> int:
     return nearest if abs(steps - nearest) <= 1e-9 * max(1.0, steps) else math.ceil(steps)
 
 
+def stepped(
+    model: Model,
+    q: Array,
+    v: Array,
+    tau: Array,
+    step: float,
+    method: str,
+    *,
+    passive: bool,
+    stepping: TimeStepping | None = None,
+) -> Trajectory:
+    """The motion under rows of forces, a step each; what :func:`robomodel.simulate` would do."""
+    inputs = Inputs.of(model, tau, None, hold=False, passive=passive and stepping is None)
+    run = Run(model, method, inputs, Limits(model), stepping)
+    with Progress("simulate", len(tau) * step, wanted=False) as bar, np.errstate(all="ignore"):
+        fixed(run, np.concatenate([q, v]), len(tau) * step, step, bar)
+    return run.trajectory()
+
+
 def fixed(run: Run, x: Array, duration: float, step: float, bar: Progress) -> None:
     """Steps of one length; the last one is shorter where the duration asks for it."""
     count = count_steps(duration, step)
