@@ -230,7 +230,7 @@ def test_every_robot_and_algorithm(name: str, dtype: str, compiler: str, tmp_pat
     wanted = {each: each for each in SLOW if each != "actuator_map" or model.actuators}
     wanted |= {f"{each}:{link}": f"{each}:{link}" for each in ("jacobian", "frame_pose")}
     source, _ = rm.write_c(model, tmp_path / "robot.c", list(wanted), dtype=dtype, lanes=4)
-    made = library(source, compiler)
+    made = library(source, compiler, "-O0")
     for each in SLOW:
         if each in wanted:
             compare(model, made, "robot", each, dtype, 4)
@@ -241,11 +241,9 @@ def test_every_robot_and_algorithm(name: str, dtype: str, compiler: str, tmp_pat
 def test_derivatives_in_parts_and_the_sanitizers(compiler: str, tmp_path: Path) -> None:
     """A program in C that calls everything, with undefined behaviour and overruns told."""
     model = rm.robots.load("mini_cheetah")
-    names = ("aba_derivatives", "rnea_derivatives", "aba", "integrate", "close")
+    names = ("aba_derivatives", "integrate", "close")
     source, _ = rm.write_c(model, tmp_path / "r.c", names, lanes=4)
-    made = library(source, compiler)
-    for name in names[:2]:
-        compare(model, made, "r", name, "float64", 4)
+    compare(model, library(source, compiler, "-O0"), "r", "aba_derivatives", "float64", 4)
     calls, n = [], 0
     for name in names:
         found = routine(model, name)
@@ -262,7 +260,7 @@ def test_derivatives_in_parts_and_the_sanitizers(compiler: str, tmp_path: Path) 
     text = ['#include "r.h"', "int main(void)", "{", *calls, "    return 0;", "}", ""]
     (tmp_path / "main.c").write_text("\n".join(text))
     program = tmp_path / "program"
-    command = [compiler, *WARNINGS, "-O1", "-g", "-fsanitize=address,undefined"]
+    command = [compiler, *WARNINGS, "-O0", "-g", "-fsanitize=address,undefined"]
     command += ["-fno-sanitize-recover=all", source, tmp_path / "main.c", "-o", program, "-lm"]
     subprocess.run([str(x) for x in command], check=True)
     subprocess.run([str(program)], check=True)

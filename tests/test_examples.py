@@ -65,3 +65,20 @@ def test_a_controller_in_cpp(tmp_path: Path) -> None:
     program = next(path for path in programs if path.exists())
     said = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
     assert "tracking within" in said
+
+
+@pytest.mark.slow
+def test_a_trajectory_by_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It arrives, and NumPy's steps under its torques arrive at the same place."""
+    pytest.importorskip("jax", reason="JAX is not installed")
+    monkeypatch.syspath_prepend(EXAMPLES)
+    module = importlib.import_module("jax_trajectory")
+    model = rm.robots.load("planar_leg_linkage")
+    found = module.swing(model)
+    assert found.miss < 2e-2
+    q, v = model.neutral(), np.zeros(model.nv)
+    for tau in found.tau:
+        v = v + module.STEP * rm.aba(model, q, v, tau)
+        q = model.integrate(q, module.STEP * v)
+    np.testing.assert_allclose(found.q, q, atol=1e-6)
+    np.testing.assert_allclose(found.v, v, atol=1e-5)

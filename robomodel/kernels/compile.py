@@ -36,6 +36,7 @@ class Compiled:
     ufunc: np.ufunc
     signature: str
     alive: tuple[object, ...]
+    loop: int  # address of the ufunc's inner loop
     single: Mapping[str, int] = field(default_factory=dict)  # addresses of what takes one state
 
     def one(self, answer: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,7 +91,7 @@ def compile_program(
     if "context" in addresses and python.usual():
         python.connect(addresses["context"])
         single = {key: addresses[key] for key in ("one", "onto") if key in addresses}
-    return Compiled(ufunc, signature, (alive, *kept), single)
+    return Compiled(ufunc, signature, (alive, *kept), addresses["loop"], single)
 
 
 def _machine_code(

@@ -142,7 +142,7 @@ def load(codes: Sequence[bytes]) -> tuple[object, dict[str, int]]:
         for code in codes:
             engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-        names = ("loop", "one", "onto")
+        names = ("loop", "one", "onto", "handler")
         found = {name: engine.get_function_address(name) for name in names}
         found["context"] = engine.get_global_value_address("context")
         return engine, {name: address for name, address in found.items() if address}

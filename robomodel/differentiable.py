@@ -1,0 +1,192 @@
+"""A robot's functions with their derivatives, compiled: what JAX and PyTorch are given.
+
+q is taken as plain numbers by whoever differentiates: a quaternion's four, all joints of a loop.
+So that this means something, these functions first bring q to where configurations are: quaternions
+of unit length, loops closed by one step of Newton's with the independent joints held. A closed
+configuration stays what it is, to rounding, and derivatives are those of this function: changes of
+q along closed motions count in full, the length of a quaternion and the dependent joints of loops
+do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from robomodel.dynamics.algorithms import TABLE
+from robomodel.dynamics.compiled import content
+from robomodel.kernels.cache import spelled
+from robomodel.kernels.compile import Compiled, compile_program
+from robomodel.kernels.differentiate import along
+from robomodel.kernels.precision import Dtype
+from robomodel.kernels.program import Program
+from robomodel.kernels.trace import Trace, Traced
+from robomodel.model.configuration import held
+from robomodel.model.joints import Floating, Spherical
+from robomodel.model.model import Model
+from robomodel.routines import OWN, Routine, routine
+from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt
+from robomodel.trajectory.functions import settled
+
+OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}
+"""Functions whose derivatives have algorithms of their own."""
+Matrix = list[list[Scalar]]
+
+
+@dataclass(frozen=True)
+class Differentiable:
+    """A function of one robot, and its Jacobian by all arguments' numbers.
+
+    ``options``: as of :func:`robomodel.routines.routine`.
+    """
+
+    model: Model
+    name: str
+    options: Mapping[str, Any]
+    kept: dict[tuple[str, Dtype], Any] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def routine(self) -> Routine:
+        """What is asked for; ValueError for what is not known."""
+        return routine(self.model, self.name, **self.options)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Of the arguments."""
+        return list(self.routine.arguments.values())
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Of the results."""
+        return list(self.routine.results.values())
+
+    @property
+    def size(self) -> int:
+        """Of all results' numbers."""
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why there are no derivatives; None where there are."""
+        if self.name in TABLE and TABLE[self.routine.name].by_trace:  # type: ignore[index]
+            return f"'{self.name}' is made of derivatives; there are none of them"
+        return None
+
+    @property
+    def key(self) -> str:
+        """All that makes it what it is."""
+        return content(self.model, f"elsewhere {self.name} {spelled(dict(self.options))}")
+
+    def value(self, dtype: Dtype) -> Compiled:
+        """Compiled: arguments → all results' numbers."""
+        return self._compiled("value", dtype, self.size)
+
+    def slopes(self, dtype: Dtype) -> Compiled:
+        """Compiled: arguments → the Jacobian (size, all arguments' numbers), by rows."""
+        return self._compiled("slopes", dtype, self.size * sum(self.sizes))
+
+    def _compiled(self, what: str, dtype: Dtype, size: int) -> Compiled:
+        if (what, dtype) not in self.kept:
+            program = self._value if what == "value" else self._slopes
+            self.kept[what, dtype] = compile_program(
+                program,
+                [*self.sizes, size],
+                name=f"{what} {self.key}",
+                label=f"compiling {what} of {self.name} of '{self.model.name}'",
+                dtype=dtype,
+            )
+        made: Compiled = self.kept[what, dtype]
+        return made
+
+    # ---- programs
+
+    def _arguments(self, trace: Trace) -> dict[str, list[Traced]]:
+        return {name: trace.inputs(n) for name, n in self.routine.arguments.items()}
+
+    def _settled(self, inputs: dict[str, list[Traced]]) -> dict[str, list[Traced]]:
+        """The arguments with q where configurations are."""
+        if "q" not in inputs or self.name in OWN:  # which see to it, each in its way
+            return inputs
+        return inputs | {"q": settled(self.model, inputs["q"], 1)[0]}
+
+    def _value(self) -> Program:
+        trace = Trace()
+        inputs = self._settled(self._arguments(trace))
+        return trace.program(self.routine.build(inputs)).fused()
+
+    def _slopes(self) -> Program:
+        trace = Trace()
+        inputs = self._arguments(trace)
+        task = self.routine.task
+        outright = task is not None and task.name in OUTRIGHT and not task.f_ext
+        if outright and self.options.get("method", "cluster") == "cluster":
+            return trace.program(self._outright(inputs)).fused()
+        outputs = self.routine.build(self._settled(inputs))
+        directions: list[dict[Traced, Any]] = [{x: 1.0} for own in inputs.values() for x in own]
+        columns = list(along(trace, outputs, directions))
+        return trace.program([x for row in zip(*columns, strict=True) for x in row]).fused()
+
+    def _outright(self, inputs: dict[str, list[Traced]]) -> list[Scalar]:
+        """∂/∂q along the independent velocities, these by q's numbers; then ∂/∂v and the last."""
+        model, at = self.model, self._settled(inputs)
+        options = {name: x for name, x in self.options.items() if name == "passive"}
+        flat = routine(model, OUTRIGHT[self.name], **options).build(at)
+        n = model.nv
+        along_q, by_v, by_x = ([flat[k * n * n + i * n : k * n * n + i * n + n] for i in range(n)]
+                               for k in range(3))  # fmt: skip
+        tangent = list(zip(*tangents(model, inputs["q"], at["q"]), strict=True))
+        rows = []
+        for i in range(n):
+            by_q = [dot(along_q[i], column) for column in tangent]
+            rows.append([*by_q, *by_v[i], *by_x[i]])
+        return [x for row in rows for x in row]
+
+
+def tangents(model: Model, q: Vector, closed: Vector) -> Matrix:
+    """P (nv, nq): the independent velocities that changes of q's numbers are; see this module.
+
+    ``closed`` is q where configurations are.
+    """
+    result: Matrix = [[0.0] * model.nq for _ in range(model.nv)]
+    for cluster in model.clusters:
+        column = 0
+        for body, part, along_v in held(model, cluster):
+            joint = model.nodes[body].joint
+            at = range(cluster.q.start + part.start, cluster.q.start + part.stop)
+            for k in range(joint.nv):
+                row: int | None = along_v.start + k
+                if cluster.implicit:
+                    own = cluster.columns
+                    row = cluster.v.start + own.index(column) if column in own else None
+                column += 1
+                if row is None:
+                    continue
+                unit = [1.0 if k == i else 0.0 for i in range(joint.nv)]
+                rates = joint.rates([closed[i] for i in at], unit)
+                if isinstance(joint, Floating | Spherical) and k < 3:
+                    quaternion = [q[i] for i in at][-4:]
+                    # q̇ is half of what turns: four times the transpose undoes it
+                    share = div(4.0, sqrt(dot(quaternion, quaternion)))
+                    rates = [mul(share, x) for x in rates]
+                for i, x in zip(at, rates, strict=True):
+                    result[row][i] = x
+    return result
+
+
+def differentiable(model: Model, name: str, options: Mapping[str, Any]) -> Differentiable:
+    """The function, made once a model; ValueError by name for what cannot be had."""
+    made = Differentiable(model, name, dict(options))
+    key = ("elsewhere", name, spelled(made.routine.task), spelled(dict(options)))
+    known = model.derived.get(key)
+    if not isinstance(known, Differentiable):
+        known = model.derived[key] = made
+    return known
+
+
+def columns_of(sizes: Sequence[int]) -> list[slice]:
+    """Which columns of the Jacobian are whose."""
+    firsts = [sum(sizes[:k]) for k in range(len(sizes))]
+    return [slice(a, a + n) for a, n in zip(firsts, sizes, strict=True)]
