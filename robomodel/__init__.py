@@ -46,6 +46,7 @@ from robomodel.dynamics import (
 from robomodel.dynamics.compiled import Kernel, compile
 from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
 from robomodel.identification import (
+    base_parameters,
     energy_regressor,
     filtered_regressor,
     momentum_regressor,
@@ -89,6 +90,7 @@ __all__ = [
     "actuator_forces",
     "actuator_map",
     "armature",
+    "base_parameters",
     "bias_force",
     "center_of_mass",
     "center_of_mass_acceleration",

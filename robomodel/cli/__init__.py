@@ -24,6 +24,7 @@ from robomodel.cli import (
     convert,
     dynamics,
     graph,
+    identify,
     info,
     robots,
     validate,
@@ -41,7 +42,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _command in (info, dynamics, benchmark, graph, view, robots, validate, armature, convert, code):
+for _command in (
+    info,
+    dynamics,
+    benchmark,
+    graph,
+    view,
+    robots,
+    validate,
+    armature,
+    convert,
+    code,
+    identify,
+):
     app.command(_command.__name__.rpartition(".")[2])(framed(_command.command))
 
 

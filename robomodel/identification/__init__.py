@@ -1,5 +1,6 @@
 """Parameters: the regressors in which dynamics is linear, and what can be known of them."""
 
+from robomodel.identification.base import BaseParameters, base_parameters
 from robomodel.identification.regressors import (
     energy_regressor,
     filtered_regressor,
@@ -9,7 +10,9 @@ from robomodel.identification.regressors import (
 from robomodel.model.parameters import Parameters, parameters, with_parameters
 
 __all__ = [
+    "BaseParameters",
     "Parameters",
+    "base_parameters",
     "energy_regressor",
     "filtered_regressor",
     "momentum_regressor",

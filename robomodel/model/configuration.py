@@ -389,7 +389,7 @@ def random(model: Model, rng: Generator, near: Array | None) -> Array:
     q = np.empty(model.nq)
     for cluster in model.clusters:
         at = None if near is None else near[cluster.q]
-        q[cluster.q] = _random_cluster(model, cluster, rng, at)
+        q[cluster.q] = random_cluster(model, cluster, rng, at)
     return q
 
 
@@ -406,7 +406,7 @@ def columns_of(model: Model, cluster: Cluster) -> list[Column]:
     return columns
 
 
-def _random_cluster(model: Model, cluster: Cluster, rng: Generator, near: Array | None) -> Array:
+def random_cluster(model: Model, cluster: Cluster, rng: Generator, near: Array | None) -> Array:
     """A cluster's part of q, drawn; within the limits of all its joints where that can be."""
     columns = columns_of(model, cluster)
     if cluster.implicit:

@@ -1,0 +1,236 @@
+"""Base parameters: the combinations of a model's parameters that forces can tell, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from robomodel.dynamics.actuation import actuator_map
+from robomodel.dynamics.calling import run
+from robomodel.dynamics.frames import FrameKey, FrameLike, frame_keys
+from robomodel.errors import as_names, did_you_mean
+from robomodel.identification.regressors import regressor
+from robomodel.identification.sampling import on_branch
+from robomodel.identification.spaces import Gap, reduced, split
+from robomodel.identification.structure import CONFIGURATIONS, structure
+from robomodel.model.closure import stack, unstack
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.model.parameters import count, of_joints, parameters
+
+SEED = 20180524  # samples are the same at every call
+FACTOR = 3  # rows of a stacked regressor for each column
+
+Kind = Literal["structure", "numeric"]
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """What forces can tell: ``matrix`` (rank, p) @ values are the base parameters.
+
+    ``matrix`` is in reduced row echelon form, each row a parameter (its pivot, with coefficient 1)
+    and what else is seen with it; ``names`` are the rows in words, "Ixx of shank + 0.04 m of rod".
+    ``gap``: the rank was decided between singular values of these shares of the largest; close
+    ones mean that the robot is nearly of another rank. ``method``: how it was found.
+    ``parameters`` are the names of the columns.
+    """
+
+    names: tuple[str, ...]
+    matrix: Array
+    parameters: tuple[str, ...]
+    gap: Gap
+    method: Kind
+
+    @property
+    def rank(self) -> int:
+        """How many there are."""
+        return len(self.matrix)
+
+    @cached_property
+    def alone(self) -> tuple[str, ...]:
+        """Parameters that can be told by themselves."""
+        single = np.count_nonzero(self.matrix, axis=1) == 1
+        return self._named(np.any(self.matrix[single] != 0.0, axis=0))
+
+    @cached_property
+    def never(self) -> tuple[str, ...]:
+        """Parameters that have no effect at all."""
+        return self._named(~np.any(self.matrix != 0.0, axis=0))
+
+    @cached_property
+    def together(self) -> tuple[str, ...]:
+        """Parameters that can be told in combinations only."""
+        known = {*self.alone, *self.never}
+        return tuple(name for name in self.parameters if name not in known)
+
+    def _named(self, which: Array) -> tuple[str, ...]:
+        return tuple(name for name, is_one in zip(self.parameters, which, strict=True) if is_one)
+
+    def __repr__(self) -> str:
+        return f"<BaseParameters: {self.rank} of {len(self.parameters)} parameters>"
+
+
+def base_parameters(
+    model: Model,
+    *,
+    measured: str | Iterable[str] | None = None,
+    contacts: FrameLike | Sequence[FrameLike] = (),
+    method: Kind | None = None,
+) -> BaseParameters:
+    """What the forces of closed motions on ``neutral()``'s branch can tell of the parameters.
+
+    By default tau is known in all coordinates: actuators' forces, none where nothing drives, and on
+    a floating base none, or measured contact wrenches. ``measured``: coordinates in which it is
+    known, by name (joints, or single freedoms of ``model.dof_names``), or "actuators" for those
+    that actuators drive. ``contacts``: where unknown wrenches act on the robot: links, or (link,
+    offset) for unknown forces at points; what does not depend on them is still seen.
+
+    ``method``: "structure", cluster by cluster (see :mod:`robomodel.identification.structure`),
+    whose cost is linear in the robot's size, or "numeric", from the singular values of a stacked
+    :func:`robomodel.regressor`; both give the same. Default: "structure" where tau is known in all
+    coordinates, for which it is, else "numeric". Springs, and what wrench sensors on links would
+    see, are not considered.
+    """
+    keys = frame_keys(contacts)
+    for frame in keys:
+        model.frame(frame if isinstance(frame, str) else frame[0])
+    rows = None if measured is None else _coordinates(model, measured)
+    part = rows is not None or bool(keys)
+    if method not in (None, "structure", "numeric"):
+        raise ValueError(f"method '{method}' is not known; 'structure' and 'numeric' are")
+    if part and method == "structure":
+        raise ValueError("method 'structure' needs tau in all coordinates, without contacts")
+    rng = np.random.default_rng(SEED)
+    kind: Kind = method or ("numeric" if part else "structure")
+    names = parameters(model).names
+    if not model.nv or rows == []:
+        return BaseParameters((), np.zeros((0, len(names))), names, Gap(), kind)
+    if kind == "structure":
+        found, gap = structure(model, rng)
+        scale = _scales(model)
+        space = _row_space(found / scale)
+    else:
+        space, scale, gap = _numeric(model, rng, rows, keys)
+    echelon, pivots = reduced(space, _order(model))
+    matrix = echelon * scale / scale[pivots, None]
+    matrix[np.abs(echelon) < 1e-9] = 0.0
+    matrix[range(len(pivots)), pivots] = 1.0
+    return BaseParameters(tuple(_worded(names, row) for row in matrix), matrix, names, gap, kind)
+
+
+def _coordinates(model: Model, measured: str | Iterable[str]) -> list[int]:
+    """Indices into v of what is measured."""
+    if measured == "actuators":
+        q = on_branch(model, np.random.default_rng(SEED), 3)
+        entries = actuator_map(model, unstack(q)) if model.actuators else []
+        driven = [np.abs(stack(list(row), (3,))).max() > 0.0 for row in entries]
+        return [i for i, is_one in enumerate(driven) if is_one]
+    found = []
+    joints = {joint.name: joint for joint in model.joints if joint.independent}
+    for name in as_names(measured, "measured"):
+        labels = [name, *(f"{name}{x}" for x in _SUFFIXES if name in joints)]
+        here = [i for i, label in enumerate(model.dof_names) if label in labels]
+        if not here:
+            hint = did_you_mean(name, [*model.dof_names, *joints])
+            raise KeyError(f"no independent coordinate '{name}'{hint}")
+        found += here
+    return sorted(set(found))
+
+
+_SUFFIXES = (".0", ".1", ".2", ".wx", ".wy", ".wz", ".vx", ".vy", ".vz")
+
+
+def _scales(model: Model) -> Array:
+    """Sizes by which parameters count alike: lengths to the power that makes all inertias."""
+    offsets = [math.hypot(*map(float, node.offset)) for node in model.nodes]
+    length = max(offsets, default=0.0) or 1.0
+    body = np.array([length**2, *[length] * 3, *[1.0] * 6])
+    return np.concatenate(
+        [np.tile(body, len(model.nodes)), np.ones(sum(1 for _ in of_joints(model)))]
+    )
+
+
+def _row_space(rows: Array) -> Array:
+    """Orthonormal rows with the row space of independent ones."""
+    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+    found: Array = np.linalg.qr((rows / sizes).T)[0].T
+    return found
+
+
+def _numeric(
+    model: Model, rng: np.random.Generator, rows: list[int] | None, contacts: tuple[FrameKey, ...]
+) -> tuple[Array, Array, Gap]:
+    """Row space (of scaled parameters), their scales and the gap of a stacked regressor."""
+    each = len(rows) if rows else model.nv
+    times = -(-FACTOR * count(model) // (each * CONFIGURATIONS))
+    q = np.repeat(on_branch(model, rng, CONFIGURATIONS), times, axis=0)
+    states = len(q)
+    v, a = rng.normal(size=(2, states, model.nv))
+    y = regressor(model, q, v, a, backend="numpy")
+    weights = np.eye(model.nv)[rows] if rows is not None else np.eye(model.nv)
+    seen = [weights] * states
+    if contacts:
+        felt = [_felt(model, q, frame) for frame in contacts]
+        seen = _beside(seen, np.concatenate(felt, axis=1))
+    scale = _scales(model)
+    stacked = np.concatenate([w @ each for w, each in zip(seen, y, strict=True)])
+    space, _, sizes, gap = split(stacked)
+    return _row_space(space * (sizes / scale)), scale, gap
+
+
+def _felt(model: Model, q: Array, frame: FrameKey) -> Array:
+    """Rows (n, 6 or 3, nv) of the Jacobian through which an unknown wrench, or force, acts."""
+    j: Array = run(model, "jacobian", {"q": q}, "numpy", frames=(frame,))
+    return j if isinstance(frame, str) else j[:, 3:]
+
+
+def _beside(weights: list[Array], felt: Array) -> list[Array]:
+    """Combinations of the weights' rows that unknown forces through ``felt`` do not reach."""
+    found = []
+    for w, j in zip(weights, felt, strict=True):
+        reached = w @ j.T
+        left, size, _ = np.linalg.svd(reached, full_matrices=True)
+        rank = int(np.sum(size > 1e-9 * max(float(size.max(initial=0.0)), 1e-9)))
+        found.append(left[:, rank:].T @ w)
+    return found
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+_PREFERRED = (
+    "damping", "friction", "mx", "my", "mz", "Izz", "Iyy", "Ixx", "Ixy", "Ixz", "Iyz", "armature",
+    "mass",
+)  # fmt: skip
+
+
+def _order(model: Model) -> list[int]:
+    """Columns as pivots: links before rotors, and of each what one would rather name."""
+    names = parameters(model).names
+    moved = {joint.child: joint for joint in model.joints}
+    driven = {body.name: not moved[body.name].independent for body in model.bodies}
+    driven |= {joint.name: not joint.independent for joint in model.joints}
+
+    def key(column: int) -> tuple[bool, int, int]:
+        owner, _, kind = names[column].rpartition(".")
+        return driven[owner], _PREFERRED.index(kind), column
+
+    return sorted(range(len(names)), key=key)
+
+
+def _worded(names: Sequence[str], row: Array) -> str:
+    """A combination of parameters in words, the pivot first."""
+    columns = sorted(np.flatnonzero(row).tolist(), key=lambda c: (row[c] != 1.0, c))
+    text = ""
+    for column in columns:
+        owner, _, kind = names[column].rpartition(".")
+        what = f"{'m' if kind == 'mass' else kind} of {owner}"
+        size = f"{abs(row[column]):.4g}"
+        sign = "-" if row[column] < 0.0 else "+"
+        term = what if size == "1" else f"{size} {what}"
+        text += f" {sign} {term}" if text else term if sign == "+" else f"-{term}"
+    return text

@@ -1,0 +1,86 @@
+"""Spans, kernels and row spaces by singular values, with the gap that decided their ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from robomodel.model.joints import Array
+
+RANK = 1e-8  # of the largest singular value
+NOTHING = 1e-11  # of the longest column: a column that is zero
+PIVOTS = (0.05, 1e-3, 1e-7)  # of a column: what must be left of it beside the pivots before
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The smallest singular value that counts, and the largest that does not; of the largest."""
+
+    kept: float = 1.0
+    dropped: float = 0.0
+
+    @property
+    def ratio(self) -> float:
+        """How much they differ: up to 1e17."""
+        return self.kept / max(self.dropped, 1e-17)
+
+    def worse(self, other: Gap) -> Gap:
+        """The narrower of two."""
+        return self if self.ratio <= other.ratio else other
+
+
+def span(columns: Array) -> Array:
+    """Orthonormal columns with the span of these."""
+    if 0 in columns.shape:
+        return columns[:, :0]
+    left, size, _ = np.linalg.svd(columns, full_matrices=False)
+    return left[:, size > RANK * max(size[0], 1e-300)] if size[0] > 0.0 else columns[:, :0]
+
+
+def split(rows: Array) -> tuple[Array, Array, Array, Gap]:
+    """(row space, kernel, columns' sizes, gap) of a matrix.
+
+    Both spaces are orthonormal rows, for unknowns that are multiplied by their columns' sizes.
+    """
+    count = rows.shape[1]
+    sizes = np.linalg.norm(rows, axis=0)
+    if not rows.any():
+        return np.zeros((0, count)), np.eye(count), np.ones(count), Gap()
+    some = sizes > NOTHING * max(float(sizes.max(initial=0.0)), 1e-300)
+    sizes = np.where(some, sizes, 1.0)
+    scaled = np.where(some, rows / sizes, 0.0)
+    if len(scaled) > count:
+        scaled = np.asarray(np.linalg.qr(scaled, mode="r"))
+    _, singular, right = np.linalg.svd(scaled, full_matrices=True)
+    singular = np.concatenate([singular, np.zeros(count - len(singular))])
+    share = singular / singular[0]
+    rank = int(np.sum(share > RANK))
+    gap = Gap(float(share[rank - 1]), float(share[rank]) if rank < count else 0.0)
+    return right[:rank], right[rank:], sizes, gap
+
+
+def reduced(rows: Array, order: Sequence[int]) -> tuple[Array, list[int]]:
+    """Reduced row echelon form of orthonormal rows, and its pivots.
+
+    Pivots are the first columns of ``order`` that stand apart from those before them.
+    """
+    left = rows.copy()
+    pivots: list[int] = []
+    lengths = np.linalg.norm(rows, axis=0)
+    for least in PIVOTS:
+        for column in order:
+            if len(pivots) == len(rows):
+                break
+            rest = float(np.linalg.norm(left[:, column]))
+            if column in pivots or rest <= least * max(lengths[column], 1e-6):
+                continue
+            pivots.append(column)
+            along = left[:, column] / rest
+            left -= np.outer(along, along @ left)
+    pivots.sort(key=list(order).index)
+    found: Array = np.asarray(np.linalg.solve(rows[:, pivots], rows), dtype=float)
+    found[np.abs(found) < 1e-9] = 0.0
+    found[:, pivots] = np.eye(len(pivots))
+    return found, pivots

@@ -1,0 +1,269 @@
+"""What forces can tell of parameters: cluster by cluster, numerically, and by Pinocchio."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from numpy.typing import NDArray
+from oracle import Oracle
+from shipped import ROBOTS
+from test_quantities import SPATIAL, link, spatial
+
+import robomodel as rm
+from robomodel.cli import main
+from robomodel.identification import BaseParameters
+from robomodel.robots import chain
+
+Array = NDArray[np.float64]
+
+
+def joint(
+    name: str, kind: str, parent: str, child: str, at: str, axis: str = "0 0 1", more: str = ""
+) -> str:
+    along = "" if kind == "spherical" else f'<axis xyz="{axis}"/>'
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="{at}" rpy="0.3 0 0.2"/>{along}{more}</joint>'
+    )
+
+
+def robot(links: str, joints: str, base: str = '<link name="base"/>') -> str:
+    return f'<robot name="r">{base}{"".join(map(link, links))}{joints}</robot>'
+
+
+def mimic(of: str, multiplier: float) -> str:
+    return f'<mimic joint="{of}" multiplier="{multiplier}"/>'
+
+
+# two geared links on the base; on each of them one of two further geared links
+OUTPUTS = robot(
+    "abcd",
+    joint("ja", "continuous", "base", "a", "0 0 0")
+    + joint("jb", "continuous", "base", "b", "0.4 0 0", "0 1 0", mimic("ja", 2))
+    + joint("jc", "continuous", "a", "c", "0.2 0 0.1", "1 0 0")
+    + joint("jd", "continuous", "b", "d", "0.2 0.1 0", "0 1 0", mimic("jc", -3)),
+)
+ASSORTED = robot(
+    "abcde",
+    joint("j0", "continuous", "base", "a", "0 0 0")
+    + joint("j1", "continuous", "a", "b", "0.3 0 0")
+    + joint("j2", "prismatic", "b", "c", "0.2 0 0.1", "1 0 0")
+    + joint("j3", "spherical", "c", "d", "0.2 0 0")
+    + joint("j4", "continuous", "d", "e", "0 0.2 0", "0.6 0.8 0"),
+)
+
+
+def geared(ratio: float, axis: str = "0 0 1") -> rm.Model:
+    """A floating body with a link and a rotor on parallel, or other, axes."""
+    joints = (
+        joint("knee", "continuous", "base", "shank", "0.1 0 0")
+        + joint("gear", "continuous", "base", "rotor", "0 0.2 0", axis, mimic("knee", ratio))
+    )  # fmt: skip
+    text = f'<robot name="r">{link("base")}{link("shank")}{link("rotor")}{joints}</robot>'
+    return rm.load(text, floating_base=True)
+
+
+def same(first: BaseParameters, second: BaseParameters) -> None:
+    assert first.rank == second.rank
+    size = np.abs(second.matrix).max()
+    assert np.abs(first.matrix - second.matrix).max() < 1e-7 * size
+    assert first.gap.ratio > 1e4
+    assert second.gap.ratio > 1e4
+
+
+MODELS = {
+    "spatial": spatial,
+    "spatial on the world": lambda: rm.load(SPATIAL.replace(link("base"), '<link name="base"/>')),
+    "outputs": lambda: rm.load(OUTPUTS),
+    "assorted": lambda: rm.load(ASSORTED),
+    "oblique gravity": lambda: rm.load(ASSORTED, gravity=(1.0, 2.0, -9.0)),
+    "no gravity": lambda: rm.load(OUTPUTS, gravity=(0.0, 0.0, 0.0)),
+    "geared chain": lambda: chain("geared", 3, rng=np.random.default_rng(1)),
+    "belt chain": lambda: chain("belt", 3, rng=np.random.default_rng(2)),
+    "geared chain in a plane": lambda: chain("geared", 3),
+    "four-bar chain": lambda: chain("four_bar", 2),
+    "resisting": lambda: rm.load(
+        rm.robots.path("four_bar"),
+        extend='<robot name="x"><joint name="joint1"><dynamics damping="3" friction="1"/></joint>'
+        "</robot>",
+    ),
+}
+
+
+LONG = ("four-bar chain", "spatial on the world")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=pytest.mark.slow) if x in LONG else x for x in MODELS]
+)
+def test_structure_and_singular_values_agree(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)
+        model = MODELS[name]()
+    same(rm.base_parameters(model), rm.base_parameters(model, method="numeric"))
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_of_shipped_robots_both_agree(name: str) -> None:
+    model = rm.robots.load(name)
+    same(rm.base_parameters(model), rm.base_parameters(model, method="numeric"))
+
+
+@pytest.mark.parametrize("name", ["puma560", "six_bar", "belt_leg", "mini_cheetah"])
+def test_regressor_and_rank_by_pinocchio(name: str) -> None:
+    """Gᵀ times Pinocchio's regressor of the spanning tree, its columns in this package's order."""
+    model = rm.robots.load(name)
+    oracle = Oracle(rm.robots.path(name).read_text(), names=list(model.joint_names))
+    rng, count = np.random.default_rng(0), 3 if name == "mini_cheetah" else 60
+    data, rows = oracle.model.createData(), []
+    order = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]  # its inertias are xx xy yy xz yz zz
+    bodies = [oracle.model.frames[oracle._link_frame(b.name)].parentJoint - 1 for b in model.bodies]
+    columns = [10 * b + c for b in bodies for c in order]
+    for _ in range(count):
+        q = model.random_configuration(rng, near=model.neutral())
+        v, a = rng.normal(size=(2, model.nv))
+        big = model.constraint_jacobian(q)
+        positions = dict(model.joint_positions(q))
+        if model.floating_base is not None:
+            positions[model.floating_base] = q[:7]
+        spanning = big @ a + model.constraint_bias(q, v)
+        y = pin.computeJointTorqueRegressor(
+            oracle.model, data, oracle.state(positions), oracle._theirs(big @ v),
+            oracle._theirs(spanning),
+        )  # fmt: skip
+        rows.append(big.T @ y[oracle._order][:, columns])
+        own = rm.regressor(model, q, v, a, backend="numpy")[:, : len(columns)]
+        assert np.abs(own - rows[-1]).max() < 1e-11 * np.abs(own).max()
+    if count < 60:
+        return
+    stacked = np.vstack(rows)
+    sizes = np.linalg.norm(stacked, axis=0)
+    singular = np.linalg.svd(stacked / np.where(sizes > 1e-9, sizes, np.inf), compute_uv=False)
+    base = rm.base_parameters(model)
+    inertial = base.matrix[:, : len(columns)]
+    scaled = inertial / np.maximum(np.abs(inertial).max(axis=1, keepdims=True), 1e-9)
+    expected = np.linalg.matrix_rank(scaled, 1e-9)
+    assert np.sum(singular > 1e-8 * singular[0]) == expected
+    if name == "puma560":
+        assert expected == 36  # as the literature counts (Mayeda, Gautier, Khalil)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "axis", "pair"), [(6.0, "0 0 1", 14), (1.0, "0 0 1", 10), (6.0, "0 1 0", 15)]
+)
+def test_geared_pairs(ratio: float, axis: str, pair: int) -> None:
+    base = rm.base_parameters(geared(ratio, axis))
+    losses = sum(name.startswith(("damping", "friction")) for name in base.names)
+    assert base.rank - losses == 10 + pair
+
+
+def test_a_pendulum_and_a_free_body() -> None:
+    pendulum = robot("a", '<joint name="j" type="continuous"><parent link="base"/>'
+                          '<child link="a"/><axis xyz="0 1 0"/></joint>')  # fmt: skip
+    base = rm.base_parameters(rm.load(pendulum))
+    assert base.names == (
+        "damping of j", "friction of j", "mx of a", "mz of a", "Iyy of a + armature of j",
+    )  # fmt: skip
+    assert set(base.alone) == {"a.mx", "a.mz", "j.damping", "j.friction"}
+    assert set(base.together) == {"a.Iyy", "j.armature"}
+    assert len(base.never) == 7
+    upright = rm.base_parameters(rm.load(pendulum.replace("0 1 0", "0 0 1")))
+    assert "Izz of a + armature of j" in upright.names
+    assert upright.rank == 3
+    free = rm.base_parameters(rm.load('<robot name="r">' + link("a") + "</robot>",
+                                      floating_base=True))  # fmt: skip
+    assert free.rank == 10
+    assert len(free.alone) == 10
+    assert np.array_equal(np.sort(np.abs(free.matrix).sum(axis=1)), np.ones(10))
+
+
+def test_what_is_not_seen_changes_no_force() -> None:
+    for model in (spatial(), rm.robots.load("six_bar")):
+        base, p = rm.base_parameters(model), rm.parameters(model)
+        rng = np.random.default_rng(0)
+        change = rng.normal(size=len(p.names)) * np.maximum(np.abs(p.values), 1e-3)
+        change -= np.linalg.lstsq(base.matrix, base.matrix @ change, rcond=None)[0]
+        assert np.abs(base.matrix @ change).max() < 1e-9 * np.abs(change).max()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rm.DescriptionWarning)  # such bodies need not exist
+            other = rm.with_parameters(model, p.values + change)
+        for _ in range(5):
+            q = model.random_configuration(rng, near=model.neutral())
+            v, a = rng.normal(size=(2, model.nv))
+            tau = rm.regressor(model, q, v, a) @ p.values
+            again = rm.regressor(other, q, v, a) @ rm.parameters(other).values
+            assert np.abs(again - tau).max() < 1e-8 * max(1.0, np.abs(tau).max())
+
+
+def test_what_is_measured_and_contacts() -> None:
+    model = rm.load(rm.robots.path("five_bar"), floating_base=True)
+    whole = rm.base_parameters(model)
+    joints = [name for name in model.dof_names if "." not in name]
+    part = rm.base_parameters(model, measured=joints)
+    assert part.rank < whole.rank
+    assert part.method == "numeric"
+    # an unknown wrench on the base takes what is known in its six coordinates
+    root = model.bodies[0].name
+    held = rm.base_parameters(model, contacts=root)
+    same(part, held)
+    point = rm.base_parameters(model, contacts=[(root, (0.1, 0.2, 0.3))])
+    assert part.rank <= point.rank <= whole.rank
+    # what can be told of less can be told of more
+    solved = np.linalg.lstsq(whole.matrix.T, part.matrix.T, rcond=None)[0]
+    assert np.abs(whole.matrix.T @ solved - part.matrix.T).max() < 1e-8
+    assert rm.base_parameters(model, measured=model.dof_names).rank == whole.rank
+    limit = '<limit lower="-3" upper="3" effort="5" velocity="3"/>'
+    arm = robot("ab", joint("j0", "revolute", "base", "a", "0 0 0", "0 1 0", limit)
+                + joint("j1", "continuous", "a", "b", "0.3 0 0", "0 1 0"))  # fmt: skip
+    driven = rm.base_parameters(rm.load(arm), measured="actuators")
+    same(driven, rm.base_parameters(rm.load(arm), measured="j0"))
+    assert driven.rank < rm.base_parameters(rm.load(arm)).rank
+    loose = rm.load(arm.replace(limit, "").replace("revolute", "continuous"))
+    assert rm.base_parameters(loose, measured="actuators").rank == 0
+
+
+def test_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, status in (
+        (["identify", "four_bar", "--what"], 0),
+        (["identify", "four_bar", "--what", "--json"], 0),
+        (["identify", "four_bar", "--what", "--measured", "joint1"], 0),
+        (["identify", "four_bar", "--what", "--contact", "link9"], 2),
+        (["identify", "four_bar"], 2),
+    ):
+        with pytest.raises(SystemExit) as done:
+            main(arguments)
+        assert done.value.code == status
+        said = capsys.readouterr()
+        if status:
+            assert said.err.count("\n") == 1
+        elif "--json" in arguments:
+            document = json.loads(said.out)
+            base = rm.base_parameters(rm.robots.load("four_bar"))
+            assert document["rank"] == base.rank
+            assert [each["name"] for each in document["base"]] == list(base.names)
+        else:
+            assert "Never" in said.out
+            assert "In combinations" in said.out
+
+
+def test_wrong_arguments() -> None:
+    model = rm.robots.load("four_bar")
+    with pytest.raises(KeyError, match=r"no independent coordinate 'joint2'; did you mean"):
+        rm.base_parameters(model, measured=["joint2"])
+    with pytest.raises(KeyError, match="no link 'x'"):
+        rm.base_parameters(model, contacts=["x"])
+    with pytest.raises(ValueError, match="method 'svd' is not known"):
+        rm.base_parameters(model, method="svd")
+    with pytest.raises(ValueError, match="needs tau in all coordinates"):
+        rm.base_parameters(model, contacts=["link1"], method="structure")
+    with pytest.raises(TypeError, match="measured is a name, or several"):
+        rm.base_parameters(model, measured=3)
+
+
+def test_nothing_moves() -> None:
+    still = rm.load('<robot name="r"><link name="a"/></robot>')
+    assert rm.base_parameters(still).rank == 0
