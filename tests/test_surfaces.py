@@ -27,8 +27,8 @@ def sdf(surface: str) -> str:
     return (
         '<sdf version="1.9"><model name="r"><link name="a"><inertial><mass>1</mass><inertia><ixx>'
         "0.01</ixx><iyy>0.01</iyy><izz>0.01</izz></inertia></inertial><collision name='c'>"
-        f"<geometry><box><size>0.2 0.2 0.2</size></box></geometry><surface>{surface}</surface></collision>"
-        "</link></model></sdf>"
+        "<geometry><box><size>0.2 0.2 0.2</size></box></geometry><surface>"
+        f"{surface}</surface></collision></link></model></sdf>"
     )
 
 

@@ -18,10 +18,13 @@ from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_numbers
 from robomodel.model.states import position_names
+from robomodel.trajectory.ground import Placed
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
+
+    from robomodel.views.animation import Player
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,8 @@ class Trajectory:
 
     After time stepping: ``contact_forces`` (T, k, 3) [N], the mean force on each contact point over
     each step, in world axes, and ``contact_residual`` (T,), what each step's contact equations fail
-    by, relative to the velocities in them: above 1e-10 they were not solved to rounding.
+    by, relative to the velocities in them: above 1e-10 they were not solved to rounding;
+    ``contact_points``, the k points that the forces act on.
 
     With ``saturate=True``, ``tau`` is what the motors gave, and ``saturated`` (T+1, nu) says which
     of ``model.actuators`` were asked for more than they can.
@@ -75,6 +79,7 @@ class Trajectory:
     saturated: Array | None = field(default=None, repr=False)
     charts: tuple[Independent, ...] = ()
     _rates: Array | None = field(default=None, repr=False)
+    contact_points: tuple[Placed, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -185,13 +190,21 @@ class Trajectory:
         np.savetxt(path, numbers, "%.17g", ",", header=",".join(quoted), comments="")
 
     def plot(self) -> Figure:
-        """Positions, velocities, change of energy, and gaps over time; needs Matplotlib."""
+        """Positions, velocities, change of energy and gaps over time; needs Matplotlib.
+
+        After time stepping also contact forces (their vertical parts) and the residuals of their
+        equations.
+        """
         try:
             from matplotlib import pyplot
         except ImportError as error:
             raise MissingPackageError("plot needs", "matplotlib", "views") from error
         figure: Figure
-        figure, axes = pyplot.subplots(4, 1, sharex=True, figsize=(8, 10), layout="constrained")
+        touched = self.contact_forces is not None and self.contact_residual is not None
+        rows = 6 if touched else 4
+        figure, axes = pyplot.subplots(
+            rows, 1, sharex=True, figsize=(8, 2.5 * rows), layout="constrained"
+        )
         few = 12  # more lines than that have no use for a legend
         for axis, values, names, label in (
             (axes[0], self.q, position_names(self.model), "q"),
@@ -205,9 +218,38 @@ class Trajectory:
         axes[2].set_ylabel("change of energy [J]")
         axes[3].plot(self.times, self.residual)
         axes[3].set_ylabel("residual")
-        axes[3].set_xlabel("time [s]")
+        if self.contact_forces is not None and self.contact_residual is not None:
+            lines = axes[4].plot(self.times[:-1], self.contact_forces[..., 2])
+            axes[4].set_ylabel("contact, upward [N]")
+            if 0 < len(lines) <= few:
+                axes[4].legend(lines, [at.link for at in self.contact_points], fontsize="small")
+            axes[5].semilogy(self.times[:-1], np.maximum(self.contact_residual, 1e-18))
+            axes[5].set_ylabel("residual of contacts")
+        axes[-1].set_xlabel("time [s]")
         figure.suptitle(f"{self.model.name}, {self.method}")
         return figure
+
+    def animate(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        fps: float = 30.0,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+    ) -> Player | None:
+        """Play the motion: in the viewer's page, or as one HTML file that needs nothing.
+
+        Without ``path`` the page of :func:`robomodel.views.view`, with a slider for time; it is at
+        the result's ``url`` until its ``stop()`` (needs viser). With ``path`` a file for any
+        browser. ``fps``: frames a second of motion. Contact forces are arrows; that of the robot's
+        weight is as long as the robot.
+        """
+        from robomodel.views.animation import play, write_html
+
+        if path is None:
+            return play(self, fps, host=host, port=port)
+        write_html(self, path, fps)
+        return None
 
 
 class SimulationError(RuntimeError):

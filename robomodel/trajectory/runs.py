@@ -130,6 +130,7 @@ class Run:
             self.model, self.method, times, q, v, tau, self.stop, dense,
             forces, residual, np.array(self.saturated) if self.saturated else None,
             tuple(self.charts), rates,
+            contact_points=() if self.stepping is None else tuple(self.stepping.points),
         )  # fmt: skip
 
     def keep(self, t: float, x: Array, motion: Motion, rates: Array | None = None) -> None:

@@ -3,8 +3,9 @@
 They need matplotlib and viser (``pip install 'robomodel[views]'``), imported when asked for one.
 """
 
+from robomodel.views.animation import Player, play, write_html
 from robomodel.views.graph import draw_graph
 from robomodel.views.plots import draw_cluster
 from robomodel.views.viewer import Viewer, view
 
-__all__ = ["Viewer", "draw_cluster", "draw_graph", "view"]
+__all__ = ["Player", "Viewer", "draw_cluster", "draw_graph", "play", "view", "write_html"]

@@ -63,7 +63,7 @@ class Viewer:
         with _silent():
             self.server = viser.ViserServer(host=host, port=port, verbose=False)
         self.url = f"http://{host}:{self.server.get_port()}"
-        self._colours = _link_colours(model)
+        self._colours = link_colours(model)
         self._frames: dict[str, Any] = {}
         self._shapes: list[Any] = []
         self._sticks: list[Any] = []
@@ -328,7 +328,8 @@ def _silent() -> contextlib.redirect_stdout[io.StringIO]:
     return contextlib.redirect_stdout(io.StringIO())
 
 
-def _link_colours(model: Model) -> dict[str, tuple[int, int, int]]:
+def link_colours(model: Model) -> dict[str, tuple[int, int, int]]:
+    """Each link's colour: its cluster's."""
     colours = colours_of(model)
     found = {}
     for frame in model.frames:

@@ -1,0 +1,327 @@
+"""Motions to look at: on the viewer's page, and as one HTML file that needs nothing besides.
+
+In the file every shape is a convex polyhedron: what boxes, spheres and cylinders are nearly, and
+meshes by their hulls. Robots without shapes are drawn as lines between their joints, with the
+ellipsoids that have their links' inertias.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robomodel.description import Inertial, Link, Shape
+from robomodel.errors import DescriptionError, MissingPackageError
+from robomodel.model import Model
+from robomodel.model.joints import Array
+from robomodel.views.poses import link_poses
+from robomodel.views.viewer import Viewer, link_colours
+
+if TYPE_CHECKING:
+    from robomodel.trajectory import Trajectory
+
+MOST_FRAMES = 6000
+ROUND = 12  # points on a circle
+DETAIL = 120  # directions in which the hull of a mesh is looked for
+FORCE = 1.0  # of the robot's size: the arrow of its weight
+
+
+@dataclass(frozen=True)
+class Frames:
+    """What is drawn over time: configurations, poses, forces [N] and where they act."""
+
+    times: Array
+    q: Array
+    poses: dict[str, Array]
+    forces: Array
+    at: Array
+
+
+def frames(trajectory: Trajectory, rate: float) -> Frames:
+    """States ``rate`` times a second of motion; forces are means over the time between them."""
+    if not rate > 0.0:
+        raise ValueError(f"fps must be a positive number, got {rate!r}")
+    times = trajectory.times
+    wanted = np.arange(0.0, times[-1] + 0.5 / rate, 1.0 / rate)
+    if len(wanted) > MOST_FRAMES:
+        raise ValueError(
+            f"{times[-1]:g} s at {rate:g} frames a second are more than {MOST_FRAMES} frames: give "
+            "a lower fps"
+        )
+    indices = np.unique(np.clip(np.searchsorted(times, wanted - 1e-9), 0, len(times) - 1))
+    if trajectory.dense is not None:  # whose own steps are few and uneven
+        shown = wanted[wanted <= times[-1]]
+        q, indices = trajectory.at(shown)[0], np.zeros(len(shown), dtype=int)
+    else:
+        shown, q = times[indices], trajectory.q[indices]
+    each = [link_poses(trajectory.model, at) for at in q]
+    poses = {name: np.array([pose[name] for pose in each]) for name in each[0]}
+    points, given = trajectory.contact_points, trajectory.contact_forces
+    forces, at = np.zeros((2, len(shown), len(points), 3))
+    for k, point in enumerate(points):
+        pose = poses[point.link]
+        at[:, k] = pose[:, :3, 3] + pose[:, :3, :3] @ np.array(point.offset)
+        at[:, k, 2] -= point.radius
+    if given is not None and len(points):
+        for n, i in enumerate(indices):
+            since = indices[n - 1] if n else 0
+            if i > since:
+                forces[n] = given[since:i].mean(axis=0)
+    return Frames(shown, q, poses, forces, at)
+
+
+# ---- one file ------------------------------------------------------------------------------------
+
+
+def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float = 30.0) -> None:
+    """An HTML file that plays the motion: a slider for time, dragging turns, the wheel zooms."""
+    model = trajectory.model
+    shown = frames(trajectory, rate)
+    solids, lines = _drawn(model)
+    names = sorted({name for name, _, _, _ in solids} | {name for name, _, _ in lines})
+    number = {name: n for n, name in enumerate(names)}
+    poses = np.array([shown.poses[name][:, :3] for name in names])
+    poses = poses.transpose(1, 0, 2, 3) if names else np.zeros((len(shown.times), 0, 3, 4))
+    rods = [
+        np.stack([shown.poses[a.link][:, :3, :3] @ a.origin.xyz + shown.poses[a.link][:, :3, 3]
+                  for a in (loop.predecessor, loop.successor)], axis=1)
+        for loop in model.description.loops if loop.type == "rod"
+    ]  # fmt: skip
+    corners = _extent(shown, solids, lines)
+    size = float(max(np.ptp(corners[0], axis=0).max(), 0.05))
+    pushing = shown.forces.any(axis=2)
+    low = shown.at[pushing][:, 2] if pushing.any() else corners[..., 2]
+    weight = model.mass * float(np.linalg.norm(model.gravity)) or 1.0
+    data = {
+        "times": [round(float(t), 6) for t in shown.times],
+        "links": len(names),
+        "points": shown.forces.shape[1],
+        "rods": len(rods),
+        "solids": [
+            {
+                "link": number[name],
+                "colour": colour,
+                "at": _rounded(points),
+                "faces": faces.tolist(),
+            }
+            for name, colour, points, faces in solids
+        ],
+        "lines": [
+            {"link": number[name], "colour": colour, "at": _rounded(ends)}
+            for name, colour, ends in lines
+        ],
+        "poses": _packed(poses),
+        "forces": _packed(np.concatenate([shown.at, shown.forces], axis=2)),
+        "ends": _packed(np.array(rods).swapaxes(0, 1) if rods else np.zeros(0)),
+        "size": size,
+        "ground": float(np.min(low)),
+        "centre": _rounded((corners[0].min(axis=0) + corners[0].max(axis=0)) / 2),
+        "arrow": FORCE * size / weight,
+    }
+    text = files("robomodel.views").joinpath("animation.html").read_text(encoding="utf-8")
+    text = text.replace("%DATA%", json.dumps(data, separators=(",", ":")))
+    text = text.replace("%TITLE%", escape(model.name))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _packed(values: Array) -> str:
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode()
+
+
+def _rounded(values: Array) -> Any:
+    return np.round(values, 5).tolist()
+
+
+def _extent(shown: Frames, solids: list[Any], lines: list[Any]) -> Array:
+    """Corners of all that is drawn (frames, n, 3)."""
+    parts = [(name, points) for name, _, points, _ in solids]
+    parts += [(name, np.asarray(ends).reshape(-1, 3)) for name, _, ends in lines]
+    found = [
+        points @ np.swapaxes(shown.poses[name][:, :3, :3], 1, 2) + shown.poses[name][:, None, :3, 3]
+        for name, points in parts
+    ]
+    found.append(np.array([pose[:, :3, 3] for pose in shown.poses.values()]).swapaxes(0, 1))
+    return np.concatenate(found, axis=1)
+
+
+Solid = tuple[str, str, Array, Array]  # link, colour, corners (n, 3), triangles (m, 3)
+Lines = tuple[str, str, Array]  # link, colour, ends (n, 2, 3)
+
+
+def _drawn(model: Model) -> tuple[list[Solid], list[Lines]]:
+    """Shapes that are seen, else those that touch; else lines and ellipsoids."""
+    colours = {name: f"#{r:02x}{g:02x}{b:02x}" for name, (r, g, b) in link_colours(model).items()}
+    solids: list[Solid] = []
+    for link in model.description.links:
+        shapes = [x for x in link.shapes if x.role == "visual"] or list(link.shapes)
+        for shape in shapes:
+            points = _corners(shape)
+            made = None if points is None else _hull(points)
+            if made is not None:
+                turn, at = np.array(shape.origin.rotation), np.array(shape.origin.xyz)
+                solids.append((link.name, colours[link.name], made[0] @ turn.T + at, made[1]))
+    if solids:
+        return solids, []
+    lines = []
+    for link in model.description.links:
+        ends = list(_ends(model, link))
+        if ends:
+            lines.append(
+                (link.name, colours[link.name], np.array([(np.zeros(3), e) for e in ends]))
+            )
+        made = None if link.inertial is None else _hull(_ellipsoid(link.inertial))
+        if made is not None:
+            solids.append((link.name, colours[link.name], *made))
+    return solids, lines
+
+
+def _ends(model: Model, link: Link) -> Iterator[Array]:
+    """Where joints and loops hang on a link."""
+    for joint in model.description.joints:
+        if joint.parent == link.name:
+            yield np.array(joint.origin.xyz)
+    for loop in model.description.loops:
+        for end in (loop.predecessor, loop.successor):
+            if end.link == link.name:
+                yield np.array(end.origin.xyz)
+
+
+def _hull(points: Array) -> tuple[Array, Array] | None:
+    """Corners and triangles, outward; None for what is flat."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        hull = ConvexHull(points)
+    except QhullError:
+        return None
+    corners, faces = points[hull.vertices], hull.simplices
+    place = np.zeros(len(points), dtype=int)
+    place[hull.vertices] = np.arange(len(hull.vertices))
+    faces = place[faces]
+    a, b, c = (corners[faces[:, k]] for k in range(3))
+    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0.0
+    faces[inward] = faces[inward][:, ::-1]
+    return corners, faces
+
+
+def _sphere(directions: int = 8 * ROUND) -> Array:
+    """Directions spread evenly (n, 3), by a spiral."""
+    n = np.arange(directions) + 0.5
+    z, turn = 1.0 - 2.0 * n / directions, np.pi * (1.0 + 5.0**0.5) * n
+    r = np.sqrt(1.0 - z * z)
+    return np.stack([r * np.cos(turn), r * np.sin(turn), z], axis=1)
+
+
+def _corners(shape: Shape) -> Array | None:
+    """Points whose hull a shape is, in its own axes; None for planes and meshes not to be had."""
+    match shape.kind:
+        case "box":
+            signs = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, -1).T
+            return np.asarray(signs * shape.size)
+        case "sphere" | "ellipsoid":
+            return np.asarray(_sphere() * np.array(shape.size))
+        case "capsule" | "cylinder":
+            r, length = shape.size
+            if shape.kind == "capsule":
+                ball = r * _sphere()
+                away = np.where(ball[:, 2:] > 0.0, 0.5, -0.5) * length
+                return np.asarray(ball + away * [0.0, 0.0, 1.0])
+            turn = 2 * np.pi * np.arange(2 * ROUND) / (2 * ROUND)
+            rim = np.stack([r * np.cos(turn), r * np.sin(turn), 0 * turn], axis=1)
+            return np.concatenate([rim + np.array([0, 0, e * length / 2]) for e in (-1, 1)])
+        case "mesh":
+            from robomodel.meshes import load_mesh
+
+            try:
+                points = np.asarray(load_mesh(shape).vertices, dtype=float)
+            except (DescriptionError, MissingPackageError):
+                return None
+            if len(points) > DETAIL:
+                points = points[np.unique(np.argmax(points @ _sphere(DETAIL).T, axis=0))]
+            return points
+        case _:
+            return None
+
+
+def _ellipsoid(inertial: Inertial) -> Array:
+    """Points on the solid ellipsoid of the same mass and inertia; thin ones where it is none."""
+    xx, xy, xz, yy, yz, zz = inertial.inertia
+    moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    square = 2.5 * (moments.sum() - 2.0 * moments) / max(inertial.mass, 1e-12)
+    radii = np.sqrt(np.maximum(square, 1e-3 * max(float(square.max()), 0.0)))
+    turn = np.array(inertial.origin.rotation) @ axes
+    return np.asarray((_sphere() * radii) @ turn.T + inertial.origin.xyz)
+
+
+# ---- the viewer's page ---------------------------------------------------------------------------
+
+
+class Player:
+    """A motion on the viewer's page: a slider for its time, and a box to run it.
+
+    ``viewer`` is the page, ``url`` where it is; :meth:`show` goes to a time, :meth:`stop` ends it.
+    """
+
+    def __init__(
+        self, trajectory: Trajectory, rate: float, *, host: str = "127.0.0.1", port: int = 8080
+    ) -> None:
+        self._shown = frames(trajectory, rate)
+        self.viewer = Viewer(trajectory.model, host=host, port=port)
+        self.url = self.viewer.url
+        end = float(max(self._shown.times[-1], 1e-3))
+        gui, scene = self.viewer.server.gui, self.viewer.server.scene
+        with gui.add_folder("motion", order=-1.0):
+            self._runs = gui.add_checkbox("Run", True)
+            self._time = gui.add_slider("Time [s]", 0.0, end, end / 1000.0, 0.0)
+        self._time.on_update(lambda _: self.show(float(self._time.value)))
+        model, count = trajectory.model, self._shown.forces.shape[1]
+        size = np.ptp([pose[0, :3, 3] for pose in self._shown.poses.values()], axis=0).max()
+        weight = model.mass * float(np.linalg.norm(model.gravity)) or 1.0
+        self._scale = FORCE * max(float(size), 0.05) / weight
+        self._arrows = None
+        if count:
+            self._arrows = scene.add_line_segments(
+                "/forces", np.zeros((count, 2, 3)), (200, 30, 30), thickness=4.0,
+                thickness_units="screen",
+            )  # fmt: skip
+        self._end = threading.Event()
+        self.show(0.0)
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def show(self, t: float) -> None:
+        """Show the state of this time."""
+        n = int(np.clip(np.searchsorted(self._shown.times, t), 0, len(self._shown.times) - 1))
+        self.viewer.show(self._shown.q[n])
+        if self._arrows is not None:
+            at, force = self._shown.at[n], self._shown.forces[n]
+            self._arrows.points = np.stack([at, at + self._scale * force], axis=1)
+
+    def stop(self) -> None:
+        """End the page."""
+        self._end.set()
+        self.viewer.stop()
+
+    def _run(self) -> None:
+        times = self._shown.times
+        pause = float(np.diff(times).mean()) if len(times) > 1 else 0.1
+        while not self._end.wait(pause):
+            if self._runs.value:
+                ahead = float(self._time.value) + pause
+                self._time.value = 0.0 if ahead > times[-1] else ahead
+
+
+def play(
+    trajectory: Trajectory, rate: float = 30.0, *, host: str = "127.0.0.1", port: int = 8080
+) -> Player:
+    """Show a motion on the viewer's page."""
+    return Player(trajectory, rate, host=host, port=port)

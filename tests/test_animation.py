@@ -1,0 +1,143 @@
+"""Motions as one HTML file, and on the viewer's page."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_contact import at_rest, block
+from texts import INERTIAL, joint, link, robot
+
+import robomodel as rm
+
+SHAPES = "".join(
+    f'<visual><origin xyz="0 0.1 0.2" rpy="0.3 0 0.5"/><geometry>{each}</geometry></visual>'
+    for each in (
+        '<box size="0.1 0.2 0.3"/>',
+        '<sphere radius="0.1"/>',
+        '<cylinder radius="0.1" length="0.4"/>',
+        '<capsule radius="0.1" length="0.4"/>',
+        '<ellipsoid a="0.1" b="0.2" c="0.3"/>',
+        '<mesh filename="missing.stl"/>',
+    )
+)
+
+
+def told(path: Path) -> dict[str, Any]:
+    """What the file has to draw."""
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"https?:|src=|<link|@import|%[A-Z]+%", text)
+    found = re.search(r"^const data = (.*);$", text, re.MULTILINE)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    for name in ("poses", "forces", "ends"):
+        data[name] = np.frombuffer(base64.b64decode(data[name]), "<f4")
+    return data
+
+
+def test_a_landing(tmp_path: Path) -> None:
+    model = block()
+    motion = rm.simulate(model, at_rest(model, 0.15), duration=0.3, ground=rm.Ground())
+    assert motion.animate(tmp_path / "block.html", fps=50) is None
+    data = told(tmp_path / "block.html")
+    np.testing.assert_allclose(data["times"], np.arange(16) / 50)
+    (solid,) = data["solids"]
+    assert len(solid["at"]) == 8
+    assert len(solid["faces"]) == 12
+    for i, j, k in solid["faces"]:  # outward
+        a, b, c = (np.array(solid["at"][n]) for n in (i, j, k))
+        assert np.cross(b - a, c - a) @ a > 0.0
+    poses = data["poses"].reshape(16, 1, 3, 4)
+    np.testing.assert_allclose(poses[:, 0, 2, 3], motion.q[::20, 2], atol=1e-6)
+    forces = data["forces"].reshape(16, 8, 6)
+    assert len(motion.contact_points) == 8
+    np.testing.assert_allclose(
+        forces[3, :, 3:], motion.contact_forces[40:60].mean(axis=0), rtol=1e-5, atol=1e-3
+    )
+    np.testing.assert_allclose(forces[-1, :, 5].sum(), 2.0 * 9.81, rtol=1e-5)
+    np.testing.assert_allclose(np.sort(forces[-1, :, 2])[:4], 0.0, atol=1e-6)
+    assert data["ground"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_shapes_and_what_is_drawn_without(tmp_path: Path) -> None:
+    model = rm.load(robot(link("a", INERTIAL + SHAPES), joint("j", "base", "a")))
+    rm.simulate(model, [0.1], duration=0.1).animate(tmp_path / "a.html")
+    data = told(tmp_path / "a.html")
+    assert len(data["solids"]) == 5
+    assert not data["lines"]
+    turn = np.array(model.description.links[-1].shapes[0].origin.rotation)
+    for solid, bound in zip(
+        data["solids"], ((0.05, 0.1, 0.15), 0.1, (0.1, 0.1, 0.2), (0.1, 0.1, 0.3), (0.1, 0.2, 0.3)),
+        strict=True,
+    ):  # fmt: skip
+        own = (np.array(solid["at"]) - [0, 0.1, 0.2]) @ turn
+        np.testing.assert_allclose(np.abs(own).max(axis=0), bound, rtol=3e-2)
+    bare = rm.robots.load("four_bar")
+    rm.simulate(bare, bare.neutral(), duration=0.1).animate(str(tmp_path / "b.html"))
+    data = told(tmp_path / "b.html")
+    assert len(data["lines"]) >= 3
+    assert len(data["solids"]) == 3
+
+
+def test_names_and_rods(tmp_path: Path) -> None:
+    text = rm.robots.path("tello").read_text().replace('robot name="tello"', 'robot name="&lt;b>"')
+    model = rm.load(text)
+    rods = [loop for loop in model.description.loops if loop.type == "rod"]
+    motion = rm.simulate(model, model.neutral(), duration=0.02)
+    motion.animate(tmp_path / "t.html", fps=100)
+    data = told(tmp_path / "t.html")
+    assert "<title>&lt;b&gt;</title>" in (tmp_path / "t.html").read_text()
+    assert data["rods"] == len(rods) > 0
+    ends = data["ends"].reshape(3, len(rods), 2, 3)
+    for loop, (a, _) in zip(rods, ends[-1], strict=True):
+        want = rm.frame_pose(
+            model, motion.q[-1], (loop.predecessor.link, loop.predecessor.origin.xyz)
+        )
+        np.testing.assert_allclose(a, want[:3, 3], atol=1e-6)
+    lengths = np.linalg.norm(ends[:, :, 0] - ends[:, :, 1], axis=2)
+    np.testing.assert_allclose(lengths - lengths[0], 0.0, atol=1e-6)
+
+
+def test_wrong_arguments(tmp_path: Path) -> None:
+    model = block()
+    motion = rm.simulate(model, at_rest(model, 1.0), duration=0.1)
+    with pytest.raises(ValueError, match="fps"):
+        motion.animate(tmp_path / "x.html", fps=0.0)
+    with pytest.raises(ValueError, match="lower fps"):
+        motion.animate(tmp_path / "x.html", fps=1e6)
+
+
+def test_on_the_page() -> None:
+    pytest.importorskip("viser")
+    model = block()
+    motion = rm.simulate(model, at_rest(model, 0.12), duration=0.2, ground=rm.Ground())
+    player = motion.animate(port=8190)
+    try:
+        assert player.url.startswith("http://127.0.0.1:")
+        player._runs.value = False
+        player.show(0.1)
+        np.testing.assert_array_equal(player.viewer.q, motion.q[100])
+        arrows = np.asarray(player._arrows.points)
+        assert arrows.shape == (8, 2, 3)
+        assert (arrows[:, 1, 2] - arrows[:, 0, 2]).max() > 1e-3
+    finally:
+        player.stop()
+
+
+def test_a_plot_has_forces() -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    model = block()
+    motion = rm.simulate(model, at_rest(model, 0.11), duration=0.1, ground=rm.Ground())
+    figure = motion.plot()
+    assert [axes.get_ylabel() for axes in figure.axes[-2:]] == [
+        "contact, upward [N]",
+        "residual of contacts",
+    ]
+    assert len(figure.axes[4].lines) == 8
+    pyplot.close(figure)
