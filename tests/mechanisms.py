@@ -240,6 +240,8 @@ class _Builder:
 
     rng: Rng
     aligned: bool  # axes along coordinate axes, rpy in right angles
+    special: bool = False  # zeros everywhere: shared origins, axes, centres of mass
+    hollow: bool = False  # some links are points, or weigh nothing
     floating_base: bool = False
     links: dict[str, _Inertial | None] = field(default_factory=dict)
     joints: dict[str, _Joint] = field(default_factory=dict)
@@ -266,6 +268,8 @@ class _Builder:
         return -size if self.chance(0.4) else size
 
     def angle(self) -> float:
+        if self.special and self.chance(0.3):
+            return float(self.rng.integers(-1, 2)) * math.pi / 2
         return float(self.rng.uniform(-2.5, 2.5))
 
     def axis(self) -> Array:
@@ -278,7 +282,7 @@ class _Builder:
 
     def turn(self) -> Array:
         """The rpy of an origin."""
-        if self.aligned or self.chance(0.2):
+        if self.aligned or self.chance(0.5 if self.special else 0.2):
             if self.chance(0.4):
                 return np.zeros(3)
             return self.rng.integers(-2, 3, size=3) * (math.pi / 2)
@@ -288,6 +292,12 @@ class _Builder:
         if self.aligned and self.chance(0.5):
             return self.axis() * round(self.rng.uniform(low, high), 2)
         return _unit(self.rng) * self.rng.uniform(low, high)
+
+    def origin(self) -> Array:
+        """Where a joint, or a linkage, stands on its link: at its origin, or a unit away."""
+        if self.special and self.chance(0.6):
+            return np.zeros(3) if self.chance(0.6) else self.axis()
+        return self.offset()
 
     def turning(self, source: Array, target: Array) -> Array:
         if self.aligned:
@@ -305,6 +315,9 @@ class _Builder:
         R = np.eye(3) if self.aligned else _turning(self.axis(), _unit(self.rng), self.rng)
         tensor = (R * principal) @ R.T
         center = self.offset(0.0, 0.05 if rotor else 0.25)
+        if self.special:
+            center = self.rng.choice([0.0, 1.0], size=3) * center
+            tensor = tensor * (not (self.hollow and self.chance(0.25)))
         rpy = np.zeros(3) if self.chance(0.3) else self.turn()
         return _Inertial(mass, center, rpy, (tensor + tensor.T) / 2)
 
@@ -333,7 +346,7 @@ class _Builder:
         else:
             sign = -1.0 if self.chance(0.4) else 1.0
             rpy = _rpy_of(self.turning(axis, sign * place.R.T @ along))
-        xyz = self.offset() if at is None else place.R.T @ (at - place.p)
+        xyz = self.origin() if at is None else place.R.T @ (at - place.p)
         if at is None and self.chance(0.1):
             xyz = np.zeros(3)
         if kind in ONE_DOF and self.chance(0.15):
@@ -352,6 +365,7 @@ class _Builder:
             )
         child, name = self.name("link"), ""
         bare = massless or (kind == "fixed" and self.chance(0.5))
+        bare = bare or (self.hollow and self.chance(0.1))
         self.links[child] = None if bare else self.inertial(rotor=rotor)
         name = self.name("rotor" if rotor else "joint")
         joint = _Joint(name, kind, parent, child, xyz, rpy, axis, closed)
@@ -637,7 +651,7 @@ class _Plane:
         place = b.pose[ground]
         normal = place.R @ b.axis()
         e1 = _perpendicular(normal, b.rng)
-        return _Plane(b, ground, place.at(b.offset()), normal, e1, np.cross(normal, e1))
+        return _Plane(b, ground, place.at(b.origin()), normal, e1, np.cross(normal, e1))
 
     def at(self, x: float, y: float) -> Array:
         return self.origin + x * self.e1 + y * self.e2
@@ -660,7 +674,8 @@ class _Plane:
 
     def height(self) -> Array:
         """Nothing in the plane notices where along the normal a thing is."""
-        return self.normal * (0.0 if self.b.chance(0.3) else self.b.rng.uniform(-0.2, 0.2))
+        flat = self.b.chance(0.8 if self.b.special else 0.3)
+        return self.normal * (0.0 if flat else self.b.rng.uniform(-0.2, 0.2))
 
     def pivot(self, parent: str, point: Array) -> str:
         at = point + self.height()
@@ -792,7 +807,7 @@ def _rssr(b: _Builder) -> None:
     ground = b.some_link()
     place = b.pose[ground]
     cranks = [
-        b.joint(b.turning_joint(), ground, along=place.R @ b.axis(), at=place.at(b.offset()))
+        b.joint(b.turning_joint(), ground, along=place.R @ b.axis(), at=place.at(b.origin()))
         for _ in range(2)
     ]
     first, second = (j.child for j in cranks)
@@ -855,7 +870,7 @@ def _ankle(b: _Builder) -> None:
     place = b.pose[shank]
     R = place.R @ _rpy_rotation(b.turn())
     ex, ey, ez = R.T
-    center = place.at(b.offset())
+    center = place.at(b.origin())
     pitch = b.joint("revolute", shank, along=ey, at=center, massless=b.chance(0.4))
     roll_axis = ex if b.chance(0.5) else _unit(b.rng) * 0.2 + ex
     roll_axis = roll_axis - ey * (ey @ roll_axis)
@@ -1000,9 +1015,22 @@ def _pivots(A: Array, count: int) -> list[int]:
 
 
 def _attempt(
-    rng: Rng, kinds: Sequence[str], n_joints: int, floating_base: bool, marked: bool
+    rng: Rng,
+    kinds: Sequence[str],
+    n_joints: int,
+    floating_base: bool,
+    marked: bool,
+    special: bool | None,
 ) -> Mechanism | None:
-    b = _Builder(rng, aligned=bool(rng.random() < 0.3), floating_base=floating_base)
+    taste = rng.uniform(0.2, 0.4) if special else rng.random()
+    odd = 0.2 <= taste < 0.4 if special is None else special
+    b = _Builder(
+        rng,
+        aligned=bool(taste < 0.3),
+        special=bool(odd),
+        hollow=bool(special),
+        floating_base=floating_base,
+    )
     b.add_root()
     before = int(rng.integers(n_joints // 2, n_joints + 1)) if n_joints else 0
     _tree(b, before)
@@ -1027,6 +1055,8 @@ def _attempt(
     independent = np.setdiff1d(np.arange(oracle.nv), dependent)
     G, _ = oracle.G_and_g(q, np.zeros(oracle.nv), independent)
     M = oracle.projected_mass(q, G)
+    if np.any(np.diag(M) < 1e-6):  # nothing weighs on it
+        return None
     scale = 1.0 / np.sqrt(np.diag(M))
     if len(M) and np.linalg.cond(M * np.outer(scale, scale)) > 3e3:
         return None
@@ -1064,12 +1094,15 @@ def random_mechanism(
     n_joints: int | None = None,
     floating_base: bool | None = None,
     marked: bool | None = None,
+    special: bool | None = None,
     attempts: int = 100,
 ) -> Mechanism:
     """A random regular mechanism: a tree of ``n_joints`` joints with ``kinds`` of constraints.
 
     What is None is drawn: up to three of ``KINDS``, 1–15 joints of the tree, a floating base in one
-    of three, ``independent`` marked on the joints in one of two.
+    of three, ``independent`` marked on the joints in one of two. One in five is ``special``: joints
+    stand at their links' origins, a unit away, at right angles or not turned, centres of mass in
+    planes and on axes; where it is asked for, some links are points or weigh nothing.
     """
     for _ in range(attempts):
         some = list(rng.choice(KINDS, size=rng.integers(0, 4))) if kinds is None else kinds
@@ -1080,6 +1113,7 @@ def random_mechanism(
                 int(rng.integers(1, 16 - 3 * len(some))) if n_joints is None else n_joints,
                 bool(rng.random() < 1 / 3) if floating_base is None else floating_base,
                 bool(rng.random() < 0.5) if marked is None else marked,
+                special,
             )
         except MechanismError:
             continue

@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 from texts import coupling, four_bar, joint, link, robot
 
 import robomodel as rm
+from robomodel.dynamics.actuation import limits
 
 Array = NDArray[np.float64]
 LIMIT = '<limit lower="-1" upper="1" effort="{effort}" velocity="{velocity}"/>'
@@ -350,3 +351,25 @@ def test_limits_of_a_batch_are_those_of_each_state() -> None:
         np.testing.assert_allclose(one, (lower[at], upper[at]))
     rest = rm.torque_limits(model, q)[1]
     np.testing.assert_allclose(rest, np.broadcast_to([21.0, 3.0], (4, 3, 2)))
+
+
+def test_limits_behind_a_gear_of_any_size() -> None:
+    for ratio in (1e-7, 1.0, 1e7):
+        least, most = limits(np.array([[ratio]]), np.array([-2.0]), np.array([3.0]))
+        np.testing.assert_allclose([*least, *most], [-2.0 * ratio, 3.0 * ratio])
+
+
+def test_a_rotor_may_have_its_axial_moment_alone() -> None:
+    axial = (
+        '<inertial><mass value="0"/><inertia ixx="0" iyy="0" izz="1e-4" ixy="0" ixz="0" iyz="0"/>'
+        "</inertial>"
+    )
+    text = robot(
+        link("arm"),
+        link("rotor", axial),
+        joint("elbow", "base", "arm"),
+        joint("spin", "base", "rotor"),
+        coupling("gear", {"spin": 1.0, "elbow": -9.0}),
+    )
+    (actuator,) = rm.load(text).actuators
+    assert actuator.name == "spin"

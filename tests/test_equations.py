@@ -485,6 +485,10 @@ def test_a_planar_factor_makes_the_five_bars_loop_determined(five_bar):
         np.testing.assert_allclose(both[1], [*both[0], 0.0, 0.0, 0.0], rtol=0, atol=1e-12)
 
 
+def test_minimum_torques_weigh_alike_by_default():
+    assert minimum_torque("J1") == minimum_torque("J1", deviation=1.0)
+
+
 def test_minimum_torques_share_redundant_actuation(five_bar):
     """Three motors on two freedoms: the shares of least norm, Sᵀ (S Sᵀ)⁻¹ tau with S rows of G."""
     q, v, a, tau = state(five_bar)

@@ -79,6 +79,19 @@ def test_redundant_corners_share_the_weight() -> None:
         rm.contact_aba(model, at_rest(model, 0.1), spinning, np.zeros(6), BOTTOM, unilateral=False)
 
 
+def test_friction_of_every_point() -> None:
+    model = block()
+    q, still, slow = at_rest(model, 0.1), np.zeros(6), np.array([0, 0, 0, 0.1, 0, 0])
+    whole = rm.contact_aba(model, q, slow, still, BOTTOM, friction=0.3)
+    each = rm.contact_aba(model, q, slow, still, BOTTOM, friction=[0.3] * 4)
+    for one, other in zip(whole, each, strict=True):
+        np.testing.assert_allclose(other, one, atol=1e-12)
+    _, forces = rm.contact_aba(model, q, slow, still, BOTTOM, friction=[0.0, 0.0, 0.3, 0.3])
+    np.testing.assert_allclose(forces[:2, :2], 0.0, atol=1e-9)
+    with pytest.raises(ValueError, match="friction needs shape"):
+        rm.contact_aba(model, q, slow, still, BOTTOM, friction=[0.3] * 3)
+
+
 def test_pushed_or_let_go() -> None:
     """Lifted with more than its weight it goes; pushed sideways it slips beyond μ times it."""
     model = block()
