@@ -40,7 +40,8 @@ def rigid(text: str) -> tuple[Description, RigidError]:
 @pytest.mark.parametrize("kind", TRIANGLE)
 def test_joints_are_fixed_where_the_loop_closes(kind: str) -> None:
     description, error = rigid(TRIANGLE[kind])
-    with pytest.warns(rm.DescriptionWarning, match=r"^<text>:7: loop 'tip': leaves no motion: mobility 0 = 2 .*rigid assembly"):
+    told = r"^<text>:7: loop 'tip': leaves no motion: mobility 0 = 2 .*rigid assembly"
+    with pytest.warns(rm.DescriptionWarning, match=told):
         held = welded(description, error, strict=False)
     assert held.loops == ()
     model = build(replace(held, links=(*held.links,)), floating_base=True)
