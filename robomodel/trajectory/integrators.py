@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from robomodel.dynamics import passive_force
 from robomodel.model.joints import Array, JointModel, Planar, Spherical
 from robomodel.model.model import Model
+from robomodel.trajectory import implicit
 from robomodel.trajectory.charts import View
 from robomodel.trajectory.functions import (
     flow,
@@ -105,10 +106,15 @@ def rk4(motion: Motion, t: float, h: float, x: Array) -> Array:
 
 
 def semi_implicit_euler(motion: Motion, t: float, h: float, x: Array) -> Array:
-    """v first, then q with the new v; first order."""
+    """v first, then q with the new v; first order, and implicit in springs and dampers."""
     nq = motion.model.nq
-    v = x[nq:] + h * motion.rate(t, x)[nq:]
-    q = x[:nq]
+    q, v = x[:nq], x[nq:]
+    if motion.passive and implicit.is_sprung(motion.model):
+        at = q if motion.care is None else motion.care.settled(q)
+        given = replace(motion, passive=False).forces(t, at, v)
+        v = v + h * implicit.compiled_acceleration(motion.model)(at, v, given, np.array([h]))
+    else:
+        v = v + h * motion.rate(t, x)[nq:]
     return motion.settled(np.concatenate([q + h * position_rates(motion.model)(q, v), v]))
 
 

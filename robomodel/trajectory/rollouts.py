@@ -27,6 +27,7 @@ from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model, as_array
 from robomodel.model.states import refuse, unit_faults
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sub
+from robomodel.trajectory import implicit
 from robomodel.trajectory.charts import View, turned_out
 from robomodel.trajectory.contact_rollouts import Contacts
 from robomodel.trajectory.contact_rollouts import step as time_step
@@ -85,9 +86,12 @@ def rollout(
     results is the start. ``q`` (..., nq), ``v`` (..., nv) and ``tau`` broadcast. ``threads`` spread
     the batch (0: one for each processor); results do not depend on them.
 
-    ``method``: "rk4" (fourth order), "semi_implicit_euler" (first order; v, then q with the new v),
-    or "time_stepping", as of :func:`robomodel.simulate`, which is the default where a ``ground`` (a
-    level plane), ``stops`` of joints or the file's dry ``friction`` take part. Then every step does
+    ``method``: "rk4" (fourth order), "semi_implicit_euler" (first order; v, then q with the new v,
+    and implicit in springs and dampers, which holds however stiff they are), or "time_stepping", as
+    of :func:`robomodel.simulate`, which is the default where a ``ground`` (a level plane),
+    ``stops`` of joints or the file's dry ``friction`` take part. Elsewhere it is "rk4", or, where
+    springs or dampers at the start are too stiff for that with this ``step``,
+    "semi_implicit_euler". Then every step does
     ``sweeps`` sweeps of its contact equations, from the last step's impulses on. ``details``: the
     result is a :class:`Rollout`, with contact forces and the residuals of their equations; without
     it motions in which these exceed 1e-6 are told of by a RuntimeWarning. ``passive``: the file's
@@ -133,7 +137,10 @@ def rollout(
     nq, nv, times = model.nq, model.nv, force.shape[-2]
     if touching is not None:
         method = "time_stepping"
-    how: Method = method or "rk4"
+    elif method is None:
+        stiff = passive and implicit.too_stiff(model, at, step)
+        method = "semi_implicit_euler" if stiff else "rk4"
+    how: Method = method
 
     def program(view: View) -> Function:
         return _program(view, how, closing, backend, touching, passive, bool(saturate), number)
@@ -288,7 +295,11 @@ def _program(
 
     def euler(state: Vector, tau: Vector, step: Vector) -> list[Scalar]:
         q, v = list(state[:nq]), list(state[nq:])
-        v1 = _along(v, step[0], accelerations(q, v, tau))
+        if passive and implicit.is_sprung(model):
+            a = implicit.acceleration(model, q, v, given(q, v, tau), step[0])
+        else:
+            a = accelerations(q, v, tau)
+        v1 = _along(v, step[0], a)
         q1, _, systems = settled(model, _along(q, step[0], rates(model, q, v1)), closing)
         gap, known = _loops(model, q)
         return [*q1, *v1, *told(known, gap, systems)]

@@ -36,6 +36,7 @@ from robomodel.trajectory.record import Independent, SimulationError, Stop, Traj
 from robomodel.trajectory.singular import advice
 from robomodel.trajectory.stepping import TimeStepping
 
+ADAPTIVE = ("dop853", "radau")
 MOST = 2**53  # steps, beyond which their times are not told apart
 SINGULAR = 1e6  # condition of loops beyond which a start counts as singular
 NEARLY = 30.0  # condition of loops from which on a step that fails may fail for them
@@ -198,7 +199,7 @@ class Run:
     def _charted(self, t: float, x: Array, good: float = GOOD) -> Array:
         """X in the best chart, or the present one if it is good enough."""
         q = x[: self.model.nq]
-        whole = self.method != "dop853"
+        whole = self.method not in ADAPTIVE
         known = self.ahead is not None and np.array_equal(self.ahead[0], q)
         self.looks = self.ahead[1] if self.ahead and known else look(self.view, q)
         view, x = self.view.changed(self.looks, x, whole=whole, good=good)
@@ -548,7 +549,7 @@ def adaptive(
     tolerances: tuple[float, float],
     bar: Progress,
 ) -> None:
-    """DOP853, step by step, each followed by a return to the manifold."""
+    """DOP853 or Radau, step by step, each followed by a return to the manifold."""
     x = run.begin(x)
     motion = run.inputs.during(0, 0.0, x, run.view)
     run.keep(0.0, x, motion)
@@ -585,13 +586,14 @@ class _Segment:
 
     def _solver(self, t: float, x: Array, length: float | None, care: Care | None) -> Any:
         """A solver that steps from t on, with a first step of this length."""
-        from scipy.integrate import DOP853
+        from scipy.integrate import DOP853, Radau
 
         end = self.span[1]
         first = None if length is None else min(length, end - t)
         rtol, atol = self.tolerances
         motion = replace(self.motion, care=care)
-        solver = DOP853(motion.rate, t, x, end, rtol=rtol, atol=atol, first_step=first)
+        made = Radau if self.run.method == "radau" else DOP853
+        solver = made(motion.rate, t, x, end, rtol=rtol, atol=atol, first_step=first)
         if not (math.isfinite(solver.h_abs) and solver.h_abs > 0.0):
             raise self.run.failed(
                 t, x, f"no first step is short enough for rtol {rtol:g}, atol {atol:g}"

@@ -13,6 +13,7 @@ from robomodel.errors import as_real
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 from robomodel.progress import Progress
+from robomodel.trajectory import implicit
 from robomodel.trajectory.charts import View
 from robomodel.trajectory.ground import Contacts, Ground, Point, touching_points
 from robomodel.trajectory.inputs import Controller, Inputs, Pusher, Wrenches
@@ -20,13 +21,15 @@ from robomodel.trajectory.integrators import STEPS, chart_of
 from robomodel.trajectory.limits import Limits
 from robomodel.trajectory.record import Trajectory
 from robomodel.trajectory.rollouts import check_closed
-from robomodel.trajectory.runs import Run, adaptive, count_steps, fixed
+from robomodel.trajectory.runs import ADAPTIVE, Run, adaptive, count_steps, fixed
 from robomodel.trajectory.step_terms import Forces, named, needs_impulses
 from robomodel.trajectory.stepping import TimeStepping
 
-Method: TypeAlias = Literal["rk4", "dop853", "semi_implicit_euler", "variational", "time_stepping"]
+Method: TypeAlias = Literal[
+    "rk4", "dop853", "radau", "semi_implicit_euler", "variational", "time_stepping"
+]
 
-METHODS = ("dop853", *STEPS, "time_stepping")
+METHODS = (*ADAPTIVE, *STEPS, "time_stepping")
 STEP = 1e-3
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
 
@@ -87,10 +90,13 @@ def simulate(
       numbers in q and v; an rtol below 2e-14 is taken as that, where rounding begins). States are
       kept every ``step`` [s], without it at the method's own steps, and :meth:`Trajectory.at` gives
       any others;
+    * "radau": fifth order, implicit, with steps adapted as those of "dop853": however stiff dampers
+      are, steps are as long as the motion is smooth. It is the default where the file's dampers
+      would make "dop853" take more than ten thousand or so;
     * "rk4": fourth order, steps of ``step`` [s] (default 1 ms);
     * "variational": second order, implicit, symplectic: the error of energy stays bounded however
       long the motion is;
-    * "semi_implicit_euler": first order.
+    * "semi_implicit_euler": first order; implicit in the file's springs and dampers.
 
     All of them leave loops closed to rounding. Where the independent joints of a linkage come to
     rest while it moves on (a dead point), the motion goes on in others, which
@@ -112,8 +118,8 @@ def simulate(
         raise ValueError(f"method '{method}' is not known; known are {known}")
     forces = Forces(passive, friction, named(model, stops))
     stepping = _stepping(model, ground, contacts, forces, stop_restitution, method)
-    if method is None:
-        method = "dop853" if stepping is None else "time_stepping"
+    if method is None and stepping is not None:
+        method = "time_stepping"
     step = None if step is None else as_real(step, "step")
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise ValueError(f"step must be a positive number of seconds, got {step!r}")
@@ -122,13 +128,16 @@ def simulate(
     start = _start(model, q, v)
     inputs = Inputs.of(model, tau, f_ext, hold, passive and stepping is None, saturate)
     tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
-    if step is None and (method != "dop853" or inputs.stepwise):
+    if step is None and (method not in (None, *ADAPTIVE) or inputs.stepwise):
         step = STEP
     duration = None if duration is None else as_real(duration, "duration")
     duration = _duration(duration, step, inputs.rows)
+    if method is None:
+        decay, _ = implicit.rates(model, start[: model.nq]) if passive else (0.0, 0.0)
+        method = "radau" if duration * decay > implicit.MANY else "dop853"
     run = Run(model, method, inputs, Limits.of(model, stop_at_limits, start), stepping)
     with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
-        if method == "dop853":
+        if method in ADAPTIVE:
             adaptive(run, start, duration, step, tolerances, bar)
         else:
             assert step is not None

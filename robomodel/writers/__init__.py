@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
-from robomodel.description import Description
+from robomodel.description import Description, JointSpring
 from robomodel.errors import DescriptionError, suspect
 from robomodel.model import Model
 
@@ -119,9 +119,10 @@ def _said(model: Model, approximate: bool) -> Description:
     """The description to write."""
     if not approximate:
         return model.description
+    from robomodel.dynamics.reflected import with_reflected
     from robomodel.model import approximate as open_trees
 
-    return open_trees.approximate(model)
+    return with_reflected(model, open_trees.approximate(model))
 
 
 def _write(
@@ -147,6 +148,8 @@ def _write(
         if lost and not drop:
             raise DescriptionError(_refusal(form.title, lost, meshes.lost), description.source)
         _tell_of_sensors(description)
+        if approximate and not form.mujoco:
+            _tell_of_sums(description, form.title)
         meshes.commit()
         if output is None:
             cast(_Writable, path).write(text)
@@ -174,6 +177,19 @@ def _tell_of_sensors(description: Description) -> None:
         more = f" and {len(sensors) - _TOLD} more" if len(sensors) > _TOLD else ""
         message = f"sensors are not written: {', '.join(named)}{more}"
         suspect(message, sensors[0].source, strict=False)
+
+
+def _tell_of_sums(description: Description, title: str) -> None:
+    """Warn of springs over several joints in an open tree, for which only MJCF has words."""
+    sums = [each for each in description.springs if isinstance(each, JointSpring)]
+    if sums:
+        named = ", ".join(f"'{each.name}'" for each in sums[:_TOLD])
+        suspect(
+            f"springs, damping and friction over several joints are written in words of "
+            f"robomodel's own, which simulators that read {title} pass over: {named}",
+            sums[0].source,
+            strict=False,
+        )
 
 
 def _is_no_file(path: str) -> bool:
