@@ -9,6 +9,10 @@ from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 
+WHEEL = (
+    '<inertial><mass value="0.1"/><inertia ixx="1e-4" iyy="1e-4" izz="2e-4" ixy="0" ixz="0" '
+    'iyz="0"/></inertial>'
+)
 GEARED = robot(
     link("a"), link("b"),
     joint("j", "base", "a", more=sprung(0.3, 5.0, 0.2)
@@ -16,7 +20,7 @@ GEARED = robot(
     joint("k", "a", "b", "0.3 0 0", axis="0 1 0"),
 )  # fmt: skip
 BELT = robot(
-    link("a"), link("b"), link("wheel"),
+    link("a"), link("b"), link("wheel", WHEEL),
     joint("j", "base", "a"), joint("k", "a", "b", "0.3 0 0"),
     joint("w", "base", "wheel", more=sprung(0.5, 3.0, 0.1)).replace(
         "<dynamics ", '<dynamics friction="0.2" '),
