@@ -175,8 +175,33 @@ def _joint_velocities(model: Model) -> Routine:
     )  # fmt: skip
 
 
+def _constraint_jacobian(model: Model) -> Routine:
+    def build(x: Inputs) -> list[Scalar]:
+        result: list[Scalar] = [0.0] * (model.n_joint_velocities * model.nv)
+        rows = State(model, x["q"]).rows
+        for cluster in model.clusters:
+            for r in range(cluster.spanning_v.start, cluster.spanning_v.stop):
+                at = r * model.nv
+                result[at + cluster.v.start : at + cluster.v.stop] = rows[r]
+        return result
+
+    said = "G: velocities of all joints of the spanning tree, the base's first, are G v."
+    shape = (model.n_joint_velocities, model.nv)
+    return Routine(model, "constraint_jacobian", {"q": model.nq}, {"G": shape}, build, said)
+
+
+def _constraint_bias(model: Model) -> Routine:
+    said = "g: accelerations of all joints of the spanning tree are G a + g."
+    return Routine(
+        model, "constraint_bias", {"q": model.nq, "v": model.nv},
+        {"g": (model.n_joint_velocities,)}, lambda x: State(model, x["q"], v=x["v"]).bias, said,
+    )  # fmt: skip
+
+
 OWN: Mapping[str, Callable[..., Routine]] = {
     "close": _close,
+    "constraint_bias": _constraint_bias,
+    "constraint_jacobian": _constraint_jacobian,
     "integrate": _integrate,
     "joint_positions": _joint_positions,
     "joint_velocities": _joint_velocities,

@@ -1,49 +1,50 @@
-"""The algorithms as CasADi functions: the very same source, run on SX scalars."""
+"""The algorithms as CasADi functions: the very same programs, run on SX scalars."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from robomodel.dynamics.algorithms import Name, Task
-from robomodel.dynamics.frames import FrameLike, frame_keys
-from robomodel.errors import MissingPackageError, as_names
+from robomodel.errors import MissingPackageError
+from robomodel.kernels.program import COS, DIV, MEANING, SELECT, SIN, SQRT
 from robomodel.model import Model
+from robomodel.routines import routine
 
 if TYPE_CHECKING:
     import casadi
 
 
-def to_casadi(
-    model: Model,
-    algorithm: Name,
-    *,
-    frame: FrameLike | None = None,
-    frames: FrameLike | Sequence[FrameLike] = (),
-    f_ext: str | Iterable[str] = (),
-) -> casadi.Function:
+def to_casadi(model: Model, algorithm: str, **options: Any) -> casadi.Function:
     """A ``casadi.Function`` of an algorithm, for differentiation, optimisation or C code.
 
-    ``algorithm``: "rnea", "aba", "crba", "bias_force", "jacobian", "frame_pose", "frame_velocity",
-    "efpa", "energy", "center_of_mass" or "centroidal_momentum"; ``frame``: the link, or (link,
-    offset), that it is about, where it is about one, ``frames`` those of "efpa"; ``f_ext``: links
-    on which wrenches act, further inputs in this order. Inputs and outputs are columns (or
-    matrices) with the names of the function's own arguments and results. Needs the extra
-    ``robomodel[casadi]``.
+    ``algorithm``: any that :func:`robomodel.compile` takes ("rnea", "aba", "crba", "jacobian",
+    "hybrid", "rnea_derivatives" …), with its options (``frame``, ``frames``, ``f_ext``, ``method``,
+    ``known``, ``passive``, ``reference``), or a function of the configuration: "integrate" (q,
+    v_dt), "close" (q; ``steps`` of Newton's), "joint_positions", "joint_velocities",
+    "constraint_jacobian", "constraint_bias". Inputs and outputs are columns (or matrices) with the
+    names of the function's own arguments and results; wrenches of ``f_ext`` are further inputs, in
+    their order. Jacobians that CasADi makes are by the plain numbers of q, "rnea_derivatives" and
+    "aba_derivatives" are along integrate(q, ·). Needs the extra ``robomodel[casadi]``.
     """
     try:
         import casadi
     except ImportError as error:
         raise MissingPackageError("to_casadi needs", "casadi", "casadi") from error
-    task = Task(algorithm, frame_keys(frames if frame is None else frame), as_names(f_ext, "f_ext"))
-    if task.by_trace:
-        raise ValueError(f"'{algorithm}' has no symbolic form; CasADi differentiates the others")
-    symbols = {name: casadi.SX.sym(name, size) for name, size in task.sizes(model).items()}
-    scalars = {name: [x[i] for i in range(x.numel())] for name, x in symbols.items()}
-    found = iter(task.run(task.tree(model), scalars))
+    asked = routine(model, algorithm, **options)
+    symbols = {name: casadi.SX.sym(name, size) for name, size in asked.arguments.items()}
+    scalars = [x[i] for x in symbols.values() for i in range(x.numel())]
+    meaning: dict[str, Callable[..., Any]] = {
+        **MEANING,
+        DIV: lambda x, y: casadi.SX(x) / y,
+        SQRT: casadi.sqrt,
+        SIN: casadi.sin,
+        COS: casadi.cos,
+        SELECT: lambda x, a, b: casadi.if_else(x < 0.0, a, b),
+    }
+    found = iter(asked.program(scalars, meaning))
     results = {}
-    for name, shape in task.results(model).items():
+    for name, shape in asked.results.items():
         rows, columns = (*shape, 1, 1)[:2]
         matrix = casadi.SX(rows, columns)
         for entry in range(math.prod(shape)):

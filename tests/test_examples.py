@@ -82,3 +82,21 @@ def test_a_trajectory_by_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
         q = model.integrate(q, module.STEP * v)
     np.testing.assert_allclose(found.q, q, atol=1e-6)
     np.testing.assert_allclose(found.v, v, atol=1e-5)
+
+
+def test_a_leg_swings_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels' own steps, under the torques that were found, end upright as well."""
+    pytest.importorskip("casadi")
+    monkeypatch.syspath_prepend(EXAMPLES)
+    module = importlib.import_module("swing_up")
+    model = module.leg()
+    found = module.swing_up(model)
+    assert found.solved
+    assert np.abs(model.residual(found.q)).max() < 1e-12
+    assert np.all(np.abs(found.tau) <= np.array(module.LIMITS).ravel() + 1e-7)
+    q, v = rm.rollout(  # each step by itself: over all of them the solver's tolerance grows
+        model, found.q[:-1], found.v[:-1], found.tau[:, None], module.STEP, "semi_implicit_euler"
+    )
+    np.testing.assert_allclose(q[:, 1], found.q[1:], atol=1e-6)
+    np.testing.assert_allclose(v[:, 1], found.v[1:], atol=1e-5)
+    np.testing.assert_allclose(found.q[-1], model.configuration(module.UPRIGHT), atol=1e-5)

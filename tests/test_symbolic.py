@@ -6,6 +6,7 @@ import casadi
 import numpy as np
 import pytest
 from shipped import ROBOTS
+from texts import four_bar, joint, link
 
 import robomodel as rm
 
@@ -31,6 +32,41 @@ def test_casadi_functions_equal_numpy(name: str) -> None:
     same(run("centroidal_momentum", q, v).ravel(), rm.centroidal_momentum(model, q, v))
     kinetic, potential = rm.to_casadi(model, "energy")(q, v)
     same(np.array([float(kinetic), float(potential)]), np.array(rm.energy(model, q, v)))
+
+
+@pytest.mark.parametrize("name", ["four_bar", "belt_leg", "afloat"])
+def test_functions_of_the_configuration_and_derivatives(name: str) -> None:
+    model = afloat() if name == "afloat" else rm.robots.load(name)
+    rng = np.random.default_rng(1)
+    q = model.random_configuration(rng)
+    v, x = rng.standard_normal((2, model.nv))
+    frame = model.bodies[-1].name
+
+    def same(expected: object, algorithm: str, *arguments: np.ndarray, **options: object) -> None:
+        found = rm.to_casadi(model, algorithm, **options)(*arguments)
+        several = isinstance(found, tuple)
+        for a, b in zip(*((found, expected) if several else ([found], [expected])), strict=True):
+            np.testing.assert_allclose(np.array(a).reshape(np.shape(b)), b, rtol=1e-11, atol=1e-10)
+
+    same(model.integrate(q, 0.05 * v), "integrate", q, 0.05 * v)
+    same((q, 0.0), "close", model.integrate(q, 0.0 * v))
+    same(model.constraint_jacobian(q), "constraint_jacobian", q)
+    same(model.constraint_bias(q, v), "constraint_bias", q, v)
+    same(np.hstack(list(model.joint_positions(q).values())), "joint_positions", q)
+    same(rm.frame_pose(model, q, frame), "frame_pose", q, frame=frame)
+    same(rm.jacobian(model, q, frame), "jacobian", q, frame=frame)
+    same(rm.rnea_derivatives(model, q, v, x), "rnea_derivatives", q, v, x)
+    same(rm.aba_derivatives(model, q, v, x), "aba_derivatives", q, v, x)
+    known = model.dof_names[-1]
+    same(rm.compile(model, "hybrid", known=known)(q, v, x), "hybrid", q, v, x, known=known)
+    wrench = rng.standard_normal(6)
+    same(rm.aba(model, q, v, x, f_ext={frame: wrench}), "aba", q, v, x, wrench, f_ext=frame)
+
+
+def afloat() -> rm.Model:
+    """A four-bar on a base afloat, with a pendulum on a ball joint."""
+    text = four_bar(link("ball"), joint("hold", "base", "ball", "0.1 0 0.2", kind="spherical"))
+    return rm.load(text.replace('<link name="base"/>', link("base")), floating_base=True)
 
 
 def test_casadi_differentiates_forward_dynamics() -> None:

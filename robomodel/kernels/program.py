@@ -6,7 +6,7 @@ A program knows nothing of where it runs: NumPy arrays run it here, emitters wri
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -121,16 +121,19 @@ class Program:
         """The program of the distinct results alone; where there are none, of one zero."""
         return Program(self.inputs, self.steps, self.packing.values or (0.0,))
 
-    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        """Run on floats or NumPy arrays: the meaning of the program, for tests and debugging."""
+    def __call__(
+        self, inputs: Sequence[Any], meaning: Mapping[str, Callable[..., Any]] | None = None
+    ) -> list[Any]:
+        """Run on floats or NumPy arrays, or on what ``meaning`` says of each operation."""
         values = list(inputs)
+        meaning = meaning or MEANING
 
         def at(x: Reference) -> Any:
             return values[x] if type(x) is int else x
 
         for step in self.steps:
             operands = [at(x) for x in step.operands]
-            values.append(MEANING[step.operation](*operands))
+            values.append(meaning[step.operation](*operands))
         return [at(x) for x in self.outputs]
 
     def __str__(self) -> str:
@@ -149,7 +152,7 @@ class Program:
         return "\n".join([*lines, "return " + ", ".join(name(x) for x in self.outputs)])
 
 
-MEANING: dict[str, Callable[..., Any]] = {
+MEANING: Mapping[str, Callable[..., Any]] = {
     ADD: lambda x, y: x + y,
     SUB: lambda x, y: x - y,
     MUL: lambda x, y: x * y,
