@@ -84,6 +84,7 @@ def test_a_trajectory_by_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(found.v, v, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_leg_swings_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels' own steps, under the torques that were found, end upright as well."""
     pytest.importorskip("casadi")
