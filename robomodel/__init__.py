@@ -56,7 +56,7 @@ from robomodel.identification import (
 )
 from robomodel.loading import load
 from robomodel.model import Model
-from robomodel.studies import price, validate
+from robomodel.studies import actuation, price, validate
 from robomodel.writers import write_mjcf, write_sdf, write_urdf
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ __all__ = [
     "Trajectory",
     "aba",
     "aba_derivatives",
+    "actuation",
     "actuator_forces",
     "actuator_map",
     "armature",

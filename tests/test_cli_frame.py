@@ -18,6 +18,7 @@ COMMANDS = {
     "view": ["--port", 8477, "--seconds", 0],
     "validate": [],
     "armature": ["--samples", 2],
+    "actuation": [],
     "convert": ["-o", "OUT.urdf", "--drop"],
 }  # with what each needs besides a robot
 

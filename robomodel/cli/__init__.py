@@ -18,6 +18,7 @@ import typer
 
 from robomodel import __version__
 from robomodel.cli import (
+    actuation,
     armature,
     benchmark,
     code,
@@ -51,6 +52,7 @@ for _command in (
     robots,
     validate,
     armature,
+    actuation,
     convert,
     code,
     identify,

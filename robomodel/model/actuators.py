@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -146,10 +147,17 @@ def _same(one: Terms, other: Terms) -> bool:
 def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
     """One for each joint of one freedom with a motor, or, if independent, a rotor or effort limit.
 
-    Where several rotors turn with several joints (differentials, parallel belts) each joint takes
-    one of those that are left, the one with the fewest other joints first.
+    A joint's effort limit alone makes none where motors elsewhere in its linkage, as many as it has
+    freedoms, drive it. Where several rotors turn with several joints (differentials, parallel
+    belts) each joint takes one of those that are left, the one with the fewest other joints first.
     """
     rotors = tree.rotors()
+    said = [joint.cluster for joint in tree.joints.values() if joint.name in motors]
+    freedoms = Counter(joint.cluster for joint in tree.joints.values() if joint.independent)
+
+    def driven_by_others(joint: Joint) -> bool:
+        return said.count(joint.cluster) >= freedoms[joint.cluster]
+
     found = []
     for joint in tree.joints.values():
         if joint.nv != 1 or not (joint.independent or joint.name in motors):
@@ -165,7 +173,11 @@ def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
             ratio = dict(rotors[rotor])[joint.name]
             driven = ((joint.name, ratio), *(t for t in rotors.pop(rotor) if t[0] != joint.name))
             found.append(_made(joint.name, rotor, driven, tree, motor))
-        elif spins or math.isfinite(joint.effort_limit) or joint.name in motors:
+        elif (
+            spins
+            or joint.name in motors
+            or (math.isfinite(joint.effort_limit) and not driven_by_others(joint))
+        ):
             found.append(_made(joint.name, joint.name, ((joint.name, 1.0),), tree, motor))
     return found
 

@@ -1,8 +1,9 @@
-"""Configurations along the range of one independent joint."""
+"""Configurations along the range of an independent joint, and on grids of several joints."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,3 +67,54 @@ def sweep(model: Model, joint: str, *, steps: int = STEPS) -> Sweep:
         sides.append(side)
     every = [*sides[0][::-1], (start, first), *sides[1]]
     return Sweep(joint, np.array([x for x, _ in every]), np.array([q for _, q in every]), closed)
+
+
+def grid(model: Model, names: Sequence[str], axes: Sequence[Array]) -> Array:
+    """Closed configurations (n, m, …, nq) by joints' positions, from the neutral one outwards.
+
+    So they stay on its branch of the loops. Not-a-number where loops do not close, or a joint is
+    out of its limits.
+    """
+    shape = tuple(len(axis) for axis in axes)
+    found = np.full((*shape, model.nq), np.nan)
+    neutral = model.neutral()
+    at = model.joint_positions(neutral)
+    start = tuple(int(np.argmin(np.abs(axis - float(at[name]))))
+                  for axis, name in zip(axes, names, strict=True))  # fmt: skip
+    order = sorted(np.ndindex(*shape), key=lambda n: _away(n, start))
+    for n in order:
+        near = [m for m in _beside(n, start) if np.isfinite(found[m][0])]
+        if not near and n != start:
+            continue
+        guess = found[near[0]] if near else neutral
+        wanted = {name: float(axis[i]) for name, axis, i in zip(names, axes, n, strict=True)}
+        try:
+            q = model.configuration(wanted, guess=guess)
+        except ClosureError:
+            continue
+        found[n] = q
+    inside = np.all(np.isfinite(found), axis=-1)
+    positions = model.joint_positions(found[inside])
+    good = np.ones(int(inside.sum()), dtype=bool)
+    for joint in model.joints:
+        if joint.nv == 1 and joint.type != "continuous":
+            x = positions[joint.name]
+            good &= (x >= joint.lower - 1e-9) & (x <= joint.upper + 1e-9)
+    kept = found[inside]
+    kept[~good] = np.nan
+    found[inside] = kept
+    return found
+
+
+def _away(n: tuple[int, ...], start: tuple[int, ...]) -> int:
+    return max(abs(a - b) for a, b in zip(n, start, strict=True))
+
+
+def _beside(n: tuple[int, ...], start: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The neighbours of a grid point that are nearer to the start."""
+    steps = [int(np.sign(b - a)) for a, b in zip(n, start, strict=True)]
+    return [
+        tuple(a + s * m for a, s, m in zip(n, steps, moved, strict=True))
+        for moved in np.ndindex(*(2 if s else 1 for s in steps))
+        if any(moved)
+    ][::-1]

@@ -1,4 +1,4 @@
-"""Studies of a model: what is wrong with it, and what approximating it costs.
+"""Studies of a model: what is wrong with it, what its motors can, what approximating it costs.
 
 Nothing of a study is imported before it is asked for.
 """
@@ -8,11 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from robomodel.dynamics.frames import FrameLike
     from robomodel.model import Model
+    from robomodel.studies.actuators import Actuation
     from robomodel.studies.pricing import Price
     from robomodel.studies.report import Report
 
-__all__ = ["price", "validate"]
+__all__ = ["actuation", "price", "validate"]
 
 
 def validate(model: object, **options: Any) -> Report:
@@ -27,6 +31,24 @@ def validate(model: object, **options: Any) -> Report:
     from robomodel.studies.checks import study
 
     return study(model, **options)
+
+
+def actuation(
+    model: Model, *, foot: FrameLike | None = None, joints: Sequence[str] = ()
+) -> Actuation:
+    """What motors can do through gears and linkages, over the range of the joints.
+
+    The ratio of every actuator; torque, speed and range that reach each joint, with the limits that
+    hide behind gears and linkages, and those that a file of the open tree should have
+    (``robomodel convert --approximate`` writes them); class and transmission angle of four-bars;
+    the polygons of what joints that share motors get together. ``foot``: a link, or (link, offset),
+    whose workspace is found, with its singular curves, while two ``joints`` move (by default the
+    last two that move it). docs/actuation.md explains the numbers. KeyError for an unknown link,
+    ValueError for joints that cannot be moved so.
+    """
+    from robomodel.studies.actuators import study
+
+    return study(model, foot=foot, joints=joints)
 
 
 def price(

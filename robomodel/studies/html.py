@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 import numpy as np
@@ -42,10 +42,15 @@ def page(report: Report) -> str:
         *_findings(report),
         *(part for linkage in report.linkages for part in _linkage(linkage)),
     ]
+    return document(f"{name}: validation", body)
+
+
+def document(title: str, body: Sequence[str]) -> str:
+    """A page of these parts, in the style of all studies."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{name}: validation</title><style>{STYLE}</style></head>\n<body>"
+        f"<title>{title}</title><style>{STYLE}</style></head>\n<body>"
         + "\n".join(body)
         + "</body></html>\n"
     )

@@ -35,12 +35,16 @@ def plot(
     reached: tuple[float, float] | None = None,
     limits: tuple[float, float] | None = None,
     log: bool = False,
+    equal: bool = False,
+    y_label: str = "",
 ) -> str:
     """An SVG element: lines, ``marks`` (position and name) across, ``reached`` on white ground.
 
     ``limits`` of y cut lines off where they go to infinity; by default they are the lines' own.
+    ``equal``: one scale for both axes. ``y_label`` stands beside its axis.
     """
     xs = np.concatenate([line.x for line in lines] + [np.array([at for at, _ in marks])])
+    xs = xs[np.isfinite(xs)]
     low_x, high_x = _span(xs)
     values = np.concatenate([line.y for line in lines])
     values = values[np.isfinite(values) & ((values > 0.0) | (not log))]
@@ -51,6 +55,10 @@ def plot(
     else:
         low, high = _span(np.array([low, high]))
     width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    if equal:
+        scale = max((high_x - low_x) / width, (high - low) / height) * 1.05
+        low_x, high_x = _widened(low_x, high_x, scale * width)
+        low, high = _widened(low, high, scale * height)
 
     def at_x(x: Array) -> Array:
         return LEFT + width * (x - low_x) / (high_x - low_x)
@@ -93,6 +101,12 @@ def plot(
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{TOP + height}" class="mark">'
             f"<title>{escape(name)} at {at:.6g}</title></line>"
         )
+    if y_label:
+        height_at = f"{TOP + height / 2:.0f}"
+        parts.append(
+            f'<text x="12" y="{height_at}" transform="rotate(-90 12 {height_at})" class="mid">'
+            f"{escape(y_label)}</text>"
+        )
     middle = LEFT + width / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" class="mid">{escape(x_label)}</text></svg>')
     if len(lines) > 1:
@@ -120,6 +134,11 @@ def _span(values: Array) -> tuple[float, float]:
     if high - low < 1e-9 * max(1.0, abs(high)):
         low, high = low - 0.5 * max(1.0, abs(low)), high + 0.5 * max(1.0, abs(high))
     return low, high
+
+
+def _widened(low: float, high: float, size: float) -> tuple[float, float]:
+    middle = (low + high) / 2
+    return middle - size / 2, middle + size / 2
 
 
 def _ticks(low: float, high: float) -> list[float]:

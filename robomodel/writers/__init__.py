@@ -121,8 +121,9 @@ def _said(model: Model, approximate: bool) -> Description:
         return model.description
     from robomodel.dynamics.reflected import with_reflected
     from robomodel.model import approximate as open_trees
+    from robomodel.writers.limits import with_limits
 
-    return with_reflected(model, open_trees.approximate(model))
+    return with_limits(model, with_reflected(model, open_trees.approximate(model)))
 
 
 def _write(

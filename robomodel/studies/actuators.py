@@ -1,0 +1,216 @@
+"""What motors do through gears and linkages: ratios, torque, speed, range, polygons."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robomodel.dynamics import actuation as motors
+from robomodel.dynamics import actuator_map
+from robomodel.dynamics.frames import FrameLike
+from robomodel.dynamics.reach import Reach, reaches, tree_rates, tree_rows
+from robomodel.errors import ClosureError
+from robomodel.model import Model
+from robomodel.model.joints import Array
+from robomodel.studies.fourbars import FourBar, four_bars
+from robomodel.studies.workspace import Workspace, workspace
+
+SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
+PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
+FREE = 0.5  # rad or m, either way: of coordinates without limits
+SAME = 1e-9  # relative
+LOW = math.radians(40.0)  # transmission angles below are told of: forces get large
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A motor's rate for unit velocity of a joint, all others standing: over the joint's range."""
+
+    joint: str
+    low: float
+    high: float
+
+    @property
+    def constant(self) -> bool:
+        """Whether it is one number."""
+        return self.high - self.low <= SAME * max(abs(self.high), abs(self.low))
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """An actuator, with its ratios to the joints that it moves."""
+
+    name: str
+    joint: str
+    effort_limit: float
+    velocity_limit: float
+    stall_torque: float | None
+    no_load_speed: float | None
+    ratios: tuple[Ratio, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Polygon:
+    """What two joints can get together, all others nothing, as it turns with the pose.
+
+    ``positions``: of both joints; ``corners``: for each pose an array (m, 2), counterclockwise.
+    ``unit``: of motors that give 1, as not all have limits.
+    """
+
+    joints: tuple[str, str]
+    positions: tuple[tuple[float, float], ...]
+    corners: tuple[Array, ...]
+    unit: bool
+
+
+@dataclass(frozen=True)
+class Actuation:
+    """What :func:`robomodel.actuation` found; ``str()`` is text, :meth:`html` a page.
+
+    ``joints``: what reaches each joint of the open tree, and of linkages of one freedom each other
+    joint but rotors, see :class:`robomodel.dynamics.reach.Reach`.
+    """
+
+    robot: str
+    file: str
+    drives: tuple[Drive, ...]
+    joints: tuple[Reach, ...]
+    four_bars: tuple[FourBar, ...]
+    polygons: tuple[Polygon, ...]
+    workspaces: tuple[Workspace, ...]
+
+    @property
+    def hidden(self) -> tuple[Reach, ...]:
+        """Joints that another joint's limit or a linkage stops."""
+        return tuple(each for each in self.joints if each.hidden)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """What was found, in words."""
+        from robomodel.studies.actuators_text import lines
+
+        return lines(self)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain dicts, lists, numbers and strings; infinite numbers are None in JSON."""
+        from robomodel.studies.actuators_text import document
+
+        return document(self)
+
+    def html(self) -> str:
+        """One HTML page with pictures, which needs nothing besides."""
+        from robomodel.studies.actuators_page import page
+
+        return page(self)
+
+
+def study(model: Model, *, foot: FrameLike | None = None, joints: Sequence[str] = ()) -> Actuation:
+    """See :func:`robomodel.actuation`."""
+    found = reaches(model)
+    at = {each.cluster: each.q for each in found}
+    bars = [
+        bar
+        for cluster in model.clusters
+        if cluster.name in at
+        for bar in four_bars(model, cluster, at[cluster.name])
+    ]
+    return Actuation(
+        model.name,
+        model.description.source.file,
+        _drives(model, found),
+        found,
+        tuple(bars),
+        tuple(_polygons(model, found)),
+        () if foot is None else (workspace(model, foot, joints),),
+    )
+
+
+def _drives(model: Model, found: Sequence[Reach]) -> tuple[Drive, ...]:
+    ratios: dict[str, list[Ratio]] = {each.name: [] for each in model.actuators}
+    for each in found:
+        for name, values in zip(each.actuators, each.ratios.T, strict=True):
+            known = values[np.isfinite(values)]
+            if len(known):
+                ratios[name].append(Ratio(each.joint, float(np.min(known)), float(np.max(known))))
+    return tuple(
+        Drive(
+            each.name, each.joint, each.effort_limit, each.velocity_limit, each.stall_torque,
+            each.no_load_speed, tuple(ratios[each.name]),
+        )
+        for each in model.actuators
+    )  # fmt: skip
+
+
+# ---- polygons ------------------------------------------------------------------------------------
+
+
+def _polygons(model: Model, found: Sequence[Reach]) -> list[Polygon]:
+    """Of the pairs of joints of the open tree that motors share."""
+    if not model.actuators:
+        return []
+    rows = tree_rows(model)
+    by_row = {
+        rows.index(model.nodes[model.joint_names.index(each.joint)].v): each
+        for each in found
+        if each.tree
+    }
+    spread = _tree_map(model, np.concatenate([each.q for each in by_row.values()][:1] or []), rows)
+    made = []
+    for own, columns in motors.blocks(np.any(np.nan_to_num(spread) != 0.0, axis=0)):
+        if len(own) < 2 or any(i not in by_row for i in own):
+            continue
+        for i, j in list(itertools.combinations(own, 2))[:PAIRS]:
+            made.append(_polygon(model, rows, (i, j), (by_row[i], by_row[j]), columns))
+    return made
+
+
+def _tree_map(model: Model, q: Array, rows: Sequence[int]) -> Array:
+    """B (n, nv, nu) over the joints of the open tree."""
+    b = np.array(actuator_map(model, q, backend="numpy"))
+    return np.swapaxes(tree_rates(model, q, rows), -1, -2) @ b
+
+
+def _polygon(
+    model: Model,
+    rows: Sequence[int],
+    pair: tuple[int, int],
+    joints: tuple[Reach, Reach],
+    columns: Sequence[int],
+) -> Polygon:
+    lower, upper = motors.bounds(model, None)
+    unit = not np.all(np.isfinite(upper[columns]))
+    if unit:
+        lower, upper = -np.ones_like(upper), np.ones_like(upper)
+    poses = _turned(model, joints)
+    maps = _tree_map(model, poses, rows)
+    regular = np.flatnonzero(np.all(np.isfinite(maps), axis=(1, 2)))
+    if len(regular) and np.ptp(maps[regular], axis=0).max() <= SAME * np.abs(maps[regular]).max():
+        regular = regular[:1]
+    shapes = [motors.polytope(maps[n], pair, lower, upper) for n in regular]
+    at = model.joint_positions(poses[regular])
+    one, two = (each.joint for each in joints)
+    positions = zip(at[one].tolist(), at[two].tolist(), strict=True)
+    return Polygon((one, two), tuple(positions), tuple(shapes), unit)
+
+
+def _turned(model: Model, joints: tuple[Reach, Reach]) -> Array:
+    """The neutral configuration, then each of two joints towards the ends of its range."""
+    neutral = model.neutral()
+    poses = [neutral]
+    for joint in joints:
+        start = float(model.joint_positions(neutral)[joint.joint])
+        low = joint.lower if math.isfinite(joint.lower) else start - FREE
+        high = joint.upper if math.isfinite(joint.upper) else start + FREE
+        for share in SHARES:
+            with suppress(ClosureError):
+                position = low + share * (high - low)
+                poses.append(model.configuration({joint.joint: position}))
+    return np.array(poses)

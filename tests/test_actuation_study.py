@@ -1,0 +1,329 @@
+"""The study of actuators: ratios, ranges and torques behind linkages, four-bars, written limits."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from texts import coupling, four_bar, joint, link, loop, robot
+from typer.testing import CliRunner
+
+import robomodel as rm
+from robomodel.cli import app, main
+from robomodel.dynamics.reach import Reach
+from robomodel.studies.fourbars import grashof
+
+Array = NDArray[np.float64]
+HINGE = '<axis xyz="0 1 0"/>'
+THIGH, CRANK, HORN = 0.213, 0.025, 0.03
+BACK = 1.85  # the calf's angle at which its horn is level
+
+
+def leg(
+    motor: str = '<motor effort="23.7" velocity="30.1"/>',
+    crank: str = '<limit lower="-1.2" upper="1.2"/>',
+    mark: bool = True,
+) -> str:
+    """A calf behind a linkage: motor at the hip, crank, rod along the thigh, horn on the calf."""
+    horn = f"{HORN * math.cos(BACK)} 0 {-HORN * math.sin(BACK)}"
+    return robot(
+        link("thigh"), link("crank"), link("rod"), link("calf"),
+        joint("hip", "base", "thigh", axis="0 1 0", kind="revolute",
+              more='<limit lower="-1" upper="3" effort="23.7" velocity="30.1"/>'),
+        joint("crank", "thigh", "crank", axis="0 1 0", kind="revolute", more=crank + motor,
+              mark=mark or None),
+        joint("rod", "crank", "rod", f"{CRANK} 0 0", axis="0 1 0"),
+        joint("calf", "thigh", "calf", f"0 0 {-THIGH}", axis="0 1 0", kind="revolute",
+              more='<limit lower="-2.8" upper="-0.9" effort="100" velocity="50"/>',
+              mark=None if mark else True),
+        loop("pin", "revolute", "rod", "calf", f"0 0 {-THIGH}", horn, HINGE),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def legged() -> rm.Model:
+    return rm.load(leg())
+
+
+@pytest.fixture(scope="module")
+def calfed() -> rm.Model:
+    return rm.load(leg(mark=False))
+
+
+def reach(model: rm.Model, name: str) -> Reach:
+    return next(each for each in rm.actuation(model).joints if each.joint == name)
+
+
+def calf_angle(crank: float) -> float:
+    """By the law of cosines: the crank at its angle turns the horn as the rod's length wants."""
+    from scipy.optimize import brentq
+
+    tip = np.array([CRANK * math.cos(crank), -CRANK * math.sin(crank)])
+
+    def left(calf: float) -> float:
+        turn = calf + BACK
+        end = np.array([HORN * math.cos(turn), -THIGH - HORN * math.sin(turn)])
+        return float(np.linalg.norm(end - tip) - THIGH)
+
+    return float(brentq(left, -BACK - 1.2, -BACK + 1.2))
+
+
+def test_a_calf_behind_a_linkage(legged: rm.Model) -> None:
+    """Its range is the crank's, its torque 23.7 N m by the ratio, against a formula of its own."""
+    calf = reach(legged, "calf")
+    assert (calf.lower_by, calf.upper_by) == ("crank", "crank")
+    assert calf.hidden
+    ends = sorted(calf_angle(x) for x in (-1.2, 1.2))
+    np.testing.assert_allclose([calf.lower, calf.upper], ends, atol=1e-9)
+    crank = legged.joint_positions(calf.q)["crank"]
+    np.testing.assert_allclose(calf.positions, [calf_angle(x) for x in crank], atol=1e-9)
+    eps = 1e-6
+    slope = np.array([(calf_angle(x + eps) - calf_angle(x - eps)) / (2 * eps) for x in crank])
+    np.testing.assert_allclose(calf.ratios[:, 0], 1.0 / slope, rtol=1e-7)
+    np.testing.assert_allclose(calf.torque, 23.7 / slope, rtol=1e-7)
+    np.testing.assert_allclose(calf.speed, 30.1 * slope, rtol=1e-7)
+    assert calf.effort == calf.torque.min()
+    assert calf.velocity == calf.speed.min()
+    limits = calf.limits
+    assert (limits.effort, limits.velocity) == (calf.effort, calf.velocity)
+    assert (limits.lower, limits.upper) == (calf.lower, calf.upper)
+    assert not reach(legged, "hip").hidden
+    assert reach(legged, "hip").effort == 23.7
+
+
+@pytest.mark.parametrize("form", ["urdf", "sdf", "mjcf"])
+def test_open_trees_carry_the_limits_of_motors(form: str, calfed: rm.Model) -> None:
+    """The calf, independent, keeps moving; its limits are those behind its linkage."""
+    model, own = calfed, reach(calfed, "calf")
+    assert own.tree
+    assert [each.joint for each in model.actuators] == ["hip", "crank"]
+    out = io.StringIO()
+    getattr(rm, f"write_{form}")(model, out, approximate=True)
+    again = rm.load(out.getvalue())
+    calf = next(each for each in again.joints if each.name == "calf")
+    ends = sorted(calf_angle(x) for x in (-1.2, 1.2))
+    np.testing.assert_allclose([calf.lower, calf.upper], ends, atol=1e-8)
+    assert calf.effort_limit == pytest.approx(own.effort)
+    assert calf.velocity_limit == pytest.approx(own.velocity)
+    assert 23.7 * HORN / CRANK * 0.9 < calf.effort_limit < 100.0
+    upper = rm.torque_limits(again, again.neutral())[1]
+    assert upper[again.dof_names.index("calf")] == pytest.approx(own.effort)
+
+
+def test_motors_behind_gears_are_written_at_the_joint() -> None:
+    """Effort by the ratio, a torque-speed curve too; the joint's own limits where tighter."""
+    rotor = '<rotor inertia="1e-4" ratio="9"/>'
+    model = rm.load(
+        robot(
+            link("a"), link("b"), link("c"),
+            joint("one", "base", "a", kind="revolute",
+                  more='<limit lower="-1" upper="2" effort="15" velocity="900"/>' + rotor
+                  + '<motor effort="2" velocity="90"/>'),
+            joint("two", "a", "b", mark=True,
+                  more=rotor + '<motor stall_torque="3" no_load_speed="180"/>'),
+            joint("three", "b", "c", kind="revolute", more='<limit lower="-4" upper="9"/>'),
+            coupling("tie", {"two": 2.0, "three": 1.0}, 1.0),
+        )
+    )  # fmt: skip
+    out = io.StringIO()
+    rm.write_urdf(model, out, approximate=True)
+    again = rm.load(out.getvalue())
+    joints = {each.name: each for each in again.joints}
+    assert (joints["one"].effort_limit, joints["one"].velocity_limit) == (15.0, 10.0)
+    assert (joints["one"].lower, joints["one"].upper) == (-1.0, 2.0)
+    (two,) = (each for each in again.actuators if each.joint == "two")
+    assert two.stall_torque == pytest.approx(27.0)
+    assert two.no_load_speed == pytest.approx(20.0)
+    # 2 · two + three = 1 within the limits of three
+    (reached,) = (each for each in rm.actuation(model).joints if each.joint == "two")
+    assert (reached.lower, reached.upper) == pytest.approx((-4.0, 2.5))
+    assert (reached.lower_by, reached.upper_by) == ("three", "three")
+    assert (joints["two"].lower, joints["two"].upper) == pytest.approx((-4.0, 2.5))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kind"),
+    [
+        ((1.0, 2.0, 3.6, 4.0), "crank-rocker"),
+        ((2.0, 3.6, 4.0, 1.0), "double-crank"),
+        ((3.6, 1.0, 4.0, 2.0), "double-rocker"),
+        ((2.0, 2.1, 2.0, 3.0), "triple-rocker"),
+        ((2.0, 3.0, 2.0, 3.0), "parallelogram"),
+        ((2.0, 2.0, 3.0, 3.0), "kite"),
+        ((1.0, 2.0, 3.0, 2.0), "change point"),
+    ],
+)
+def test_grashof(lengths: tuple[float, ...], kind: str) -> None:
+    """With the last bar as the frame; the sign of the margin is that of Grashof's condition."""
+    found, margin = grashof(lengths, 3)
+    assert found == kind
+    s, p, q, g = sorted(lengths)
+    assert margin == pytest.approx(p + q - s - g)
+
+
+@pytest.mark.parametrize("name", ["crank_rocker", "four_bar", "planar_leg_linkage"])
+def test_shipped_four_bars_are_found(name: str) -> None:
+    (found,) = rm.actuation(rm.robots.load(name)).four_bars
+    assert found.kind == ("crank-rocker" if name == "crank_rocker" else "parallelogram")
+    if name != "crank_rocker":
+        assert found.least.angle == pytest.approx(0.0, abs=1e-6)
+        return
+    a, b, c, d = found.lengths  # crank, coupler, rocker, ground
+    extremes = [
+        math.acos(abs((b * b + c * c - (d + sign * a) ** 2) / (2 * b * c))) for sign in (-1, 1)
+    ]
+    assert found.least.angle == pytest.approx(min(extremes), rel=1e-12)
+    assert found.most.angle == math.pi / 2
+
+
+def test_four_bars_are_told_from_other_loops() -> None:
+    """Whatever closes them; five bars and spatial loops are none. In MJCF as well."""
+    for kind in ("spherical", "universal"):
+        axis = HINGE.replace("0 1 0", "0 0 1") if kind == "universal" else ""
+        closing = loop("closing", kind, "coupler", "rocker", "1 0 0", "0.7 0 0", axis)
+        (found,) = rm.actuation(rm.load(four_bar(closing=closing))).four_bars
+        np.testing.assert_allclose(sorted(found.lengths), [0.5, 0.7, 1.0, 1.1])
+        assert found.kind == "crank-rocker"
+    for name in ("five_bar", "mini_cheetah"):
+        assert not rm.actuation(rm.robots.load(name)).four_bars
+    out = io.StringIO()
+    rm.write_mjcf(rm.load(four_bar()), out)
+    (again,) = rm.actuation(rm.load(out.getvalue())).four_bars
+    np.testing.assert_allclose(sorted(again.lengths), [0.5, 0.7, 1.0, 1.1], atol=1e-9)
+
+
+def test_a_differential_has_a_polygon() -> None:
+    motor = '<motor effort="2" velocity="40"/>'
+    text = robot(
+        link("a"), link("b"),
+        joint("pitch", "base", "a", axis="0 1 0"), joint("roll", "a", "b", axis="1 0 0"),
+        '<transmission name="t"><type>transmission_interface/DifferentialTransmission</type>',
+        *(f'<joint name="{name}"><role>joint{n}</role></joint>'
+          for n, name in ((1, "pitch"), (2, "roll"))),
+        *(f'<actuator name="{name}"><role>actuator{n}</role><mechanicalReduction>8'
+          f'</mechanicalReduction><rotor inertia="1e-4"/>{motor}</actuator>'
+          for n, name in ((1, "left"), (2, "right"))),
+        "</transmission>",
+    )  # fmt: skip
+    model = rm.load(text, floating_base=False)
+    (found,) = rm.actuation(model).polygons
+    assert found.joints == ("pitch", "roll")
+    assert not found.unit
+    (corners,) = found.corners
+    assert {tuple(np.round(c, 9)) for c in corners} == {(32, 0), (0, 32), (-32, 0), (0, -32)}
+
+
+@pytest.mark.slow
+def test_tellos_polygons_turn_with_the_pose() -> None:
+    found = rm.actuation(rm.robots.load("tello"))
+    assert len(found.polygons) == 4
+    for polygon in found.polygons:
+        assert polygon.unit
+        assert len(polygon.corners) > 1
+    hip = next(each for each in found.drives if each.name == "left-hip-clamp-to-hip-rotor-1")
+    assert not any(ratio.constant for ratio in hip.ratios)
+
+
+def test_workspaces_have_singular_curves() -> None:
+    """Of two equal links in a plane: the disc's edge is where they are in line."""
+    text = PLANAR
+    model = rm.load(text, floating_base=True)
+    found = rm.actuation(model, foot=("lower", (0.0, 0.0, -0.2))).workspaces[0]
+    assert found.coordinates == ("hip", "knee")
+    places = found.points @ found.axes + found.origin
+    np.testing.assert_allclose(places[..., 1], 0.0, atol=1e-12)
+    assert np.max(np.linalg.norm(places, axis=-1)) <= 0.4 + 1e-12
+    assert len(found.singular)
+    edge = np.linalg.norm(found.singular @ found.axes + found.origin, axis=-1)
+    np.testing.assert_allclose(edge, 0.4, rtol=2e-3)  # drawn from cell to cell
+    alone = rm.actuation(model, foot="lower").workspaces[0]
+    assert alone.coordinates == ("hip",)
+    with pytest.raises(KeyError, match="lower"):
+        rm.actuation(model, foot="lowr")
+    with pytest.raises(ValueError, match="knee"):
+        rm.actuation(model, foot="lower", joints=["kne"])
+    with pytest.raises(ValueError, match="moves 'base"):
+        rm.actuation(rm.load(text), foot="base")
+
+
+def test_ball_joints_and_floating_bases() -> None:
+    text = robot(
+        link("trunk"), link("head"), link("arm"),
+        joint("free", "base", "trunk", kind="floating"),
+        joint("neck", "trunk", "head", "0.1 0 0.3", kind="spherical"),
+        joint("shoulder", "head", "arm", "0 0.2 0", kind="revolute",
+              more='<limit lower="-1" upper="1" effort="4" velocity="3"/>'),
+    )  # fmt: skip
+    found = rm.actuation(rm.load(text))
+    (shoulder,) = found.joints
+    assert (shoulder.joint, shoulder.effort, shoulder.velocity) == ("shoulder", 4.0, 3.0)
+    assert "shoulder" in str(found)
+
+
+PLANAR = robot(
+    link("upper"), link("lower"),
+    joint("hip", "base", "upper", axis="0 1 0", kind="revolute",
+          more='<limit lower="-1" upper="1" effort="5" velocity="7"/>'),
+    joint("knee", "upper", "lower", "0 0 -0.2", axis="0 1 0", kind="revolute",
+          more='<limit lower="-2" upper="1"/>'),
+)  # fmt: skip
+
+
+def test_the_command(tmp_path: Path, legged: rm.Model) -> None:
+    file, page, folder = tmp_path / "leg.urdf", tmp_path / "leg.html", tmp_path / "pictures"
+    file.write_text(leg(), encoding="utf-8")
+    run = CliRunner().invoke(
+        app,
+        ["actuation", str(file), "--json", "--html", str(page), "--pictures", str(folder),
+         "--format", "svg"],
+    )  # fmt: skip
+    assert run.exit_code == 0, run.output
+    said = json.loads(run.stdout)
+    assert [each["name"] for each in said["actuators"]] == ["hip", "crank"]
+    calf = next(each for each in said["joints"] if each["joint"] == "calf")
+    assert calf["hidden"]
+    assert calf["lower_by"] == "crank"
+    assert calf["effort"] == pytest.approx(reach(legged, "calf").effort)
+    assert calf["file"] == {"lower": -2.8, "upper": -0.9, "effort": 100.0, "velocity": 50.0}
+    (bar,) = said["four_bars"]
+    assert bar["input"] == "crank"
+    assert "<svg" in page.read_text(encoding="utf-8")
+    assert len(said["pictures"]) == len(list(folder.iterdir())) > 3
+    text = str(rm.actuation(legged))
+    assert "the motor gives" in text
+    assert "transmission angle" in text
+
+
+def test_the_command_with_a_foot(tmp_path: Path) -> None:
+    file, out = tmp_path / "leg.urdf", tmp_path / "said.txt"
+    file.write_text(PLANAR, encoding="utf-8")
+    options = ["actuation", str(file), "--foot", "lower:0,0,-0.2"]
+    run = CliRunner().invoke(app, [*options, "--json", "--html", str(tmp_path / "leg.html")])
+    assert run.exit_code == 0, run.output
+    (foot,) = json.loads(run.stdout)["workspaces"]
+    assert (foot["foot"], foot["joints"]) == ("lower", ["hip", "knee"])
+    assert foot["singular"]
+    run = CliRunner().invoke(app, [*options, "--output", str(out)])
+    assert run.exit_code == 0
+    assert "singular curves" in out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "options", [["--foot", "nowhere"], ["--joint", "hip"], ["--foot", "lower", "--joint", "x"]]
+)
+def test_wrong_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    file = tmp_path / "leg.urdf"
+    file.write_text(PLANAR, encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["actuation", str(file), "--json", *options])
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["error"]["message"]
+    assert len(err.strip().splitlines()) == 1
