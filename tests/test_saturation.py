@@ -153,15 +153,15 @@ def test_a_motor_reaches_its_no_load_speed_with_its_time_constant(method: str) -
     assert work == pytest.approx(run.kinetic[-1], rel=0.01)
 
 
-@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler", "time_stepping"])
+def limited_leg() -> rm.Model:
+    limits = motors(rm.robots.load("mit_humanoid_leg"), effort=0.05, velocity=30.0)
+    return rm.load(rm.robots.path("mit_humanoid_leg"), extend=limits)
+
+
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler"])
 def test_rollouts_saturate_as_simulations_do(method: str) -> None:
-    plain = rm.robots.load("mit_humanoid_leg")
-    model = rm.load(
-        rm.robots.path("mit_humanoid_leg"), extend=motors(plain, effort=0.05, velocity=30.0)
-    )
-    rng = np.random.default_rng(1)
-    q = model.random_configuration(rng)
-    v = 0.3 * rng.standard_normal(model.nv)
+    model, rng = limited_leg(), np.random.default_rng(1)
+    q, v = model.random_configuration(rng), 0.3 * rng.standard_normal(model.nv)
     tau = rng.standard_normal((3, 12, model.nv))
     qs, vs = rm.rollout(model, q, v, tau, 1e-3, method, saturate=True)
     for n in range(3):
@@ -172,6 +172,20 @@ def test_rollouts_saturate_as_simulations_do(method: str) -> None:
         np.testing.assert_allclose(run.tau[:-1], acting, atol=1e-12)
         assert run.saturated is not None
         assert np.any(run.saturated)
+
+
+@pytest.mark.parametrize("method", ["semi_implicit_euler", "time_stepping"])
+def test_rollouts_move_under_what_motors_give(method: str) -> None:
+    """Of methods that look at the beginning of a step only: the same as under these torques."""
+    model, rng = limited_leg(), np.random.default_rng(1)
+    q, v = model.random_configuration(rng), 0.3 * rng.standard_normal(model.nv)
+    tau = rng.standard_normal((3, 12, model.nv))
+    qs, vs = rm.rollout(model, q, v, tau, 1e-3, method, saturate=True)
+    given = rm.saturate(model, qs[:, :-1], vs[:, :-1], tau)[0]
+    again = rm.rollout(model, q, v, given, 1e-3, method)
+    np.testing.assert_allclose(again[0], qs, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(again[1], vs, rtol=1e-10, atol=1e-11)
+    assert np.max(np.abs(given - tau)) > 0.1
 
 
 @pytest.mark.parametrize("method", METHODS)
