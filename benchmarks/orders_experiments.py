@@ -24,6 +24,8 @@ import robomodel as rm
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.elimination import NAMES, Order, gauss, operations, program, search_order
 from robomodel.dynamics.elimination.programs import as_order, backward_error
+from robomodel.dynamics.elimination.scalars import SCALAR_ORDERS, scalar_order
+from robomodel.dynamics.equations import contact
 from robomodel.dynamics.equations.system import System, pieces
 from robomodel.dynamics.problem import Problem
 from robomodel.kernels import Program, Trace
@@ -130,11 +132,16 @@ def chain(links: int) -> rm.Model:
 
 
 def tapered(links: int) -> rm.Model:
+    """Document 003's chain, on the ground."""
+    return rm.load(tapered_text(links), gravity=(0.0, -9.81, 0.0))
+
+
+def tapered_text(links: int, *, free: bool = False) -> str:
     """Document 003's chain: each link 0.9 times as long as the last, axes 1.5 rad askew.
 
     Slender links along x of density and thickness in proportion, with revolute joints about z.
     """
-    lines = ['<robot name="tapered"><link name="link0"/>']
+    lines = ['<robot name="tapered">' + ("" if free else '<link name="link0"/>')]
     before = 0.0
     for n in range(links):
         length = 0.9**n
@@ -145,12 +152,15 @@ def tapered(links: int) -> rm.Model:
             f'<link name="link{n + 1}"><inertial><origin xyz="{length / 2} 0 0"/>'
             f'<mass value="{mass}"/><inertia ixx="{along}" iyy="{across}" izz="{across}"'
             ' ixy="0" ixz="0" iyz="0"/></inertial></link>'
-            f'<joint name="joint{n + 1}" type="continuous"><parent link="link{n}"/>'
-            f'<child link="link{n + 1}"/><origin xyz="{before} 0 0" rpy="{skew} 0 0"/>'
-            '<axis xyz="0 0 1"/></joint>'
         )
+        if n or not free:
+            lines.append(
+                f'<joint name="joint{n + 1}" type="continuous"><parent link="link{n}"/>'
+                f'<child link="link{n + 1}"/><origin xyz="{before} 0 0" rpy="{skew} 0 0"/>'
+                '<axis xyz="0 0 1"/></joint>'
+            )
         before = length
-    return rm.load("".join([*lines, "</robot>"]), gravity=(0.0, -9.81, 0.0))
+    return "".join([*lines, "</robot>"])
 
 
 def states(model: rm.Model, count: int) -> tuple[Array, Array, Array]:
@@ -212,14 +222,14 @@ class Forward:
             for order in ("colamd", "aba")
         ]
         if scalar:
-            ways.append(lambda: markowitz(system))
+            ways.append(lambda: gauss.plan(system, scalar_order(system, "markowitz")))
         plans = []
         for way in ways:
             with contextlib.suppress(gauss.SingularError):
                 plans.append(way())
         if not plans:
             return self.permutation(count // 2, scalar=scalar)
-        return min(plans, key=lambda plan: lu_operations(gauss.eliminate(system, (), plan)))
+        return min(plans, key=lambda plan: gauss.eliminate(system, (), plan).operations)
 
 
 def speed(
@@ -342,91 +352,6 @@ def as_arrays(system: System, count: int) -> tuple[Array, Array, dict[str, range
 # ---- scalar permutations (document 003) ----------------------------------------------------------
 
 
-def markowitz(system: System, share: float = 0.1) -> gauss.Plan:
-    """Scalar pivots that cost least: (row entries - 1) (column entries - 1), units preferred.
-
-    Values may be batches: a pivot is no smaller than ``share`` of its column's largest in any.
-    """
-    matrix, _ = system.matrix()
-    batch = np.broadcast_shapes(*{np.shape(x) for row in matrix for x in row})
-    rows = {
-        i: {c: np.broadcast_to(x, batch).astype(float) for c, x in enumerate(row) if np.any(x)}
-        for i, row in enumerate(matrix)
-    }
-    columns: dict[int, set[int]] = {c: set() for c in range(system.unknowns)}
-    for i, row in rows.items():
-        for c in row:
-            columns[c].add(i)
-    pivots = []
-    while columns:
-        r, c = _cheapest(rows, columns, share)
-        pivots.append((r, c))
-        row = rows.pop(r)
-        for other in row:
-            columns[other].discard(r)
-        for target in columns.pop(c):
-            work = rows[target]
-            factor = work.pop(c) / row[c]
-            for other, x in row.items():
-                if other == c:
-                    continue
-                work[other] = work.get(other, 0.0) - factor * x
-                columns[other].add(target)
-    return gauss.Plan((), tuple(pivots))
-
-
-def _cheapest(
-    rows: Mapping[int, dict[int, Array]], columns: Mapping[int, set[int]], share: float
-) -> tuple[int, int]:
-    """The next pivot; shortest columns first, as long as they can be cheaper."""
-    best: tuple[tuple[float, float], tuple[int, int]] | None = None
-    shortest = min(len(row) for row in rows.values())
-    for c in sorted(columns, key=lambda c: len(columns[c])):
-        among = columns[c]
-        if best is not None and best[0][0] <= (shortest - 1) * (len(among) - 1):
-            break
-        largest = np.max([np.abs(rows[i][c]) for i in among], axis=0)
-        for i in among:
-            size = np.abs(rows[i][c])
-            if not np.all(size >= share * largest) or not np.all(size > 1e-9):
-                continue
-            cost = (len(rows[i]) - 1) * (len(among) - 1)
-            key = float(cost), float(not np.all(size == 1.0))
-            if best is None or key < best[0]:
-                best = key, (i, c)
-    if best is None:
-        raise gauss.SingularError("D", "has no pivot left that is large enough at all states")
-    return best[1]
-
-
-def lu_operations(done: gauss.Elimination, *, outer: bool = True) -> int:
-    """Multiplications, additions and divisions of a sparse LU on numbers, with one solution.
-
-    Products with ±1 are free; nothing is merged, and fill counts an addition. A pivot's update is
-    an outer product; not ``outer``: an elementwise one, as document 003 counts it.
-    """
-    row_at = {r: k for k, (r, _) in enumerate(done.plan.pivots)}
-    column_at = {c: k for k, (_, c) in enumerate(done.plan.pivots)}
-    total = 0
-    for (_, c), row, steps in zip(done.plan.pivots, done.rows, done.lost, strict=True):
-        left = {row_at[target]: _unit(x) for target, x in steps}
-        right = {column_at[other]: _unit(x) for other, x in row.items() if other != c}
-        if outer:
-            pairs = [(a, b) for a in left.values() for b in right.values()]
-        else:
-            pairs = [(left[k], right[k]) for k in left.keys() & right.keys()]
-        total += len(pairs) + sum(not (a or b) for a, b in pairs)
-        if not _unit(row[c]):
-            total += len(left) + 1
-        for used in (left, right):  # forward and back-substitution
-            total += len(used) + sum(not unit for unit in used.values())
-    return total
-
-
-def _unit(x: object) -> bool:
-    return bool(np.all(np.abs(x) == 1.0))
-
-
 def closed_form(links: int) -> int:
     """ABA on a chain of Denavit-Hartenberg joints (Brandl, Johanni and Otter 1986): 429 n - 507.
 
@@ -449,13 +374,31 @@ def serial(links: int) -> dict[str, float]:
         plan = forward.permutation(1)
         done = gauss.eliminate(forward(*at), (), plan)
         if net:
-            found["elementwise"] = lu_operations(done, outer=False)
-            found["counted"] = lu_operations(done)
+            found["elementwise"] = done.counted(outer=False)
+            found["counted"] = done.operations
         else:
-            found["without"] = lu_operations(done)
+            found["without"] = done.operations
             found["traced"] = operations(scalar_lu(forward, plan))
     for name, (algorithm, how) in CORE.items():
         found[name] = operations(traced(model, Task(algorithm, **how)))
+    return found
+
+
+def load_cells(links: int) -> dict[str, int]:
+    """Document 003, figure 2: joint torques of a free chain whose first and last link are touched.
+
+    Its load cells measure five components of each wrench, as the paper's second set; the base is
+    not driven. Operations of the permuted LU by orders of variables and of scalars, counted right.
+    """
+    free = rm.load(tapered_text(links, free=True), gravity=(0.0, -9.81, 0.0), floating_base=True)
+    ends = [free.nodes[0].name, free.nodes[-1].name]
+    problem = Problem.inverse(free).knowing(f"tau[{free.floating_base}]")
+    problem = problem.unknown(*(f"fx[{link}]" for link in ends))
+    problem = problem.having(*(contact(link, components=(0, 1, 3, 4, 5)) for link in ends))
+    found = {"links": links, "unknowns": problem.structure.unknowns}
+    for name in ("rnea", "aba", "colamd", *(f"scalar {name}" for name in SCALAR_ORDERS)):
+        done = problem.factorize(name)
+        found |= {f"{name}, operations": done.operations, f"{name}, fill": done.fill}
     return found
 
 
@@ -464,7 +407,7 @@ def zero_fill(links: int) -> dict[str, float]:
     model = tapered(links)
     problem = Problem.inverse(model)
     start = time.perf_counter()
-    plan = markowitz(problem.structure)
+    plan = gauss.plan(problem.structure, scalar_order(problem.structure, "markowitz"))
     taken = time.perf_counter() - start
     done = gauss.eliminate(problem.structure, (), plan)
     entries = len(problem.structure.pattern())
@@ -472,8 +415,8 @@ def zero_fill(links: int) -> dict[str, float]:
         "links": links,
         "unknowns": problem.structure.unknowns,
         "entries": entries,
-        "fill": done.entries + sum(map(len, done.lost)) - entries,
-        "counted": lu_operations(done),
+        "fill": done.fill,
+        "counted": done.operations,
         "RNEA": operations(traced(model, Task("rnea"))),
         "seconds": taken,
     }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.dynamics.elimination import gauss
+from robomodel.dynamics.elimination import gauss, scalar_order
 from robomodel.dynamics.equations import System
 from robomodel.dynamics.equations.system import Factor, Variable
 from robomodel.dynamics.problem import Problem
@@ -42,13 +42,13 @@ def test_operations_of_dense_and_of_arrow_matrices() -> None:
     updates = sum(k * k for k in range(n))
     # L and U: products and differences; divisions by pivots; both substitutions
     expected = 2 * updates + n * (n - 1) // 2 + 2 * n * (n - 1) + n
-    assert experiments.lu_operations(done) == expected
+    assert done.operations == expected
     elementwise = 2 * sum(range(n)) + n * (n - 1) // 2 + 2 * n * (n - 1) + n
-    assert experiments.lu_operations(done, outer=False) == elementwise
+    assert done.counted(outer=False) == elementwise
 
     arrow = np.diag(np.full(n, 8.0))
     arrow[0, 1:] = arrow[1:, 0] = 2.0
-    plan = experiments.markowitz(system(arrow))
+    plan = gauss.plan(system(arrow), scalar_order(system(arrow), "markowitz"))
     assert (0, 0) in plan.pivots[-2:]  # of the last two either may go first
     done = gauss.eliminate(system(arrow), (), plan)
     assert done.entries + sum(map(len, done.lost)) == np.count_nonzero(arrow)  # no fill
@@ -60,7 +60,7 @@ def test_markowitz_triangulates_inverse_dynamics() -> None:
     rng = np.random.default_rng(0)
     rows = np.array(problem.structure.matrix()[0], dtype=float)
     mixed = rows[rng.permutation(len(rows))][:, rng.permutation(len(rows))]
-    done = gauss.eliminate(system(mixed), (), experiments.markowitz(system(mixed)))
+    done = gauss.eliminate(system(mixed), scalar_order(system(mixed), "markowitz"))
     assert done.entries + sum(map(len, done.lost)) == np.count_nonzero(rows)
 
 

@@ -8,7 +8,7 @@ from mechanisms import random_mechanism
 
 import robomodel as rm
 from robomodel.dynamics import solver as module
-from robomodel.dynamics.elimination import SingularError
+from robomodel.dynamics.elimination import SingularError, gauss
 from robomodel.dynamics.equations import (
     accelerometer,
     contact,
@@ -17,7 +17,7 @@ from robomodel.dynamics.equations import (
     joint_acceleration,
     torque,
 )
-from robomodel.dynamics.equations.system import pieces
+from robomodel.dynamics.equations.system import Factor, System, Variable, pieces
 from robomodel.dynamics.problem import Problem
 
 SLOW = pytest.mark.slow
@@ -273,6 +273,68 @@ def test_unsafe_sequences_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SAFE", 0.0)
     with pytest.raises(ValueError, match="no fixed sequence of pivots is safe"):
         Problem.forward(model).compile(["qdd[joint1]"])
+
+
+@pytest.mark.parametrize("order", ["markowitz", "colamd", "minimum degree"])
+def test_orders_of_scalars_are_counted_and_compiled(order: str) -> None:
+    model = rm.robots.chain("plain", 4)
+    problem = Problem.forward(model)
+    done = problem.factorize(f"scalar {order}")
+    matrix, constant = problem.structure.matrix()
+    dense = np.array(matrix, dtype=float)
+    rows, columns = zip(*done.plan.pivots, strict=True)
+    assert sorted(rows) == sorted(columns) == list(range(len(dense)))
+    # L U of the permuted matrix, from the definition: fill is what D does not have
+    work = dense[np.ix_(rows, columns)]
+    lower = np.eye(len(work))
+    for k in range(len(work)):
+        lower[k + 1 :, k] = work[k + 1 :, k] / work[k, k]
+        work[k + 1 :] -= np.outer(lower[k + 1 :, k], work[k])
+    size = sum(np.count_nonzero(np.abs(x) > 1e-13) for x in (np.tril(lower, -1), np.triu(work)))
+    assert size <= done.fill + len(problem.structure.pattern()) <= size + 12  # but cancellation
+    right = [-x for x in constant]
+    found, left = done.solve(right)
+    assert not left
+    d = np.array([x for name in problem.structure.columns for x in found[name]], dtype=float)
+    np.testing.assert_allclose(dense @ d, right, atol=1e-11)
+    unknown = [f"qdd[{joint}]" for joint in model.joint_names]
+    solver = problem.compile(unknown, order=f"scalar {order}")
+    q, v, tau = states(model, 3)
+    agrees(model, solver(q, v, by_joint(model, "tau", tau)), rm.aba(model, q, v, tau), "qdd")
+
+
+@pytest.mark.parametrize(("rows", "count"), [([[2, 1], [1, 3]], 7), ([[2, 3], [5, 7]], 9)])
+def test_operations_of_a_small_elimination_are_counted(rows, count: int) -> None:
+    """An update (2), substitutions (2 + 2), divisions by pivots and of factors; 1 is free."""
+    factors = tuple(
+        Factor(f"row{i}", "row", {"x": [[float(x)]], "y": [[float(y)]]}, [1.0])
+        for i, (x, y) in enumerate(rows)
+    )
+    variables = tuple(Variable(name, "number", name, 1) for name in "xy")
+    done = gauss.eliminate(System(variables, factors), ("x", "y"))
+    assert (done.fill, done.operations) == (0, count)
+    with pytest.raises(ValueError, match="each must be there once"):
+        done.system.checked([(0,), (0,)])
+
+
+def test_load_cells_fill_less_by_scalars_than_by_variables() -> None:
+    """Two feet, five components measured of each wrench: document 003, figure 2."""
+    model = rm.robots.load("mini_cheetah")
+    feet = ("FR_knee_link", "FL_knee_link")
+    problem = Problem.inverse(model, view="cluster").knowing(f"tau[{model.floating_base}]")
+    problem = problem.unknown(*(f"fx[{foot}]" for foot in feet))
+    problem = problem.having(*(contact(foot, components=(0, 1, 3, 4, 5)) for foot in feet))
+    scalar, block = problem.factorize("scalar markowitz"), problem.factorize("colamd")
+    assert scalar.fill < block.fill
+    assert scalar.operations < block.operations
+
+
+def test_scalar_orders_are_checked() -> None:
+    problem = Problem.forward(rm.robots.load("puma560"))
+    with pytest.raises(ValueError, match=r"'markowits' is not known.*did you mean 'markowitz'"):
+        problem.compile(order="scalar markowits")
+    with pytest.raises(ValueError, match="the order has 1 of"):
+        problem.factorize([(0,)])
 
 
 def test_orders_of_ones_own_and_threads() -> None:

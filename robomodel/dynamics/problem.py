@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.elimination import gauss, ldlt, qr
 from robomodel.dynamics.elimination.graph import FactorGraph
 from robomodel.dynamics.elimination.orders import order as named_order
+from robomodel.dynamics.elimination.scalars import scalar_order
 from robomodel.dynamics.equations.sensors import Sensor, motion_at, wrench_at
 from robomodel.dynamics.equations.system import (
     LoopRowsKept,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from robomodel.dynamics.solver import Solver
 
 Method = Literal["gauss", "ldlt", "qr"]
+SCALAR = "scalar "  # how names of orders of scalars begin
 DEFICIENT = 1e-10  # singular values below this share of the largest count as zero
 
 
@@ -167,6 +169,23 @@ class Problem:
     def order(self, name: str | Sequence[str] = "aba", *, seed: int = 0) -> tuple[str, ...]:
         """An elimination order of the unknowns."""
         return named_order(self.graph, self.model, name, seed=seed)
+
+    def groups(self, order: str | Sequence[gauss.Group] = "aba") -> tuple[gauss.Group, ...]:
+        """An order for Gaussian elimination, of variables or of scalars.
+
+        Names are those of :meth:`order`, and "scalar markowitz", "scalar colamd" and
+        "scalar minimum degree"; see :func:`~robomodel.dynamics.elimination.scalars.scalar_order`.
+        Others list all variables, or all columns in groups.
+        """
+        if isinstance(order, str) and order.startswith(SCALAR):
+            return scalar_order(self.structure, order.removeprefix(SCALAR))
+        if isinstance(order, str) or all(isinstance(group, str) for group in order):
+            return self.order(order if isinstance(order, str) else [str(name) for name in order])
+        return self.structure.checked(order)
+
+    def factorize(self, order: str | Sequence[gauss.Group] = "aba") -> gauss.Elimination:
+        """Gaussian elimination in general position: its ``fill``, ``entries``, ``operations``."""
+        return gauss.eliminate(self.structure, self.groups(order))
 
     def system(
         self,
@@ -301,14 +320,15 @@ class Problem:
         variables: Iterable[str] | None = None,
         *,
         covariances: Iterable[str] = (),
-        order: str | Sequence[str] | None = None,
+        order: str | Sequence[gauss.Group] | None = None,
         masked: bool = False,
         refine: int | None = None,
     ) -> Solver:
         """A compiled solver: ``solver(q, v, values, readings) -> {name: (..., size)}``.
 
         ``variables``: what it gives (default: all unknowns). ``covariances``: the unknowns whose
-        covariance it gives too. ``order``: default, the one of the fewest operations among a few.
+        covariance it gives too. ``order``: as of :meth:`groups`; default, the one of the
+        fewest operations among a few.
         ``masked``: single measurements may be missing. ``refine``: steps of iterative refinement
         (default: one where there are measurements with covariances). See
         :class:`robomodel.dynamics.solver.Solver`, and for errors :meth:`solve`; they come now.

@@ -63,7 +63,7 @@ class Estimate(Mapping[str, Array]):
 class Way:
     """How a system is solved: by blocks where it is symmetric, else with the pivots of a plan."""
 
-    order: tuple[str, ...]
+    order: tuple[gauss.Group, ...]
     plan: gauss.Plan | None = None
     bias_first: bool = False
 
@@ -82,7 +82,7 @@ class Solver:
         problem: Problem,
         variables: tuple[str, ...],
         covariances: tuple[str, ...],
-        order: str | tuple[str, ...] | None,
+        order: str | tuple[gauss.Group, ...] | None,
         masked: bool,
         refine: int | None,
     ) -> None:
@@ -265,8 +265,8 @@ class _Kernel:
         self, way: Way, system: System, present: Named
     ) -> tuple[dict[str, list[Scalar]], Estimation | None]:
         if way.plan is None:
-            refine = self.solver.refine
-            return ldlt.solve(system, way.order, refine=refine, bias_first=way.bias_first), None
+            refine, names = self.solver.refine, [str(name) for name in way.order]
+            return ldlt.solve(system, names, refine=refine, bias_first=way.bias_first), None
         weights = {name: x[0] for name, x in present.items()}
         found = Estimation(system, way.order, way.plan, weights)
         return found.solution(refine=self.solver.refine), found
@@ -355,17 +355,17 @@ class _Kernel:
             f"{SAFE:g} is allowed; Problem.solve chooses pivots at each state"
         )
 
-    def _ways(self) -> Iterator[tuple[tuple[str, ...], Way | None]]:
+    def _ways(self) -> Iterator[tuple[tuple[gauss.Group, ...], Way | None]]:
         """Orders to try; with a way where no plan of pivots is needed."""
         problem, wish = self.solver.problem, self.solver.wish
-        if not self.solver.estimates:
-            for name in ("aba", "crba") if wish is None else (wish,):
-                order = problem.order(name)
-                yield order, Way(order)
-                yield order, Way(order, bias_first=True)
+        names = ("aba", "crba") if wish is None else (wish,)
+        for order in () if self.solver.estimates else map(problem.groups, names):
+            variables = tuple(name for name in order if isinstance(name, str))
+            if len(variables) == len(order):
+                yield order, Way(variables)
+                yield order, Way(variables, bias_first=True)
         for name in ("rnea", "aba", "tips") if wish is None else (wish,):
-            order = tips(problem) if name == "tips" else problem.order(name)
-            yield order, None
+            yield tips(problem) if name == "tips" else problem.groups(name), None
 
     def _error(self, way: Way, system: System) -> float:
         """The largest backward error: of the exact rows, and of the conditions of least squares.

@@ -29,7 +29,7 @@ class Estimation:
     def __init__(
         self,
         system: System,
-        order: Sequence[str],
+        order: Sequence[gauss.Group],
         plan: gauss.Plan | None = None,
         present: Mapping[str, Scalar] | None = None,
     ) -> None:

@@ -150,6 +150,19 @@ class System:
             first += factor.rows
         return found
 
+    def checked(self, groups: Sequence[str | tuple[int, ...]]) -> tuple[str | tuple[int, ...], ...]:
+        """Variables and groups of columns, if they have every column once."""
+        columns = [
+            c for group in groups
+            for c in (self.columns.get(group, ()) if isinstance(group, str) else group)
+        ]  # fmt: skip
+        if sorted(columns) != list(range(self.unknowns)):
+            raise ValueError(
+                f"the order has {len(set(columns))} of {self.unknowns} columns, {len(columns)} in "
+                "all; each must be there once"
+            )
+        return tuple(groups)
+
     def with_factors(self, more: Iterable[Factor]) -> System:
         """The same with further factors."""
         return System(self.variables, (*self.factors, *more))
