@@ -107,3 +107,14 @@ def test_what_no_word_says(tmp_path) -> None:
     belt = rm.load(BELT)
     with pytest.warns(rm.DescriptionWarning, match="over several joints.*pass over: 'w'"):
         rm.write_urdf(belt, tmp_path / "out.urdf", approximate=True)
+
+
+def test_writing_leaves_names_alone() -> None:
+    """No module that writing imports stands in the way of a function of the package."""
+    import io
+
+    import robomodel.dynamics
+
+    rm.write_urdf(rm.load(GEARED), io.StringIO(), approximate=True)
+    for name in robomodel.dynamics.__all__:
+        assert callable(getattr(robomodel.dynamics, name)), name
