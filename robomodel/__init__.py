@@ -44,6 +44,7 @@ from robomodel.dynamics import (
     torque_polytope,
 )
 from robomodel.dynamics.compiled import Kernel, compile
+from robomodel.dynamics.spanning import Accelerations, accelerations
 from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
 from robomodel.identification import (
     base_parameters,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accelerations",
     "ClosureError",
     "Contact",
     "DescriptionError",
@@ -87,6 +89,7 @@ __all__ = [
     "Trajectory",
     "aba",
     "aba_derivatives",
+    "accelerations",
     "actuation",
     "actuator_forces",
     "actuator_map",

@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from texts import four_bar, joint, link, loop, robot
 
 import robomodel as rm
+from robomodel.dynamics.projection import spanning_tree
 from robomodel.model.charts import best, goodness, in_chart, own_chart
 
 Array = np.ndarray
@@ -310,3 +311,82 @@ def test_rollouts_through_change_points(method: Literal["rk4"]) -> None:
     np.testing.assert_allclose(found[..., 0], exact, rtol=0, atol=1e-8)
     np.testing.assert_allclose(rates[..., 0], np.broadcast_to(v, (2, 201)), rtol=0, atol=1e-7)
     assert np.max(residual) <= 1e-9
+
+
+# ---- accelerations of all joints -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["six_bar", "tello", "mini_cheetah", "five_bar"])
+def test_accelerations_of_all_joints(name: str) -> None:
+    """At regular states as aba's; multipliers balance the forces; a batch and one state agree."""
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(3)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    v, tau = rng.standard_normal((2, 3, model.nv))
+    wrench = {model.frames[-1].name: rng.standard_normal(6)}
+    jacobian = model.constraint_jacobian(q)
+    rates = np.einsum("nij,nj->ni", jacobian, v)
+    own = [c.spanning_v.start + i for c in model.clusters for i in c.columns]
+    forces = np.zeros((3, model.n_joint_velocities))
+    forces[:, own] = tau
+    found = rm.accelerations(model, q, rates, forces, f_ext=wrench, passive=True)
+    a = rm.aba(model, q, v, tau, f_ext=wrench, passive=True)
+    exact = np.einsum("nij,nj->ni", jacobian, a) + model.constraint_bias(q, v)
+    size = np.max(np.abs(exact))
+    np.testing.assert_allclose(found.a, exact, rtol=0, atol=1e-9 * size)
+    np.testing.assert_array_equal(found.rank, model.n_joint_velocities - model.nv)
+    assert np.max(found.residual) <= 1e-8 * size
+    one = rm.accelerations(model, q[0], rates[0], forces[0], f_ext=wrench, passive=True)
+    np.testing.assert_allclose(one.a, found.a[0], rtol=0, atol=1e-11 * size)
+    np.testing.assert_allclose(one.multipliers, found.multipliers[0], rtol=0, atol=1e-8 * size)
+    assert one.rank.shape == one.residual.shape == ()
+
+
+def test_accelerations_at_a_change_point() -> None:
+    """Right where the parallelogram lies flat the rank is said, and velocities on no branch are."""
+    model = fallen("four_bar")
+    flat, zero = np.zeros(3), np.zeros(3)
+    velocities = np.array([[2.0, -2.0, 2.0], [-1.0, 3.0, 3.0], [0.0, 2.0, 4.0], [1.0, 0.0, 0.0]])
+    found = rm.accelerations(model, flat, velocities, zero)
+    np.testing.assert_array_equal(found.rank, [1, 1, 1, 1])
+    assert np.all(np.isfinite(found.a))
+    assert np.max(found.residual[:2]) <= 1e-12
+    assert np.min(found.residual[2:]) > 0.1
+    tree = spanning_tree(model)
+    for n in range(2):  # as free as K leaves it: forces along K alone hold it
+        force = rm.rnea(tree, flat, velocities[n], found.a[n])
+        held = model.constraint_matrix(flat).T @ found.multipliers[n]
+        np.testing.assert_allclose(force, held, rtol=0, atol=1e-10)
+    still = rm.accelerations(model, model.close([1e-3, -1e-3, 1e-3]), zero, zero)
+    assert still.rank == 2
+
+
+def test_accelerations_at_a_dead_point() -> None:
+    """There aba is not a number, and all joints accelerate as the motion through it says."""
+    model = rocker_driven()
+    way = rm.simulate(model, model.neutral(), [1.0], duration=3.0, step=1e-3, **EXACT)
+    place = model.joint_names.index(model.dof_names[0])
+    turn = int(np.argmax(np.diff(np.sign(way.joint_velocities[:, place])) != 0.0))
+    found = rm.accelerations(model, way.q[turn], way.joint_velocities[turn], np.zeros(3))
+    assert found.rank == 2
+    rates = way.joint_velocities[turn - 2 : turn + 3]
+    exact = (8.0 * (rates[3] - rates[1]) - (rates[4] - rates[0])) / 12e-3
+    np.testing.assert_allclose(found.a, exact, rtol=0, atol=1e-5 * np.max(np.abs(exact)))
+
+
+def test_accelerations_of_wrong_arguments() -> None:
+    model = rm.robots.load("four_bar")
+    q, zero = model.neutral(), np.zeros(3)
+    with pytest.raises(ValueError, match="n_joint_velocities = 3"):
+        rm.accelerations(model, q, np.zeros(1), zero)
+    with pytest.raises(ValueError, match="tau needs"):
+        rm.accelerations(model, q, zero, np.zeros(1))
+    with pytest.raises(ValueError, match="tolerance"):
+        rm.accelerations(model, q, zero, zero, tolerance=0.0)
+    with pytest.raises(ValueError, match="broadcast"):
+        rm.accelerations(model, np.tile(q, (2, 1)), np.zeros((3, 3)), zero)
+    with pytest.raises(ValueError, match="one of the two"):
+        model.constraint_matrix_bias(q)
+    some = rm.accelerations(model, np.array([q, np.full(3, np.nan)]), zero, zero)
+    assert np.isfinite(some.a[0]).all()
+    assert np.isnan(some.a[1]).all()

@@ -441,9 +441,39 @@ class Model:
         """K (..., n_constraints, n_joint_velocities): derivative of :meth:`residual`."""
         return self._conditions(q, None)[1]
 
-    def constraint_matrix_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """k = -K̇ q̇ (..., n_constraints), so that K q̈ = k."""
-        return self._conditions(q, v)[2]
+    def constraint_matrix_bias(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        *,
+        joint_velocities: ArrayLike | None = None,
+    ) -> Array:
+        """k = -K̇ q̇ (..., n_constraints), so that K q̈ = k.
+
+        From v, or from ``joint_velocities`` (..., n_joint_velocities) of all joints, which say the
+        motion at singular positions too.
+        """
+        if joint_velocities is None and v is not None:
+            return self._conditions(q, v)[2]
+        if joint_velocities is None or v is not None:
+            raise ValueError("constraint_matrix_bias takes v or joint_velocities, one of the two")
+        size = self.n_joint_velocities
+        rates = as_array(joint_velocities, size, "joint_velocities", "n_joint_velocities")
+        return self._conditions(q, None, rates)[2]
+
+    def condition_rows(self) -> list[tuple[Cluster, list[int]]]:
+        """The rows of K that each cluster with loops or couplings must meet.
+
+        Without those that a file's rounding leaves open.
+        """
+        found = []
+        for cluster in self.clusters:
+            if cluster.geometry is None:
+                continue
+            order = self._condition_order[cluster.index]
+            kept = cluster.closing_rows or range(len(order))
+            found.append((cluster, [order[row] for row in kept]))
+        return found
 
     def joint_positions(self, q: ArrayLike) -> dict[str, Array]:
         """Every tree joint's position by name, floating base excluded.
@@ -541,17 +571,20 @@ class Model:
             for joint, node in self._but_base()
         }
 
-    def _conditions(self, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array, Array]:
+    def _conditions(
+        self, q: ArrayLike, v: ArrayLike | None, rates: Array | None = None
+    ) -> tuple[Array, Array, Array]:
         """Residual, K and k over the whole robot, in the order of loops and couplings."""
         at = self._positions(q)
         speed = None if v is None else self._velocities(v)
         batch = at.shape[:-1] if speed is None else common_batch(q=at, v=speed)
+        if rates is not None:
+            batch = common_batch(q=at, joint_velocities=rates)
         where = self._condition_order
         count = sum(len(rows) for rows in where.values())
         values, bias = np.zeros((*batch, count)), np.zeros((*batch, count))
         matrix = np.zeros((*batch, count, self.n_joint_velocities))
         spanning = self._spanning(at)
-        rates = None
         if speed is not None:
             rates = np.einsum("...ij,...j->...i", self.constraint_jacobian(at), speed)
         for cluster in self.clusters:
