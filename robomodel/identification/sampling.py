@@ -13,18 +13,25 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.spatial import UNIT
 
+STEPS = 3  # of at most 0.3 radians, or cluster sizes
+
 
 def on_branch(model: Model, rng: np.random.Generator, count: int) -> Array:
     """Closed configurations (count, nq) on neutral()'s branch.
 
-    Loops stay near it, as their branches may be reached by other ways; all else is anywhere.
+    Loops depart from it by some short steps, each away from dead points, so that they cannot come
+    to another branch; all else is anywhere.
     """
     start = model.neutral()
     q = np.empty((count, model.nq))
-    for row in q:
+    for n, row in enumerate(q):
         for cluster in model.clusters:
-            near = start[cluster.q] if cluster.implicit else None
-            row[cluster.q] = configuration.random_cluster(model, cluster, rng, near)
+            if not cluster.implicit:
+                row[cluster.q] = configuration.random_cluster(model, cluster, rng, None)
+                continue
+            row[cluster.q] = start[cluster.q]
+            for _ in range(1 + n % STEPS):
+                row[cluster.q] = configuration.random_cluster(model, cluster, rng, row[cluster.q])
     return q
 
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from robomodel.model.joints import Array
 
-RANK = 1e-8  # of the largest singular value
+FAINT = 1e-14  # of the largest singular value: what surely does not count below
+CLEAR = 1e-6  # and what surely does above
+ROUNDING = 1e-16
 NOTHING = 1e-11  # of the longest column: a column that is zero
 PIVOTS = (0.05, 1e-3, 1e-7)  # of a column: what must be left of it beside the pivots before
 
@@ -36,7 +38,19 @@ def span(columns: Array) -> Array:
     if 0 in columns.shape:
         return columns[:, :0]
     left, size, _ = np.linalg.svd(columns, full_matrices=False)
-    return left[:, size > RANK * max(size[0], 1e-300)] if size[0] > 0.0 else columns[:, :0]
+    return left[:, : _rank(size / size[0])[0]] if size[0] > 0.0 else columns[:, :0]
+
+
+def _rank(share: Array) -> tuple[int, Gap]:
+    """The rank of a matrix of these singular values, the largest 1: where the widest gap is.
+
+    Loops near one configuration vary little, so that what counts may be small.
+    """
+    least, most = int(np.sum(share > CLEAR)), int(np.sum(share > FAINT))
+    padded = np.maximum(np.append(share, 0.0), ROUNDING)
+    ratios = padded[least - 1 : most] / padded[least : most + 1]
+    rank = least + int(np.argmax(ratios))
+    return rank, Gap(float(share[rank - 1]), float(share[rank]) if rank < len(share) else 0.0)
 
 
 def split(rows: Array) -> tuple[Array, Array, Array, Gap]:
@@ -55,9 +69,7 @@ def split(rows: Array) -> tuple[Array, Array, Array, Gap]:
         scaled = np.asarray(np.linalg.qr(scaled, mode="r"))
     _, singular, right = np.linalg.svd(scaled, full_matrices=True)
     singular = np.concatenate([singular, np.zeros(count - len(singular))])
-    share = singular / singular[0]
-    rank = int(np.sum(share > RANK))
-    gap = Gap(float(share[rank - 1]), float(share[rank]) if rank < count else 0.0)
+    rank, gap = _rank(singular / singular[0])
     return right[:rank], right[rank:], sizes, gap
 
 
