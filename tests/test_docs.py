@@ -42,7 +42,7 @@ def test_tests_that_the_documents_page_names_are_there() -> None:
     page = (ROOT / "docs/documents.md").read_text(encoding="utf-8")
     texts = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests").glob("test_*.py"))
     named = re.findall(r"`(test_\w+)`", page)
-    assert len(named) > 20
+    assert len(named) >= 20
     assert [name for name in named if f"def {name}(" not in texts] == []
     files = re.findall(r"`(test_\w+\.py)`", page)
     assert [file for file in files if not (ROOT / "tests" / file).exists()] == []

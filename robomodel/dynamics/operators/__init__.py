@@ -17,6 +17,7 @@ from robomodel.dynamics.operators.algebra import (
 from robomodel.dynamics.operators.drawing import draw_sparsity, draw_tree
 from robomodel.dynamics.operators.lyapunov import BackwardLyapunov, ForwardLyapunov
 from robomodel.dynamics.operators.robot import RobotOperators, robot_operators
+from robomodel.dynamics.operators.sensitivity import Sensitivity, robot_sensitivity
 from robomodel.dynamics.operators.sko import SKO, Articulated
 from robomodel.dynamics.operators.tree import ROOT, Tree
 
@@ -32,10 +33,12 @@ __all__ = [
     "PickOff",
     "Propagator",
     "RobotOperators",
+    "Sensitivity",
     "Space",
     "Tree",
     "draw_sparsity",
     "draw_tree",
     "identity",
     "robot_operators",
+    "robot_sensitivity",
 ]
