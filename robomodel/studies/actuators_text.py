@@ -62,6 +62,9 @@ def _joint(each: Reach) -> list[str]:
     if not each.actuators and not each.hidden:
         return []
     limits = each.limits
+    known = (limits.lower, limits.upper, limits.effort, limits.velocity)
+    if not any(map(math.isfinite, known)):
+        return []
     said = (
         f"{each.joint}: {_number(limits.lower)} to {_number(limits.upper)}, "
         f"effort {_number(limits.effort)}, velocity {_number(limits.velocity)}"

@@ -17,6 +17,8 @@ def with_limits(model: Model, tree: Description) -> Description:
     limits of the linkage let it go; each time the file's own where that is tighter. A motor's own
     numbers go with its rotor: a torque-speed curve by a constant ratio is carried to the joint.
     """
+    if not any(joint.motor for joint in tree.joints) and not _limits_anything(model):
+        return tree
     found = {each.joint: each for each in reaches(model) if each.tree}
     kinds = {cluster.name: cluster.kind for cluster in model.clusters}
     joints = tuple(
@@ -26,6 +28,15 @@ def with_limits(model: Model, tree: Description) -> Description:
         for joint in tree.joints
     )
     return replace(tree, joints=joints)
+
+
+def _limits_anything(model: Model) -> bool:
+    """Whether any motor or position has a limit: else ranges need not be followed."""
+    ends = [x for joint in model.joints for x in (joint.lower, joint.upper)]
+    for each in model.actuators:
+        ends += [each.effort_limit, each.velocity_limit]
+        ends += [x for x in (each.stall_torque, each.no_load_speed) if x is not None]
+    return any(map(math.isfinite, ends))
 
 
 def _limited(model: Model, joint: Joint, reach: Reach, tied: bool) -> Joint:

@@ -53,6 +53,8 @@ TESTS: dict[str, str] = {
     "dynamics/natural": "natural",
     "dynamics/operators": "operators",
     "dynamics/passive.py": "passive simulate",
+    "dynamics/reach.py": "actuation_study",
+    "dynamics/saturation.py": "saturation",
     "dynamics/problem.py": "elimination equations",
     "dynamics/projection.py": "baselines dynamics",
     "dynamics/sensors.py": "equations",
