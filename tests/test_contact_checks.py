@@ -298,9 +298,9 @@ def test_random_robots_win_no_energy(seed: int) -> None:
         motion = rm.simulate(model, q, v, duration=0.5 * error.time, **options)
     assert motion.contact_residual.max() <= 1e-8
     assert motion.residual.max() < 1e-10
-    # near dead points, where ratios are large, a step of this length is none
-    ratios = np.abs(model.constraint_jacobian(motion.q)).max(axis=(1, 2))
-    steep = np.flatnonzero(ratios > 4.0 * max(ratios[0], 1.0))
+    # near dead points, where ratios grow, steps of this length are too long for any method
+    ratios = model.constraint_jacobian(motion.q)
+    steep = np.flatnonzero(np.abs(ratios - ratios[0]).max(axis=(1, 2)) > 2.0)
     end = int(steep[0]) if len(steep) else len(ratios)
     energy, most = motion.energy[:end], motion.kinetic[:end].max() + 1e-9
     assert np.diff(energy, prepend=energy[0]).max() <= 1e-3 * most
