@@ -6,6 +6,10 @@ whose shank hangs on a four-bar, under forces that change at each step. MuJoCo g
 without (``approximate=True``: rotors as armature). Each row is timed on one thread, in CPU time,
 all rows taking turns; medians. Errors are the largest, over all motions, of the joints' positions
 at the end against DOP853 at a relative tolerance of 1e-12; gaps those of loops and gears there.
+
+With ``--contact`` Mini Cheetah stamps on its four feet, spheres of 2 cm: by ``rm.rollout`` with its
+rotors and rigid contacts, and by MuJoCo's Euler method with armature in place of the rotors (its
+fastest way) and its soft contacts.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import io
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -33,6 +37,8 @@ ROBOTS = {"Mini Cheetah": "mini_cheetah", "four-bar leg": "planar_leg_linkage"}
 STRENGTH = {"Mini Cheetah": 2.0, "four-bar leg": 0.05}  # of the forces [N m]
 INTEGRATORS = ("Euler", "RK4", "implicitfast")
 DURATION = 0.1
+FEET = tuple(f"{leg}_foot_contact" for leg in ("FR", "FL", "HR", "HL"))
+FRICTION, RADIUS = 0.8, 0.02
 STEEP = 3.0  # joints that turn so many times as fast as an independent one are left out
 mujoco.set_mju_user_warning(lambda message: None)  # else a log file is left behind
 
@@ -113,17 +119,39 @@ def ours(batch: Motions, method: str) -> tuple[Callable[[], object], Callable[[]
     return run, lambda: spanning(batch.model, run()[0][:, -1])
 
 
+def on_ground(text: str, model: rm.Model, feet: Sequence[str]) -> mujoco.MjSpec:
+    """MuJoCo's robot with spheres for feet on a plane; as it is without any."""
+    spec = mujoco.MjSpec.from_string(text)
+    if not feet:
+        return spec
+    plane = mujoco.mjtGeom.mjGEOM_PLANE
+    spec.worldbody.add_geom(type=plane, size=[0, 0, 1], friction=[FRICTION, 0, 0], condim=3)
+    neutral = model.neutral()
+    for foot in feet:
+        shank = model.bodies[model.frame(foot).body].name
+        pose = np.linalg.inv(rm.frame_pose(model, neutral, shank))
+        at = (pose @ rm.frame_pose(model, neutral, foot))[:3, 3]
+        ball = mujoco.mjtGeom.mjGEOM_SPHERE
+        spec.body(shank).add_geom(
+            type=ball, size=[RADIUS, 0, 0], pos=at, friction=[FRICTION, 0, 0], condim=3, mass=0.0
+        )
+    return spec
+
+
 class Theirs:
     """MuJoCo's model of a robot, joint by joint."""
 
-    def __init__(self, batch: Motions, integrator: str, approximate: bool) -> None:
+    def __init__(
+        self, batch: Motions, integrator: str, approximate: bool, feet: Sequence[str] = ()
+    ) -> None:
         text = io.StringIO()
         rm.write_mjcf(batch.model, text, approximate=approximate, drop=True)
         self.batch = batch
-        self.model = mujoco.MjModel.from_xml_string(text.getvalue())
+        self.model = on_ground(text.getvalue(), batch.model, feet).compile()
         self.model.opt.timestep = batch.step
         self.model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
-        self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+        if not feet:
+            self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
         self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
         self.model.dof_damping[:] = 0.0
         self.model.dof_frictionloss[:] = 0.0
@@ -237,6 +265,57 @@ def measure(name: str, count: int, steps: tuple[float, ...], rounds: int) -> lis
     return rows
 
 
+# ---- on the ground -------------------------------------------------------------------------------
+
+
+def stamping(count: int, step: float) -> Motions:
+    """Mini Cheetah on its feet, every joint and the base pushed about, legs holding by torques."""
+    model = rm.robots.load("mini_cheetah")
+    bent = {"abad": 0.0, "hip": -0.8, "knee": 1.6}
+    joints = [name for name in model.dof_names if name.split("_")[0] in ("FR", "FL", "HR", "HL")]
+    q = model.configuration({name: bent[name.split("_")[1]] for name in joints})
+    q[2] += RADIUS - min(rm.frame_pose(model, q, foot)[2, 3] for foot in FEET)
+    points = [(foot, (0.0, 0.0, 0.0), RADIUS) for foot in FEET]
+
+    def hold(t: float, at: Array, v: Array) -> Array:
+        return np.concatenate([np.zeros(6), 60.0 * (q[7:] - at[7:]) - 4.0 * v[6:]])
+
+    stood = rm.simulate(
+        model, q, tau=hold, hold=True, duration=1.0, ground=rm.Ground(FRICTION), contacts=points
+    )
+    rng, steps = np.random.default_rng(0), round(DURATION / step)
+    v = 0.2 * rng.standard_normal((count, model.nv))
+    tau = np.repeat(stood.tau[-1] + rng.standard_normal((count, steps // 10, model.nv)), 10, axis=1)
+    tau[..., :6] = 0.0
+    starts = np.repeat(stood.q[-1:], count, axis=0)
+    return Motions(model, starts, v, tau, step, np.zeros((count, 0)))
+
+
+def measure_contact(count: int, rounds: int, step: float = 1e-3) -> dict[str, float]:
+    """Nanoseconds of thread CPU a step of ours and of theirs, and what is left of our equations."""
+    batch = stamping(count, step)
+    points = [(foot, (0.0, 0.0, 0.0), RADIUS) for foot in FEET]
+    options = {"ground": rm.Ground(FRICTION), "contacts": points, "details": True}
+    run = partial(
+        rm.rollout, batch.model, batch.q, batch.v, batch.tau, step,
+        friction=False, passive=False, **options,
+    )  # fmt: skip
+    theirs = Theirs(batch, "Euler", True, FEET)
+    times: dict[str, list[float]] = {"robomodel": [], "MuJoCo Euler, armature": []}
+    for _ in range(rounds + 1):
+        for by, each in zip(times, (run, theirs.run), strict=True):
+            start = time.thread_time_ns()
+            each()
+            times[by].append((time.thread_time_ns() - start) / batch.tau[..., 0].size)
+    made = run()
+    found = {by: statistics.median(each[1:]) for by, each in times.items()}
+    found["times as fast"] = found["MuJoCo Euler, armature"] / found["robomodel"]
+    found["residual, largest"] = float(made.contact_residual.max())
+    found["residual, 99 of 100 steps"] = float(np.quantile(made.contact_residual, 0.99))
+    found["share of contacts that push"] = float((made.contact_forces[..., 2] > 0.0).mean())
+    return found
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(
@@ -245,7 +324,12 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=64, help="motions in a batch")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--contact", action="store_true", help="on the ground")
     options = parser.parse_args()
+    if options.contact:
+        for what, number in measure_contact(options.count, options.rounds).items():
+            print(f"{what:32}{number:12.3g}")
+        return
     rows = [
         row for name in ROBOTS for row in measure(name, options.count, (1e-3, 5e-3), options.rounds)
     ]

@@ -101,3 +101,52 @@ def test_a_leg_swings_up(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(q[:, 1], found.q[1:], atol=1e-6)
     np.testing.assert_allclose(v[:, 1], found.v[1:], atol=1e-5)
     np.testing.assert_allclose(found.q[-1], model.configuration(module.UPRIGHT), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_landing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It stands on the ground at the end, which bears its weight."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    module = importlib.import_module("landing")
+    motion = module.landing()
+    assert motion.contact_residual.max() <= 1e-10
+    weight = motion.model.mass * 9.81
+    np.testing.assert_allclose(motion.contact_forces[-1].sum(axis=0), [0, 0, weight], atol=0.5)
+    assert np.abs(motion.v[-1]).max() < 0.05
+    assert np.all(motion.contact_forces[..., 2] >= -1e-9)
+    monkeypatch.setattr(sys, "argv", ["landing.py", str(tmp_path / "landing.html")])
+    module.main()
+    assert "touches the ground at 0.17" in capsys.readouterr().out
+    assert (tmp_path / "landing.html").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_a_hopping_leg(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It leaves the ground again and again, its loop closed."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    module = importlib.import_module("hopping")
+    motion = module.hopping()
+    assert len(module.hops(motion)) >= 3
+    assert motion.residual.max() < 1e-12
+    assert motion.contact_residual.max() <= 1e-10
+    flies = motion.contact_forces[:, 0, 2] == 0.0
+    assert 0.1 < flies.mean() < 0.95
+    monkeypatch.setattr(sys, "argv", ["hopping.py"])
+    module.main()
+    assert "hops of" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_bodies_on_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boxes come to rest where they stand upon each other, without a gap."""
+    pytest.importorskip("coal", reason="bodies against each other need coal")
+    monkeypatch.syspath_prepend(EXAMPLES)
+    module = importlib.import_module("bodies")
+    motion = module.settling()
+    sides = np.array(module.SIDES)
+    np.testing.assert_allclose(motion.q[-1, 2::7], np.cumsum(sides) - sides / 2, atol=1e-5)
+    assert np.abs(motion.v[-1]).max() < 1e-10
+    assert motion.contact_residual.max() <= 1e-8
+    assert np.all(np.diff(motion.energy) <= 1e-9)
