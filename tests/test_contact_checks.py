@@ -275,12 +275,12 @@ def test_rebounds_in_steps_win_no_energy() -> None:
     model, q, v, ground, points = drop(78)
     assert ground.restitution == 1.0
     rises = []
-    for step in (2e-3, 5e-4):
+    for step in (1e-3, 2.5e-4):
         motion = rm.simulate(model, q, v, duration=0.3, step=step, ground=ground, contacts=points)
         assert motion.contact_forces.max() > 100.0
         rises.append(np.diff(motion.energy).max() / motion.kinetic.max())
-    assert rises[0] < 1e-4
-    assert rises[1] < 0.2 * rises[0]
+    assert rises[0] < 5e-5  # 6e-4 where energy is not counted from before the rebound
+    assert rises[1] < 1e-5
 
 
 @pytest.mark.slow
