@@ -170,11 +170,14 @@ def test_what_cannot_be_had_is_said() -> None:
         jax.jacfwd(lambda y: slopes(q, v, y)[0])(x)
 
 
-def test_without_jax_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jax", None)
-    monkeypatch.delitem(sys.modules, "robomodel.jax")
-    with pytest.raises(ImportError, match=r"robomodel.jax needs jax: .*pip install"):
-        importlib.import_module("robomodel.jax")
+@pytest.mark.parametrize("package", ["jax", "torch"])
+def test_without_the_package_it_says_what_to_install(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"robomodel.{package}", raising=False)
+    with pytest.raises(ImportError, match=rf"robomodel.{package} needs {package}: .*pip install"):
+        importlib.import_module(f"robomodel.{package}")
 
 
 @pytest.mark.slow
