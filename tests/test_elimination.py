@@ -78,6 +78,27 @@ def test_the_rnea_graph_is_algorithm_1(arm):
     assert dag.fill == ()
 
 
+def test_an_order_is_written_out_as_an_algorithm(arm):
+    inverse = Problem.inverse(arm)
+    dag = inverse.graph.eliminate(inverse.order("rnea"))
+    _, substitution = dag.pseudocode().split("substitute\n")
+    assert substitution.splitlines() == [
+        "  a[link1]", "  a[link2] given a[link1]", "  a[link3] given a[link2]",
+        "  f[link3] given a[link3]", "  f[link2] given f[link3], a[link2]",
+        "  f[link1] given f[link2], a[link1]", "  tau[joint1] given f[link1]",
+        "  tau[joint2] given f[link2]", "  tau[joint3] given f[link3]",
+    ]  # fmt: skip
+    assert "rest of" not in dag.pseudocode()
+    forward = Problem.forward(arm)
+    lines = forward.graph.eliminate(forward.order("aba")).pseudocode().splitlines()
+    assert lines[1] == (
+        "  solve wrench[link2], wrench[link3], torque[joint3] for f[link3] given a[link3], f[link2]"
+        ", a[link2]; 7 rows are left, on a[link3], f[link2], a[link2]"
+    )
+    assert lines[2].startswith("  solve acceleration[link3], rest of f[link3] for a[link3] given ")
+    assert lines[-1].startswith("  f[link3] given ")
+
+
 def test_the_custom_order_splits_on_one_clique(arm):
     """Section VI-B: on F2 and V̇2, with what is on either side of it left to parallel branches."""
     problem = Problem.hybrid(arm, ["joint1"])

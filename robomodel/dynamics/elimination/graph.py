@@ -161,6 +161,34 @@ class Dag:
             for n in self.order
         )
 
+    def pseudocode(self) -> str:
+        """The algorithm that the order is: what is solved for what, and what goes into what.
+
+        A line for each elimination, then the back-substitution. Where rows are left over they go on
+        under the name "rest of" the variable. Where each variable has its own rows, as in RNEA's
+        order of inverse dynamics, the last lines alone are the algorithm (001, algorithm 1).
+        """
+        game = Game(self.graph)
+        label = {i: factor.name for i, factor in enumerate(self.graph.factors)}
+        lines = ["eliminate"]
+        for name in self.order:
+            joined = sorted(game.touching[name])
+            rows = ", ".join(label[i] for i in joined) or "nothing"
+            game.eliminate(name)
+            line = f"  solve {rows} for {name}{self._given(name)}"
+            if joined and joined[0] in game.factors:
+                separator, left = game.factors[joined[0]]
+                label[joined[0]] = f"rest of {name}"
+                others = ", ".join(x for x in self.order if x in separator)
+                line += f"; {left} rows are left, on {others}"
+            lines.append(line)
+        lines.append("substitute")
+        lines += [f"  {name}{self._given(name)}" for name in reversed(self.order)]
+        return "\n".join(lines)
+
+    def _given(self, name: str) -> str:
+        return f" given {', '.join(self.parents[name])}" if self.parents[name] else ""
+
     @cached_property
     def cliques(self) -> tuple[Clique, ...]:
         """The clique tree (directed Bayes tree), roots first; siblings may be solved in parallel.
