@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from robomodel.model.charts import best, goodness, in_chart, own_chart
 Array = np.ndarray
 DOWN = (0.0, -9.81, 0.0)
 EXACT = {"rtol": 1e-12, "atol": 1e-13}
-METHODS = ("dop853", "rk4", "variational", "semi_implicit_euler", "time_stepping")
+METHODS = ("dop853", "radau", "rk4", "variational", "semi_implicit_euler", "time_stepping")
 
 
 def fallen(name: str) -> rm.Model:
@@ -109,7 +109,9 @@ def test_through_a_dead_point(method: str) -> None:
     assert 0.3 < found.charts[1].time < 0.391
     assert np.max(found.residual) <= 1e-14
     off = np.abs(slopes(found) - found.joint_velocities[2:-2])
-    assert np.median(off) <= {"dop853": 1e-6, "rk4": 1e-6, "variational": 1e-2}.get(method, 0.1)
+    assert np.median(off) <= {"dop853": 1e-6, "radau": 1e-6, "rk4": 1e-6, "variational": 1e-2}.get(
+        method, 0.1
+    )
     np.testing.assert_allclose(found.v, found.joint_velocities[:, :3], rtol=0, atol=1e-12)
 
 
@@ -237,6 +239,62 @@ def test_the_crossed_branch_stays_crossed() -> None:
     assert abs(found.q[-1, 2] - found.q[-1, 0]) > 0.1
     assert drift(found) <= 1e-9
     np.testing.assert_allclose(slopes(found), found.joint_velocities[2:-2], rtol=0, atol=1e-4)
+
+
+def linkage(
+    *, ground: str = "1", coupler: str = "1", rocker: str = "0.5", **options: Any
+) -> rm.Model:
+    """The shipped parallelogram with other lengths, on a base that has a mass."""
+    text = rm.robots.path("four_bar").read_text()
+    heavy = (
+        '<link name="base"><inertial><mass value="5"/><inertia ixx="1" iyy="1" izz="1" '
+        'ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    )
+    text = text.replace('<link name="base"/>', heavy)
+    pieces = text.split('<origin xyz="1 0 0"/>')  # link3 on the base, the coupler's end
+    assert len(pieces) == 3
+    text = f'<origin xyz="{ground} 0 0"/>'.join(pieces[:2])
+    text = f'<origin xyz="{coupler} 0 0"/>'.join([text, pieces[2]])
+    head, end = text.split('<successor link="link3">')
+    end = end.replace('<origin xyz="0.5 0 0"/>', f'<origin xyz="{rocker} 0 0"/>')
+    return rm.load(f'{head}<successor link="link3">{end}', **options)
+
+
+def test_a_parallelogram_carried_by_a_floating_base() -> None:
+    model = linkage(floating_base=True)
+    v = np.array([0.3, 0.2, 0.5, 0.1, 0.0, 1.0, 6.0])
+    for options in (EXACT, {"method": "rk4"}):
+        found = rm.simulate(model, model.neutral(), v, duration=2.0, step=2e-3, **options)
+        np.testing.assert_allclose(found.q[:, 9], found.q[:, 7], rtol=0, atol=1e-11)
+        assert np.max(found.residual) <= 1e-13
+        assert drift(found) <= 1e-9
+    lanes = v * np.array([[1.0], [-1.0]])
+    q_at, _ = rm.rollout(model, model.neutral(), lanes, np.zeros((500, 7)), 2e-3)
+    np.testing.assert_allclose(q_at[0], found.q[:501], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(q_at[1, :, 9], q_at[1, :, 7], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("speed", [0.0, 8.0, -8.0])
+def test_a_kite_folds_and_goes_on(speed: float) -> None:
+    """Two pairs of equal sides: it folds to a line, where its branches meet."""
+    model = linkage(ground="0.5", rocker="1", gravity=DOWN)
+    found = rm.simulate(model, model.neutral(), [speed], duration=2.0, step=0.01, **EXACT)
+    assert np.ptp(found.q[:, 0]) > 3.0
+    assert np.max(found.residual) <= 1e-12
+    assert drift(found) <= 1e-9
+
+
+def test_nearly_a_parallelogram() -> None:
+    """With a coupler a little too long branches do not meet, and it turns sharply where they would.
+
+    So it goes over from turning alike to turning against each other, through dead points.
+    """
+    model = linkage(coupler="1.0002", gravity=DOWN)
+    found = rm.simulate(model, model.neutral(), duration=2.0, step=0.01, **EXACT)
+    assert len(found.charts) > 1
+    assert np.max(np.abs(found.q[:, 2] - found.q[:, 0])) > 0.5
+    assert np.max(found.residual) <= 1e-12
+    assert drift(found) <= 1e-9
 
 
 def test_a_start_at_a_change_point_names_the_branches() -> None:

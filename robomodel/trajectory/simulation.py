@@ -14,6 +14,7 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 from robomodel.progress import Progress
 from robomodel.trajectory import implicit
+from robomodel.trajectory.adaptive import adaptive
 from robomodel.trajectory.charts import View
 from robomodel.trajectory.ground import Contacts, Ground, Point, touching_points
 from robomodel.trajectory.inputs import Controller, Inputs, Pusher, Wrenches
@@ -21,7 +22,7 @@ from robomodel.trajectory.integrators import STEPS, chart_of
 from robomodel.trajectory.limits import Limits
 from robomodel.trajectory.record import Trajectory
 from robomodel.trajectory.rollouts import check_closed
-from robomodel.trajectory.runs import ADAPTIVE, Run, adaptive, count_steps, fixed
+from robomodel.trajectory.runs import ADAPTIVE, Run, count_steps, fixed
 from robomodel.trajectory.step_terms import Forces, named, needs_impulses
 from robomodel.trajectory.stepping import TimeStepping
 
