@@ -441,15 +441,22 @@ class Model:
         """K (..., n_constraints, n_joint_velocities): derivative of :meth:`residual`."""
         return self._conditions(q, None)[1]
 
-    def constraint_matrix_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """k = -K̇ q̇ (..., n_constraints), so that K q̈ = k."""
-        return self._conditions(q, v)[2]
+    def constraint_matrix_bias(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        *,
+        joint_velocities: ArrayLike | None = None,
+    ) -> Array:
+        """k = -K̇ q̇ (..., n_constraints), so that K q̈ = k.
 
-    def spanning_matrix_bias(self, q: ArrayLike, joint_velocities: ArrayLike) -> Array:
-        """The same from the velocities (..., n_joint_velocities) of all joints.
-
-        They say the motion at singular positions too.
+        From v, or from ``joint_velocities`` (..., n_joint_velocities) of all joints, which say the
+        motion at singular positions too.
         """
+        if joint_velocities is None and v is not None:
+            return self._conditions(q, v)[2]
+        if joint_velocities is None or v is not None:
+            raise ValueError("constraint_matrix_bias takes v or joint_velocities, one of the two")
         size = self.n_joint_velocities
         rates = as_array(joint_velocities, size, "joint_velocities", "n_joint_velocities")
         return self._conditions(q, None, rates)[2]
@@ -540,6 +547,113 @@ class Model:
         from robomodel.model import configuration
 
         return configuration.difference(self, self._positions(q0, "q0"), self._positions(q1, "q1"))
+
+    # ---- other libraries' conventions
+
+    def to_pinocchio_order(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        *,
+        a: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        joints: object = None,
+    ) -> Any:
+        """A state in Pinocchio's order: q alone, or a tuple of q and what else is given.
+
+        ``v``: velocities, ``a``: their rates (they need v), ``tau``: forces on v. ``joints``:
+        Pinocchio's model of the robot (``pinocchio.Model``), or joint names in its order
+        (``model.names``), the base first; None for the order that it makes of the same URDF.
+        Dependent joints that Pinocchio has follow from ours, forces are put on independent ones;
+        dependent joints that it lacks are no matter. Linear in v and tau; a has terms in v.
+
+        Raises ValueError for joints that one of the two lacks, or that are of another kind.
+        """
+        from robomodel.model import conventions
+
+        return conventions.to_order(self, "Pinocchio", q, v, a, tau, joints)
+
+    def from_pinocchio_order(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        *,
+        a: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        joints: object = None,
+    ) -> Any:
+        """A state of Pinocchio's in our order: undoes :meth:`to_pinocchio_order`.
+
+        Dependent joints' own positions and velocities there are read where our q holds them (in
+        loops); forces on them count as they push the independent ones.
+        """
+        from robomodel.model import conventions
+
+        return conventions.from_order(self, "Pinocchio", q, v, a, tau, joints)
+
+    def to_mujoco_order(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        *,
+        a: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        joints: object = None,
+    ) -> Any:
+        """A state in MuJoCo's order, as :meth:`to_pinocchio_order`.
+
+        ``joints``: MuJoCo's model (``mujoco.MjModel``), or names in its order; None is the order
+        that it has of what :func:`robomodel.write_mjcf` writes.
+        """
+        from robomodel.model import conventions
+
+        return conventions.to_order(self, "MuJoCo", q, v, a, tau, joints)
+
+    def from_mujoco_order(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        *,
+        a: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        joints: object = None,
+    ) -> Any:
+        """A state of MuJoCo's in our order: undoes :meth:`to_mujoco_order`."""
+        from robomodel.model import conventions
+
+        return conventions.from_order(self, "MuJoCo", q, v, a, tau, joints)
+
+    def to_drake_order(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        *,
+        a: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        joints: object = None,
+    ) -> Any:
+        """A state in Drake's order, as :meth:`to_pinocchio_order`.
+
+        ``joints``: a finalized ``MultibodyPlant``, or names in its order; None is the order
+        that it makes of the same file.
+        """
+        from robomodel.model import conventions
+
+        return conventions.to_order(self, "Drake", q, v, a, tau, joints)
+
+    def from_drake_order(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        *,
+        a: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        joints: object = None,
+    ) -> Any:
+        """A state of Drake's in our order: undoes :meth:`to_drake_order`."""
+        from robomodel.model import conventions
+
+        return conventions.from_order(self, "Drake", q, v, a, tau, joints)
 
     # ---- inside
 

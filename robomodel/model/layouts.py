@@ -1,0 +1,342 @@
+"""Where Pinocchio, MuJoCo and Drake have a robot's joints in their q and v.
+
+Told by the library's own model of the robot, by names in its order, or by the order that it makes
+of the same file: children by their joints' names in Pinocchio, as the file has them in the others.
+The libraries are not imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from robomodel.description import Joint, LinkCoupling
+from robomodel.errors import as_names, did_you_mean
+from robomodel.model import graph
+from robomodel.model.joints import Floating, Planar, Screw, Spherical
+from robomodel.model.model import WORLD, Model
+from robomodel.model.model import Joint as ModelJoint
+
+Library: TypeAlias = Literal["Pinocchio", "MuJoCo", "Drake"]
+Form: TypeAlias = Literal["same", "circle", "rpy", "placed"]
+Turned: TypeAlias = Literal["", "linear", "angular", "both"]
+Pieces: TypeAlias = dict[str, tuple[int, int]]  # their joint's name → its positions, velocities
+
+_UNIVERSE, _ROOT = "universe", "root_joint"  # Pinocchio's names of the world and of a root joint
+_KINDS = ("free", "ball", "slide", "hinge")  # MuJoCo's
+_SIZES = {"free": (7, 6), "ball": (4, 3), "slide": (1, 1), "hinge": (1, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where one of the other library's joints has its positions and velocities.
+
+    ``child``: the body that it moves, where that is known; ``kind``: the library's word for it.
+    """
+
+    name: str
+    q: int
+    nq: int
+    v: int
+    nv: int
+    child: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A joint of ours in the other library's numbers.
+
+    ``q``: where the numbers of its position stand there, ``v``: where its velocities do, each in
+    our order. ``form``: how the position is written; ``turned``: which velocities are there in the
+    parent's axes. ``advance``: the slide that follows a screw: its position, velocity, and pitch.
+    """
+
+    node: int
+    q: tuple[int, ...]
+    v: tuple[int, ...]
+    form: Form = "same"
+    turned: Turned = ""
+    advance: tuple[int, int, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The other library's whole q and v."""
+
+    library: Library
+    nq: int
+    nv: int
+    parts: tuple[Part, ...]
+
+
+def find_layout(model: Model, library: Library, joints: object) -> Layout:
+    """Where the library has the model's joints; ``joints`` as :meth:`Model.to_pinocchio_order`."""
+    if joints is None or isinstance(joints, Iterable):
+        names = None if joints is None else as_names(joints, "joints")
+        key = ("layout", library, names)
+        known: Layout | None = model.derived.get(key)
+        if known is None:
+            order = _own_order(model, library) if names is None else names
+            known = _laid_out(model, library, _counted(model, library, order))
+            model.derived[key] = known
+        return known
+    return _laid_out(model, library, _known_as_ours(model, library, _read(library, joints)))
+
+
+def _laid_out(model: Model, library: Library, slots: Sequence[Slot]) -> Layout:
+    by_name = {slot.name: slot for slot in slots}
+    parts, used = [], set()
+    for body in range(len(model.joints)):
+        names = [name for name in _pieces(model, library, body, by_name) if name in by_name]
+        if names:
+            parts.append(_part(model, library, body, by_name))
+            used.update(names)
+    for name in by_name:
+        if name not in used:
+            raise ValueError(
+                f"{library}'s joint '{name}' is no joint of '{model.name}'"
+                f"{did_you_mean(name, model.joint_names)}"
+            )
+    nq = max((slot.q + slot.nq for slot in slots), default=0)
+    nv = max((slot.v + slot.nv for slot in slots), default=0)
+    return Layout(library, nq, nv, tuple(parts))
+
+
+# ---- what a joint of ours is there ---------------------------------------------------------------
+
+
+def _pieces(model: Model, library: Library, body: int, names: Iterable[str]) -> Pieces:
+    """The library's joints for one of ours, and their sizes; ``names`` are those that it has."""
+    name, joint = model.joints[body].name, model.nodes[body].joint
+    sizes = joint.nq, joint.nv
+    if library == "Pinocchio":
+        if isinstance(joint, Planar):
+            sizes = 4, 3
+        elif model.joints[body].type == "continuous":
+            sizes = 2, 1
+    elif library == "Drake":
+        sizes = (3, 3) if isinstance(joint, Spherical) else sizes
+    elif isinstance(joint, Planar):
+        return {f"{name}.x": (1, 1), f"{name}.y": (1, 1), name: (1, 1)}
+    elif isinstance(joint, Screw):
+        return {f"{name}.advance": (1, 1), name: (1, 1)}
+    elif isinstance(joint, Floating) and (
+        model.nodes[body].parent != WORLD or f"{name}.x" in names
+    ):
+        return {f"{name}.x": (1, 1), f"{name}.y": (1, 1), f"{name}.z": (1, 1), name: (4, 3)}
+    return {name: sizes}
+
+
+def _part(model: Model, library: Library, body: int, slots: dict[str, Slot]) -> Part:
+    """A joint where the library has it; ValueError where it has something else of that name."""
+    name, node = model.joints[body].name, model.nodes[body]
+    joint = node.joint
+    pieces = _pieces(model, library, body, slots)
+    for piece, sizes in pieces.items():
+        slot = slots.get(piece)
+        if slot is None:
+            raise ValueError(
+                f"{library}'s order has no joint '{piece}', which with '{name}' stands for the "
+                f"{model.joints[body].type} joint '{name}'"
+            )
+        allowed = {sizes, (1, 1), (2, 1)} if library == "Pinocchio" and joint.nv == 1 else {sizes}
+        if (slot.nq, slot.nv) not in allowed or not _same_kind(model.joints[body], slot):
+            raise ValueError(
+                f"{library}'s joint '{piece}' has {slot.nq} positions and {slot.nv} velocities"
+                f"{f' ({slot.kind})' if slot.kind else ''}, which are not those of the "
+                f"{model.joints[body].type} joint '{name}'"
+            )
+    own = [slots[piece] for piece in pieces]
+    q = tuple(i for slot in own for i in range(slot.q, slot.q + slot.nq))
+    v = tuple(i for slot in own for i in range(slot.v, slot.v + slot.nv))
+    if isinstance(joint, Planar):
+        if library != "MuJoCo":
+            _check_axis(model, library, name)
+        form: Form = "circle" if library == "Pinocchio" else "same"
+        return Part(body, q, v, form, "" if library == "Pinocchio" else "linear")
+    if isinstance(joint, Spherical):
+        if library == "Drake":
+            return Part(body, q, v, "rpy", "angular")
+        return Part(body, _xyzw(q) if library == "MuJoCo" else q, v)
+    if isinstance(joint, Floating):
+        if library == "Pinocchio":
+            return Part(body, q, (*v[3:], *v[:3]))
+        if library == "MuJoCo":
+            form = "placed" if len(pieces) == 1 else "same"
+            return Part(body, (*q[:3], *_xyzw(q[3:])), (*v[3:], *v[:3]), form, "linear")
+        if node.parent != WORLD:
+            raise ValueError(
+                f"the floating joint '{name}' stands on '{model.joints[body].parent}', and Drake "
+                "counts free bodies from the world: their positions are no joint's of ours"
+            )
+        return Part(body, (*q[4:], *_xyzw(q[:4])), v, "placed", "both")
+    if isinstance(joint, Screw) and library == "MuJoCo":
+        return Part(body, q[1:], v[1:], advance=(q[0], v[0], joint.pitch))
+    return Part(body, q, v, "circle" if len(q) > 1 else "same")
+
+
+def _xyzw(q: Sequence[int]) -> tuple[int, ...]:
+    """Where x, y, z and w are of a quaternion that has w first."""
+    return (*q[1:], q[0])
+
+
+def _same_kind(joint: ModelJoint, slot: Slot) -> bool:
+    """Whether what slides slides there too, if that is known; other kinds differ in size."""
+    if not slot.kind or slot.name != joint.name or joint.nv != 1:
+        return True
+    slides = slot.kind in ("slide", "prismatic") or slot.kind.startswith("JointModelP")
+    return slides == (joint.type == "prismatic")
+
+
+def _check_axis(model: Model, library: Library, name: str) -> None:
+    joint = next(joint for joint in model.description.joints if joint.name == name)
+    x, y, z = joint.axis
+    if x or y or z <= 0.0:
+        raise ValueError(
+            f"the planar joint '{name}' moves normal to {x:g} {y:g} {z:g}; axes in that plane are "
+            f"chosen otherwise by {library}: only a joint normal to 0 0 1 is converted"
+        )
+
+
+# ---- orders --------------------------------------------------------------------------------------
+
+
+def _own_order(model: Model, library: Library) -> list[str]:
+    """The joints as the library numbers them when it reads the same file.
+
+    Depth first. MuJoCo's is what ``write_mjcf`` writes; the others do not know rotors said by
+    ``<rotor>``, ``<transmission>`` or ``rotors=``, which are no joints of the file.
+    """
+    if library == "MuJoCo":
+        for loop in model.description.loops:
+            if loop.type in ("prismatic", "planar"):
+                raise ValueError(
+                    f"MuJoCo has no {loop.type} loops, so that '{loop.name}' is written as a joint "
+                    "of its own, whose positions no joint of ours has"
+                )
+    unknown = set() if library == "MuJoCo" else set(_said_rotors(model))
+    below: dict[str, list[Joint]] = {}
+    for joint in model.description.joints:
+        if joint.name not in unknown:
+            below.setdefault(joint.parent, []).append(joint)
+    if library == "Pinocchio":
+        for joints in below.values():
+            joints.sort(key=lambda joint: joint.name)
+    bodies = {joint.name: body for body, joint in enumerate(model.joints)}
+    names: list[str] = []
+    stack = below.get(graph.root_link(model.description).name, [])[::-1]
+    while stack:
+        joint = stack.pop()
+        if joint.name in bodies:
+            names.extend(_pieces(model, library, bodies[joint.name], ()))
+        stack.extend(below.get(joint.child, [])[::-1])
+    return names
+
+
+def _said_rotors(model: Model) -> Iterator[str]:
+    """The joints of rotors that the file says in a word, not by joints."""
+    moved_by = {joint.child: joint.name for joint in model.description.joints}
+    for coupling in model.description.couplings:
+        if coupling.source.element.startswith("rotor of "):
+            if isinstance(coupling, LinkCoupling):
+                yield moved_by[coupling.successor]
+            else:
+                yield coupling.terms[0][0]
+
+
+def _counted(model: Model, library: Library, names: Sequence[str]) -> list[Slot]:
+    """Names one after the other, with the sizes that our joints have there.
+
+    Without a name of its own, the floating base comes first, as all libraries put it.
+    """
+    base = model.floating_base
+    names = [name for name in names if (library, name) != ("Pinocchio", _UNIVERSE)]
+    if base is not None and base not in names:
+        aliases = {_ROOT, "", model.joints[0].child}
+        first = names[1:] if names and names[0] in aliases else names
+        names = [base, *first]
+    sizes: Pieces = {}
+    for body in range(len(model.joints)):
+        sizes |= _pieces(model, library, body, names)
+    slots: list[Slot] = []
+    q = v = 0
+    for name in names:
+        if name not in sizes:
+            raise ValueError(
+                f"{library}'s joint '{name}' is no joint of '{model.name}'"
+                f"{did_you_mean(name, sizes)}"
+            )
+        if any(slot.name == name for slot in slots):
+            raise ValueError(f"joints names '{name}' twice")
+        nq, nv = sizes[name]
+        slots.append(Slot(name, q, nq, v, nv))
+        q, v = q + nq, v + nv
+    return slots
+
+
+def _known_as_ours(model: Model, library: Library, slots: Sequence[Slot]) -> list[Slot]:
+    """The library's joints under our names: a free body is found by what moves, too."""
+    floating = {
+        joint.child: joint.name
+        for joint, node in zip(model.joints, model.nodes, strict=True)
+        if isinstance(node.joint, Floating)
+    }
+    found: list[Slot] = []
+    for slot in slots:
+        name = slot.name
+        if slot.nv == 6 and name not in floating.values():
+            name = floating.get(slot.child, model.floating_base or name)
+        if any(other.name == name for other in found):
+            raise ValueError(f"{library}'s model has several joints '{name}'; take one robot's")
+        found.append(replace(slot, name=name))
+    return found
+
+
+# ---- the libraries' own models -------------------------------------------------------------------
+
+
+def _read(library: Library, model: Any) -> list[Slot]:
+    """The joints that move in the library's model of a robot."""
+    marks = {"Pinocchio": "idx_qs", "MuJoCo": "jnt_qposadr", "Drake": "GetJointIndices"}
+    if not hasattr(model, marks[library]):
+        kind = {"Pinocchio": "Model", "MuJoCo": "MjModel", "Drake": "MultibodyPlant"}[library]
+        raise TypeError(
+            f"joints is {library}'s {kind} of the robot, or names in its order, not "
+            f"{type(model).__name__}"
+        )
+    if library == "Pinocchio":
+        return [
+            Slot(name, int(model.idx_qs[i]), int(model.nqs[i]), int(model.idx_vs[i]),
+                 int(model.nvs[i]), "", model.joints[i].shortname())
+            for i, name in enumerate(model.names) if i and model.nvs[i]
+        ]  # fmt: skip
+    return list(_of_mujoco(model) if library == "MuJoCo" else _of_drake(model))
+
+
+def _of_mujoco(model: Any) -> Iterator[Slot]:
+    taken = {model.joint(i).name for i in range(model.njnt)}
+    for i in range(model.njnt):
+        body = int(model.jnt_bodyid[i])
+        child, kind = model.body(body).name or f"body_{body}", _KINDS[int(model.jnt_type[i])]
+        name, n = model.joint(i).name, 1
+        while not name or (n > 1 and name in taken):  # as the parser calls what has no name
+            name, n = f"{child}_{kind}" + (f"_{n}" if n > 1 else ""), n + 1
+        taken.add(name)
+        nq, nv = _SIZES[kind]
+        at, dof = int(model.jnt_qposadr[i]), int(model.jnt_dofadr[i])
+        yield Slot(name, at, nq, dof, nv, child, kind)
+
+
+def _of_drake(plant: Any) -> Iterator[Slot]:
+    if not plant.is_finalized():
+        raise ValueError("Drake's plant has an order once it is finalized: call plant.Finalize()")
+    for index in plant.GetJointIndices():
+        joint = plant.get_joint(index)
+        if joint.num_velocities():
+            yield Slot(
+                joint.name(), joint.position_start(), joint.num_positions(),
+                joint.velocity_start(), joint.num_velocities(), joint.child_body().name(),
+                joint.type_name(),
+            )  # fmt: skip
