@@ -85,7 +85,7 @@ def accelerations(
     mass = crba(tree, spanning, backend=backend)
     bias = bias_force(tree, spanning, speed, f_ext=f_ext, passive=passive, backend=backend)
     jacobian = model.constraint_matrix(at)
-    wanted = model.constraint_matrix_bias(at, joint_velocities=speed)
+    wanted = model.spanning_matrix_bias(at, speed)
     unit = np.ones(n)
     inverse = np.zeros((*at.shape[:-1], n, jacobian.shape[-2]))
     rank = np.zeros(at.shape[:-1], dtype=int)

@@ -441,22 +441,15 @@ class Model:
         """K (..., n_constraints, n_joint_velocities): derivative of :meth:`residual`."""
         return self._conditions(q, None)[1]
 
-    def constraint_matrix_bias(
-        self,
-        q: ArrayLike,
-        v: ArrayLike | None = None,
-        *,
-        joint_velocities: ArrayLike | None = None,
-    ) -> Array:
-        """k = -K̇ q̇ (..., n_constraints), so that K q̈ = k.
+    def constraint_matrix_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """k = -K̇ q̇ (..., n_constraints), so that K q̈ = k."""
+        return self._conditions(q, v)[2]
 
-        From v, or from ``joint_velocities`` (..., n_joint_velocities) of all joints, which say the
-        motion at singular positions too.
+    def spanning_matrix_bias(self, q: ArrayLike, joint_velocities: ArrayLike) -> Array:
+        """The same from the velocities (..., n_joint_velocities) of all joints.
+
+        They say the motion at singular positions too.
         """
-        if joint_velocities is None and v is not None:
-            return self._conditions(q, v)[2]
-        if joint_velocities is None or v is not None:
-            raise ValueError("constraint_matrix_bias takes v or joint_velocities, one of the two")
         size = self.n_joint_velocities
         rates = as_array(joint_velocities, size, "joint_velocities", "n_joint_velocities")
         return self._conditions(q, None, rates)[2]
