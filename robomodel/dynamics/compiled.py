@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -29,6 +29,11 @@ from robomodel.kernels.trace import Trace
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
+if TYPE_CHECKING:
+    from robomodel.dynamics.card import CudaKernel
+
+Target: TypeAlias = Literal["cpu", "cuda"]
+TARGETS: tuple[Target, ...] = get_args(Target)
 DTYPES: tuple[Dtype, Dtype] = ("float64", "float32")
 PROGRAMS = ("model", "dynamics", "trajectory")  # packages that programs come from
 
@@ -122,7 +127,7 @@ class Kernel:
             return wide(*arguments, out=out, threads=threads)
         flat = None if out is None else _flattened(out, self.shapes)
         numbers = self._spread(arguments, flat, threads)
-        return out if out is not None and len(self.shapes) == 1 else _split(numbers, self.shapes)
+        return out if out is not None and len(self.shapes) == 1 else split(numbers, self.shapes)
 
     @cached_property
     def index(self) -> Any:
@@ -130,12 +135,12 @@ class Kernel:
 
         An array of the result's shape, or a tuple of them where the algorithm has several.
         """
-        return _split(np.array(self._whole.packing.index), self._dense)
+        return split(np.array(self._whole.packing.index), self._dense)
 
     @cached_property
     def constants(self) -> Any:
         """The entries of the results that are constant; 0 elsewhere."""
-        return _split(np.array(self._whole.packing.constants), self._dense)
+        return split(np.array(self._whole.packing.constants), self._dense)
 
     def expand(self, numbers: ArrayLike, out: Array | None = None) -> Any:
         """The results (..., *shape) of packed numbers (..., n), of float32 or float64.
@@ -205,7 +210,7 @@ class _Results:
             raise TypeError(f"{self.name} takes plain arrays, not such as give a "
                             f"{type(numbers).__name__}")  # fmt: skip
         plain = len(self.shapes) == 1 and len(self.shapes[0]) == 1
-        return numbers if plain else _split(numbers, self.shapes)
+        return numbers if plain else split(numbers, self.shapes)
 
     def count(self, arguments: Sequence[ArrayLike]) -> None:
         """Refuse too few, and too many: the ufunc would take one more for the result's place."""
@@ -220,10 +225,10 @@ class _Results:
         """The results in an array."""
         self.count(arguments)
         numbers = self.ufunc(*arguments, out=_flattened(out, self.shapes))
-        return out if len(self.shapes) == 1 else _split(numbers, self.shapes)
+        return out if len(self.shapes) == 1 else split(numbers, self.shapes)
 
 
-def _split(flat: Array, shapes: Sequence[tuple[int, ...]]) -> Array | tuple[Array, ...]:
+def split(flat: Any, shapes: Sequence[tuple[int, ...]]) -> Any:
     """The results from an array (..., all numbers): one array, or a tuple of several."""
     parts, at = [], 0
     for shape in shapes:
@@ -289,6 +294,40 @@ def _made(model: Model, task: Task, dtype: Dtype, packed: bool) -> Kernel:
     return Kernel(model, task, dtype, packed=packed)
 
 
+@overload
+def compile(  # noqa: A001
+    model: Model,
+    algorithm: Name,
+    *,
+    frame: FrameLike | None = None,
+    frames: FrameLike | Sequence[FrameLike] = (),
+    f_ext: str | Iterable[str] = (),
+    method: Method = "cluster",
+    known: str | Iterable[str] = (),
+    order: OrderLike | None = None,
+    passive: bool = False,
+    reference: Reference = "local",
+    dtype: DTypeLike = "float64",
+    packed: bool = False,
+    target: Literal["cpu"] = "cpu",
+) -> Kernel: ...
+@overload
+def compile(  # noqa: A001
+    model: Model,
+    algorithm: Name,
+    *,
+    frame: FrameLike | None = None,
+    frames: FrameLike | Sequence[FrameLike] = (),
+    f_ext: str | Iterable[str] = (),
+    method: Method = "cluster",
+    known: str | Iterable[str] = (),
+    order: OrderLike | None = None,
+    passive: bool = False,
+    reference: Reference = "local",
+    dtype: DTypeLike = "float64",
+    packed: bool = False,
+    target: Literal["cuda"],
+) -> CudaKernel: ...
 def compile(  # noqa: A001 - the interface's name
     model: Model,
     algorithm: Name,
@@ -303,7 +342,8 @@ def compile(  # noqa: A001 - the interface's name
     reference: Reference = "local",
     dtype: DTypeLike = "float64",
     packed: bool = False,
-) -> Kernel:
+    target: Target = "cpu",
+) -> Kernel | CudaKernel:
     """A kernel of an algorithm: "rnea", "aba", "crba", "bias_force", "jacobian" and so on.
 
     The same as the function of that name, without the checks of arguments: ``kernel(q, v, tau)``.
@@ -321,23 +361,39 @@ def compile(  # noqa: A001 - the interface's name
     and an order that loses more than 1e-12 is refused (ValueError).
     ``dtype``: "float64", or "float32", of which vectors hold twice as many (what it loses stands in
     docs/algorithms/kernels.md; "aba" loses less by method "orthonormal"). ``packed``: the distinct
-    numbers of results only, see :class:`Kernel`. Raises ValueError for other types.
+    numbers of results only, see :class:`Kernel`. ``target``: "cuda" for NVIDIA's cards, see
+    :class:`~robomodel.dynamics.card.CudaKernel`; it has no packed kernels. Raises ValueError for
+    other types and targets.
     """
     number = known_dtype(dtype)
+    if target not in TARGETS:
+        raise ValueError(f"target {target!r} is not known; 'cpu' and 'cuda' are")
+    if packed and target != "cpu":
+        raise ValueError(f"packed kernels are for target 'cpu', there are none for '{target}'")
     task = as_task(
         model, algorithm, frame=frame, frames=frames, f_ext=f_ext, method=method, known=known,
         passive=passive, reference=reference,
     )  # fmt: skip
     if order is None:
-        return kernel(model, task, number, packed=packed)
+        return _made_for(target, model, task, number, packed)
     from robomodel.dynamics.elimination.programs import as_order, checked
 
     found = as_order(model, order)
     task = replace(task, order=found)
     error = checked(model, found, kernel(model, task))
-    made = kernel(model, task, number, packed=packed)
+    made = _made_for(target, model, task, number, packed)
     made.backward_error = error
     return made
+
+
+def _made_for(
+    target: Target, model: Model, task: Task, dtype: Dtype, packed: bool
+) -> Kernel | CudaKernel:
+    if target == "cpu":
+        return kernel(model, task, dtype, packed=packed)
+    from robomodel.dynamics.card import card_kernel
+
+    return card_kernel(model, task, dtype)
 
 
 def as_task(

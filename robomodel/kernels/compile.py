@@ -108,7 +108,7 @@ def _machine_code(
         program = _fitting(program, sizes, iteration)
         name = f"{program.steps!r}{program.outputs!r}"
     try:
-        circumstances = (*_compiler(), *machine.processor())
+        circumstances = (*compiler(), *machine.processor())
     except (ImportError, OSError, RuntimeError):
         raise NoCompilerError(_cannot()) from None
     key = cache.digest((*circumstances, repr((tuple(sizes), iteration, shapes, dtype)), name))
@@ -157,7 +157,7 @@ def _fitting(
 
 
 @functools.cache
-def _compiler() -> tuple[str, ...]:
+def compiler() -> tuple[str, ...]:
     """What compiles: llvmlite's release, which is told without importing it, and this package."""
     found = find_spec("llvmlite")
     origin = found.origin if found is not None else None

@@ -112,7 +112,7 @@ def _piece(plan: Plan, vectors: Vectors, number: int) -> list[str]:
                 trigonometry[angle] = sincos(operand(angle))
             known[x] = trigonometry[angle][step.operation == COS]
         else:
-            known[x] = _arithmetic(f, step, operand)
+            known[x] = arithmetic(f, step, operand)
         if x in slots:
             f.store(known[x], "%work", slots[x])
         if x in plan.columns:
@@ -144,7 +144,8 @@ def _writing(plan: Plan, vectors: Vectors) -> dict[int, list[int]]:
     return before
 
 
-def _arithmetic(f: Function, step: Step, operand: Callable[[Reference], str]) -> str:
+def arithmetic(f: Function, step: Step, operand: Callable[[Reference], str]) -> str:
+    """A step other than sine and cosine."""
     names = [operand(x) for x in step.operands]
     if step.operation in SIMPLE:
         return f.two(SIMPLE[step.operation], *names)

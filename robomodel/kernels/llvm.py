@@ -250,14 +250,23 @@ class Function:
 
     def sincos(self, x: str) -> tuple[str, str]:
         """As :mod:`robomodel.kernels.precision` says, for angles that are not far."""
-        p, whole = self.vectors.precision, self.vectors.integers
+        return self.turned(*self.reduced(x))
+
+    def reduced(self, x: str) -> tuple[str, str]:
+        """What an angle is beyond whole quarter turns, and integers that end in their number."""
+        p = self.vectors.precision
         rounder = self.constant(p.rounder)
         rounded = self.fma(x, self.constant(0.6366197723675814), rounder)
         k = self.two("fsub", rounded, rounder)
-        quadrant = self.value(f"bitcast {self.type} {rounded} to {whole}")
+        quadrant = self.value(f"bitcast {self.type} {rounded} to {self.vectors.integers}")
         r = x
         for part in p.half_pi:
             r = self.fma(k, self.constant(-part), r)
+        return r, quadrant
+
+    def turned(self, r: str, quadrant: str) -> tuple[str, str]:
+        """Sine and cosine of such a rest, so many quarter turns further."""
+        p, whole = self.vectors.precision, self.vectors.integers
         z = self.two("fmul", r, r)
         s = self.fma(self.two("fmul", r, z), self.polynomial(p.sine, z), r)
         flat = self.fma(z, self.constant(-0.5), self.constant(1.0))

@@ -132,6 +132,14 @@ def object_codes(texts: Sequence[str], progress: Callable[[float], None]) -> lis
     return processes.compiled(texts, settings, here, progress)
 
 
+def assembly(text: str, **settings: Any) -> str:
+    """A module as another machine's assembly; ``settings`` as of :func:`worker.target`."""
+    with _using() as llvm:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        return worker.assembly(llvm, settings, text)
+
+
 def load(codes: Sequence[bytes]) -> tuple[object, dict[str, int]]:
     """Object code in memory: what keeps it there, and where its functions are."""
     if loader.serves():

@@ -29,12 +29,24 @@ def target(llvm: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def object_code(llvm: Any, settings: Mapping[str, Any], text: str) -> bytes:
-    """A module's object code; in a context of its own, which nobody else looks into."""
+    """A module's object code."""
     machine = target(llvm, settings)
+    code: bytes = machine.emit_object(_module(llvm, machine, text))
+    return code
+
+
+def assembly(llvm: Any, settings: Mapping[str, Any], text: str) -> str:
+    """A module's assembly."""
+    machine = target(llvm, settings)
+    made: str = machine.emit_assembly(_module(llvm, machine, text))
+    return made
+
+
+def _module(llvm: Any, machine: Any, text: str) -> Any:
+    """A module for this machine; in a context of its own, which nobody else looks into."""
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    code: bytes = machine.emit_object(module)
-    return code
+    return module
 
 
 def send(stream: IO[bytes], content: bytes, **others: Any) -> None:

@@ -1,0 +1,480 @@
+"""Kernels for graphics cards, as far as they can be tried without one.
+
+The per-state functions run on the processor, on whose kernels' numbers theirs are held; the PTX is
+read, and assembled where NVIDIA's assembler is; calls go to a driver that runs the former.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import pickle
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from shipped import ROBOTS
+
+import robomodel as rm
+from robomodel.dynamics.card import CudaKernel
+from robomodel.kernels import Program, Trace, compile_program, cuda, machine, ptx
+from robomodel.kernels.plan import CHUNK
+from robomodel.kernels.precision import PRECISIONS
+from robomodel.scalars import maximum, select, sincos, sqrt
+
+PTXAS = shutil.which("ptxas")
+needs_ptxas = pytest.mark.skipif(PTXAS is None, reason="NVIDIA's assembler ptxas is not installed")
+each_dtype = pytest.mark.parametrize("dtype", ["float64", "float32"])
+
+
+def threads(program: Program, sizes: Sequence[int], dtype: str) -> Callable[..., None]:
+    """The kernel on the processor: pointers, steps, how many states; threads to the block's end."""
+    text = ptx.emit(program, "f", sizes, dtype, ptx.ON_HOST)
+    alive, addresses = machine.load(machine.object_codes([text], lambda _: None))
+    n = len(sizes) - 1
+    kinds = [*[ctypes.c_void_p] * (n + 1), *[ctypes.c_int64] * (n + 2)]
+    function = ctypes.CFUNCTYPE(None, *kinds)(addresses["f"])
+
+    def run(*given: int) -> None:
+        count = given[-1]
+        for thread in range(count + 3):  # those beyond the end do nothing
+            function(*given, thread)
+
+    run.alive = alive
+    return run
+
+
+def run(program: Program, sizes: Sequence[int], arrays: Sequence[np.ndarray], dtype: str) -> Any:
+    """Results (count, size) of rows of arguments."""
+    arrays = [np.ascontiguousarray(x, dtype) for x in arrays]
+    count = len(arrays[0])
+    result = np.full((count + 1, sizes[-1]), 7.0, dtype)
+    pointers = [x.ctypes.data for x in (*arrays, result)]
+    threads(program, sizes, dtype)(*pointers, *sizes[:-1], count)
+    assert np.all(result[-1] == 7.0)
+    return result[:-1]
+
+
+def on_processor(
+    program: Program, sizes: Sequence[int], arrays: Sequence[np.ndarray], dtype: str
+) -> np.ndarray:
+    """The same by the processor's kernel."""
+    kernel = compile_program(program, sizes, dtype=dtype)
+    return kernel.ufunc(*arrays)
+
+
+# ---- programs ------------------------------------------------------------------------------------
+
+
+def every_operation() -> Program:
+    trace = Trace()
+    x, y = trace.inputs(2)
+    s, c = sincos(x)
+    t, _ = sincos(x * y)
+    chosen = select(x - y, s, y)
+    results = [x + y, x - y, x * y, x / y, -x, sqrt(x), s, c, t, chosen, maximum(x, y), x, 2.5]
+    results += [x * y + s, x * y - c, s - x * y, x + y, y]
+    return trace.program(results).fused()
+
+
+@each_dtype
+def test_every_operation_does_what_it_does_on_the_processor(dtype: str) -> None:
+    program = every_operation()
+    sizes = [1, 1, len(program.outputs)]
+    usual, special = [0.0, -0.0, 1.0, -3.5, 1e-3], [np.inf, -np.inf, np.nan]
+    finite = [(a, b) for a in usual for b in usual]
+    finite += np.random.default_rng(0).normal(size=(40, 2)).tolist()
+    others = [(a, b) for a in usual + special for b in special]
+    # beside a huge angle the processor's sines are the C library's
+    tolerance = 4 * float(np.finfo(dtype).eps)
+    for states, atol in ((finite, 0.0), (others, tolerance)):
+        pairs = np.array(states, dtype)
+        parts = [np.ascontiguousarray(pairs[:, i : i + 1]) for i in (0, 1)]
+        with np.errstate(all="ignore"):
+            found = run(program, sizes, parts, dtype)
+            expected = on_processor(program, sizes, parts, dtype)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+        if atol == 0.0:
+            signed = ~np.isnan(found)
+            np.testing.assert_array_equal(np.signbit(found)[signed], np.signbit(expected)[signed])
+
+
+@each_dtype
+def test_sines_of_huge_angles(dtype: str) -> None:
+    trace = Trace()
+    program = trace.program([f for x in trace.inputs(1) for f in sincos(x)])
+    far, most = PRECISIONS[dtype].far, np.finfo(dtype).max
+    rng = np.random.default_rng(2)
+    angles = np.exp(rng.uniform(np.log(far), np.log(most), size=300)) * rng.choice([-1, 1], 300)
+    angles = [*angles, far, np.nextafter(far, most), most, -most, np.inf, np.nan, 1.0]
+    given = np.array(angles, dtype)[:, None]
+    found = run(program, [1, 2], [given], dtype)
+    finite = [(math.sin(x), math.cos(x)) if math.isfinite(x) else (math.nan,) * 2
+              for x in given[:, 0].tolist()]  # fmt: skip
+    expected = np.array(finite).astype(dtype)
+    np.testing.assert_allclose(found, expected, rtol=3 * float(np.finfo(dtype).eps), atol=0)
+
+
+def test_sine_of_the_double_that_comes_closest_to_quarter_turns() -> None:
+    """Its cosine is Muller's, Elementary Functions, 11.2; C libraries lose three bits of it."""
+    trace = Trace()
+    program = trace.program(list(sincos(trace.inputs(1)[0])))
+    x = math.ldexp(6381956970095103.0, 797)
+    found = run(program, [1, 2], [np.array([[x], [-x]])], "float64")
+    cosine = -4.68716592425462761112e-19
+    np.testing.assert_allclose(found, [[1.0, cosine], [-1.0, cosine]], rtol=3e-16, atol=0)
+
+
+def long_program() -> Program:
+    trace = Trace()
+    x, y = trace.inputs(2)
+    values, total = [x, y], x
+    for i in range(CHUNK // 2 + 100):
+        values.append(values[-1] * 0.5 + values[i] * 0.25)
+        total = total + values[-1] * values[i // 2]
+    return trace.program([total, values[7], x, values[-1] + values[3], 1.5, total, *values[40:43]])
+
+
+@each_dtype
+def test_long_programs_are_cut(dtype: str) -> None:
+    program = long_program()
+    sizes = [1, 1, len(program.outputs)]
+    assert len(program.steps) > CHUNK
+    assert ptx.emit(program, "f", sizes, dtype).count("define internal void @piece") > 10
+    given = np.random.default_rng(1).normal(size=(2, 4, 1)).astype(dtype)
+    found = run(program, sizes, given, dtype)
+    np.testing.assert_array_equal(found, on_processor(program, sizes, given, dtype))
+
+
+def test_without_steps_and_without_a_name() -> None:
+    trace = Trace()
+    (x,) = trace.inputs(1)
+    program = trace.program([3.0, x, x])
+    found = run(program, [1, 3], [np.array([[5.0], [6.0]])], "float64")
+    np.testing.assert_array_equal(found, [[3, 5, 5], [3, 6, 6]])
+    with pytest.raises(ValueError, match="'a b'"):
+        ptx.emit(program, "a b", [1, 3])
+
+
+# ---- robots --------------------------------------------------------------------------------------
+
+
+def arguments_of(kernel: CudaKernel, count: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(5)
+    q = np.array([kernel.model.random_configuration(rng) for _ in range(count)])
+    found = [q if name == "q" else rng.normal(size=(count, n)) for name, n in kernel.sizes.items()]
+    return [x.astype(kernel.dtype) for x in found]
+
+
+def agree(robot: str, algorithm: str, dtype: str, **options: Any) -> None:
+    """To the last bit, but where the processor takes the smallest numbers for zero."""
+    model = rm.robots.load(robot)
+    kernel = CudaKernel(model, rm.compile(model, algorithm, **options).task, dtype)
+    given = arguments_of(kernel, 5)
+    found = run(kernel.program, [*kernel.sizes.values(), kernel.size], given, dtype)
+    expected = rm.compile(model, algorithm, dtype=dtype, **options)(*given)
+    results = expected if isinstance(expected, tuple) else (expected,)
+    flat = np.concatenate([x.reshape(5, -1) for x in results], axis=1)
+    np.testing.assert_allclose(found, flat, rtol=0, atol=1e-35 if dtype == "float32" else 0)
+
+
+@each_dtype
+@pytest.mark.parametrize(
+    ("robot", "algorithm"),
+    [("four_bar", "aba"), ("mini_cheetah", "rnea"), ("tello", "energy"), ("puma560", "frame_pose")],
+)
+def test_robots_numbers_are_those_of_the_processors_kernels(
+    robot: str, algorithm: str, dtype: str
+) -> None:
+    options = {"frame": "link6"} if algorithm == "frame_pose" else {}
+    agree(robot, algorithm, dtype, **options)
+
+
+@pytest.mark.slow
+@each_dtype
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_all_robots(robot: str, dtype: str) -> None:
+    for algorithm in ("rnea", "aba", "crba", "aba_derivatives"):
+        agree(robot, algorithm, dtype)
+
+
+# ---- PTX -----------------------------------------------------------------------------------------
+
+
+@each_dtype
+def test_ptx_has_one_entry_with_its_parameters(dtype: str) -> None:
+    kernel = rm.compile(rm.robots.load("four_bar"), "aba", dtype=dtype, target="cuda")
+    text = kernel.ptx
+    assert re.search(r"^\.target sm_\d+", text, re.MULTILINE)
+    assert re.search(r"^\.version \d+\.\d+", text, re.MULTILINE)
+    assert ".address_size 64" in text
+    assert re.findall(r"\.visible \.entry (\w+)\(", text) == [f"aba_{dtype}"]
+    (parameters,) = re.findall(r"\.visible \.entry \w+\((.*?)\)", text, re.DOTALL)
+    assert parameters.count(".param .u64") == 4 + 3 + 1  # q, v, tau, a; steps; how many
+    assert f".maxntid {ptx.THREADS}" in text
+    assert ".extern" not in text  # nothing that somebody else would have to bring
+    assert text.count(f"st.global.b{PRECISIONS[dtype].bits}") == 1
+    used = kernel.program.inputs
+    assert text.count(f"ld.global.nc.b{PRECISIONS[dtype].bits}") == used
+
+
+def assembled(kernel: CudaKernel, folder: Path) -> tuple[int, int]:
+    """What NVIDIA's assembler says: registers, and bytes of spill stores."""
+    (folder / "k.ptx").write_text(kernel.ptx)
+    command = [PTXAS, "-v", "-arch=sm_90", folder / "k.ptx", "-o", folder / "k.cubin"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True)
+    text = said.stdout + said.stderr
+    spills = [int(x) for x in re.findall(r"(\d+) bytes spill stores", text)]
+    return int(re.findall(r"Used (\d+) registers", text)[0]), sum(spills)
+
+
+@needs_ptxas
+@pytest.mark.parametrize(
+    ("robot", "algorithm", "dtype", "spilled"),
+    [
+        ("four_bar", "aba", "float64", 0),
+        ("mini_cheetah", "rnea", "float32", 0),
+        *[
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [
+                ("mini_cheetah", "aba", "float32", 100),
+                ("mini_cheetah", "rnea", "float64", 500),
+                ("mini_cheetah", "aba", "float64", 3000),
+                ("mit_humanoid", "rnea", "float32", 0),
+                ("mit_humanoid", "aba", "float32", 600),
+                ("mit_humanoid", "rnea", "float64", 2500),
+                ("mit_humanoid", "aba", "float64", 6000),
+                ("mini_cheetah", "aba_derivatives", "float32", 100),
+            ]
+        ],
+    ],
+)
+def test_nvidias_assembler_takes_it(
+    robot: str, algorithm: str, dtype: str, spilled: int, tmp_path: Path
+) -> None:
+    kernel = rm.compile(rm.robots.load(robot), algorithm, dtype=dtype, target="cuda")
+    registers, spills = assembled(kernel, tmp_path)
+    assert registers <= 255
+    assert spills <= spilled
+
+
+# ---- calls ---------------------------------------------------------------------------------------
+
+
+class Card:
+    """Stands for the driver's library: what is launched runs here, at once."""
+
+    def __init__(self, kernel: CudaKernel) -> None:
+        self.sizes = [*kernel.sizes.values(), kernel.size]
+        self.run = threads(kernel.program, self.sizes, kernel.dtype)
+        self.log: list[str] = []
+        self.fails: dict[str, int] = {}
+        self.streams: list[int] = []
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        assert name.startswith("cu")
+
+        def function(*arguments: Any) -> int:
+            self.log.append(name)
+            code = self.fails.get(name, 0)
+            if name == "cuLaunchKernel" and not code:
+                _, *grid, shared, stream, given, extra = arguments
+                assert (shared.value, extra) == (0, None)
+                blocks, *others, size = [x.value for x in grid][0:4]
+                assert others == [1, 1]
+                values = [ctypes.c_int64.from_address(x).value for x in given]
+                assert (blocks - 1) * size < values[-1] <= blocks * size
+                self.streams.append(stream.value)
+                self.run(*values)
+            if name == "cuGetErrorString":
+                ctypes.cast(arguments[1], ctypes.POINTER(ctypes.c_char_p))[0] = b"out of memory"
+            return code
+
+        return function
+
+
+class OnCard:
+    """Stands for an array on a card, as PyTorch's are."""
+
+    def __init__(self, array: np.ndarray, stream: int | None = None) -> None:
+        self.array, self.stream = array, stream
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        told = self.array.__array_interface__
+        keys = ("shape", "typestr", "data", "strides")
+        return {**{key: told[key] for key in keys}, "version": 3, "stream": self.stream}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    def new_empty(self, shape: tuple[int, ...]) -> OnCard:
+        return OnCard(np.full(shape, 7.0, self.array.dtype))
+
+    def __getitem__(self, where: Any) -> OnCard:
+        return OnCard(self.array[where])
+
+    def reshape(self, shape: tuple[int, ...]) -> OnCard:
+        return OnCard(self.array.reshape(shape))
+
+
+class ByDLPack:
+    """The same without the interface."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.streams = array, []
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self, stream: int) -> Any:
+        self.streams.append(stream)
+        return self.array.__dlpack__()
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> tuple[CudaKernel, Card]:
+    model = rm.robots.load("planar_leg_linkage")
+    kernel = CudaKernel(model, rm.compile(model, "aba").task)
+    card = Card(kernel)
+    monkeypatch.setattr(cuda, "driver", lambda: cuda.Driver(card))
+    return kernel, card
+
+
+def test_calls(launched: tuple[CudaKernel, Card]) -> None:
+    kernel, card = launched
+    on_cpu = rm.compile(kernel.model, "aba")
+    given = arguments_of(kernel, 6)
+    arrays = [OnCard(x) for x in given]
+    result = kernel(*arrays)
+    assert isinstance(result, OnCard)
+    np.testing.assert_array_equal(result.array, on_cpu(*given))
+    assert card.log.count("cuModuleLoadData") == 1
+    assert card.log[-1] == "cuCtxPopCurrent_v2"
+    # batches of several axes, of one state, of none; arguments that all states share; other rows
+    q, v, tau = given
+    for shape in ((2, 3), (3, 1, 2)):
+        found = kernel(*(OnCard(x.reshape(*shape, -1)) for x in given)).array
+        np.testing.assert_array_equal(found.reshape(6, -1), on_cpu(*given))
+    np.testing.assert_array_equal(kernel(*(x[2] for x in arrays)).array, on_cpu(q, v, tau)[2])
+    shared = kernel(OnCard(q), OnCard(v[0]), OnCard(tau[:1])).array
+    np.testing.assert_array_equal(shared, on_cpu(q, v[0], tau[:1]))
+    np.testing.assert_array_equal(kernel(*(x[::-2] for x in arrays)).array, on_cpu(*given)[::-2])
+    assert kernel(*(x[:0] for x in arrays)).array.shape == (0, kernel.model.nv)
+    assert card.log.count("cuModuleLoadData") == 1
+    wide = [OnCard(x.reshape(2, 3, -1)[:, :2]) for x in given]
+    with pytest.raises(ValueError, match="rows of q do not stand evenly"):
+        kernel(*wide)
+    out = OnCard(np.zeros((6, kernel.model.nv)))
+    assert kernel(*arrays, out=out, stream=11) is out
+    np.testing.assert_array_equal(out.array, result.array)
+    assert card.streams[0] == 1
+    assert card.streams[-1] == 11
+
+
+def test_streams_and_dlpack(launched: tuple[CudaKernel, Card]) -> None:
+    kernel, card = launched
+    given = arguments_of(kernel, 4)
+    packs = [ByDLPack(x) for x in given[1:]]
+
+    class Stream:
+        cuda_stream = 23
+
+    class Protocol:
+        def __cuda_stream__(self) -> tuple[int, int]:
+            return 0, 29
+
+    expected = rm.compile(kernel.model, "aba")(*given)
+    np.testing.assert_array_equal(kernel(OnCard(given[0], 5), *packs).array, expected)
+    assert card.log.count("cuStreamSynchronize") == 1  # of the stream on which q is made
+    kernel(OnCard(given[0]), *packs, stream=Stream())
+    kernel(OnCard(given[0]), *packs, stream=Protocol())
+    kernel(OnCard(given[0]), *packs, stream=0)
+    assert card.streams == [1, 23, 29, 1]
+    assert packs[0].streams == card.streams
+    with pytest.raises(TypeError, match="stream must be"):
+        kernel(OnCard(given[0]), *packs, stream="first")
+    with pytest.raises(TypeError, match="give out="):
+        kernel(*(ByDLPack(x) for x in given))
+
+
+def test_several_results_are_views_of_one_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = rm.robots.load("four_bar")
+    kernel = rm.compile(model, "aba_derivatives", target="cuda", dtype="float32")
+    monkeypatch.setattr(cuda, "driver", lambda: cuda.Driver(Card(kernel)))
+    given = arguments_of(kernel, 3)
+    expected = rm.compile(model, "aba_derivatives", dtype="float32")(*given)
+    found = kernel(*map(OnCard, given))
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a.array, b)
+
+
+def test_what_does_not_fit_is_refused_before_anything_runs(
+    launched: tuple[CudaKernel, Card],
+) -> None:
+    kernel, card = launched
+    q, v, tau = map(OnCard, arguments_of(kernel, 4))
+    with pytest.raises(TypeError, match="q, v, tau"):
+        kernel(q, v)
+    with pytest.raises(TypeError, match=r"tau must be an array on the card.*ndarray"):
+        kernel(q, v, tau.array)
+    with pytest.raises(TypeError, match=r"v must be of float64 .* got float32"):
+        kernel(q, OnCard(v.array.astype("f4")), tau)
+    with pytest.raises(TypeError, match=r"v must be of float64 .* got DLPack's"):
+        kernel(q, ByDLPack(v.array.astype(int)), tau)
+    with pytest.raises(ValueError, match=r"v must have the shape \(..., 2\)"):
+        kernel(q, q, tau)
+    with pytest.raises(ValueError, match=r"v has the batch \(3,\)"):
+        kernel(q, v[:3], tau)
+    with pytest.raises(ValueError, match="share memory with tau"):
+        kernel(q, v, tau, out=tau)
+    with pytest.raises(ValueError, match=r"shape \(4, 2\), got \(3, 2\)"):
+        kernel(q, v, tau, out=OnCard(np.zeros((3, 2))))
+    with pytest.raises(ValueError, match="contiguous"):
+        kernel(q, v, tau, out=OnCard(np.zeros((8, 2))[::2]))
+    locked = np.zeros((4, 2))
+    locked.flags.writeable = False
+    with pytest.raises(TypeError, match="writable"):
+        kernel(q, v, tau, out=OnCard(locked))
+    assert "cuLaunchKernel" not in card.log
+    card.fails["cuModuleLoadData"] = 2
+    with pytest.raises(cuda.NoCardError, match=r"cuModuleLoadData: out of memory \(2\)"):
+        kernel(q, v, tau)
+    assert card.log[-1] == "cuCtxPopCurrent_v2"
+
+
+def test_without_a_driver_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    kernel = rm.compile(model := rm.robots.load("four_bar"), "aba", target="cuda")
+    monkeypatch.setattr(cuda.ctypes, "CDLL", none)
+    cuda.driver.cache_clear()
+    with pytest.raises(RuntimeError, match=r"NVIDIA's cards, and their driver .* not installed"):
+        kernel(model.neutral(), np.zeros(1), np.zeros(1))
+    assert rm.compile(model, "aba", target="cuda") is kernel
+
+
+def test_targets_by_name() -> None:
+    model = rm.robots.load("four_bar")
+    assert isinstance(rm.compile(model, "aba", target="cpu"), rm.Kernel)
+    with pytest.raises(ValueError, match="target 'tpu' is not known; 'cpu' and 'cuda' are"):
+        rm.compile(model, "aba", target="tpu")
+    with pytest.raises(ValueError, match="dtype 'float16'"):
+        rm.compile(model, "aba", target="cuda", dtype="float16")
+    with pytest.raises(ValueError, match="packed kernels are for target 'cpu'"):
+        rm.compile(model, "aba", target="cuda", packed=True)
+    with pytest.raises(ValueError, match="algorithm 'rollout' is not known"):
+        rm.compile(model, "rollout", target="cuda")
+    kernel = rm.compile(model, "aba", target="cuda", order="crba")
+    assert kernel.backward_error is not None
+    again = pickle.loads(pickle.dumps(kernel))
+    assert again.ptx == kernel.ptx
+    assert repr(again).startswith("<CudaKernel aba of 'four_bar'")
