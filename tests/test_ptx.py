@@ -242,14 +242,14 @@ def assembled(kernel: CudaKernel, folder: Path) -> tuple[int, int]:
         *[
             pytest.param(*case, marks=pytest.mark.slow)
             for case in [
-                ("mini_cheetah", "aba", "float32", 100),
-                ("mini_cheetah", "rnea", "float64", 500),
-                ("mini_cheetah", "aba", "float64", 3000),
+                ("mini_cheetah", "aba", "float32", 50),
+                ("mini_cheetah", "rnea", "float64", 200),
+                ("mini_cheetah", "aba", "float64", 2500),
                 ("mit_humanoid", "rnea", "float32", 0),
                 ("mit_humanoid", "aba", "float32", 600),
-                ("mit_humanoid", "rnea", "float64", 2500),
+                ("mit_humanoid", "rnea", "float64", 1000),
                 ("mit_humanoid", "aba", "float64", 6000),
-                ("mini_cheetah", "aba_derivatives", "float32", 100),
+                ("mini_cheetah", "aba_derivatives", "float32", 0),
             ]
         ],
     ],

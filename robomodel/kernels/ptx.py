@@ -93,7 +93,7 @@ def emit(
     """The same as LLVM's assembly; on the processor the thread's number (int64) comes last."""
     if not re.fullmatch(r"[A-Za-z]\w*", name):
         raise ValueError(f"'{name}' cannot be the name of an entry")
-    plan = Plan(ordered(program), tuple(sizes), dtype)
+    plan = Plan(ordered(program, 0), tuple(sizes), dtype)  # what spills costs more than on CPUs
     numbers = Scalars(plan.precision, 1)
     return "\n".join([*_declarations(numbers, place), *_far(numbers), *_entry(
         plan, numbers, name, place)]) + "\n"  # fmt: skip

@@ -19,9 +19,9 @@ from robomodel.kernels.program import Program, Reference, Step
 SHORT = 3000  # steps up to which a program stays as it is
 
 
-def ordered(program: Program) -> Program:
-    """The same program, its steps in an order that keeps few values alive."""
-    if len(program.steps) <= SHORT:
+def ordered(program: Program, short: int = SHORT) -> Program:
+    """The same program, its steps in an order that keeps few values alive, unless it is short."""
+    if len(program.steps) <= short:
         return program
     return permuted(program, backwards(program)[::-1])
 
