@@ -343,7 +343,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> tuple[CudaKernel, Card]:
     model = rm.robots.load("planar_leg_linkage")
     kernel = CudaKernel(model, rm.compile(model, "aba").task)
     card = Card(kernel)
-    monkeypatch.setattr(cuda, "driver", lambda: cuda.Driver(card))
+    driver = cuda.Driver(card)
+    monkeypatch.setattr(cuda, "driver", lambda: driver)
     return kernel, card
 
 
@@ -368,6 +369,7 @@ def test_calls(launched: tuple[CudaKernel, Card]) -> None:
     np.testing.assert_array_equal(kernel(*(x[::-2] for x in arrays)).array, on_cpu(*given)[::-2])
     assert kernel(*(x[:0] for x in arrays)).array.shape == (0, kernel.model.nv)
     assert card.log.count("cuModuleLoadData") == 1
+    assert card.log.count("cuDevicePrimaryCtxRetain") == 1
     wide = [OnCard(x.reshape(2, 3, -1)[:, :2]) for x in given]
     with pytest.raises(ValueError, match="rows of q do not stand evenly"):
         kernel(*wide)
@@ -448,6 +450,13 @@ def test_what_does_not_fit_is_refused_before_anything_runs(
     with pytest.raises(cuda.NoCardError, match=r"cuModuleLoadData: out of memory \(2\)"):
         kernel(q, v, tau)
     assert card.log[-1] == "cuCtxPopCurrent_v2"
+
+
+def test_tensors_of_processors_are_told_apart(launched: tuple[CudaKernel, Card]) -> None:
+    torch = pytest.importorskip("torch")
+    kernel, _ = launched
+    with pytest.raises(TypeError, match=r"q must be an array on the card.*torch\.Tensor"):
+        kernel(*(torch.as_tensor(x) for x in arguments_of(kernel, 2)))
 
 
 def test_without_a_driver_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

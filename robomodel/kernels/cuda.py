@@ -37,9 +37,10 @@ class NoCardError(RuntimeError):
 
 @dataclass(frozen=True)
 class Driver:
-    """NVIDIA's driver."""
+    """NVIDIA's driver, and the contexts of cards, which are kept: code lives in them."""
 
     library: Any
+    contexts: dict[int, ctypes.c_void_p] = field(default_factory=dict)
 
     def call(self, name: str, *arguments: Any) -> None:
         """One of its functions; NoCardError if it reports a failure."""
@@ -59,10 +60,12 @@ class Driver:
 
     def enter(self, card: int) -> None:
         """Make a card's primary context, which others use as well, the thread's current one."""
-        device, context = ctypes.c_int(), ctypes.c_void_p()
-        self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(card))
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self.call("cuCtxPushCurrent_v2", context)
+        if card not in self.contexts:
+            device, context = ctypes.c_int(), ctypes.c_void_p()
+            self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(card))
+            self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+            self.contexts[card] = context
+        self.call("cuCtxPushCurrent_v2", self.contexts[card])
 
     def leave(self) -> None:
         """Back to the context before."""
@@ -198,7 +201,7 @@ def stream_of(stream: Any, arguments: Sequence[Any]) -> int:
     """The handle of a stream (an int, or CuPy's, PyTorch's …); None: the arrays' library's own."""
     if stream is None:
         for x in arguments:
-            if _library(x) == "torch":
+            if _library(x) == "torch" and x.is_cuda:
                 return int(sys.modules["torch"].cuda.current_stream(x.device).cuda_stream) or 1
             if _library(x) == "cupy":
                 return int(sys.modules["cupy"].cuda.get_current_stream().ptr) or 1
@@ -277,7 +280,7 @@ class Compiled:
     def _launch(
         self, card: Driver, views: Sequence[View], steps: Sequence[int], count: int, stream: int
     ) -> None:
-        numbers = {card.card(x.address) for x in views}
+        numbers = {card.card(x.address) for x in views if x.address}
         if len(numbers) > 1:
             raise ValueError(f"arrays are on different cards: {sorted(numbers)}")
         (number,) = numbers
