@@ -206,7 +206,8 @@ class _Results:
     def __call__(self, *arguments: ArrayLike) -> Any:
         self.count(arguments)
         numbers = self.ufunc(*arguments)
-        if type(numbers) is not np.ndarray:  # of masked arrays, say, whose masks mean states
+        masked = isinstance(numbers, np.ma.MaskedArray)  # masks would mean states
+        if masked or not isinstance(numbers, np.ndarray):
             raise TypeError(f"{self.name} takes plain arrays, not such as give a "
                             f"{type(numbers).__name__}")  # fmt: skip
         plain = len(self.shapes) == 1 and len(self.shapes[0]) == 1
