@@ -22,7 +22,7 @@ from shipped import ROBOTS
 
 import robomodel as rm
 from robomodel.dynamics.card import CudaKernel
-from robomodel.kernels import Program, Trace, compile_program, cuda, machine, ptx
+from robomodel.kernels import NoCompilerError, Program, Trace, compile_program, cuda, machine, ptx
 from robomodel.kernels.plan import CHUNK
 from robomodel.kernels.precision import PRECISIONS
 from robomodel.scalars import maximum, select, sincos, sqrt
@@ -487,3 +487,14 @@ def test_targets_by_name() -> None:
     again = pickle.loads(pickle.dumps(kernel))
     assert again.ptx == kernel.ptx
     assert repr(again).startswith("<CudaKernel aba of 'four_bar'")
+
+
+def test_without_llvm_for_cards_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **settings: str) -> str:
+        raise RuntimeError(f"no target for {settings['triple']}")
+
+    model = rm.robots.load("four_bar", gravity=(0.0, 0.0, -3.7))
+    monkeypatch.setattr(machine, "assembly", unknown)
+    monkeypatch.setenv("ROBOMODEL_CACHE", "off")
+    with pytest.raises(NoCompilerError, match=r"PTX cannot be written here .*nvptx64"):
+        rm.compile(model, "aba", target="cuda")

@@ -10,7 +10,8 @@ from typing import Any
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.compiled import content, split, trace
 from robomodel.kernels.cache import spelled
-from robomodel.kernels.cuda import compile_ptx
+from robomodel.kernels.compile import compile_ptx
+from robomodel.kernels.cuda import Compiled
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
 from robomodel.model.model import Model
@@ -32,15 +33,16 @@ class CudaKernel:
         self.sizes = task.sizes(model)
         self.shapes = tuple(task.results(model).values())
         self.size = sum(math.prod(shape) for shape in self.shapes)
-        self._compiled = compile_ptx(
+        entry = f"{task.name}_{dtype}"
+        text = compile_ptx(
             lambda: self.program,
-            f"{task.name}_{dtype}",
-            self.sizes,
-            self.size,
+            entry,
+            [*self.sizes.values(), self.size],
             name=content(model, spelled(task)),
             dtype=dtype,
             label=f"compiling {task.name} of '{model.name}'",
         )
+        self._compiled = Compiled(text, entry, self.sizes, self.size, dtype)
         self.backward_error: float | None = None  # as of kernels for the processor
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.kernels import cache, loader, machine, python
+from robomodel.kernels import cache, loader, machine, ptx, python
 from robomodel.kernels.emit import emit
 from robomodel.kernels.machine import obstacle
 from robomodel.kernels.modules import cut
@@ -94,6 +94,37 @@ def compile_program(
     return Compiled(ufunc, signature, (alive, *kept), addresses["loop"], single)
 
 
+def compile_ptx(
+    program: Callable[[], Program],
+    entry: str,
+    sizes: Sequence[int],
+    *,
+    name: str,
+    dtype: Dtype = "float64",
+    label: str = "compiling",
+) -> str:
+    """PTX of a program, as :func:`robomodel.kernels.ptx.ptx` says, from the cache or from LLVM.
+
+    ``name`` says all that makes the program what it is. NoCompilerError where LLVM is missing, or
+    does not know NVIDIA's cards, and the cache has nothing.
+    """
+    try:
+        circumstances = _compiler()
+    except ImportError:
+        raise NoCompilerError(_cannot()) from None
+    key = cache.digest((*circumstances, repr(("ptx", entry, tuple(sizes), dtype)), name))
+    kept = cache.load(key)
+    if kept is None:
+        with Progress(label, 1.0, after=PATIENCE):
+            made = program()
+            try:
+                kept = ptx.ptx(made, entry, sizes, dtype).encode()
+            except (ImportError, OSError, RuntimeError) as error:
+                raise NoCompilerError(f"PTX cannot be written here ({error})") from None
+        cache.store(key, kept)
+    return kept.decode()
+
+
 def _machine_code(
     program: Program | Callable[[], Program],
     sizes: Sequence[int],
@@ -108,7 +139,7 @@ def _machine_code(
         program = _fitting(program, sizes, iteration)
         name = f"{program.steps!r}{program.outputs!r}"
     try:
-        circumstances = (*compiler(), *machine.processor())
+        circumstances = (*_compiler(), *machine.processor())
     except (ImportError, OSError, RuntimeError):
         raise NoCompilerError(_cannot()) from None
     key = cache.digest((*circumstances, repr((tuple(sizes), iteration, shapes, dtype)), name))
@@ -157,7 +188,7 @@ def _fitting(
 
 
 @functools.cache
-def compiler() -> tuple[str, ...]:
+def _compiler() -> tuple[str, ...]:
     """What compiles: llvmlite's release, which is told without importing it, and this package."""
     found = find_spec("llvmlite")
     origin = found.origin if found is not None else None

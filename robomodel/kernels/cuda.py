@@ -1,4 +1,4 @@
-"""Programs on NVIDIA's cards: PTX from the cache or from LLVM, launched through the driver.
+"""Programs on NVIDIA's cards: PTX launched through the driver.
 
 The driver's library (libcuda) is called by ctypes when a kernel first is; it makes machine code of
 PTX for the card it finds, and keeps it. Arrays stay whose they are: nothing is copied.
@@ -12,17 +12,14 @@ import itertools
 import math
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from robomodel.kernels import cache, ptx
-from robomodel.kernels.compile import NoCompilerError, compiler
+from robomodel.kernels import ptx
 from robomodel.kernels.precision import PRECISIONS, Dtype
-from robomodel.kernels.program import Program
-from robomodel.progress import Progress
 
 CARDS = (2, 13)  # DLPack's numbers of CUDA's memory, and of such that processors share
 STANDARD = 1  # the stream that waits for others, by its explicit handle
@@ -309,38 +306,6 @@ class Compiled:
                 card.call("cuModuleGetFunction", ctypes.byref(function), module, name)
                 self._functions[number] = function
             return self._functions[number]
-
-
-def compile_ptx(
-    program: Callable[[], Program],
-    entry: str,
-    sizes: Mapping[str, int],
-    size: int,
-    *,
-    name: str,
-    dtype: Dtype = "float64",
-    label: str = "compiling",
-) -> Compiled:
-    """A kernel of a program: of the arguments' rows and the result's. ``name`` says all that makes
-    the program what it is, ``label`` what to say when it takes long. NoCompilerError where LLVM is
-    missing, or does not know such cards, and the cache has nothing.
-    """
-    lengths = (*sizes.values(), size)
-    try:
-        circumstances = compiler()
-    except ImportError as error:
-        raise NoCompilerError(f"PTX cannot be written here ({error})") from None
-    key = cache.digest((*circumstances, repr(("ptx", entry, lengths, dtype)), name))
-    kept = cache.load(key)
-    if kept is None:
-        with Progress(label, 1.0, after=2.0):
-            try:
-                text = ptx.ptx(program(), entry, lengths, dtype)
-            except (ImportError, RuntimeError) as error:
-                raise NoCompilerError(f"PTX cannot be written here ({error})") from None
-        kept = text.encode()
-        cache.store(key, kept)
-    return Compiled(kept.decode(), entry, sizes, size, dtype)
 
 
 def _broadcast(name: str, batch: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
