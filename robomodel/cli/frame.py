@@ -118,6 +118,9 @@ def framed(command: Callable[..., Answer]) -> Callable[..., int]:
     options = [each for each in signature.parameters.values() if each.name not in groups]
     for group in groups.values():
         options += inspect.signature(group, eval_str=True).parameters.values()
+    options.sort(
+        key=lambda each: not (_is_argument(each) and each.name not in signature.parameters)
+    )
     own = {each.name for each in options}
     for name, kind, default in (("output", Output, None), ("as_json", AsJson, False)):
         if name not in own:
@@ -158,6 +161,12 @@ def framed(command: Callable[..., Answer]) -> Callable[..., int]:
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in options]
     vars(run)["__signature__"] = signature.replace(parameters=parameters)
     return run
+
+
+def _is_argument(parameter: inspect.Parameter) -> bool:
+    """Whether it goes without a name; those of groups, as the robot's file, come first."""
+    said = getattr(parameter.annotation, "__metadata__", ())
+    return any(isinstance(each, typer.models.ArgumentInfo) for each in said)
 
 
 def _texts(caught: list[warnings.WarningMessage]) -> list[str]:
