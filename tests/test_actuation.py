@@ -253,6 +253,40 @@ def test_wrong_arguments() -> None:
         rm.torque_polytope(free, q, ["pitch"])
     assert np.isinf(rm.torque_limits(free, q)[1]).all()
     assert len(rm.torque_polytope(model, np.zeros((3, model.nq)), ["pitch"])) == 3
+    for ask in (
+        lambda x: rm.torque_limits(model, np.zeros((2, 2)), x),
+        lambda x: rm.torque_polytope(model, np.zeros((2, 2)), "pitch", x),
+        lambda x: rm.actuator_forces(model, np.zeros((2, 2)), x),
+    ):
+        with pytest.raises(ValueError, match="batch axes do not broadcast: q "):
+            ask(np.zeros((3, 2)))
+    bare = rm.load(four_bar())
+    with pytest.raises(ValueError, match="no numbers"):
+        rm.compile(bare, "actuator_map")
+
+
+def test_polytopes_of_batches_of_speeds() -> None:
+    """With several leading axes, of empty batches, and of states that are no numbers."""
+    model = rm.load(differential(CURVE))
+    rng = np.random.default_rng(0)
+    q, v = rng.standard_normal((3, 2)), rng.standard_normal((2, 1, 2))
+    found = rm.torque_polytope(model, q, ["pitch", "roll"], v)
+    assert len(found) == 6
+    for n, (i, j) in enumerate(np.ndindex(2, 3)):
+        alone = rm.torque_polytope(model, q[j], ["pitch", "roll"], v[i, 0])
+        np.testing.assert_allclose(found[n], alone, atol=1e-12)
+    assert rm.torque_polytope(model, np.zeros((4, 0, 2)), "pitch", [1.0, 0.0]) == []
+    assert rm.torque_polytope(model, np.zeros((0, 2)), "pitch") == []
+    lost = [0.0, np.nan]
+    assert np.isnan(rm.torque_polytope(model, [0.0, 0.0], "pitch", lost)).all()
+    assert np.isnan(rm.torque_limits(model, [0.0, 0.0], lost)).all()
+    single = rm.load(robot(link("a"), joint("j", "base", "a", kind="revolute", more=limited(3))))
+    assert np.isnan(rm.torque_limits(single, [0.0], [np.nan])).all()
+    speeds = np.array([[[np.nan], [1.0]]])
+    with np.errstate(invalid="ignore"):
+        results = rm.saturate(single, [0.0], speeds, [9.0])
+    for result in results:
+        assert np.isnan(result).tolist() == [[[True], [False]]]
 
 
 @pytest.mark.parametrize("text", [differential(), differential(CURVE, rotors=False)])

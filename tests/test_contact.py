@@ -316,6 +316,22 @@ def test_points_come_from_collision_shapes() -> None:
     assert max(math.hypot(*p[1][:2]) for p in points[8:]) == pytest.approx(1.0)
 
 
+def test_one_point_needs_no_list() -> None:
+    model = block()
+    q = at_rest(model, 0.1)
+    for points in ("block", ("block", (0.0, 0.0, 0.1)), ("block", np.zeros(3), 0.02)):
+        found = rm.simulate(model, q, duration=0.002, ground=rm.Ground(), contacts=points)
+        assert found.contact_forces is not None
+        assert found.contact_forces.shape == (2, 1, 3)
+    two = rm.simulate(model, q, duration=0.002, ground=rm.Ground(), contacts=("block", "block"))
+    assert len(two.contact_points) == 2
+
+
+def test_a_robot_without_joints_stands() -> None:
+    still = rm.load(robot())
+    assert rm.simulate(still, [], duration=0.1).q.shape[1] == 0
+
+
 def test_wrong_arguments() -> None:
     model = block()
     q = at_rest(model, 0.1)
@@ -325,9 +341,28 @@ def test_wrong_arguments() -> None:
         ({"restitution": 1.5}, "restitution"),
         ({"height": [1.0, 2.0]}, "height"),
         ({"spacing": 0.0}, "spacing"),
+        ({"origin": (math.nan, 0.0)}, "origin"),
+        ({"origin": (0.0,)}, "origin"),
     ):
         with pytest.raises(ValueError, match=why):
             rm.Ground(**wrong)
+    for name in ("friction", "restitution", "spacing"):
+        with pytest.raises(TypeError, match=f"{name} must be a number, got None"):
+            rm.Ground(**{name: None})
+    for ground in (True, 0.0, rm.Ground):
+        with pytest.raises(TypeError, match=r"ground is a robomodel\.Ground"):
+            rm.simulate(model, q, duration=0.1, ground=ground, contacts=BOTTOM)
+    with pytest.raises(TypeError, match="stop_restitution"):
+        rm.simulate(model, q, duration=0.1, stops=True, stop_restitution=None)
+    up, at = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
+    for given, error, why in (
+        (None, TypeError, "list of robomodel.Contact, got None"),
+        ([1], TypeError, "Contact pairs, got 1"),
+        ([rm.Contact("block", at, up, 0.0, friction=-1.0)], ValueError, "friction from 0"),
+        ([rm.Contact("block", at, up, math.nan)], ValueError, "point or the gap"),
+    ):
+        with pytest.raises(error, match=why):
+            rm.simulate(model, q, duration=0.01, contacts=lambda q, v, given=given: given)
     with pytest.raises(ValueError, match=r"ground=rm\.Ground"):
         rm.simulate(model, q, duration=0.1, contacts=BOTTOM)
     with pytest.raises(ValueError, match="needs method='time_stepping', not 'rk4'"):

@@ -159,10 +159,16 @@ def test_wrong_arguments() -> None:
         ({"ground": rm.Ground(height=np.zeros((3, 3)))}, "level plane"),
         ({"ground": rm.Ground(), "contacts": lambda q, v: []}, "simulate takes a function"),
         ({"ground": rm.Ground(), "sweeps": 0}, "sweeps"),
+        ({"ground": rm.Ground(), "sweeps": None}, "sweeps"),
         ({"ground": rm.Ground(), "method": "rk4"}, "time_stepping"),
         ({"contacts": BOTTOM}, "need a ground"),
     ):
         with pytest.raises(ValueError, match=why):
             rm.rollout(model, q, v, tau, 1e-3, **options)
+    for step in (0.0, -1e-3):
+        with pytest.raises(ValueError, match="step must be positive"):
+            rm.rollout(model, q, v, tau, step, ground=rm.Ground(), contacts=BOTTOM)
+    with pytest.raises(TypeError, match=r"ground is a robomodel\.Ground"):
+        rm.rollout(model, q, v, tau, 1e-3, ground=True)
     with pytest.raises(KeyError, match="elbow"):
         rm.rollout(model, q, v, tau, 1e-3, stops=["elbow"])

@@ -180,3 +180,13 @@ def test_bad_motors_in_custom(data: str, why: str) -> None:
     with pytest.raises(rm.DescriptionError, match=why) as error:
         rm.load(text)
     assert error.value.line is not None
+
+
+def test_actuators_of_balls_are_warned_of() -> None:
+    text = (
+        '<mujoco><worldbody><body><joint name="b" type="ball"/><geom size=".1" mass="1"/></body>'
+        '</worldbody><actuator><motor name="m" joint="b" gear="1 2 3"/></actuator></mujoco>'
+    )
+    with pytest.warns(rm.DescriptionWarning, match="'m'.*not among the robot's actuators"):
+        model = rm.load(text)
+    assert model.actuators == ()

@@ -261,6 +261,22 @@ def test_wrong_arguments() -> None:
     pendulum = rm.load(robot(link("a"), joint("j", "base", "a")))
     a, forces = rm.contact_aba(pendulum, [0.3], [0.0], [0.0], ["base"], unilateral=False)
     assert not forces.any()
+    with pytest.raises(ValueError, match="direction"):
+        rm.contact_aba(model, q, v, v, BOTTOM, normals=(0.0, 0.0, math.inf))
+    with pytest.raises(ValueError, match="batch axes of the states, normals"):
+        rm.contact_aba(model, [q, q], v, v, ["block"], friction=np.ones((3, 1)))
+
+
+def test_derivatives_without_contacts_or_without_joints() -> None:
+    model = block()
+    q, v = at_rest(model, 0.1), np.zeros(6)
+    none = rm.contact_aba_derivatives(model, [q, q], v, v, [])
+    for found, wanted in zip(none, rm.aba_derivatives(model, [q, q], v, v), strict=False):
+        np.testing.assert_array_equal(found, wanted)
+    assert [x.shape for x in none[3:]] == [(2, 0, 6)] * 3
+    still = rm.load(robot())
+    shapes = [x.shape for x in rm.contact_aba_derivatives(still, [], [], [], ["base"])]
+    assert shapes == [(0, 0)] * 3 + [(3, 0)] * 3
 
 
 @pytest.mark.parametrize("seed", [2, 9, 19, 24, 31])

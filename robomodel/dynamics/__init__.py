@@ -44,7 +44,7 @@ from robomodel.dynamics.quantities import (
 )
 from robomodel.dynamics.touch import held, pushed, slopes, strike
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array, as_numbers
+from robomodel.model.model import Model, as_array, as_numbers, common_batch
 
 MANY = 8  # frames; beyond, programs without the k² entries of their matrix are made sooner
 
@@ -178,6 +178,7 @@ def actuator_forces(
     if check:
         check_arguments(model, {"q": q, "tau": tau})
     torque = as_array(tau, model.nv, "tau", "nv")
+    common_batch(q=as_array(q, model.nq, "q", "nq"), tau=torque)
     return actuation.forces(actuator_map(model, q, backend=backend), torque)
 
 
@@ -218,6 +219,10 @@ def saturate(
     """
     arguments = {"q": q, "v": v, "tau": tau}
     given, u, lost = _run(model, "saturate", arguments, backend, check=check)
+    unknown = np.isnan(as_array(v, model.nv, "v", "nv")).any(axis=-1)
+    if np.any(unknown):  # the least of a number and none is the number
+        for result in (given, u, lost):
+            result[np.broadcast_to(unknown, result.shape[:-1])] = np.nan
     return given, u, lost
 
 
@@ -238,12 +243,8 @@ def torque_limits(
     """
     if check:
         model.check(q, v)
-    matrix = actuator_map(model, q, backend=backend)
-    rates = None
-    if v is not None:
-        speed = as_array(v, model.nv, "v", "nv")
-        rates = np.einsum("...ij,...i->...j", matrix, speed)
-    return actuation.limits(matrix, *actuation.bounds(model, rates))
+    matrix, lower, upper = _motors(model, q, v, backend)
+    return actuation.limits(matrix, lower, upper)
 
 
 def torque_polytope(
@@ -263,16 +264,12 @@ def torque_polytope(
     """
     if check:
         model.check(q, v)
-    matrix = actuator_map(model, q, backend=backend)
     chosen = actuation.selected(model, joints)
-    rates = None
-    if v is not None:
-        rates = np.einsum("...ij,...i->...j", matrix, as_array(v, model.nv, "v", "nv"))
-    lower, upper = actuation.bounds(model, rates)
+    matrix, lower, upper = _motors(model, q, v, backend)
     shape = np.broadcast_shapes(matrix.shape[:-2], lower.shape[:-1])
     wide = np.broadcast_to(matrix, (*shape, *matrix.shape[-2:]))
     low, high = (np.broadcast_to(x, (*shape, matrix.shape[-1])) for x in (lower, upper))
-    actuation.needs_limits(model, np.atleast_2d(high)[0])
+    actuation.needs_limits(model, low, high)
     found = [actuation.polytope(wide[n], chosen, low[n], high[n]) for n in np.ndindex(*shape)]
     return found if shape else found[0]
 
@@ -500,9 +497,14 @@ def contact_aba_derivatives(
     (∂a/∂q, ∂a/∂v, ∂a/∂tau), each (..., nv, nv), then (∂f/∂q, ∂f/∂v, ∂f/∂tau), each (..., 3k, nv),
     forces point after point; q in the tangent space. From M ∂a = Jᵀ ∂f - ∂(rnea - Jᵀ f) and J ∂a =
     -∂(J a + J̇ v). Where contacts are redundant those of the forces are of their least-norm solution
-    at fixed J M⁻¹ Jᵀ; those of a hold as they are.
+    at fixed J M⁻¹ Jᵀ; those of a hold as they are. Where contacts contradict each other, which
+    :func:`contact_aba` tells of, there are none.
     """
     keys = frame_keys(frames)
+    if not keys or not model.nv:
+        slopes_free = aba_derivatives(model, q, v, tau, backend=backend, check=check)
+        none = np.zeros((*slopes_free[0].shape[:-2], 3 * len(keys), model.nv))
+        return (*slopes_free, none, none.copy(), none.copy())
     a, forces = contact_aba(
         model, q, v, tau, keys, unilateral=False, tolerance=tolerance, backend=backend, check=check
     )
@@ -585,6 +587,19 @@ def rnea_hessian_product(
         model, "rnea_hessian_product", arguments, backend, f_ext=f_ext, check=check
     )
     return qq, vv, qv, aq
+
+
+def _motors(
+    model: Model, q: ArrayLike, v: ArrayLike | None, backend: Backend
+) -> tuple[Array, Array, Array]:
+    """B, and the least and the greatest force of each actuator at the rates Bᵀ v."""
+    matrix = actuator_map(model, q, backend=backend)
+    rates = None
+    if v is not None:
+        speed = as_array(v, model.nv, "v", "nv")
+        common_batch(q=as_array(q, model.nq, "q", "nq"), v=speed)
+        rates = np.einsum("...ij,...i->...j", matrix, speed)
+    return matrix, *actuation.bounds(model, rates)
 
 
 def _contact(

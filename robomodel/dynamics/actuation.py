@@ -102,6 +102,7 @@ def bounds(model: Model, rates: Array | None) -> tuple[Array, Array]:
         for n, each in enumerate(model.actuators):
             lower[..., n] = -driving(each, -rates[..., n])
             upper[..., n] = driving(each, rates[..., n])
+    lower[np.isnan(rates)] = upper[np.isnan(rates)] = np.nan
     return lower, upper
 
 
@@ -183,6 +184,8 @@ def _limits(b: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
 
 def _reach(b: Array, unit: Array, lower: Array, upper: Array) -> float:
     """The greatest share of a torque that the motors give, by a linear programme."""
+    if np.isnan(lower).any():
+        return np.nan
     from scipy.optimize import linprog
 
     nu = b.shape[1]
@@ -201,6 +204,8 @@ def polytope(b: Array, chosen: Sequence[int], lower: Array, upper: Array) -> Arr
     In the plane counterclockwise. The set {B_c u : lower <= u <= upper, B_o u = 0} with c the
     chosen coordinates and o the others.
     """
+    if np.isnan(b).any() or np.isnan(lower).any():
+        return np.full((1, len(chosen)), np.nan)
     others = [i for i in range(len(b)) if i not in chosen]
     null = _null(b[others])
     reach = b[list(chosen)] @ null
@@ -280,11 +285,14 @@ def selected(model: Model, joints: Sequence[str] | str) -> list[int]:
     return [model.dof_names.index(name) for name in names]
 
 
-def needs_limits(model: Model, upper: Array) -> None:
+def needs_limits(model: Model, lower: Array, upper: Array) -> None:
     """Refuse a polytope that has no corners; ValueError names the actuator without a limit."""
-    free = [a.name for a, most in zip(model.actuators, upper, strict=True) if not most < np.inf]
-    if free:
-        raise ValueError(f"the actuator '{free[0]}' has no effort limit, so that torques have none")
+    endless = np.isinf(lower) | np.isinf(upper)
+    for n, each in enumerate(model.actuators):
+        if np.any(endless[..., n]):
+            raise ValueError(
+                f"the actuator '{each.name}' has no effort limit, so that torques have none"
+            )
 
 
 def copper_loss(model: Model, u: ArrayLike) -> Array:

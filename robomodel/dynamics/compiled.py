@@ -72,6 +72,10 @@ class Kernel:
         self._dense = tuple(task.results(model).values())
         self.shapes = ((len(self.program.outputs),),) if packed else self._dense
         self.size = sum(math.prod(shape) for shape in self.shapes)
+        if not self.size:
+            raise ValueError(
+                f"{task.name} of '{model.name}' has no numbers that a kernel could give"
+            )
         self._compiled: Compiled = compile_program(
             lambda: self.program,
             [*self.sizes.values(), self.size],

@@ -91,8 +91,8 @@ def checked(normals: ArrayLike, restitution: ArrayLike, points: int) -> tuple[Ar
     if normal.shape[-1:] != (3,) or (normal.ndim > 1 and normal.shape[-2] not in (1, points)):
         raise ValueError(f"normals need shape (3,) or (..., {points}, 3), got {normal.shape}")
     length = np.linalg.norm(normal, axis=-1, keepdims=True)
-    if not np.all(length > 0.0):
-        raise ValueError("normals need a direction; one is zero, or not a number")
+    if not np.all((length > 0.0) & np.isfinite(length)):
+        raise ValueError("normals need a direction; one is zero, or not a finite number")
     bounce = as_numbers(restitution, "restitution")
     if not np.all((bounce >= 0.0) & (bounce <= 1.0)):
         raise ValueError("restitution is from 0 (no rebound) to 1 (no loss)")

@@ -386,7 +386,14 @@ def pushed(
 
 def _states(given: Sequence[tuple[Array, int]]) -> tuple[tuple[int, ...], Iterator[list[Array]]]:
     """The batch's shape, and the arrays of one state after the other; (array, axes of its own)."""
-    batch = np.broadcast_shapes(*(x.shape[: x.ndim - own] for x, own in given))
+    batches = [x.shape[: x.ndim - own] for x, own in given]
+    try:
+        batch = np.broadcast_shapes(*batches)
+    except ValueError:
+        raise ValueError(
+            "batch axes of the states, normals, friction and restitution do not broadcast: "
+            + ", ".join(map(str, dict.fromkeys(batches)))
+        ) from None
     wide = [np.broadcast_to(x, (*batch, *x.shape[x.ndim - own :])) for x, own in given]
     return batch, ([x[index] for x in wide] for index in np.ndindex(*batch))
 

@@ -168,8 +168,18 @@ class Actuators:
             terms, gear = self._drives(number)
             node = self.elements.compiled.node("actuator", self.elements.name("actuator", number))
             driven = [joint for joint, _ in terms or ()]
-            if not gear or any(int(self.model.jnt_type[joint]) < 2 for joint in driven):
+            turns = any(int(self.model.jnt_type[joint]) < 2 for joint in driven)
+            if not gear or turns:
                 terms = None  # of ball joints and sites the gear is a vector
+            if turns:
+                self.elements.doubts.append(
+                    Doubt(
+                        "it is not among the robot's actuators: those act on hinges, slides and "
+                        "fixed tendons, not on balls and free joints",
+                        source,
+                        "actuator",
+                    )
+                )
             ends = [
                 TransmittedJoint(self.elements.joints[joint], reduction=k)
                 for joint, k in terms or ()

@@ -10,7 +10,7 @@ import numpy as np
 from robomodel.dynamics import frame_pose, jacobian
 from robomodel.dynamics.frames import FrameLike
 from robomodel.dynamics.reach import Reach, reaches, tree_rates, tree_rows
-from robomodel.errors import did_you_mean
+from robomodel.errors import as_names, did_you_mean
 from robomodel.model import Model
 from robomodel.model.joints import Array
 from robomodel.model.sweeps import grid
@@ -55,7 +55,7 @@ def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Work
     known = {each.joint: each for each in reaches(model)}
     link = foot if isinstance(foot, str) else foot[0]
     model.frame(link)  # a KeyError with a hint for unknown ones
-    chosen = tuple(joints) or _movers(model, foot, list(known.values()))
+    chosen = as_names(joints, "joints") or _movers(model, foot, list(known.values()))
     for name in chosen:
         if name not in known:
             raise ValueError(
@@ -63,7 +63,9 @@ def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Work
                 f"'{model.name}'{did_you_mean(name, known)}"
             )
     if not 1 <= len(chosen) <= 2 or len(set(chosen)) < len(chosen):
-        raise ValueError(f"no joint of one freedom moves '{link}'; name one or two others")
+        if not chosen:
+            raise ValueError(f"no joint of one freedom moves '{link}'; name one or two others")
+        raise ValueError(f"joints are one or two, each once, got {list(chosen)}")
     poses = grid(model, chosen, [_positions(known[name]) for name in chosen])
     lost = ~np.all(np.isfinite(poses), axis=-1)
     if np.all(lost):

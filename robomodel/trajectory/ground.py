@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.description import Shape
-from robomodel.errors import Doubt, suspect_all
+from robomodel.errors import Doubt, as_real, suspect_all
 from robomodel.model.joints import Array
 from robomodel.model.model import WORLD, Model, as_numbers
 from robomodel.spatial import apply, plus
@@ -45,6 +45,8 @@ class Ground:
     _grid: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        for name in ("friction", "restitution", "spacing"):
+            as_real(getattr(self, name), name)
         if not (math.isfinite(self.friction) and self.friction >= 0.0):
             raise ValueError(f"friction needs a finite number from 0 on, got {self.friction!r}")
         if not 0.0 <= self.restitution <= 1.0:
@@ -56,6 +58,9 @@ class Ground:
             )
         if not (math.isfinite(self.spacing) and self.spacing > 0.0):
             raise ValueError(f"spacing needs a positive number [m], got {self.spacing!r}")
+        origin = as_numbers(self.origin, "origin")
+        if origin.shape != (2,) or not np.all(np.isfinite(origin)):
+            raise ValueError(f"origin is two numbers, x and y [m], got {self.origin!r}")
         object.__setattr__(self, "_grid", grid)
 
     def against(self, point: Placed) -> tuple[float, float]:
@@ -181,6 +186,8 @@ class Placed:
 def as_points(model: Model, points: Sequence[Point]) -> list[Placed]:
     """Points with all that they have; ValueError for what is none, KeyError for unknown links."""
     made: list[Placed] = []
+    if isinstance(points, str) or _is_one(points):
+        points = [points]
     for given in points:
         parts: tuple[Any, ...] = (given,) if isinstance(given, str) else tuple(given)
         if not 1 <= len(parts) <= 5 or not isinstance(parts[0], str):
@@ -210,10 +217,23 @@ def as_points(model: Model, points: Sequence[Point]) -> list[Placed]:
     return made
 
 
+def _is_one(points: Any) -> TypeGuard[Point]:
+    """Whether it is (link, offset, …), rather than several points."""
+    return (
+        isinstance(points, tuple)
+        and len(points) > 1
+        and isinstance(points[0], str)
+        and not isinstance(points[1], str)
+        and all(not isinstance(x, str) for x in np.atleast_1d(np.asarray(points[1], object)))
+    )
+
+
 def touching_points(
     model: Model, ground: Ground | None, points: Sequence[Point] | None
 ) -> list[Placed]:
     """The points that stand on a ground: those given, else those of the collision shapes."""
+    if ground is not None and not isinstance(ground, Ground):
+        raise TypeError(f"ground is a robomodel.Ground, such as rm.Ground(), got {ground!r}")
     if ground is None:
         if points is not None:
             raise ValueError("contact points need a ground: give ground=rm.Ground()")

@@ -121,6 +121,8 @@ def rollout(
     step = as_real(step, "step")
     if not math.isfinite(step):
         raise ValueError(f"step must be a number of seconds, got {step!r}")
+    if touching is not None and step <= 0.0:
+        raise ValueError(f"time stepping goes forward: step must be positive, got {step!r}")
     if not isinstance(closing, int | np.integer) or closing < 1:
         raise ValueError(f"closing must be at least one step of Newton's, got {closing!r}")
     at, speed = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
@@ -217,13 +219,13 @@ def _contacts(
         return None
     if method not in (None, "time_stepping"):
         raise ValueError(f"{why} needs method='time_stepping', not '{method}'")
-    if sweeps < 1:
-        raise ValueError(f"sweeps must be at least one, got {sweeps!r}")
+    if not isinstance(sweeps, int | np.integer) or sweeps < 1:
+        raise ValueError(f"sweeps must be one or more, a whole number, got {sweeps!r}")
     if callable(points):
         raise ValueError("rollouts touch the ground only; simulate takes a function for contacts")
+    at = touching_points(model, ground, points)
     if ground is not None and np.ndim(ground.height):
         raise ValueError("rollouts stand on a level plane; simulate takes heights on a grid")
-    at = touching_points(model, ground, points)
     plane = ground or Ground()
     height = float(np.asarray(plane.height)) if ground is not None else 0.0
     against = [plane.against(point) for point in at]

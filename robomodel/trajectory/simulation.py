@@ -121,6 +121,8 @@ def simulate(
     stepping = _stepping(model, ground, contacts, forces, stop_restitution, method)
     if method is None and stepping is not None:
         method = "time_stepping"
+    if method is None and not model.nv:
+        method = "rk4"  # adapted steps have nothing to go by
     step = None if step is None else as_real(step, "step")
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise ValueError(f"step must be a positive number of seconds, got {step!r}")
@@ -160,7 +162,9 @@ def _stepping(
         return None
     if method not in (None, "time_stepping"):
         raise ValueError(f"{why} needs method='time_stepping', not '{method}'")
-    if not 0.0 <= restitution <= 1.0:
+    if ground is not None and not isinstance(ground, Ground):
+        raise TypeError(f"ground is a robomodel.Ground, such as rm.Ground(), got {ground!r}")
+    if not 0.0 <= as_real(restitution, "stop_restitution") <= 1.0:
         raise ValueError(f"stop_restitution is from 0 to 1, got {restitution!r}")
     if callable(contacts):
         return TimeStepping(View.of(model), ground, [], contacts, forces, restitution)

@@ -18,7 +18,7 @@ that it adds no momentum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -184,7 +184,10 @@ class TimeStepping:
                 label = f"'{self.points[i].link}' on the ground"
                 found.append(_Touch(i, axes @ rows, float(gaps[i]), rub, bounce, axes, label))
         if self.contacts is not None:
-            for n, contact in enumerate(self.contacts(q, self.view.velocities(q, v))):
+            given = self.contacts(q, self.view.velocities(q, v))
+            if not isinstance(given, Iterable):
+                raise TypeError(f"contacts gives a list of robomodel.Contact, got {given!r}")
+            for n, contact in enumerate(given):
                 found.append(_given(self.model, q, contact, n))
         return found
 
@@ -364,10 +367,19 @@ def _rebound(restitution: float, before: float, ahead: float) -> float:
 
 def _given(model: Model, q: Array, contact: Contact, number: int) -> _Touch:
     """A contact that a callable gives."""
+    if not isinstance(contact, Contact):
+        raise TypeError(f"contacts gives robomodel.Contact pairs, got {contact!r}")
     normal = as_numbers(contact.normal, "normal")
     point = as_numbers(contact.point, "point")
     if normal.shape != (3,) or not abs(np.linalg.norm(normal) - 1.0) <= 1e-6:
         raise ValueError(f"the normal of a contact on '{contact.link}' is no unit vector: {normal}")
+    if point.shape != (3,) or not np.all(np.isfinite([*point, contact.gap])):
+        raise ValueError(f"the point or the gap of a contact on '{contact.link}' is off: {contact}")
+    if not (0.0 <= contact.friction < np.inf and 0.0 <= contact.restitution <= 1.0):
+        raise ValueError(
+            f"a contact on '{contact.link}' needs a finite friction from 0 on and a restitution "
+            f"from 0 to 1, got {contact.friction!r} and {contact.restitution!r}"
+        )
     rows = _moving(model, q, contact.link, point)
     if contact.other is not None:
         rows = rows - _moving(model, q, contact.other, point)
