@@ -11,7 +11,7 @@ do not.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -47,6 +47,9 @@ class Differentiable:
     name: str
     options: Mapping[str, Any]
     kept: dict[tuple[str, Dtype], Any] = field(default_factory=dict, compare=False)
+
+    def __reduce__(self) -> tuple[Callable[..., Differentiable], tuple[object, ...]]:
+        return differentiable, (self.model, self.name, dict(self.options))
 
     @cached_property
     def routine(self) -> Routine:

@@ -23,7 +23,8 @@ def to_casadi(model: Model, algorithm: str, **options: Any) -> casadi.Function:
     ``known``, ``passive``, ``reference``), or a function of the configuration: "integrate" (q,
     v_dt), "close" (q; ``steps`` of Newton's), "joint_positions", "joint_velocities",
     "constraint_jacobian", "constraint_bias". Inputs and outputs are columns (or matrices) with the
-    names of the function's own arguments and results; wrenches of ``f_ext`` are further inputs, in
+    names of the function's own arguments and results (an argument's ends in "_" where a result has
+    it too, as CasADi wants them apart); wrenches of ``f_ext`` are further inputs, in
     their order. Jacobians that CasADi makes are by the plain numbers of q, "rnea_derivatives" and
     "aba_derivatives" are along integrate(q, ·). Needs the extra ``robomodel[casadi]``.
     """
@@ -51,6 +52,7 @@ def to_casadi(model: Model, algorithm: str, **options: Any) -> casadi.Function:
             matrix[entry // columns, entry % columns] = next(found)
         results[name] = matrix
     names = [f"f_ext_{i}" if "[" in name else name for i, name in enumerate(symbols)]
+    given = [f"{name}_" if name in results else name for name in names]
     return casadi.Function(
-        algorithm, list(symbols.values()), list(results.values()), names, list(results)
+        algorithm, list(symbols.values()), list(results.values()), given, list(results)
     )

@@ -174,6 +174,23 @@ def test_names_that_are_none_are_told() -> None:
     for call, error, message in (
         (lambda: rm.aba(model, q, v, v, f_ext={3: np.zeros(6)}), KeyError, "no link '3'"),
         (lambda: rm.aba(model, q, v, v, f_ext=["rocker"]), TypeError, "f_ext maps names to"),
+        (lambda: rm.gravity_force(model, q, f_ext=np.ones(6)), TypeError, "f_ext maps names to"),
+        (
+            lambda: rm.gravity_force(model, q, f_ext={"rocker": np.ones(5)}),
+            ValueError,
+            "f_ext['rocker'] needs 6 numbers",
+        ),
+        (
+            lambda: rm.aba(model, q, v, v, f_ext={"rocker": np.full(6, np.nan)}, check=True),
+            ValueError,
+            "f_ext['rocker'] is not finite: 'the moment's x' is nan",
+        ),
+        (
+            lambda: rm.jacobian(model, q, "rocker", reference=["world"]),
+            ValueError,
+            "is not known; 'local', 'world', 'local_world_aligned' are",
+        ),
+        (lambda: rm.compile(model, "aba", dtype=None), ValueError, "dtype None is not known"),
         (lambda: model.frame(3), KeyError, "names are text"),
         (lambda: model.configuration({3: 1.0}), KeyError, "no joint '3'"),
         (lambda: model.configuration([1.0]), TypeError, "positions maps joints to positions"),

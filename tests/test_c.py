@@ -413,8 +413,9 @@ def test_what_cannot_be_had_is_said_before_anything_is_written(tmp_path: Path) -
         rm.write_c(model, path, lanes=3)
     with pytest.raises(ValueError, match=r"end in \.c"):
         rm.write_c(model, tmp_path / "robot.cpp")
-    with pytest.raises(TypeError, match="names"):
-        rm.write_c(model, path, [("aba", {})])
+    for functions in ([("aba", {})], None, 3, {"a": None}, {"a": ("aba",)}, {1: "aba"}):
+        with pytest.raises(TypeError, match="names"):
+            rm.write_c(model, path, functions)
     with pytest.raises(KeyError, match="no link 'foot'"):
         rm.write_c(model, path, "frame_pose:foot")
     assert not list(tmp_path.iterdir())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import sys
 import time
 
@@ -65,6 +66,25 @@ def test_several_results_are_a_tuple_and_matrices_are_matrices() -> None:
     pose = robomodel.jax.function(model, "frame_pose", frame=(link_name, (0.1, 0.0, 0.2)))
     expected = rm.frame_pose(model, q, (link_name, (0.1, 0.0, 0.2)))
     np.testing.assert_allclose(pose(q), expected, atol=1e-13)
+
+
+def test_second_derivatives_with_a_loop_are_the_kernels() -> None:
+    model = rm.robots.load("crank_rocker")
+    q, *others = states(model, 4, 1, 1, 1)
+    f = robomodel.jax.function(model, "rnea_hessian_product")
+    for found, expected in zip(
+        f(q, *others), rm.rnea_hessian_product(model, q, *others), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11)
+
+
+def test_functions_pickle() -> None:
+    model = four_bar()
+    q, *_ = states(model, 3)
+    f = robomodel.jax.function(model, "jacobian", frame="link2", reference="world")
+    expected = f(q)
+    again = pickle.loads(pickle.dumps(f))
+    np.testing.assert_array_equal(again(q), expected)
 
 
 def test_single_precision_is_what_single_precision_asks_for() -> None:

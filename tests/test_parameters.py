@@ -265,11 +265,25 @@ def test_wrong_arguments() -> None:
         rm.with_parameters(model, {"link1.mx": np.nan})
     with pytest.raises(ValueError, match="values must be real numbers"):
         rm.with_parameters(model, p.values + 1j)
+    for value, message in (
+        (None, "'link1.mx' must be real numbers"),
+        (1j, "'link1.mx' must be real numbers"),
+        ("1", "'link1.mx' must be real numbers"),
+        ([1.0, 2.0], "'link1.mx' needs one number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rm.with_parameters(model, {"link1.mx": value})
+    with pytest.raises(ValueError, match="values must be real numbers, got rows"):
+        rm.with_parameters(model, [[1.0], [2.0, 3.0]])
     with pytest.raises(ValueError, match="a needs nv = 1"):
         rm.regressor(model, q, v, [1.0, 2.0])
     with pytest.raises(ValueError, match="must be positive"):
         rm.filtered_regressor(model, [q], [v], [v], 0.0, cutoff=1.0)
-    with pytest.raises(ValueError, match="axis of time"):
-        rm.filtered_regressor(model, q, v, v, 0.1, cutoff=1.0)
+    for at, tau in ((q, v), ([q, q], [v]), ([q, q], v), (np.zeros((0, 3)), np.zeros((0, 1)))):
+        with pytest.raises(ValueError, match="axis of time"):
+            rm.filtered_regressor(model, at, v, tau, 0.1, cutoff=1.0)
+    for step in (None, "1", np.nan, np.inf, [0.1]):
+        with pytest.raises(ValueError, match=r"^step "):
+            rm.filtered_regressor(model, [q], [v], [v], step, cutoff=1.0)
     with pytest.raises(ValueError, match="read-only"):
         p.values[0] = 1.0

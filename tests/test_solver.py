@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from mechanisms import random_mechanism
@@ -68,6 +70,11 @@ def test_forward_and_inverse_dynamics(name: str, view: str) -> None:
     found = solver(q, v, by_joint(model, "qdd", a))
     assert list(found) == unknown
     agrees(model, found, tau, "tau")
+    again = pickle.loads(pickle.dumps(solver))(q, v, by_joint(model, "qdd", a))
+    for key, x in found.items():
+        np.testing.assert_array_equal(again[key], x)
+    with pytest.raises(TypeError, match="values maps names to numbers, not ndarray"):
+        solver(q, v, a)
 
 
 def test_a_forward_problem_costs_what_aba_costs() -> None:

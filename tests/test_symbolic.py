@@ -87,6 +87,21 @@ def test_casadi_differentiates_forward_dynamics() -> None:
     np.testing.assert_allclose(np.array(jacobian(at)), np.array(columns).T, rtol=1e-6, atol=1e-6)
 
 
+def test_an_argument_and_a_result_of_one_name() -> None:
+    model = rm.load(
+        rm.robots.path("four_bar"),
+        extend='<robot><joint name="joint1"><limit effort="5" velocity="9"/></joint></robot>',
+    )
+    q, v, tau = model.neutral(), np.ones(1), np.array([7.0])
+    function = rm.to_casadi(model, "saturate")
+    assert function.name_in() == ["q", "v", "tau_"]
+    assert function.name_out() == ["tau", "u", "lost"]
+    for found, expected in zip(
+        function(q, v, tau), rm.compile(model, "saturate")(q, v, tau), strict=True
+    ):
+        np.testing.assert_allclose(np.array(found).ravel(), expected, rtol=1e-12)
+
+
 def test_unknown_algorithms_are_told() -> None:
     with pytest.raises(ValueError, match="'fdyn' is not known; known are 'rnea', 'aba'"):
         rm.to_casadi(rm.robots.load("four_bar"), "fdyn")

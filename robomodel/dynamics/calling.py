@@ -22,6 +22,8 @@ Backend: TypeAlias = Literal["numpy", "compiled"]
 
 LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
 SIZES = {"q": "nq", "forces": "3k"}
+WRENCH = ("the moment's x", "the moment's y", "the moment's z", "the force's x", "the force's y",
+          "the force's z")  # fmt: skip
 OPERANDS = 64  # of a NumPy ufunc, its result included
 
 
@@ -34,11 +36,16 @@ def by_name(given: Mapping[str, ArrayLike] | None, what: str) -> Mapping[str, Ar
     return given
 
 
-def check_arguments(model: Model, arguments: Mapping[str, ArrayLike]) -> None:
-    """Refuse what is no state, and other arguments that are not finite."""
+def check_arguments(
+    model: Model, arguments: Mapping[str, ArrayLike], forces: Wrenches | None = None
+) -> None:
+    """Refuse what is no state, and other arguments, wrenches too, that are not finite."""
     model.check(arguments["q"], arguments.get("v"))
     for name in arguments.keys() - {"q", "v"}:
         check_finite(as_array(arguments[name], model.nv, name, "nv"), name, model.dof_names)
+    for link, wrench in (forces or {}).items():
+        name = f"f_ext['{link}']"
+        check_finite(as_array(wrench, 6, name, "6"), name, WRENCH)
 
 
 def run(
@@ -59,19 +66,22 @@ def run(
 
     A kernel that is there already goes first: what it refuses is looked at closely afterwards.
     """
+    forces = {} if f_ext is None else by_name(f_ext, "f_ext")
     if check:
-        check_arguments(model, arguments)
+        check_arguments(model, arguments, forces)
     ready: Callable[..., Any] | None = None
     usual = method == "cluster" and not (frames or known or passive)  # by its name: found sooner
     key = algorithm if usual else (algorithm, frames, method, known, passive, reference)
-    if backend == "compiled" and not f_ext:
-        ready = model.derived.get(key)
+    if backend == "compiled" and not forces:
+        try:
+            ready = model.derived.get(key)
+        except TypeError:  # an option without a hash, which Task refuses in words
+            ready = None
     if ready is not None:
         try:
             return ready(*arguments.values())
         except (TypeError, ValueError):
             pass
-    forces = by_name(f_ext, "f_ext")
     task = Task(algorithm, frames, tuple(forces), method, known, None, bool(passive), reference)
     for link in task.f_ext:
         model.frame(link)  # a KeyError with a hint for unknown ones

@@ -428,6 +428,6 @@ def known_dtype(dtype: DTypeLike) -> Dtype:
     """The name of a dtype that kernels compute with; ValueError for others."""
     with suppress(TypeError):
         for name in DTYPES:
-            if np.dtype(dtype) == np.dtype(name):
+            if dtype is not None and np.dtype(dtype) == np.dtype(name):
                 return name
     raise ValueError(f"dtype {dtype!r} is not known; 'float64' and 'float32' are")

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.dynamics.calling import by_name
 from robomodel.dynamics.elimination import gauss, ldlt
 from robomodel.dynamics.elimination.estimate import Estimation
 from robomodel.dynamics.elimination.qr import CONTRADICTION
@@ -107,6 +108,10 @@ class Solver:
         first = self.kernel(())
         self.way, self.backward_error = first.way, first.backward_error
 
+    def __reduce__(self) -> tuple[type[Solver], tuple[object, ...]]:
+        given = (self.problem, self.variables, self.covariances, self.wish, bool(self.masked))
+        return Solver, (*given, self.refine)
+
     def __repr__(self) -> str:
         return f"<Solver of {len(self.variables)} variables: {self.program.flops} flops>"
 
@@ -148,7 +153,8 @@ class Solver:
         Raises ValueError where exact rows contradict each other, as :meth:`Problem.solve`.
         """
         problem, model = self.problem, self.problem.model
-        values, readings, mask = values or {}, readings or {}, mask or {}
+        values, readings = by_name(values, "values"), by_name(readings, "readings")
+        mask = by_name(mask, "mask")
         for name in values:
             if name not in problem.known:
                 raise ValueError(f"'{name}' is not a known variable of this problem"

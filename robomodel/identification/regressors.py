@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.calling import Backend, run
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array
+from robomodel.model.model import Model, as_array, as_numbers
 
 
 def regressor(
@@ -80,12 +80,16 @@ def filtered_regressor(
     is, and P's change as λ (P - P filtered), P started at its first value, so that there is no
     transient. In between samples P, R (:func:`momentum_regressor`) and tau are taken as linear.
     """
-    if not (step > 0.0 and cutoff > 0.0):
+    given = {"step": as_numbers(step, "step"), "cutoff": as_numbers(cutoff, "cutoff")}
+    if not all(x.shape == () and 0.0 < x < math.inf for x in given.values()):
         raise ValueError(f"step and cutoff must be positive, got {step!r} and {cutoff!r}")
-    momentum, rest = momentum_regressor(model, q, v)
-    if momentum.ndim < 3:
-        raise ValueError("a motion is needed: q, v and tau with an axis of time before their last")
     torque = as_array(tau, model.nv, "tau", "nv")
+    momentum, rest = momentum_regressor(model, q, v)
+    if momentum.ndim < 3 or 0 in momentum.shape[:-2] or torque.shape != momentum.shape[:-1]:
+        raise ValueError(
+            "a motion is needed: q, v and tau with an axis of time before their last, of the same "
+            f"samples; tau has the shape {torque.shape}, q and v give {momentum.shape[:-1]}"
+        )
     rate = 2.0 * math.pi * cutoff
     change = rate * (momentum - _lagged(momentum, -3, rate * step, settled=True))
     return change + _lagged(rest, -3, rate * step), _lagged(torque, -2, rate * step)

@@ -53,15 +53,17 @@ def along(
 def gradient(output: Operand, inputs: Sequence[Traced]) -> list[Operand]:
     """Derivatives of one output by each of these values, going backwards through its trace.
 
-    All of them together take about twice the operations of the output. What :meth:`Trace.hold`
-    holds is constant, and values on which the output does not depend have structural zeros.
+    All of them together take about twice the operations of the output. Each counts as an input,
+    also one that is made of others of them. What :meth:`Trace.hold` holds is constant, and values
+    on which the output does not depend have structural zeros.
     """
     if not isinstance(output, Traced):
         return [0.0] * len(inputs)
     trace = output.trace
+    ends = {x.index for x in inputs}
     found: dict[int, Operand] = {output.index: 1.0}
     for value in reversed(trace.needed([output], into_held=False)):
-        if value.operation not in SLOPES or value.index not in found:
+        if value.operation not in SLOPES or value.index not in found or value.index in ends:
             continue
         own = found[value.index]
         for x, slope in zip(value.operands, SLOPES[value.operation](value), strict=True):

@@ -736,9 +736,8 @@ def as_array(values: ArrayLike, size: int, name: str, size_name: str) -> Array:
     """Float64 array whose last axis has the right size; a clear ValueError otherwise."""
     array = as_numbers(values, name)
     if array.ndim == 0 or array.shape[-1] != size:
-        raise ValueError(
-            f"{name} needs {size_name} = {size} numbers on its last axis, got shape {array.shape}"
-        )
+        count = str(size) if size_name == str(size) else f"{size_name} = {size}"
+        raise ValueError(f"{name} needs {count} numbers on its last axis, got shape {array.shape}")
     return array
 
 

@@ -12,7 +12,7 @@ from robomodel.description import Inertial, Pose
 from robomodel.errors import Doubt, did_you_mean, suspect_all
 from robomodel.model import masses
 from robomodel.model.joints import Array, Revolute
-from robomodel.model.model import Model, Node
+from robomodel.model.model import Model, Node, as_numbers
 from robomodel.spatial import RigidInertia, apply, matmul, symmetric, transpose
 
 INERTIAL = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -173,18 +173,24 @@ def _values(known: Parameters, values: ArrayLike | Mapping[str, float]) -> Array
         for name, value in values.items():
             if name not in index:
                 raise KeyError(f"no parameter '{name}'{did_you_mean(name, known.names)}")
-            found[index[name]] = value
+            found[index[name]] = _number(name, value)
     else:
-        given = np.asarray(values)
-        if given.dtype.kind not in "fiub":
-            raise ValueError(f"values must be real numbers, got an array of {given.dtype}")
+        given = as_numbers(values, "values")
         if given.shape != (len(known.names),):
             raise ValueError(f"values needs {len(known.names)} numbers, got shape {given.shape}")
-        found = given.astype(float)
+        found = given
     wrong = np.flatnonzero(~np.isfinite(found))
     if len(wrong):
         raise ValueError(f"'{known.names[wrong[0]]}' is {found[wrong[0]]}, which is not finite")
     return found
+
+
+def _number(name: str, value: float) -> float:
+    """One value, as it is given."""
+    number = as_numbers(value, f"'{name}'")
+    if number.shape:
+        raise ValueError(f"'{name}' needs one number, got shape {number.shape}")
+    return float(number)
 
 
 def _inertia(values: Array) -> RigidInertia:

@@ -87,9 +87,19 @@ def _wanted(model: Model, functions: Wanted) -> Iterable[tuple[str, Routine]]:
         functions = (functions,)
     if isinstance(functions, Mapping):
         for own, what in functions.items():
-            name, options = (what, {}) if isinstance(what, str) else what
-            yield identifier(own), _routine(model, name, options)
+            match (own, what):
+                case (str(), str(name)):
+                    yield identifier(own), _routine(model, name, {})
+                case (str(), (str(name), Mapping() as options)):
+                    yield identifier(own), _routine(model, name, options)
+                case _:
+                    raise TypeError(
+                        "a mapping gives names in C, and of each a function's name, or (name, "
+                        f"options), not {own!r}: {what!r}"
+                    )
         return
+    if not isinstance(functions, Iterable):
+        raise TypeError(f"functions are names, or a mapping of some, not {functions!r}")
     for name in functions:
         if not isinstance(name, str):
             raise TypeError(f"functions are names, not {name!r}; give options by a mapping")
