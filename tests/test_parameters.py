@@ -287,3 +287,11 @@ def test_wrong_arguments() -> None:
             rm.filtered_regressor(model, [q], [v], [v], step, cutoff=1.0)
     with pytest.raises(ValueError, match="read-only"):
         p.values[0] = 1.0
+
+
+def test_a_robot_without_joints_has_none() -> None:
+    model = rm.load('<robot name="still"><link name="base"/></robot>')
+    none = np.zeros(0)
+    assert repr(rm.parameters(model)) == "<Parameters: none>"
+    assert rm.regressor(model, none, none, none).shape == (0, 0)
+    assert rm.coriolis(model, none, none, kind="christoffel").shape == (0, 0)

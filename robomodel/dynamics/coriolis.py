@@ -179,6 +179,8 @@ def christoffel(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matri
     2 C_ij = v(M_ij) + e_j(M_i v) - e_i(M_j v) + [v, e_j] M e_i - [e_j, e_i] M v + [e_i, v] M e_j,
     the Christoffel symbols of the first kind times v where brackets are zero.
     """
+    if not q:
+        return []
     n, mass = model.nv, crba(model, q)
     flat = [x for row in mass for x in row]
     directions = position_directions(model, q)

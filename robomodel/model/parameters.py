@@ -36,6 +36,8 @@ class Parameters:
         return float(self.values[self.names.index(name)])
 
     def __repr__(self) -> str:
+        if not self.names:
+            return "<Parameters: none>"
         return f"<Parameters: {len(self.names)} of {self.names[0].rpartition('.')[0]!r} and others>"
 
 
