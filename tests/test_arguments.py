@@ -58,7 +58,7 @@ def calls(model: rm.Model) -> dict[str, tuple[Call, dict[str, object]]]:
             call["model"] = model
         if "backend" in parameters:
             call["backend"] = "numpy"
-        if name not in ("simulate", "hybrid"):
+        if name not in ("simulate", "hybrid", "identify"):  # whose results are no arrays
             found[name] = function, call
     return found
 
