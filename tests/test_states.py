@@ -128,7 +128,10 @@ def test_limits_are_told_and_do_not_refuse() -> None:
 
 # ---- the functions -------------------------------------------------------------------------------
 
-STATE = {"q", "v", "a", "tau", "w"}
+STATE = {"q", "v", "a", "tau", "w", "velocities"}
+OWN_CHECKS = (  # other arguments, or motions and logs, which are checked by themselves
+    "accelerations", "filtered_regressor", "identify", "rollout", "simulate"
+)  # fmt: skip
 
 
 def calls(model: rm.Model) -> dict[str, dict[str, object]]:
@@ -144,10 +147,12 @@ def calls(model: rm.Model) -> dict[str, dict[str, object]]:
         if not callable(function) or isinstance(function, type):
             continue
         parameters = inspect.signature(function).parameters
-        if "q" in parameters and name not in ("simulate", "rollout"):  # which check by themselves
+        if "q" in parameters and name not in OWN_CHECKS:
             assert "check" in parameters, name
             needed = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
             found[name] = {p: wanted[p] for p in needed if p != "model"}
+    every = np.zeros(model.n_joint_velocities)  # not of independent joints only
+    found["accelerations"] = {"q": wanted["q"], "velocities": every, "tau": every}
     found["hybrid"] = {"q": wanted["q"], "v": free, "a": dict.fromkeys(model.dof_names, 0.0)}
     return found
 

@@ -341,9 +341,9 @@ def hybrid(
     freedom, or one of its ``model.dof_names`` → value (...); together they name each once. What is
     not named of a floating base is free: nothing pushes it there. ``f_ext`` as in :func:`rnea`.
     Every set of freedoms of which the accelerations are given is an algorithm of its own, compiled
-    at its first call; see :mod:`robomodel.dynamics.hybrid`.
+    at its first call; see :mod:`robomodel.dynamics.hybrid_dynamics`.
     """
-    from robomodel.dynamics.hybrid import freedoms, prescribed
+    from robomodel.dynamics.hybrid_dynamics import freedoms, prescribed
 
     forces, accelerations = by_name(tau, "tau"), by_name(a, "a")
     known = prescribed(model, accelerations)

@@ -161,7 +161,7 @@ def _open_contact(
 
 
 def _hybrid(m: Model, x: Arguments, f: Forces, known: Sequence[str]) -> Sequence[Scalar]:
-    from robomodel.dynamics.hybrid import hybrid, prescribed
+    from robomodel.dynamics.hybrid_dynamics import hybrid, prescribed
 
     return _flat(hybrid(m, x["q"], x["v"], x["given"], prescribed(m, known), f))
 
@@ -192,7 +192,7 @@ def _aba_passive(m: Model, x: Arguments, _: object, run: _Inner) -> Sequence[Sca
 
 
 def _hybrid_passive(m: Model, x: Arguments, known: Sequence[str], run: _Inner) -> Sequence[Scalar]:
-    from robomodel.dynamics.hybrid import prescribed
+    from robomodel.dynamics.hybrid_dynamics import prescribed
 
     passive = passive_force(m, x["q"], x["v"])
     names = prescribed(m, known)
@@ -581,7 +581,7 @@ class Task:
         if self.method in OPEN_TREES:
             return independent.lean_tree(model, self.method, self.name)
         if self.name == "hybrid":
-            from robomodel.dynamics.hybrid import prescribed
+            from robomodel.dynamics.hybrid_dynamics import prescribed
 
             inverse = len(prescribed(model, self.known)) == model.nv
             return lean(model, "rnea" if inverse else "aba")

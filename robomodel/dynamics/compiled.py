@@ -418,7 +418,7 @@ def as_task(
     links, known = as_names(f_ext, "f_ext"), as_names(known, "known")
     task = Task(algorithm, keys, links, method, known, passive=passive, reference=reference)
     if task.known:
-        from robomodel.dynamics.hybrid import prescribed
+        from robomodel.dynamics.hybrid_dynamics import prescribed
 
         task = replace(task, known=prescribed(model, task.known))
     return task

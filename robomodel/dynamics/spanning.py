@@ -27,6 +27,7 @@ from robomodel.model.closure import stack, unstack
 from robomodel.model.configuration import columns_of
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array, common_batch
+from robomodel.model.states import check_finite
 
 
 class Accelerations(NamedTuple):
@@ -80,6 +81,8 @@ def accelerations(
     batch = common_batch(q=at, velocities=speed, tau=force)
     if check:
         model.check(at)
+        for name, x in (("velocities", speed), ("tau", force)):
+            check_finite(x, name, tuple(f"{name}[{i}]" for i in range(n)))
     spanning = stack(model.spanning_positions(unstack(at)), at.shape[:-1])
     tree = spanning_tree(model)
     mass = crba(tree, spanning, backend=backend)

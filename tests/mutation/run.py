@@ -46,7 +46,7 @@ TESTS: dict[str, str] = {
     "dynamics/equations": "equations elimination",
     "dynamics/frames.py": "frames efpa",
     "dynamics/hessian.py": "hessian derivatives",
-    "dynamics/hybrid.py": "hybrid",
+    "dynamics/hybrid_dynamics.py": "hybrid",
     "dynamics/impulse.py": "impulse",
     "dynamics/independent.py": "baselines armature dynamics price",
     "dynamics/lagrange.py": "baselines dynamics",
