@@ -76,6 +76,10 @@ class Kernel:
             raise ValueError(
                 f"{task.name} of '{model.name}' has no numbers that a kernel could give"
             )
+        if empty := [name for name, size in self.sizes.items() if not size]:
+            raise ValueError(
+                f"{task.name} of '{model.name}' has no kernel: {empty[0]} has no numbers"
+            )
         self._compiled: Compiled = compile_program(
             lambda: self.program,
             [*self.sizes.values(), self.size],
