@@ -288,13 +288,32 @@ def test_a_spring_does_not_stop_what_it_pulls_from_turning() -> None:
 
 
 def test_angles() -> None:
-    turns = np.linspace(-3.1, 3.1, 1001)
-    np.testing.assert_allclose(angle(np.sin(turns), np.cos(turns)), turns, atol=2e-14)
+    turns = np.r_[np.linspace(-3.1, 3.1, 1001), np.pi - np.logspace(-16, -1, 16), -np.pi]
+    np.testing.assert_allclose(angle(np.sin(turns), np.cos(turns)), turns, rtol=0, atol=1e-15)
+    assert angle(0.0, -1.0) == math.pi
     for turned in (Rotation.random(50, random_state=0), Rotation.from_rotvec([[0, 0, 0], [1e-9, 0,
                    0]])):  # fmt: skip
         for sign in (1.0, -1.0):
             got = rotation_vector(list(sign * turned.as_quat().T))
             np.testing.assert_allclose(np.stack(got, -1), turned.as_rotvec(), atol=1e-14)
+
+
+def test_a_ball_half_a_turn_away_is_pulled() -> None:
+    """Where the quaternion's w is zero too, with all of the spring's energy."""
+    dynamics = '<dynamics spring_stiffness="2"/>'
+    model = rm.load(robot(link("a"), joint("b", "base", "a", kind="spherical", more=dynamics)))
+    at = [0.6, 0.0, 0.8, 0.0]
+    wanted = -2.0 * math.pi * np.array(at[:3])
+    for backend in ("compiled", "numpy"):
+        force = rm.passive_force(model, at, np.zeros(3), backend=backend)
+        np.testing.assert_allclose(force, wanted, rtol=1e-14)
+        stored = rm.energy(model, at, np.zeros(3), backend=backend)[1]
+        loose = rm.rnea(model, at, np.zeros(3), np.zeros(3), backend=backend)
+        assert np.all(np.isfinite(loose))
+        near = rm.energy(model, [0.6, 0.0, 0.8, 1e-9], np.zeros(3), backend=backend)[1]
+        assert stored == pytest.approx(near, abs=1e-7)
+    da_dq, _, _ = rm.aba_derivatives(model, at, np.zeros(3), np.zeros(3), passive=True)
+    assert np.all(np.isfinite(da_dq))
 
 
 BAD = {

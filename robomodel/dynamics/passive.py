@@ -8,6 +8,7 @@ rotors comes to the independent ones through G.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.joints import Spherical
 from robomodel.model.model import Model
 from robomodel.model.springs import End, Spring
-from robomodel.scalars import Scalar, Vector, add, div, dot, mul, neg, sqrt, sub
+from robomodel.scalars import Scalar, Vector, add, div, dot, mul, neg, select, sqrt, sub
 from robomodel.spatial import ZERO, Vec, Wrench, cross, inner, minus, plus, scale
 
 SERIES = 17  # the arctangent's powers below this one: of |x| <= tan(π/32) to 1e-18
@@ -216,25 +217,27 @@ def _project(
 
 
 def angle(sine: Scalar, cosine: Scalar) -> Scalar:
-    """The angle in (-π, π) of a sine and a cosine, which need not be exactly of unit length.
+    """The angle in (-π, π] of a sine and a cosine, which need not be exactly of unit length.
 
-    tan(θ/2) = s / (r + c), then halved three times more, so that a short series does for the
-    arctangent, and no operation beyond the square root is needed.
+    tan(θ/2) = s / (r + |c|), then halved three times more, so that a short series does for the
+    arctangent, and no operation beyond the square root is needed; seen from ±π where c is negative.
     """
     size = sqrt(add(mul(sine, sine), mul(cosine, cosine)))
-    tangent = div(sine, add(size, cosine))
-    return mul(2.0, mul(tangent, _arctangent_ratio(mul(tangent, tangent))))
+    tangent = div(sine, add(size, select(cosine, neg(cosine), cosine)))
+    acute = mul(2.0, mul(tangent, _arctangent_ratio(mul(tangent, tangent))))
+    return select(cosine, sub(select(sine, -math.pi, math.pi), acute), acute)
 
 
 def rotation_vector(q: Vector) -> list[Scalar]:
     """The rotation vector [rad] of a unit quaternion x, y, z, w, the shorter way round.
 
-    φ = 4 arctan(|u|/(1 + |w|)) u/|u| with u the vector part, of the sign that makes w positive.
+    φ = 4 arctan(|u|/(1 + |w|)) u/|u| with u the vector part, of the sign that makes w positive;
+    where w is zero (half a turn, at which both ways are as long) that of u.
     """
-    size = sqrt(add(mul(q[3], q[3]), 1e-300))
+    size, sign = select(q[3], neg(q[3]), q[3]), select(q[3], -1.0, 1.0)
     whole = div(1.0, add(1.0, size))
     square = mul(inner((q[0], q[1], q[2]), (q[0], q[1], q[2])), mul(whole, whole))
-    factor = mul(4.0, mul(mul(whole, div(q[3], size)), _arctangent_ratio(square)))
+    factor = mul(4.0, mul(mul(whole, sign), _arctangent_ratio(square)))
     return [mul(factor, x) for x in q[:3]]
 
 
