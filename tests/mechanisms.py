@@ -1020,15 +1020,14 @@ def _attempt(
     n_joints: int,
     floating_base: bool,
     marked: bool,
-    special: bool | None,
+    special: bool,
 ) -> Mechanism | None:
     taste = rng.uniform(0.2, 0.4) if special else rng.random()
-    odd = 0.2 <= taste < 0.4 if special is None else special
     b = _Builder(
         rng,
         aligned=bool(taste < 0.3),
-        special=bool(odd),
-        hollow=bool(special),
+        special=special,
+        hollow=special,
         floating_base=floating_base,
     )
     b.add_root()
@@ -1094,15 +1093,15 @@ def random_mechanism(
     n_joints: int | None = None,
     floating_base: bool | None = None,
     marked: bool | None = None,
-    special: bool | None = None,
+    special: bool = False,
     attempts: int = 100,
 ) -> Mechanism:
     """A random regular mechanism: a tree of ``n_joints`` joints with ``kinds`` of constraints.
 
     What is None is drawn: up to three of ``KINDS``, 1–15 joints of the tree, a floating base in one
-    of three, ``independent`` marked on the joints in one of two. One in five is ``special``: joints
-    stand at their links' origins, a unit away, at right angles or not turned, centres of mass in
-    planes and on axes; where it is asked for, some links are points or weigh nothing.
+    of three, ``independent`` marked on the joints in one of two. ``special``: joints stand at their
+    links' origins, a unit away, at right angles or not turned, centres of mass in planes and on
+    axes; some links are points or weigh nothing.
     """
     for _ in range(attempts):
         some = list(rng.choice(KINDS, size=rng.integers(0, 4))) if kinds is None else kinds
