@@ -196,6 +196,7 @@ def test_a_pendulum_and_a_free_body() -> None:
     assert np.array_equal(np.sort(np.abs(free.matrix).sum(axis=1)), np.ones(10))
 
 
+@pytest.mark.slow
 def test_what_is_not_seen_changes_no_force() -> None:
     for model in (spatial(), rm.robots.load("six_bar")):
         base, p = rm.base_parameters(model), rm.parameters(model)
@@ -214,6 +215,7 @@ def test_what_is_not_seen_changes_no_force() -> None:
             assert np.abs(again - tau).max() < 1e-8 * max(1.0, np.abs(tau).max())
 
 
+@pytest.mark.slow
 def test_what_is_measured_and_contacts() -> None:
     model = rm.load(rm.robots.path("five_bar"), floating_base=True)
     whole = rm.base_parameters(model)

@@ -104,6 +104,7 @@ def test_integrate_turns_a_crank_all_the_way_round() -> None:
         assert math.remainder(turned[name] - start[name], 2 * math.pi) == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_many_turns_of_a_crank_are_one_and_the_rest() -> None:
     """Turns after which all comes back are not followed one by one; where it stands is the same."""
     model = rm.load(
@@ -411,6 +412,7 @@ def spanning_step(model: rm.Model, q: np.ndarray, qd: np.ndarray, h: float) -> n
     return moved
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(mechanisms((*LOOP_KINDS, "tether"), max_joints=6, max_kinds=2))
 def test_constraint_derivatives_agree_with_differences(mechanism: Mechanism) -> None:

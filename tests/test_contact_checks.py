@@ -136,6 +136,7 @@ def test_a_pendulum_rebounds_from_the_ground(friction: float) -> None:
 # ---- robots that stand ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_tello_stands() -> None:
     """On eight points, through its differentials: weight and moments balance, no foot is pulled."""
     model = rm.robots.load("tello")

@@ -136,14 +136,14 @@ def test_every_kind_of_mechanism(kind: str) -> None:
     pytest.fail(f"only {checked} mechanisms of this kind move")
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(mechanisms())
 def test_random_mechanisms(mechanism: Mechanism) -> None:
     assume(check(mechanism, np.random.default_rng(1)))
 
 
 @pytest.mark.slow
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(mechanisms())
 def test_many_random_mechanisms(mechanism: Mechanism) -> None:
     assume(check(mechanism, np.random.default_rng(2)))
@@ -310,7 +310,8 @@ def test_every_algorithm_is_known_to_type_checkers() -> None:
 
     assert set(get_args(Name)) == set(TABLE)
     assert {m for entry in TABLE.values() for m in entry.methods} <= set(get_args(Method))
-    assert get_type_hints(rm.compile)["algorithm"] == Name
+    later = {"CudaKernel": object}  # imported where it is needed
+    assert get_type_hints(rm.compile, localns=later)["algorithm"] == Name
     with pytest.raises(ValueError, match="algorithm 'abba' is not known; did you mean 'aba'"):
         rm.compile(rm.robots.load("puma560"), "abba")
     with pytest.raises(KeyError, match="no link 'link9'"):

@@ -177,6 +177,7 @@ def test_a_singular_state_is_not_a_number_for_itself_alone() -> None:
     assert not np.isfinite(a[1]).any()
 
 
+@pytest.mark.slow
 def test_long_programs_are_cut_and_keep_their_meaning() -> None:
     parts = [link("l0", INERTIAL)]
     for i in range(80):

@@ -102,6 +102,7 @@ PUMA_BEST = (  # found by search_order(model), seed 0
 )
 
 
+@pytest.mark.slow
 def test_search_beats_aba_on_the_puma() -> None:
     """001's hypothesis: 661 operations or fewer, where its ABA has 808 (ours 723)."""
     model = rm.robots.load("puma560")

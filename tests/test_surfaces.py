@@ -127,6 +127,7 @@ def test_what_is_warned_of(text: str, why: str) -> None:
         rm.load(text, floating_base=True)
 
 
+@pytest.mark.slow
 def test_the_smaller_friction_counts() -> None:
     """Of shape and ground; in simulate and in rollouts."""
     for own, ground, expected in ((0.2, 0.8, 0.2), (0.9, 0.4, 0.4)):

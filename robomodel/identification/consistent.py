@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from robomodel.model.joints import Array
 from robomodel.model.parameters import INERTIAL, pseudo_inertia
@@ -155,6 +154,8 @@ def _newton(hessian: Array, gradient: Array) -> tuple[Array, float]:
 
 def solved(matrix: Array, right: Array) -> Array:
     """matrix⁻¹ right of a positive definite matrix, scaled: links and rotors differ by 1e4."""
+    from scipy.linalg import cho_factor, cho_solve  # not needed until something is fitted
+
     scale = 1.0 / np.sqrt(np.diag(matrix))
     factor = cho_factor(matrix * np.outer(scale, scale))
     shape = (-1,) + (1,) * (right.ndim - 1)
