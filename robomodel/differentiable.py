@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from robomodel.dynamics.algorithms import TABLE
 from robomodel.dynamics.compiled import content
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program
@@ -74,9 +73,26 @@ class Differentiable:
     @property
     def obstacle(self) -> str | None:
         """Why there are no derivatives; None where there are."""
-        if self.name in TABLE and TABLE[self.routine.name].by_trace:  # type: ignore[index]
+        if self.routine.task is not None and self.routine.task.by_trace:
             return f"'{self.name}' is made of derivatives; there are none of them"
         return None
+
+    def count(self, arguments: Sequence[object]) -> None:
+        """Refuse too few arguments, and too many."""
+        sizes = self.routine.arguments
+        if len(arguments) != len(sizes):
+            raise TypeError(
+                f"{self.name} takes the arguments ({', '.join(sizes)}), got {len(arguments)}"
+            )
+
+    def split(self, flat: Any) -> Any:
+        """The results from an array (..., all numbers) of any library: one, or a tuple of them."""
+        parts, at = [], 0
+        for shape in self.shapes:
+            numbers = math.prod(shape)
+            parts.append(flat[..., at : at + numbers].reshape((*flat.shape[:-1], *shape)))
+            at += numbers
+        return parts[0] if len(parts) == 1 else tuple(parts)
 
     @property
     def key(self) -> str:

@@ -9,7 +9,6 @@ matter; a quaternion's length, and the dependent joints of loops, do not.
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -71,21 +70,12 @@ class _Function:
 
     def __call__(self, *arguments: Any) -> Any:
         arrays, dtype = self._checked(arguments)
-        flat = _differentiable(self._what, dtype)(*arrays)
-        parts, at = [], 0
-        for shape in self._what.shapes:
-            count = math.prod(shape)
-            parts.append(flat[..., at : at + count].reshape((*flat.shape[:-1], *shape)))
-            at += count
-        return parts[0] if len(parts) == 1 else tuple(parts)
+        return self._what.split(_differentiable(self._what, dtype)(*arrays))
 
     def _checked(self, arguments: Sequence[Any]) -> tuple[list[Array], Dtype]:
         """The arguments, of one type and one batch."""
         sizes = self._what.routine.arguments
-        if len(arguments) != len(sizes):
-            raise TypeError(
-                f"{self._what.name} takes the arguments ({', '.join(sizes)}), got {len(arguments)}"
-            )
+        self._what.count(arguments)
         arrays = [jnp.asarray(x) for x in arguments]
         kind = jnp.result_type(*arrays, jnp.float32)
         if kind not in (np.float32, np.float64):

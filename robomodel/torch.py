@@ -62,20 +62,12 @@ class _Function:
 
     def __call__(self, *arguments: Any) -> Any:
         tensors, dtype = self._checked(arguments)
-        flat = _differentiable(self._what, dtype)(*tensors)
-        parts, at = [], 0
-        for shape in self._what.shapes:
-            numbers = math.prod(shape)
-            parts.append(flat[..., at : at + numbers].reshape((*flat.shape[:-1], *shape)))
-            at += numbers
-        return parts[0] if len(parts) == 1 else tuple(parts)
+        return self._what.split(_differentiable(self._what, dtype)(*tensors))
 
     def _checked(self, arguments: Sequence[Any]) -> tuple[list[Tensor], Dtype]:
         """The arguments, of one type and one batch."""
         name, sizes = self._what.name, self._what.routine.arguments
-        if len(arguments) != len(sizes):
-            raise TypeError(f"{name} takes the arguments ({', '.join(sizes)}), got "
-                            f"{len(arguments)}")  # fmt: skip
+        self._what.count(arguments)
         tensors = [torch.as_tensor(x) for x in arguments]
         kind = tensors[0].dtype
         for x, (argument, size) in zip(tensors, sizes.items(), strict=True):
