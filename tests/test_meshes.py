@@ -121,10 +121,10 @@ def test_meshes_of_mjcf_are_bounded_too(tmp_path: Path, monkeypatch: pytest.Monk
         "</worldbody></mujoco>"
     )
     assert rm.load(path).mass == pytest.approx(2.0, rel=1e-6)
-    monkeypatch.setattr("robomodel.parsers.mjcf_source.Allowance", lambda: Allowance(files=1))
+    monkeypatch.setattr("robomodel.parsers.mjcf.source.Allowance", lambda: Allowance(files=1))
     with pytest.raises(DescriptionError, match=r"'m.stl' is one too many"):
         rm.load(path)
-    monkeypatch.setattr("robomodel.parsers.mjcf_source.MAX_MESH_BYTES", 100)
+    monkeypatch.setattr("robomodel.parsers.mjcf.source.MAX_MESH_BYTES", 100)
     with pytest.raises(DescriptionError, match=r"'m.stl' is larger than"):
         rm.load(path)
 

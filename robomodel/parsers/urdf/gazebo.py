@@ -27,9 +27,9 @@ from robomodel.description import (
 )
 from robomodel.errors import Source, did_you_mean
 from robomodel.model import graph
-from robomodel.parsers import sdf_elements
-from robomodel.parsers.sdf_elements import Axis, SdfDocument, turned
-from robomodel.parsers.sdf_frames import tidy
+from robomodel.parsers.sdf import elements as sdf
+from robomodel.parsers.sdf.elements import Axis, SdfDocument, turned
+from robomodel.parsers.sdf.frames import tidy
 from robomodel.parsers.urdf.found import with_mimics
 from robomodel.parsers.xml import Document, Element
 from robomodel.spatial import matmul, transpose
@@ -152,7 +152,7 @@ class _Reader:
         friction: float | None
         restitution: float | None = None
         if child.tag == "collision":
-            friction, restitution = sdf_elements.surface(document, child)
+            friction, restitution = sdf.surface(document, child)
         else:
             friction = document.content(child)
             if friction < 0.0:
@@ -229,7 +229,7 @@ class _Reader:
 
     def _pose(self, element: Element, child: str) -> Pose:
         """The joint's frame in its child."""
-        placed = sdf_elements.placed(self.document, element)
+        placed = sdf.placed(self.document, element)
         frame = placed.relative_to or child
         if frame == child:
             return placed.pose
@@ -254,7 +254,7 @@ class _Reader:
         if part is None:
             raise self.document.error(element, f"the joint needs an <{tag}>")
         bounded = element.get("type") != "continuous"
-        axis = sdf_elements.axis(self.document, part, bounded=bounded)
+        axis = sdf.axis(self.document, part, bounded=bounded)
         if axis.mimic is not None:
             self.document.suspect(part, "<mimic> within <gazebo> is not read")
         if not axis.expressed_in:
@@ -310,7 +310,7 @@ class _Reader:
                     limits=axis.limits,
                     damping=axis.damping,
                     friction=axis.friction,
-                    pitch=sdf_elements.pitch(self.document, element) if step == "screw" else 0.0,
+                    pitch=sdf.pitch(self.document, element) if step == "screw" else 0.0,
                 )
             self.links[each], self.joints[each] = Link(each, source=source), joint
             link, origin = each, Pose()

@@ -9,7 +9,7 @@ from typing import Any
 
 from robomodel.description import IDENTITY, Pose, Rows3, Vec3
 from robomodel.errors import Doubt, Source
-from robomodel.parsers.mjcf_source import Compiled
+from robomodel.parsers.mjcf.source import Compiled
 
 JOINT_KINDS = ("free", "ball", "slide", "hinge")
 """MuJoCo's joints, by mjtJoint."""

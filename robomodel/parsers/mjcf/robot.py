@@ -1,9 +1,9 @@
 """MJCF to a description: what MuJoCo compiles, without what it softens.
 
-MuJoCo resolves defaults, classes, angles, frames and inertias; :mod:`robomodel.parsers.mjcf_source`
-hands it the file. Its model becomes links and joints (:mod:`robomodel.parsers.mjcf_bodies`), loops
-and couplings (:mod:`robomodel.parsers.mjcf_ties`) and transmissions
-(:mod:`robomodel.parsers.mjcf_actuators`). docs/mjcf.md tells what becomes of each element.
+MuJoCo resolves defaults, classes, angles, frames and inertias; :mod:`robomodel.parsers.mjcf.source`
+hands it the file. Its model becomes links and joints (:mod:`robomodel.parsers.mjcf.bodies`), loops
+and couplings (:mod:`robomodel.parsers.mjcf.ties`) and transmissions
+(:mod:`robomodel.parsers.mjcf.actuators`). docs/mjcf.md tells what becomes of each element.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 from robomodel.description import Description, Joint, Link, Vec3
 from robomodel.errors import DescriptionError, Doubt, Source
-from robomodel.parsers.mjcf_actuators import Actuators
-from robomodel.parsers.mjcf_bodies import Bodies
-from robomodel.parsers.mjcf_elements import Elements, vec
-from robomodel.parsers.mjcf_prepared import UNNAMED
-from robomodel.parsers.mjcf_source import compile_mjcf
-from robomodel.parsers.mjcf_springs import Springs
-from robomodel.parsers.mjcf_ties import Ties
+from robomodel.parsers.mjcf.actuators import Actuators
+from robomodel.parsers.mjcf.bodies import Bodies
+from robomodel.parsers.mjcf.elements import Elements, vec
+from robomodel.parsers.mjcf.prepared import UNNAMED
+from robomodel.parsers.mjcf.source import compile_mjcf
+from robomodel.parsers.mjcf.springs import Springs
+from robomodel.parsers.mjcf.ties import Ties
 from robomodel.parsers.xml import Document
 
 _ZERO: Vec3 = (0.0, 0.0, 0.0)

@@ -14,7 +14,7 @@ from typing import Literal
 from robomodel.description import IDENTITY, Pose, Rows3, Vec3
 from robomodel.errors import did_you_mean
 from robomodel.model import graph
-from robomodel.parsers.sdf_elements import Placed, SdfDocument, pose_in
+from robomodel.parsers.sdf.elements import Placed, SdfDocument, pose_in
 from robomodel.parsers.xml import Element, listed, spelled
 
 WORLD = "world"

@@ -19,9 +19,9 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.model import graph
-from robomodel.parsers.sdf_elements import off_axis, pose_in, turned
-from robomodel.parsers.sdf_frames import BETWEEN, WORLD
-from robomodel.writers.sdf_poses import link_poses, shown_positions, standing
+from robomodel.parsers.sdf.elements import off_axis, pose_in, turned
+from robomodel.parsers.sdf.frames import BETWEEN, WORLD
+from robomodel.writers.sdf.poses import link_poses, shown_positions, standing
 
 _ON_AXIS = 1e-12  # m
 

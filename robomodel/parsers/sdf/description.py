@@ -27,9 +27,9 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import Source, did_you_mean
-from robomodel.parsers import sdf_elements as elements
-from robomodel.parsers.sdf_drake import read_springs, two_points
-from robomodel.parsers.sdf_elements import (
+from robomodel.parsers.sdf import elements
+from robomodel.parsers.sdf.drake import read_springs, two_points
+from robomodel.parsers.sdf.elements import (
     BALL_CONSTRAINT,
     CUSTOM,
     Axis,
@@ -38,8 +38,8 @@ from robomodel.parsers.sdf_elements import (
     pose_in,
     turned,
 )
-from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Names, tidy
-from robomodel.parsers.sdf_tree import Connection, Span, Step, span
+from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, Names, tidy
+from robomodel.parsers.sdf.tree import Connection, Span, Step, span
 from robomodel.parsers.sensors import named_sensors
 from robomodel.parsers.structure import by_name
 from robomodel.parsers.urdf.motors import read_motor

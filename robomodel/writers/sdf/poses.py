@@ -21,8 +21,8 @@ from robomodel.description import (
 from robomodel.errors import DescriptionWarning
 from robomodel.model import build, graph
 from robomodel.model.demands import universal_frame
-from robomodel.parsers.sdf_elements import off_axis, pose_in
-from robomodel.parsers.sdf_tree import Step
+from robomodel.parsers.sdf.elements import off_axis, pose_in
+from robomodel.parsers.sdf.tree import Step
 from robomodel.spatial import apply, minus, transpose
 
 Positions = Mapping[str, tuple[float, ...]]

@@ -14,8 +14,8 @@ from robomodel.parsers.drake import (
     room,
     tendon,
 )
-from robomodel.parsers.sdf_elements import SdfDocument
-from robomodel.parsers.sdf_frames import Frame, Frames
+from robomodel.parsers.sdf.elements import SdfDocument
+from robomodel.parsers.sdf.frames import Frame, Frames
 from robomodel.parsers.xml import Element, shown
 
 _INFINITE = ("inf", "+inf", "-inf")

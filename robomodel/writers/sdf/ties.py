@@ -9,12 +9,12 @@ from lxml import etree
 from robomodel.description import ONE_DOF, Joint, JointCoupling, LinkCoupling, Loop
 from robomodel.model import graph
 from robomodel.model.demands import universal_frame
-from robomodel.parsers.sdf_elements import pose_in, turned
-from robomodel.parsers.sdf_frames import BETWEEN, WORLD, tidy
+from robomodel.parsers.sdf.elements import pose_in, turned
+from robomodel.parsers.sdf.frames import BETWEEN, WORLD, tidy
 from robomodel.spatial import transpose
-from robomodel.writers.sdf_draft import Draft, dynamics, pose, text
-from robomodel.writers.sdf_plan import Plan
-from robomodel.writers.sdf_poses import LOOPS, cosine, sine
+from robomodel.writers.sdf.draft import Draft, dynamics, pose, text
+from robomodel.writers.sdf.plan import Plan
+from robomodel.writers.sdf.poses import LOOPS, cosine, sine
 from robomodel.writers.text import number, numbers
 
 _PARALLEL = 1e-9  # sine of an angle

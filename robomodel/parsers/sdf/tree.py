@@ -17,8 +17,8 @@ from robomodel.description import JointType, Limits, Motor, Pose, Rows3, Vec3
 from robomodel.errors import Source
 from robomodel.model import graph
 from robomodel.model.joints import align
-from robomodel.parsers.sdf_elements import AxisMimic, rotation_of
-from robomodel.parsers.sdf_frames import Frame, Scope
+from robomodel.parsers.sdf.elements import AxisMimic, rotation_of
+from robomodel.parsers.sdf.frames import Frame, Scope
 from robomodel.parsers.xml import Element
 from robomodel.spatial import matmul, transpose
 

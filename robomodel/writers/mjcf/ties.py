@@ -22,11 +22,11 @@ from robomodel.description import (
 )
 from robomodel.model.graph import compose
 from robomodel.motors import carried, numbers_of
-from robomodel.parsers.mjcf_bodies import NO_LIMIT
-from robomodel.parsers.mjcf_motors import ACTUATOR_MOTOR
+from robomodel.parsers.mjcf.bodies import NO_LIMIT
+from robomodel.parsers.mjcf.motors import ACTUATOR_MOTOR
 from robomodel.transmissions import actuator_terms, rotor_name
-from robomodel.writers.mjcf_draft import Draft, add, set_numbers
-from robomodel.writers.mjcf_poses import along, link_pose, pose_words, unit
+from robomodel.writers.mjcf.draft import Draft, add, set_numbers
+from robomodel.writers.mjcf.poses import along, link_pose, pose_words, unit
 from robomodel.writers.springs import rest_length
 from robomodel.writers.text import number, numbers
 

@@ -9,8 +9,8 @@ from lxml import etree
 
 from robomodel.description import Link, Shape
 from robomodel.writers.meshes import MUJOCO
-from robomodel.writers.mjcf_draft import Draft, add
-from robomodel.writers.mjcf_poses import pose_words
+from robomodel.writers.mjcf.draft import Draft, add
+from robomodel.writers.mjcf.poses import pose_words
 from robomodel.writers.text import number, numbers
 
 

@@ -18,9 +18,9 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.errors import Doubt, Source
-from robomodel.parsers.mjcf_elements import Elements, unused
-from robomodel.parsers.mjcf_motors import Motors
-from robomodel.parsers.mjcf_ties import Terms, Ties
+from robomodel.parsers.mjcf.elements import Elements, unused
+from robomodel.parsers.mjcf.motors import Motors
+from robomodel.parsers.mjcf.ties import Terms, Ties
 
 WORLD = "world"
 """What MuJoCo calls the body that all others hang on."""

@@ -1,7 +1,7 @@
 """The elements of an SDF file, one small function each: numbers, poses, inertials, shapes, axes.
 
 SDF writes values as the text of elements where URDF has attributes. Frames are not resolved here:
-:mod:`robomodel.parsers.sdf_frames` knows where things stand.
+:mod:`robomodel.parsers.sdf.frames` knows where things stand.
 """
 
 from __future__ import annotations

@@ -33,16 +33,16 @@ from robomodel.model.build import GRAVITY
 from robomodel.model.graph import compose
 from robomodel.model.joints import align
 from robomodel.motors import numbers_of
-from robomodel.parsers.mjcf_actuators import WORLD
-from robomodel.parsers.mjcf_bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
-from robomodel.parsers.mjcf_motors import JOINT_MOTOR
+from robomodel.parsers.mjcf.actuators import WORLD
+from robomodel.parsers.mjcf.bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
+from robomodel.parsers.mjcf.motors import JOINT_MOTOR
 from robomodel.spatial import apply, matmul, transpose
 from robomodel.writers.inertias import NEARLY_NOTHING, carriers, of_a_body, principal, suited
-from robomodel.writers.mjcf_draft import Draft, add, set_numbers
-from robomodel.writers.mjcf_poses import placement, pose_words, turn_words, unit
-from robomodel.writers.mjcf_shapes import Shapes
-from robomodel.writers.mjcf_sliders import with_sliders
-from robomodel.writers.mjcf_ties import Ties, couple, note_motor
+from robomodel.writers.mjcf.draft import Draft, add, set_numbers
+from robomodel.writers.mjcf.poses import placement, pose_words, turn_words, unit
+from robomodel.writers.mjcf.shapes import Shapes
+from robomodel.writers.mjcf.sliders import with_sliders
+from robomodel.writers.mjcf.ties import Ties, couple, note_motor
 from robomodel.writers.text import number, numbers
 
 _MOST_FREEDOMS = 6  # of a body: MuJoCo's own limit

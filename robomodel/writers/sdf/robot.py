@@ -28,17 +28,17 @@ from robomodel.description import (
 )
 from robomodel.model import graph
 from robomodel.model.build import GRAVITY
-from robomodel.parsers.sdf_elements import CUSTOM, pose_in, turned
-from robomodel.parsers.sdf_frames import BETWEEN, WORLD, tidy
-from robomodel.writers import sdf_draft
+from robomodel.parsers.sdf.elements import CUSTOM, pose_in, turned
+from robomodel.parsers.sdf.frames import BETWEEN, WORLD, tidy
 from robomodel.writers.inertias import suited
-from robomodel.writers.sdf_draft import Draft, dynamics, marks, own, pose, text
-from robomodel.writers.sdf_plan import Plan
-from robomodel.writers.sdf_poses import cosine
-from robomodel.writers.sdf_ties import Ties
+from robomodel.writers.sdf import draft as elements
+from robomodel.writers.sdf.draft import Draft, dynamics, marks, own, pose, text
+from robomodel.writers.sdf.plan import Plan
+from robomodel.writers.sdf.poses import cosine
+from robomodel.writers.sdf.ties import Ties
 from robomodel.writers.springs import DRAKE, add_linear_spring, rest_length
 from robomodel.writers.text import number, numbers
-from robomodel.writers.urdf import add_motor, add_spring, add_transmission
+from robomodel.writers.urdf.robot import add_motor, add_spring, add_transmission
 
 _TYPES = {"spherical": "ball", "planar": "fixed", "floating": "fixed"}
 _RIGHT = 1e-9  # cosine of an angle
@@ -182,12 +182,12 @@ class _Writer:
             if joint.type == "floating":
                 self._float(element, joint)
         if link.inertial is not None:
-            sdf_draft.inertial(element, link.inertial)
+            elements.inertial(element, link.inertial)
         elif link.name not in plan.held:
-            sdf_draft.inertial(element, Inertial(0.0, (0.0,) * 6))
+            elements.inertial(element, Inertial(0.0, (0.0,) * 6))
         taken: set[str] = set()
         for shape in link.shapes:
-            sdf_draft.shape(element, shape, taken)
+            elements.shape(element, shape, taken)
 
     def _float(self, element: etree._Element, joint: Joint) -> None:
         """A link that no joint holds; the name of its floating joint is kept."""

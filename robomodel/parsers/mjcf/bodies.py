@@ -27,11 +27,11 @@ from robomodel.description import (
 )
 from robomodel.errors import Doubt
 from robomodel.model.graph import compose, inverse
-from robomodel.parsers.mjcf_actuators import Actuators
-from robomodel.parsers.mjcf_elements import JOINT_KINDS, Elements, pose, rotation, unused, vec
-from robomodel.parsers.mjcf_motors import JOINT_MOTOR
-from robomodel.parsers.mjcf_springs import Springs
-from robomodel.parsers.mjcf_ties import Ties
+from robomodel.parsers.mjcf.actuators import Actuators
+from robomodel.parsers.mjcf.elements import JOINT_KINDS, Elements, pose, rotation, unused, vec
+from robomodel.parsers.mjcf.motors import JOINT_MOTOR
+from robomodel.parsers.mjcf.springs import Springs
+from robomodel.parsers.mjcf.ties import Ties
 from robomodel.spatial import minus
 
 INDEPENDENT = "robomodel_independent:"

@@ -20,8 +20,8 @@ from robomodel.description import Sensor
 from robomodel.errors import DescriptionError, Doubt, MissingPackageError, Source
 from robomodel.files import MAX_MESH_BYTES, Allowance
 from robomodel.locks import Turn
-from robomodel.parsers.mjcf_files import MARK, Folder, Node, Reader
-from robomodel.parsers.mjcf_prepared import Mesh, Preparation, Whole, element_named
+from robomodel.parsers.mjcf.files import MARK, Folder, Node, Reader
+from robomodel.parsers.mjcf.prepared import Mesh, Preparation, Whole, element_named
 from robomodel.parsers.xml import Document, spelled
 
 _MESHES = (".stl", ".obj", ".msh")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from robomodel.description import Sensor
 from robomodel.errors import Doubt
-from robomodel.parsers.mjcf_files import MARK, Folder, Node, Reader
+from robomodel.parsers.mjcf.files import MARK, Folder, Node, Reader
 from robomodel.parsers.xml import spelled
 
 UNNAMED = "MuJoCo Model"

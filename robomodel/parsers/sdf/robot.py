@@ -2,9 +2,9 @@
 
 The reader goes over the file four times: it collects the links, joints and frames of a model with
 those of nested and included ones (:class:`_Reader`), finds where each stands
-(:mod:`robomodel.parsers.sdf_frames`), spans a tree over the joints
-(:mod:`robomodel.parsers.sdf_tree`), and writes it all down as a description
-(:mod:`robomodel.parsers.sdf_description`).
+(:mod:`robomodel.parsers.sdf.frames`), spans a tree over the joints
+(:mod:`robomodel.parsers.sdf.tree`), and writes it all down as a description
+(:mod:`robomodel.parsers.sdf.description`).
 
 Every word is described in ``docs/sdf.md``.
 """
@@ -17,12 +17,12 @@ from functools import partial
 
 from robomodel.description import Description, Vec3
 from robomodel.errors import DescriptionError, did_you_mean
-from robomodel.parsers import sdf_elements as elements
 from robomodel.parsers.drake import LINEAR_SPRING, TENDON
-from robomodel.parsers.sdf_description import Describer, Parts, stands_for_world
-from robomodel.parsers.sdf_elements import BALL_CONSTRAINT, CUSTOM, SdfDocument
-from robomodel.parsers.sdf_files import Library, opened
-from robomodel.parsers.sdf_frames import BETWEEN, WORLD, Frame, Frames, Names, Scope
+from robomodel.parsers.sdf import elements
+from robomodel.parsers.sdf.description import Describer, Parts, stands_for_world
+from robomodel.parsers.sdf.elements import BALL_CONSTRAINT, CUSTOM, SdfDocument
+from robomodel.parsers.sdf.files import Library, opened
+from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, Names, Scope
 from robomodel.parsers.urdf.springs import read_spring
 from robomodel.parsers.urdf.transmissions import read_transmission
 from robomodel.parsers.xml import Document, Element, listed, shown

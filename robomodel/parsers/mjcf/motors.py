@@ -12,8 +12,8 @@ from typing import Any
 from robomodel.description import Motor
 from robomodel.errors import DescriptionError, Doubt, Source
 from robomodel.motors import fault, numbers_of
-from robomodel.parsers.mjcf_elements import Elements
-from robomodel.parsers.mjcf_ties import Terms
+from robomodel.parsers.mjcf.elements import Elements
+from robomodel.parsers.mjcf.ties import Terms
 
 ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
 """What ``<custom>`` texts begin with that say what the motor of an actuator or a joint can do."""

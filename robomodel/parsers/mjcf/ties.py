@@ -18,7 +18,7 @@ from robomodel.description import (
 )
 from robomodel.errors import DescriptionError, Doubt, Source
 from robomodel.model.joints import align
-from robomodel.parsers.mjcf_elements import Elements, clean, pose, unused, vec
+from robomodel.parsers.mjcf.elements import Elements, clean, pose, unused, vec
 from robomodel.spatial import apply, matmul, minus, transpose
 
 Terms: TypeAlias = tuple[tuple[int, float], ...]

@@ -30,7 +30,7 @@ from robomodel.description import (
 from robomodel.motors import numbers_of
 from robomodel.writers.springs import DRAKE
 from robomodel.writers.text import number, numbers, rpy_of
-from robomodel.writers.urdf_simulators import add_words, for_simulators
+from robomodel.writers.urdf.simulators import add_words, for_simulators
 
 _WITH_AXIS = ONE_DOF | {"planar"}
 _LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))

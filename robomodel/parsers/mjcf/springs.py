@@ -9,8 +9,8 @@ from typing import Any
 
 from robomodel.description import Anchor, JointSpring, Pose, Spring
 from robomodel.errors import DescriptionError, Doubt, Source
-from robomodel.parsers.mjcf_elements import Elements, vec
-from robomodel.parsers.mjcf_ties import Ties
+from robomodel.parsers.mjcf.elements import Elements, vec
+from robomodel.parsers.mjcf.ties import Ties
 
 _SITES = [3, 3]  # mjtWrap: two sites and nothing in between
 _LEAST_SCALAR = 2  # mjtJoint: slides and hinges
