@@ -10,7 +10,7 @@ from lxml import etree
 from robomodel.description import Joint, Spring, Vec3
 from robomodel.model.graph import compose
 from robomodel.parsers.sdf.elements import CUSTOM
-from robomodel.writers.mjcf.poses import link_pose
+from robomodel.writers.poses import link_pose
 from robomodel.writers.text import number, numbers
 
 DRAKE = "http://drake.mit.edu"

@@ -39,10 +39,10 @@ from robomodel.parsers.mjcf.motors import JOINT_MOTOR
 from robomodel.spatial import apply, matmul, transpose
 from robomodel.writers.inertias import NEARLY_NOTHING, carriers, of_a_body, principal, suited
 from robomodel.writers.mjcf.draft import Draft, add, set_numbers
-from robomodel.writers.mjcf.poses import placement, pose_words, turn_words, unit
 from robomodel.writers.mjcf.shapes import Shapes
 from robomodel.writers.mjcf.sliders import with_sliders
 from robomodel.writers.mjcf.ties import Ties, couple, note_motor
+from robomodel.writers.poses import placement, pose_words, turn_words, unit
 from robomodel.writers.text import number, numbers
 
 _MOST_FREEDOMS = 6  # of a body: MuJoCo's own limit

@@ -12,7 +12,7 @@ from robomodel.description import Anchor, Description, Inertial, Joint, Link, Lo
 from robomodel.model.graph import compose, inverse
 from robomodel.spatial import apply, minus, transpose
 from robomodel.writers.inertias import heavy
-from robomodel.writers.mjcf.poses import link_pose, unit
+from robomodel.writers.poses import link_pose, unit
 
 
 def with_sliders(description: Description) -> Description:

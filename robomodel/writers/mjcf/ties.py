@@ -26,7 +26,7 @@ from robomodel.parsers.mjcf.bodies import NO_LIMIT
 from robomodel.parsers.mjcf.motors import ACTUATOR_MOTOR
 from robomodel.transmissions import actuator_terms, rotor_name
 from robomodel.writers.mjcf.draft import Draft, add, set_numbers
-from robomodel.writers.mjcf.poses import along, link_pose, pose_words, unit
+from robomodel.writers.poses import along, link_pose, pose_words, unit
 from robomodel.writers.springs import rest_length
 from robomodel.writers.text import number, numbers
 

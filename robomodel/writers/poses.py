@@ -1,4 +1,4 @@
-"""Poses of links and joints at their initial positions, and how MJCF spells them."""
+"""Poses of links and joints at their initial positions, and how MJCF spells poses."""
 
 from __future__ import annotations
 
