@@ -14,6 +14,7 @@ from robomodel.dynamics.operators.algebra import (
     Space,
     identity,
 )
+from robomodel.dynamics.operators.diagonal import DiagonalEquations, diagonal_equations
 from robomodel.dynamics.operators.drawing import draw_sparsity, draw_tree
 from robomodel.dynamics.operators.lyapunov import BackwardLyapunov, ForwardLyapunov
 from robomodel.dynamics.operators.robot import RobotOperators, robot_operators
@@ -28,6 +29,7 @@ __all__ = [
     "Articulated",
     "BackwardLyapunov",
     "BlockDiagonal",
+    "DiagonalEquations",
     "ForwardLyapunov",
     "Operator",
     "PickOff",
@@ -36,6 +38,7 @@ __all__ = [
     "Sensitivity",
     "Space",
     "Tree",
+    "diagonal_equations",
     "draw_sparsity",
     "draw_tree",
     "identity",

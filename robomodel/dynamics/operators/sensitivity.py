@@ -28,7 +28,8 @@ from robomodel.dynamics.operators.tree import ROOT
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array
 
-STEP = 0.03  # [rad, m]
+STEP = 0.03  # [rad, m], along directions whose largest component is LARGEST
+LARGEST = 0.25
 STENCIL = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # central differences of eighth order
 
 
@@ -66,17 +67,16 @@ class Sensitivity:
         return half + half.T + carry @ self.M @ carry.T
 
     @cached_property
-    def log_det(self) -> Array:
-        """(log det ℳ)' (...) = Σ tr D⁻¹ D', by the Riccati equation's own derivative."""
+    def riccati(self) -> tuple[BlockDiagonal, BlockDiagonal]:
+        """P' and D' of the articulated inertias, by the Riccati equation's own derivative."""
         model, riccati = self.model, self.model.articulated
         tree, weights = model.tree, model.weights.weights
         rate = list(self.M.blocks)
-        total = np.zeros(())
+        pivots: dict[int, Array] = {}
         for k in reversed(tree.order):
             h, dh, p = model.H.blocks[k], self.H.blocks[k], riccati.P.blocks[k]
             half = dh @ p @ transposed(h)
-            dd = h @ rate[k] @ transposed(h) + half + transposed(half)
-            total = total + np.einsum("...ij,...ji->...", riccati.D_inverse.blocks[k], dd)
+            pivots[k] = h @ rate[k] @ transposed(h) + half + transposed(half)
             if tree.parents[k] == ROOT:
                 continue
             gain, rest = riccati.G.blocks[k], riccati.remainder.blocks[k]
@@ -86,7 +86,26 @@ class Sensitivity:
             turn = de @ rest @ p @ transposed(e)
             moved = e @ left @ transposed(e) + turn + transposed(turn)
             rate[tree.parents[k]] = rate[tree.parents[k]] + moved
-        return total
+        nodes, rates = model.nodes, model.rates
+        return (
+            blockwise(nodes, nodes, rate.__getitem__),
+            blockwise(rates, rates, pivots.__getitem__),
+        )
+
+    @cached_property
+    def log_det(self) -> Array:
+        """(log det ℳ)' (...) = Σ tr D⁻¹ D'."""
+        pairs = zip(self.model.articulated.D_inverse.blocks, self.riccati[1].blocks, strict=True)
+        return sum((np.einsum("...ij,...ji->...", x, y) for x, y in pairs), start=np.zeros(()))
+
+    @cached_property
+    def factor(self) -> Operator:
+        """(1 + H𝔸K)' of the innovations factorisation, K' = 𝓔'G + 𝓔G', G = P H* D⁻¹."""
+        model, riccati = self.model, self.model.articulated
+        dp, dd = self.riccati
+        moved = dp @ model.H.T + riccati.P @ self.H.T - riccati.G @ dd
+        k = self.weights @ riccati.G + model.weights @ (moved @ riccati.D_inverse)
+        return self.lever @ riccati.K + model.H @ model.A @ k
 
     def inverse_operational_inertia(self, picked: PickOff) -> Array:
         """(Λ⁻¹)' (..., p, p) of points that are fixed to their nodes, column by column."""
@@ -109,7 +128,9 @@ def robot_sensitivity(model: Model, q: ArrayLike, direction: ArrayLike) -> Sensi
     from them is exact.
     """
     at = as_array(q, model.nq, "q", "nq")
-    along = as_array(direction, model.nv, "direction", "nv")
+    wanted = as_array(direction, model.nv, "direction", "nv")
+    size = np.max(np.abs(wanted), axis=-1, keepdims=True, initial=0.0) / LARGEST
+    along = wanted / np.where(size > 0, size, 1.0)
     still = np.zeros(model.nv)
     base = robot_operators(model, at, still)
     parts: dict[str, list[Array | float]] = {}
@@ -126,9 +147,9 @@ def robot_sensitivity(model: Model, q: ArrayLike, direction: ArrayLike) -> Sensi
     nodes, rates = base.nodes, base.rates
 
     def made(name: str, space: Space, rows: Space) -> BlockDiagonal:
-        return blockwise(space, rows, lambda k: np.asarray(parts[name][k]))
+        return blockwise(space, rows, lambda k: size[..., None] * parts[name][k])
 
-    weights = tuple(np.asarray(x) for x in parts["weights"])
+    weights = tuple(size[..., None] * x for x in parts["weights"])
     return Sensitivity(
         base, Adjacency(nodes, nodes, weights), made("H", nodes, rates),
         made("M", nodes, nodes),
