@@ -55,9 +55,7 @@ class DiagonalEquations:
     @cached_property
     def factor_inverse(self) -> Operator:
         """ℓ⁻¹ = D^-½ (1 - HψK)."""
-        rates = self.model.rates
-        inverses = [np.linalg.inv(root) for root in self.root.blocks]
-        return blockwise(rates, rates, inverses.__getitem__) @ self.model.articulated.factor_inverse
+        return self.root_inverse @ self.model.articulated.factor_inverse
 
     @cached_property
     def factor_rate(self) -> Operator:
