@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from robomodel.dynamics.actuation import actuator_map
 from robomodel.dynamics.calling import run
@@ -20,7 +21,7 @@ from robomodel.identification.spaces import Gap, reduced, split
 from robomodel.identification.structure import CONFIGURATIONS, structure
 from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
-from robomodel.model.model import Model
+from robomodel.model.model import Model, as_array
 from robomodel.model.parameters import count, of_joints, parameters
 
 SEED = 20180524  # samples are the same at every call
@@ -81,8 +82,14 @@ def base_parameters(
     measured: str | Iterable[str] | None = None,
     contacts: FrameLike | Sequence[FrameLike] = (),
     method: Kind | None = None,
+    near: ArrayLike | None = None,
 ) -> BaseParameters:
-    """What the forces of closed motions on ``neutral()``'s branch can tell of the parameters.
+    """What the forces of closed motions on one branch of the loops can tell of the parameters.
+
+    That is the branch of ``near`` (nq,), by default of ``neutral()``: no motion comes to another
+    but through a dead point, and another may tell other combinations (a parallelogram's fewer than
+    its crossed form's). ``random_configuration`` draws from all branches unless it is given
+    ``near``, too; what all together tell is another question.
 
     By default tau is known in all coordinates: actuators' forces, none where nothing drives, and on
     a floating base none, or measured contact wrenches. ``measured``: coordinates in which it is
@@ -93,14 +100,16 @@ def base_parameters(
     ``method``: "numeric" (the default), from the singular values of a stacked
     :func:`robomodel.regressor`, or "structure", cluster by cluster (see
     :mod:`robomodel.identification.structure`), whose cost is linear in the robot's size, for tau
-    known in all coordinates. Both give the same on all shipped robots; on chains of planar
-    four-bars the latter counts a few combinations that forces cannot tell. Springs, and what wrench
-    sensors on links would see, are not considered.
+    known in all coordinates. Both give the same. Springs, and what wrench sensors on links would
+    see, are not considered.
+
+    Raises KeyError for unknown names, ValueError for a ``near`` that is no configuration.
     """
     keys = frame_keys(contacts)
     for frame in keys:
         model.frame(frame if isinstance(frame, str) else frame[0])
-    rows = None if measured is None else _coordinates(model, measured)
+    start = model.neutral() if near is None else _start(model, near)
+    rows = None if measured is None else _coordinates(model, measured, start)
     part = rows is not None or bool(keys)
     if method not in (None, "structure", "numeric"):
         raise ValueError(f"method '{method}' is not known; 'structure' and 'numeric' are")
@@ -112,22 +121,32 @@ def base_parameters(
     if not model.nv or rows == []:
         return BaseParameters((), np.zeros((0, len(names))), names, Gap(), kind)
     if kind == "structure":
-        found, gap = structure(model, rng)
+        found, gap = structure(model, rng, start)
         scale = _scales(model)
         space = _row_space(found / scale)
     else:
-        space, scale, gap = _numeric(model, rng, rows, keys)
+        space, scale, gap = _numeric(model, rng, start, rows, keys)
     echelon, pivots = reduced(space, _order(model))
     matrix = echelon * scale / scale[pivots, None]
     matrix[np.abs(echelon) < 1e-9] = 0.0
     matrix[range(len(pivots)), pivots] = 1.0
-    return BaseParameters(tuple(_worded(names, row) for row in matrix), matrix, names, gap, kind)
+    words = tuple(_worded(names, row, pivot) for row, pivot in zip(matrix, pivots, strict=True))
+    return BaseParameters(words, matrix, names, gap, kind)
 
 
-def _coordinates(model: Model, measured: str | Iterable[str]) -> list[int]:
+def _start(model: Model, near: ArrayLike) -> Array:
+    """One closed configuration."""
+    q = as_array(near, model.nq, "near", "nq")
+    if q.shape != (model.nq,):
+        raise ValueError(f"near is one configuration (nq,), got shape {q.shape}")
+    model.check(q)
+    return q
+
+
+def _coordinates(model: Model, measured: str | Iterable[str], start: Array) -> list[int]:
     """Indices into v of what is measured."""
     if measured == "actuators":
-        q = on_branch(model, np.random.default_rng(SEED), 3)
+        q = on_branch(model, np.random.default_rng(SEED), 3, start)
         entries = actuator_map(model, unstack(q)) if model.actuators else []
         driven = [np.abs(stack(list(row), (3,))).max() > 0.0 for row in entries]
         return [i for i, is_one in enumerate(driven) if is_one]
@@ -164,12 +183,16 @@ def _row_space(rows: Array) -> Array:
 
 
 def _numeric(
-    model: Model, rng: np.random.Generator, rows: list[int] | None, contacts: tuple[FrameKey, ...]
+    model: Model,
+    rng: np.random.Generator,
+    start: Array,
+    rows: list[int] | None,
+    contacts: tuple[FrameKey, ...],
 ) -> tuple[Array, Array, Gap]:
     """Row space (of scaled parameters), their scales and the gap of a stacked regressor."""
     each = len(rows) if rows else model.nv
     times = -(-FACTOR * count(model) // (each * CONFIGURATIONS))
-    q = np.repeat(on_branch(model, rng, CONFIGURATIONS), times, axis=0)
+    q = np.repeat(on_branch(model, rng, CONFIGURATIONS, start), times, axis=0)
     states = len(q)
     v, a = rng.normal(size=(2, states, model.nv))
     y = regressor(model, q, v, a, backend="numpy")
@@ -223,9 +246,9 @@ def _order(model: Model) -> list[int]:
     return sorted(range(len(names)), key=key)
 
 
-def _worded(names: Sequence[str], row: Array) -> str:
+def _worded(names: Sequence[str], row: Array, pivot: int) -> str:
     """A combination of parameters in words, the pivot first."""
-    columns = sorted(np.flatnonzero(row).tolist(), key=lambda c: (row[c] != 1.0, c))
+    columns = sorted(np.flatnonzero(row).tolist(), key=lambda c: (c != pivot, c))
     text = ""
     for column in columns:
         owner, _, kind = names[column].rpartition(".")

@@ -16,13 +16,12 @@ from robomodel.spatial import UNIT
 STEPS = 3  # of at most 0.3 radians, or cluster sizes
 
 
-def on_branch(model: Model, rng: np.random.Generator, count: int) -> Array:
-    """Closed configurations (count, nq) on neutral()'s branch.
+def on_branch(model: Model, rng: np.random.Generator, count: int, start: Array) -> Array:
+    """Closed configurations (count, nq) on the branch of ``start`` (nq,), a closed one.
 
     Loops depart from it by some short steps, each away from dead points, so that they cannot come
     to another branch; all else is anywhere.
     """
-    start = model.neutral()
     q = np.empty((count, model.nq))
     for n, row in enumerate(q):
         for cluster in model.clusters:

@@ -15,7 +15,9 @@ k is not seen if, in all its configurations on the branch,
 with X_b from the motion of o to that of body b and Ŝ_b its motion beyond. To all else it is then
 the inertia Σ_b X_bᵀ δI_b X_b on o, and is added to o's. Damping and dry friction are seen by
 Σ d_r G_rᵀ G_r and Σ f_r |G_r v| alone. "In all configurations" is decided at random ones: G, X and
-Ŝ are analytic, so that finitely many suffice.
+Ŝ are analytic, so that finitely many suffice. The bases of V and W are not of length one: what
+linkages only just attain (of their products of velocities, some 1e-8 of the others) is weighed as
+that, or its rounding would count where nothing is attained at all.
 """
 
 from __future__ import annotations
@@ -72,9 +74,9 @@ class _Relative:
     own: dict[int, Array]
 
 
-def structure(model: Model, rng: np.random.Generator) -> tuple[Array, Gap]:
-    """Rows (rank, p) that span what forces can tell, and the narrowest gap that decided it."""
-    samples = Samples.of(model, on_branch(model, rng, CONFIGURATIONS))
+def structure(model: Model, rng: np.random.Generator, start: Array) -> tuple[Array, Gap]:
+    """Rows (rank, p) that span what forces on ``start``'s branch tell, and the narrowest gap."""
+    samples = Samples.of(model, on_branch(model, rng, CONFIGURATIONS, start))
     relative = [_relative(model, samples, cluster) for cluster in model.clusters]
     attained = _attained(model, relative)
     total = count(model)
@@ -176,8 +178,17 @@ def _beyond(base: _Attained, relative: _Relative, bodies: tuple[int, ...]) -> _A
     if len(flat) > size * size:
         flat = np.asarray(np.linalg.qr(flat, mode="r"))
     kept = span(flat.T)
+    if kept.shape[1] == size * (size + 1) // 2:
+        kept = _symmetric(size)
     gravity = span(np.concatenate([*(x @ base.gravity)], axis=1))
     return _Attained(velocities, kept.T.reshape(-1, size, size), gravity)
+
+
+def _symmetric(size: int) -> Array:
+    """All symmetric matrices: a basis, as columns."""
+    unit = np.eye(size)
+    pairs = [(unit[i], unit[j]) for i in range(size) for j in range(i, size)]
+    return np.stack([(np.outer(a, b) + np.outer(b, a)).ravel() for a, b in pairs], axis=1)
 
 
 def _conditions(
