@@ -23,6 +23,7 @@ from robomodel.dynamics.elimination.draw import (
     draw_factor_graph,
     draw_pattern,
 )
+from robomodel.dynamics.equations import gyroscope
 from robomodel.dynamics.equations.system import pieces
 from robomodel.dynamics.problem import Problem
 from robomodel.kernels import Trace
@@ -97,6 +98,92 @@ def test_an_order_is_written_out_as_an_algorithm(arm):
     )
     assert lines[2].startswith("  solve acceleration[link3], rest of f[link3] for a[link3] given ")
     assert lines[-1].startswith("  f[link3] given ")
+
+
+def test_rneas_order_is_algorithm_1_in_python(arm):
+    inverse = Problem.inverse(arm)
+    source = inverse.graph.eliminate(inverse.order("rnea")).python()
+    _, body = source.split("# substitute\n")
+    assert [line.split(" = ")[0].strip() for line in body.splitlines()] == [
+        "x", *(f"x['{name}']" for name in names("V1 V2 V3 F3 F2 F1 t1 t2 t3")), "return x"
+    ]  # fmt: skip
+    assert source.count("#") == 1  # nothing to eliminate before
+    assert ("x['f[link2]'] = b['wrench[link2]'] + D['wrench[link2]', 'a[link2]'] @ x['a[link2]']"
+            " + D['wrench[link2]', 'f[link3]'] @ x['f[link3]']") in source  # fmt: skip
+
+
+def solved_by_source(problem, order, q, v, values, *, refine=False):
+    """What the source of an order makes of a state: all unknowns."""
+    space = {}
+    exec(problem.graph.eliminate(problem.order(order)).python(), space)
+    d, b = problem.blocks(q, v, values)
+    found = space["solve"](d, b)
+    if refine:
+        wrong = {name: x.copy() for name, x in b.items()}
+        for (equation, name), block in d.items():
+            wrong[equation] += block @ found[name]
+        more = space["solve"](d, wrong)
+        found = {name: x + more[name] for name, x in found.items()}
+    return found
+
+
+@pytest.mark.parametrize("order", ["aba", "crba", "colamd", "markowitz"])
+@pytest.mark.parametrize(
+    ("name", "view"),
+    [("puma560", "tree"), ("five_bar", "tree"),
+     *(pytest.param(name, view, marks=pytest.mark.slow) for name, view in
+       [("teleop_arm", "tree"), ("mini_cheetah", "tree"), ("mini_cheetah", "cluster"),
+        ("tello", "tree"), ("tello", "cluster")])],
+)  # fmt: skip
+def test_an_orders_source_is_the_recursions(name, view, order):
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(4)
+    q, (v, a) = model.random_configuration(rng), rng.normal(size=(2, model.nv))
+    tau = rm.rnea(model, q, v, a, backend="numpy")
+    free = [piece for piece in Problem.forward(model).pieces if piece.dofs]
+    for known in ([p.name for p in free], [], [free[-1].name]):
+        problem = Problem.hybrid(model, known, view=view)
+        given = {p.name: a if p.name in known else tau for p in free}
+        values = {f"{'qdd' if p.name in known else 'tau'}[{p.name}]": given[p.name][list(p.dofs)]
+                  for p in free}  # fmt: skip
+        found = solved_by_source(problem, order, q, v, values, refine=order != "aba")
+        forces, rates = rm.hybrid(
+            model, q, v,
+            tau={model.dof_names[i]: tau[i] for p in free if p.name not in known for i in p.dofs},
+            a={model.dof_names[i]: a[i] for p in free if p.name in known for i in p.dofs},
+            backend="numpy",
+        )  # fmt: skip
+        for p in free:
+            kind, of = ("tau", forces) if p.name in known else ("qdd", rates)
+            off = np.abs(found[f"{kind}[{p.name}]"] - of[list(p.dofs)]).max()
+            assert off <= 1e-12 * max(1.0, np.abs(of).max())
+
+
+def test_pivots_name_each_variables_equation(arm):
+    forward = Problem.forward(arm)
+    dag = forward.graph.eliminate(forward.order("aba"))
+    kinds = {"f": "wrench", "a": "acceleration", "qdd": "torque"}
+    for equation, name in dag.pivot_edges:
+        kind, owner = name.split("[")
+        assert equation == f"{kinds[kind]}[{owner}"
+    assert len(dag.pivot_edges) == 9
+    assert set(dag.used) < set(dag.edges)  # joining factors relates more than the pivots do
+    assert dag.pivots["a[link2]"].given == ("qdd[joint2]", "a[link1]")
+
+
+def test_source_is_of_exact_equations_that_determine(arm):
+    forward = Problem.forward(arm)
+    dag = forward.graph.eliminate(forward.order("aba"))
+    alone = FactorGraph(dag.graph.sizes, dag.graph.factors).eliminate(dag.order)
+    with pytest.raises(ValueError, match="not written from equations"):
+        alone.python()
+    assert " -> " in dot(alone)
+    measured = forward.having(gyroscope("link3", covariance=1.0))
+    with pytest.raises(ValueError, match="measurement with a covariance"):
+        measured.graph.eliminate(measured.order("colamd")).python()
+    loose = forward.unknown("tau[joint1]")
+    with pytest.raises(SingularError, match="not determined"):
+        loose.graph.eliminate(loose.order("aba")).python()
 
 
 def test_the_custom_order_splits_on_one_clique(arm):
@@ -334,7 +421,10 @@ def test_graphs_for_networkx_and_graphviz(arm):
     directed = as_networkx(dag)
     assert directed.number_of_edges() == 20
     assert sum(f for _, _, f in directed.edges(data="fill")) == len(dag.fill)
-    assert dot(dag).count(" -> ") == 20
+    assert sum(used for _, _, used in directed.edges(data="used")) == len(dag.used) < 20
+    assert directed.nodes["qdd[joint3]"]["pivot"] == ("torque[joint3]",)
+    assert dot(dag).count(" -> ") == 20 + len(dag.pivot_edges)
+    assert dot(dag).count("color=grey") == 20 - len(dag.used)
     assert dot(problem.graph).count(" -- ") == bipartite.number_of_edges()
 
 
@@ -346,6 +436,7 @@ def test_pictures_show_every_node(arm, tmp_path):
         axes = draw(what)
         text = " ".join(t.get_text() for t in axes.texts)
         assert all(name in text for name in problem.graph.sizes)
+        assert (draw is draw_dag) == ("torque[joint3]" in text)
         axes.figure.savefig(tmp_path / "picture.png")
         assert (tmp_path / "picture.png").stat().st_size > 5000
     pattern = draw_pattern(problem.structure)

@@ -233,6 +233,33 @@ class Problem:
             factors.append(factor)
         return written.with_factors(factors).given(given)
 
+    def blocks(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        values: Mapping[str, ArrayLike] | None = None,
+        readings: Mapping[str, ArrayLike] | None = None,
+    ) -> tuple[dict[tuple[str, str], Array], dict[str, Array]]:
+        """(D, b) at a state as arrays: D[equation, variable] and b[equation].
+
+        What the function of :meth:`Dag.python` takes. ``values`` and ``readings`` as of
+        :meth:`solve`, one state. Blocks that are zero at this state only are there as zeros.
+        """
+        size = self._worst.by_name
+        arrays = {name: as_array(x, size[name].size if name in size else np.shape(x)[-1], name,
+                                 "its size") for name, x in (values or {}).items()}  # fmt: skip
+        reads = {name: np.asarray(x, dtype=float) for name, x in (readings or {}).items()}
+        at, speed = as_array(q, self.model.nq, "q", "nq"), as_array(v, self.model.nv, "v", "nv")
+        system = self.system(*self._at(at, speed, arrays, reads, (), ()))
+        matrix, constant = {}, {}
+        for factor, worst in zip(system.factors, self.structure.factors, strict=True):
+            constant[factor.name] = np.array(factor.constant, dtype=float)
+            for name in worst.blocks:
+                shape = factor.rows, self.structure.by_name[name].size
+                block = factor.blocks.get(name)
+                matrix[factor.name, name] = np.zeros(shape) if block is None else np.array(block)
+        return matrix, constant
+
     def optional(self, name: str) -> bool:
         """Whether a known variable may be left out, and is then zero."""
         kind, _, owner = name.partition("[")

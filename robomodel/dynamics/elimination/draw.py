@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from robomodel.dynamics.elimination.gauss import SingularError
 from robomodel.dynamics.elimination.graph import Dag, FactorGraph
 from robomodel.dynamics.equations.system import System
 from robomodel.errors import MissingPackageError
@@ -69,7 +70,8 @@ def as_networkx(what: FactorGraph | Dag) -> Any:
     """A bipartite ``Graph`` of variables and factors, or the ``DiGraph`` of an elimination.
 
     Variables have ``size``; factors are nodes named ``factor:…`` with ``rows``; edges of a
-    directed graph go from parent to child and say whether they are ``fill``.
+    directed graph go from parent to child and say whether they are ``fill``, and whether the
+    child's pivot rows hold the parent (``used``). Its nodes name their ``pivot`` equations.
     """
     nx = _networkx()
     if isinstance(what, FactorGraph):
@@ -81,11 +83,22 @@ def as_networkx(what: FactorGraph | Dag) -> Any:
             graph.add_edges_from((f"factor:{factor.name}", name) for name in factor.variables)
         return graph
     directed = nx.DiGraph()
+    pivots, used = _pivots(what)
     for n, name in enumerate(what.order):
-        directed.add_node(name, size=what.graph.sizes[name], step=n)
+        directed.add_node(name, size=what.graph.sizes[name], step=n, pivot=pivots.get(name, ()))
     fill = set(what.fill)
-    directed.add_edges_from((*edge, {"fill": edge in fill}) for edge in what.edges)
+    directed.add_edges_from(
+        (*edge, {"fill": edge in fill, "used": edge in used}) for edge in what.edges
+    )
     return directed
+
+
+def _pivots(dag: Dag) -> tuple[dict[str, tuple[str, ...]], set[tuple[str, str]]]:
+    """Each variable's pivot equations, and the edges they hold; all edges where there are none."""
+    try:
+        return {name: pivot.equations for name, pivot in dag.pivots.items()}, set(dag.used)
+    except (ValueError, SingularError):  # measurements, or no equations, or none for a variable
+        return {}, set(dag.edges)
 
 
 def draw_factor_graph(graph: FactorGraph, ax: Any = None) -> Any:
@@ -107,17 +120,32 @@ def draw_factor_graph(graph: FactorGraph, ax: Any = None) -> Any:
 
 
 def draw_dag(dag: Dag, ax: Any = None) -> Any:
-    """The directed graph of an elimination; edges that filled in are dashed."""
+    """The directed graph of an elimination; edges that filled in are dashed.
+
+    A square with the name of its pivot equation points at each variable (several equations that
+    determine it together share one). Edges that come of joining factors alone, without a block in
+    the pivot's rows, are grey.
+    """
     axes = _axes(ax)
     nx = _networkx()
     found = as_networkx(dag)
     places = _places(dag.graph.sizes, dag.graph)
     for filled, style in ((False, "solid"), (True, "dashed")):
-        edges = [(p, c) for p, c, data in found.edges(data=True) if data["fill"] is filled]
-        nx.draw_networkx_edges(
-            found, places, edgelist=edges, style=style, ax=axes, node_size=700,
-            connectionstyle="arc3,rad=0.12",
-        )  # fmt: skip
+        for used, colour in ((False, "#bbbbbb"), (True, "black")):
+            edges = [(p, c) for p, c, data in found.edges(data=True)
+                     if (data["fill"], data["used"]) == (filled, used)]  # fmt: skip
+            nx.draw_networkx_edges(
+                found, places, edgelist=edges, style=style, ax=axes, node_size=700,
+                edge_color=colour, connectionstyle="arc3,rad=0.12",
+            )  # fmt: skip
+    for name, equations in found.nodes(data="pivot"):
+        if equations:
+            x, y = places[name]
+            axes.annotate(
+                " + ".join(equations), (x, y - 0.13), (x, y - 0.42), ha="center", fontsize=5,
+                color="#444444", arrowprops={"arrowstyle": "->", "color": "#444444"},
+                bbox={"boxstyle": "square", "facecolor": "white", "edgecolor": "#444444"},
+            )  # fmt: skip
     _variables(nx, found, places, dag.graph.sizes, axes)
     axes.set_title(f"{len(dag.edges)} edges, {len(dag.fill)} of them fill")
     return axes
@@ -189,8 +217,15 @@ def dot(what: FactorGraph | Dag) -> str:
             lines += [f'  "factor:{factor.name}" -- "{n}";' for n in sorted(factor.variables)]
         return "\n".join([*lines, "}\n"])
     fill = set(what.fill)
+    pivots, used = _pivots(what)
     lines = ["digraph elimination {", *(f'  "{n}";' for n in what.order)]
-    lines += [
-        f'  "{p}" -> "{c}"{" [style=dashed]" if (p, c) in fill else ""};' for p, c in what.edges
-    ]
+    for p, c in what.edges:
+        style = ["style=dashed"] if (p, c) in fill else []
+        style += [] if (p, c) in used else ["color=grey"]
+        said = f" [{', '.join(style)}]" if style else ""
+        lines.append(f'  "{p}" -> "{c}"{said};')
+    for name, equations in pivots.items():
+        for equation in equations:
+            lines.append(f'  "{equation}" [shape=box, fontsize=9];')
+            lines.append(f'  "{equation}" -> "{name}" [arrowhead=empty];')
     return "\n".join([*lines, "}\n"])

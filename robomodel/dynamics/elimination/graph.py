@@ -8,9 +8,10 @@ in the directed graph), the rows that are left over are a new factor on those.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from robomodel.dynamics.elimination.pivots import Pivot, pivots, source
 from robomodel.dynamics.equations.system import System
 from robomodel.errors import did_you_mean
 
@@ -27,10 +28,11 @@ class Relation:
 
 @dataclass(frozen=True)
 class FactorGraph:
-    """Variables with their sizes, and factors between them."""
+    """Variables with their sizes, and factors between them; the equations it was written from."""
 
     sizes: Mapping[str, int]
     factors: tuple[Relation, ...]
+    system: System | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, system: System) -> FactorGraph:
@@ -41,6 +43,7 @@ class FactorGraph:
                 Relation(f.name, frozenset(f.blocks), f.rows, f.deviation is not None)
                 for f in system.factors
             ),
+            system,
         )
 
     @cached_property
@@ -185,6 +188,39 @@ class Dag:
         lines.append("substitute")
         lines += [f"  {name}{self._given(name)}" for name in reversed(self.order)]
         return "\n".join(lines)
+
+    def python(self) -> str:
+        """The algorithm that the order is as Python source: a function ``solve(D, b)`` on NumPy.
+
+        D and b of any state are :meth:`Problem.blocks`; what it returns are all unknowns by name,
+        in the bodies' internal axes. Each line is one product of blocks: what comes of pivots -1 is
+        left out, so that RNEA's order of inverse dynamics is its substitution alone. Pivots are
+        those of :attr:`pivots`, for all states; they are not checked when the function runs. Raises
+        ValueError for measurements with covariances, SingularError where a variable is not
+        determined in this order.
+        """
+        return source(self)
+
+    @cached_property
+    def pivots(self) -> Mapping[str, Pivot]:
+        """For each variable the equations whose rows determine it, and from which others.
+
+        Errors as of :meth:`python`.
+        """
+        return {pivot.variable: pivot for pivot in pivots(self)}
+
+    @property
+    def pivot_edges(self) -> tuple[tuple[str, str], ...]:
+        """(equation, variable) for every pivot, by the order: whose rows each variable uses.
+
+        An equation without one is spent with others in "rest of" a variable.
+        """
+        return tuple((e, name) for name in self.order for e in self.pivots[name].equations)
+
+    @property
+    def used(self) -> tuple[tuple[str, str], ...]:
+        """Those of :attr:`edges` that pivots' rows hold; the others come of joining factors."""
+        return tuple((parent, x) for x in self.order for parent in self.pivots[x].given)
 
     def _given(self, name: str) -> str:
         return f" given {', '.join(self.parents[name])}" if self.parents[name] else ""

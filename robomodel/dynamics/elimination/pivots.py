@@ -1,0 +1,272 @@
+"""Pivots of an elimination by blocks, and the algorithm that they make as Python source (001, IV).
+
+A directed graph says which variables determine which. With the equations at hand it can be said
+whose rows do: a variable is taken from one equation that holds it with a block of its own (±1
+before others, then the equation that mirrors its column, then any square one), and where there is
+none from the rows of all its equations together, by QR. Chosen once, at the state in general
+position at which the graph was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from robomodel.dynamics.elimination.gauss import SingularError
+from robomodel.model.joints import Array
+
+if TYPE_CHECKING:
+    from robomodel.dynamics.elimination.graph import Dag
+
+Kind = Literal["minus one", "one", "block", "rows"]
+WORST = 1e7  # condition of a block, equilibrated, that may be a pivot
+RANK = 1e-9  # least singular value, of the largest, of rows that determine a variable
+ROUNDING = 1e-11  # of a column's first size: what remains is rounding
+INDENT = "    "
+HEAD = (
+    "import numpy as np",
+    "",
+    "",
+    "def solve(D, b):",
+    '    """Every variable of D x + b = 0 by name.',
+    "",
+    "    D[equation, variable]: blocks; b[equation]: constants. Both stay as they are.",
+    '    """',
+    "    D, b = dict(D), dict(b)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An equation that a variable is put into: the ``sign`` of its block there (0.0: not ±1).
+
+    ``held``: what the equation holds besides.
+    """
+
+    equation: str
+    sign: float
+    held: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pivot:
+    """How one variable is eliminated: ``variable`` from ``equations``, ``given`` others.
+
+    ``kind``: its block in its one equation ("minus one", "one", "block"), or "rows" of several.
+    ``row``: the name under which the pivot's rows stand. ``targets``: the other equations that hold
+    the variable, which it is put into. Of several equations, ``rest`` names what they leave (""
+    where nothing); they have ``heights`` rows, and ``holders`` of them hold each given variable.
+    """
+
+    variable: str
+    kind: Kind
+    equations: tuple[str, ...]
+    row: str
+    given: tuple[str, ...]
+    targets: tuple[Target, ...] = ()
+    rest: str = ""
+    heights: tuple[int, ...] = ()
+    holders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass
+class _Rows:
+    """Equations as they stand: blocks by variable; the signs of blocks that are still ±1.
+
+    ``twin``: the equation that mirrors a variable's column; ``height``: each equation's rows;
+    ``scale``: the largest entry of each variable's column to begin with.
+    """
+
+    blocks: dict[str, dict[str, Array]]
+    sign: dict[tuple[str, str], float]
+    twin: dict[str, str]
+    height: dict[str, int]
+    scale: dict[str, float]
+
+
+def pivots(dag: Dag) -> tuple[Pivot, ...]:
+    """The pivots in the order of a graph; ValueError where it has no equations, or soft ones.
+
+    Raises SingularError where a variable is not determined by the equations that are left.
+    """
+    rows, place = _rows(dag), {name: i for i, name in enumerate(dag.order)}
+    return tuple(_eliminated(rows, name, place) for name in dag.order)
+
+
+def _rows(dag: Dag) -> _Rows:
+    system = dag.graph.system
+    if system is None:
+        raise ValueError("this graph was not written from equations, so that it has no pivots")
+    rows = _Rows({}, {}, {}, {}, {})
+    for factor in system.factors:
+        if factor.deviation is not None:
+            raise ValueError(f"'{factor.name}' is a measurement with a covariance; pivots are for "
+                             "exact equations")  # fmt: skip
+        blocks = {name: np.array(block, dtype=float) for name, block in factor.blocks.items()}
+        rows.blocks[factor.name] = blocks
+        rows.twin[factor.twin], rows.height[factor.name] = factor.name, factor.rows
+        for name, block in blocks.items():
+            rows.scale[name] = max(rows.scale.get(name, 0.0), float(np.max(np.abs(block))))
+            for sign in (-1.0, 1.0):
+                if np.array_equal(block, sign * np.eye(len(block))):
+                    rows.sign[factor.name, name] = sign
+    return rows
+
+
+def _eliminated(rows: _Rows, x: str, place: Mapping[str, int]) -> Pivot:
+    joined = [name for name, blocks in rows.blocks.items() if x in blocks]
+    equation, kind = _chosen(rows, x, joined)
+    if equation is None:
+        return _together(rows, x, joined, place)
+    row = rows.blocks.pop(equation)
+    own = row.pop(x)
+    row = {y: np.linalg.solve(-own, block).astype(float, copy=False) for y, block in row.items()}
+    targets = []
+    for target in joined:
+        if target == equation:
+            continue
+        at = rows.blocks[target].pop(x)
+        held = frozenset(rows.blocks[target])
+        targets.append(Target(target, rows.sign.pop((target, x), 0.0), held))
+        for y, block in row.items():
+            known = rows.blocks[target].get(y)
+            rows.blocks[target][y] = at @ block if known is None else known + at @ block
+            rows.sign.pop((target, y), None)
+    given = tuple(sorted(row, key=place.__getitem__))
+    return Pivot(x, kind, (equation,), equation, given, tuple(targets))
+
+
+def _chosen(rows: _Rows, x: str, joined: Sequence[str]) -> tuple[str | None, Kind]:
+    """The equation with the best block of a variable; None where no block is a pivot."""
+    best: tuple[tuple[int, int], str, Kind] | None = None
+    for n, name in enumerate(joined):
+        block = rows.blocks[name][x]
+        sign = rows.sign.get((name, x), 0.0)
+        mirrors = rows.twin.get(x) == name
+        square = block.shape[0] == block.shape[1]
+        if sign == 0.0 and not (square and _sound(block, ROUNDING * rows.scale[x])):
+            continue
+        kind: Kind = "minus one" if sign < 0.0 else "one" if sign > 0.0 else "block"
+        rank = 0 if sign < 0.0 else 1 if sign > 0.0 else 2 if mirrors else 3
+        if best is None or (rank, n) < best[0]:
+            best = (rank, n), name, kind
+    return (None, "rows") if best is None else best[1:]
+
+
+def _sound(block: Array, rounding: float) -> bool:
+    if not np.max(np.abs(block)) > rounding:
+        return False
+    scaled = block
+    for axis in (1, 0, 1, 0):
+        size = np.max(np.abs(scaled), axis=axis, keepdims=True)
+        if not np.all(size > 0.0):
+            return False
+        scaled = scaled / size
+    return bool(np.linalg.cond(scaled) < WORST)
+
+
+def _together(rows: _Rows, x: str, joined: Sequence[str], place: Mapping[str, int]) -> Pivot:
+    """A variable from the rows of all its equations, which are then spent but for what is left."""
+    taken = {name: rows.blocks.pop(name) for name in joined}
+    own = np.vstack([blocks.pop(x) for blocks in taken.values()]) if taken else np.zeros((0, 1))
+    count, size = own.shape
+    values = np.linalg.svd(own, compute_uv=False) if count >= size else np.zeros(1)
+    if not values[-1] > max(RANK * values[0], ROUNDING * rows.scale.get(x, 0.0)):
+        raise SingularError(x, "is not determined by the equations that are left in this order")
+    q, _ = np.linalg.qr(own, mode="complete")
+    given = tuple(sorted({y for blocks in taken.values() for y in blocks}, key=place.__getitem__))
+    heights = tuple(rows.height[name] for name in joined)
+    rest = f"rest of {x}" if count > size and given else ""
+    if rest:
+        rows.height[rest] = count - size
+        rows.blocks[rest] = {}
+    holders: dict[str, tuple[str, ...]] = {}
+    for y in given:
+        holders[y] = tuple(name for name in joined if y in taken[name])
+        width = next(taken[name][y].shape[1] for name in holders[y])
+        none = {name: np.zeros((h, width)) for name, h in zip(joined, heights, strict=True)}
+        column = np.vstack([taken[name].get(y, none[name]) for name in joined])
+        if rest:
+            rows.blocks[rest][y] = (q.T @ column)[size:]
+    return Pivot(x, "rows", tuple(joined), x, given, (), rest, heights, holders)
+
+
+# ---- source --------------------------------------------------------------------------------------
+
+
+def source(dag: Dag) -> str:
+    """The algorithm of an order as a Python function ``solve(D, b)`` on NumPy arrays.
+
+    See :meth:`Dag.python`.
+    """
+    sizes = dag.graph.sizes
+    steps = pivots(dag)
+    lines: list[str] = []
+    for step in steps:
+        lines += _elimination(step, sizes)
+    lines += ["", "# substitute", "x = {}"]
+    for step in reversed(steps):
+        terms = [f"b[{step.row!r}]"]
+        terms += [f"D[{step.row!r}, {y!r}] @ x[{y!r}]" for y in reversed(step.given)]
+        lines.append(f"x[{step.variable!r}] = {' + '.join(terms)}")
+    lines.append("return x")
+    body = [INDENT + line if line else "" for line in lines]
+    return "\n".join([*HEAD, *body, ""])
+
+
+def _elimination(step: Pivot, sizes: Mapping[str, int]) -> Iterator[str]:
+    """The lines that bring a pivot's rows to -x + Σ D y + b = 0, and put x into other equations."""
+    x, row = step.variable, step.row
+    changes = bool(step.targets) or step.kind != "minus one"
+    if not changes:
+        return
+    yield ""
+    what = ", ".join(step.equations)
+    yield f"# {what} {'give' if len(step.equations) > 1 else 'gives'} {x}"
+    if step.kind == "rows":
+        yield from _by_qr(step, sizes)
+    elif step.kind == "one":
+        yield from (f"D[{row!r}, {y!r}] = -D[{row!r}, {y!r}]" for y in step.given)
+        yield f"b[{row!r}] = -b[{row!r}]"
+    elif step.kind == "block":
+        yield f"pivot = -D[{row!r}, {x!r}]"
+        for y in step.given:
+            yield f"D[{row!r}, {y!r}] = np.linalg.solve(pivot, D[{row!r}, {y!r}])"
+        yield f"b[{row!r}] = np.linalg.solve(pivot, b[{row!r}])"
+    for target in step.targets:
+        name = target.equation
+        at = {-1.0: "-", 1.0: ""}.get(target.sign, f"D[{name!r}, {x!r}] @ ")
+        for y in step.given:
+            more = f"{at}D[{row!r}, {y!r}]"
+            yield f"D[{name!r}, {y!r}] = " + _sum(f"D[{name!r}, {y!r}]", more, y in target.held)
+        yield f"b[{name!r}] = " + _sum(f"b[{name!r}]", f"{at}b[{row!r}]", True)
+
+
+def _sum(own: str, more: str, held: bool) -> str:
+    if not held:
+        return more
+    return f"{own} - {more[1:]}" if more.startswith("-") else f"{own} + {more}"
+
+
+def _by_qr(step: Pivot, sizes: Mapping[str, int]) -> Iterator[str]:
+    x, n = step.variable, sizes[step.variable]
+    own = ", ".join(f"D[{name!r}, {x!r}]" for name in step.equations)
+    yield f"q, r = np.linalg.qr(np.vstack([{own}]), mode='complete')"
+
+    def turned(target: str, rest: str, stacked: str) -> Iterator[str]:
+        yield f"rows = q.T @ {stacked}"
+        yield f"{target} = np.linalg.solve(-r[:{n}], rows[:{n}])"
+        if step.rest:
+            yield f"{rest} = rows[{n}:]"
+
+    for y in step.given:
+        parts = ", ".join(
+            f"D[{name!r}, {y!r}]" if name in step.holders[y] else f"np.zeros(({h}, {sizes[y]}))"
+            for name, h in zip(step.equations, step.heights, strict=True)
+        )
+        yield from turned(f"D[{x!r}, {y!r}]", f"D[{step.rest!r}, {y!r}]", f"np.vstack([{parts}])")
+    parts = ", ".join(f"b[{name!r}]" for name in step.equations)
+    yield from turned(f"b[{x!r}]", f"b[{step.rest!r}]", f"np.concatenate([{parts}])")
