@@ -7,25 +7,21 @@ import math
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 from shipped import ROBOTS
+from targets import COMPILERS, WARNINGS, batched, called, library, pointers
 
 import robomodel as rm
 from robomodel.cli import main
-from robomodel.kernels import Trace, compile_program
-from robomodel.kernels.c import CFunction, literal, preamble
-from robomodel.kernels.plan import CHUNK
-from robomodel.kernels.program import Program
+from robomodel.kernels import compile_program
+from robomodel.kernels.c import literal
 from robomodel.routines import routine
-from robomodel.scalars import maximum, minimum, select, sincos, sqrt
 from robomodel.writers.c import identifier
 
-COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
-WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler here")
 each_compiler = pytest.mark.parametrize(
     "compiler", COMPILERS or [pytest.param("", marks=pytest.mark.skip(reason="no C compiler here"))]
@@ -38,118 +34,7 @@ quick_compiler = pytest.mark.parametrize(
 DTYPES = ("float64", "float32")
 
 
-def library(source: Path, compiler: str, *flags: str) -> ctypes.CDLL:
-    """The source as a library, without a word from the compiler."""
-    made = source.with_name(f"{source.stem}_{compiler}_{len(list(source.parent.iterdir()))}.so")
-    flags = flags or ("-O1",)
-    command = [compiler, *WARNINGS, *flags, "-shared", "-fPIC", source, "-o", made, "-lm"]
-    subprocess.run(command, check=True)
-    return ctypes.CDLL(str(made))
-
-
-def pointers(arrays: Sequence[np.ndarray]) -> list[ctypes.c_void_p]:
-    return [x.ctypes.data_as(ctypes.c_void_p) for x in arrays]
-
-
-def called(
-    function: object, arguments: Sequence[np.ndarray], sizes: Sequence[int], dtype: str
-) -> np.ndarray:
-    """A function of one state on rows of arguments: its results side by side."""
-    rows = []
-    for row in zip(*arguments, strict=True):
-        given = [np.ascontiguousarray(x, dtype) for x in row]
-        results = [np.full(n + 1, 7.0, dtype) for n in sizes]
-        function(*pointers([*given, *results]))
-        assert all(result[-1] == 7.0 for result in results)  # nothing beyond the end
-        rows.append(np.concatenate([result[:-1] for result in results]))
-    return np.array(rows)
-
-
-def batched(
-    function: object, arguments: Sequence[np.ndarray], sizes: Sequence[int], dtype: str
-) -> np.ndarray:
-    count = len(arguments[0])
-    given = [np.ascontiguousarray(x, dtype) for x in arguments]
-    results = [np.full(count * n + 1, 7.0, dtype) for n in sizes]
-    function(ctypes.c_size_t(count), *pointers([*given, *results]))
-    assert all(result[-1] == 7.0 for result in results)
-    return np.concatenate([x[:-1].reshape(count, -1) for x in results], axis=1)
-
-
-# ---- programs ------------------------------------------------------------------------------------
-
-
-def every_operation() -> Program:
-    trace = Trace()
-    x, y, z = trace.inputs(3)
-    s, c = sincos(x)
-    outputs = [
-        x + y, x - y, x * y, x / y, -x, sqrt(x), s, c, select(x, y, z), select(x, 2.5, -0.0),
-        x * y + z, x * y - z, z - x * y, minimum(x, y), maximum(x, y), 1.0 / y, 0.1 * x, x,
-        sincos(x * y)[0], sincos(2.0)[0] * x, 3.25, -0.0, math.inf, -math.inf, math.nan, s,
-    ]  # fmt: skip
-    return trace.program(outputs).fused()
-
-
-def long_program() -> Program:
-    """Of more steps than one function takes, whose values live long."""
-    trace = Trace()
-    x, y, z = trace.inputs(3)
-    values = [x, y]
-    for i in range(CHUNK // 2):
-        values.append(0.5 * values[-1] + values[-2] * (0.3 + 1e-5 * i) - 0.1 * y)
-    return trace.program([values[-1], values[40], z, *values[5::90]]).fused()
-
-
-NUMBERS = [0.0, -0.0, 1.0, -1.5, 3.0, 1e9, -1e9, 1e-300, math.inf, -math.inf, math.nan, 0.7, -2e4]
-
-
-@each_compiler
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_every_operation_means_what_it_means_to_kernels(
-    compiler: str, dtype: str, tmp_path: Path
-) -> None:
-    program = every_operation()
-    count = len(program.outputs)
-    f = CFunction("f", program, {"x": 1, "y": 1, "z": 1}, {"first": 5, "rest": count - 5}, dtype)
-    text = [*preamble([f], 4), *f.definition(), *f.batch_definition(4)]
-    head = [f"{f.declaration};", f"{f.batch_declaration};"]
-    (tmp_path / "f.c").write_text("\n".join(["#include <stddef.h>", *head, *text, ""]))
-    made = library(tmp_path / "f.c", compiler)
-    grid = np.array(np.meshgrid(NUMBERS, NUMBERS, [0.25, math.nan])).reshape(3, -1).T
-    grid = np.ascontiguousarray(grid, dtype)
-    kernel = compile_program(program, [3, count], dtype=dtype)
-    with np.errstate(all="ignore"):
-        expected = kernel.ufunc(grid)
-    columns = [np.ascontiguousarray(grid[:, i : i + 1]) for i in range(3)]
-    ulp = np.finfo(dtype).eps
-    # x·y is rounded before its sine is taken
-    with np.errstate(all="ignore"):
-        tiny = ulp * np.abs(grid[:, [0]] * grid[:, [1]] + 1.0)
-    room = 4 * ulp * np.abs(expected) + 4 * np.where(np.isfinite(tiny), tiny, 0.0)
-    for found in (
-        called(made.f, columns, [5, count - 5], dtype),
-        batched(made.f_batch, columns, [5, count - 5], dtype),
-    ):
-        np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
-        with np.errstate(all="ignore"):
-            fits = (np.abs(found - expected) <= room) | (found == expected) | np.isnan(expected)
-        assert np.all(fits), np.argwhere(~fits)[:5]
-
-
-@quick_compiler
-def test_long_programs_are_cut_and_keep_their_meaning(compiler: str, tmp_path: Path) -> None:
-    program = long_program()
-    f = CFunction("f", program, {"x": 1, "y": 2}, {"r": len(program.outputs)})
-    assert f.in_parts
-    (tmp_path / "f.c").write_text(
-        "\n".join([f"{f.declaration};", *preamble([f]), *f.definition(), ""])
-    )
-    made = library(tmp_path / "f.c", compiler, "-O0")
-    states = np.random.default_rng(1).normal(size=(5, 3))
-    found = called(made.f, [states[:, :1], states[:, 1:]], [len(program.outputs)], "float64")
-    expected = np.array(np.broadcast_arrays(*program(states.T))).T
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+# ---- numbers -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("x", [0.1, 1.0, -1.0, 1e300, 1e-300, 5e-324, -0.0, 2 / 3, 123456789.0])

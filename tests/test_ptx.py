@@ -12,112 +12,27 @@ import pickle
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from shipped import ROBOTS
+from targets import on_card, threads
 
 import robomodel as rm
 from robomodel.dynamics.card import CudaKernel
-from robomodel.kernels import NoCompilerError, Program, Trace, compile_program, cuda, machine, ptx
-from robomodel.kernels.plan import CHUNK
+from robomodel.kernels import NoCompilerError, Program, Trace, cuda, machine, ptx
 from robomodel.kernels.precision import PRECISIONS
-from robomodel.scalars import maximum, select, sincos, sqrt
+from robomodel.scalars import sincos
 
 PTXAS = shutil.which("ptxas")
 needs_ptxas = pytest.mark.skipif(PTXAS is None, reason="NVIDIA's assembler ptxas is not installed")
 each_dtype = pytest.mark.parametrize("dtype", ["float64", "float32"])
 
 
-def threads(program: Program, sizes: Sequence[int], dtype: str) -> Callable[..., None]:
-    """The kernel on the processor: pointers, steps, how many states; threads to the block's end."""
-    text = ptx.emit(program, "f", sizes, dtype, ptx.ON_HOST)
-    alive, addresses = machine.load(machine.object_codes([text], lambda _: None))
-    n = len(sizes) - 1
-    kinds = [*[ctypes.c_void_p] * (n + 1), *[ctypes.c_int64] * (n + 2)]
-    function = ctypes.CFUNCTYPE(None, *kinds)(addresses["f"])
-
-    def run(*given: int) -> None:
-        count = given[-1]
-        for thread in range(count + 3):  # those beyond the end do nothing
-            function(*given, thread)
-
-    run.alive = alive
-    return run
-
-
-def run(program: Program, sizes: Sequence[int], arrays: Sequence[np.ndarray], dtype: str) -> Any:
-    """Results (count, size) of rows of arguments."""
-    arrays = [np.ascontiguousarray(x, dtype) for x in arrays]
-    count = len(arrays[0])
-    result = np.full((count + 1, sizes[-1]), 7.0, dtype)
-    pointers = [x.ctypes.data for x in (*arrays, result)]
-    threads(program, sizes, dtype)(*pointers, *sizes[:-1], count)
-    assert np.all(result[-1] == 7.0)
-    return result[:-1]
-
-
-def on_processor(
-    program: Program, sizes: Sequence[int], arrays: Sequence[np.ndarray], dtype: str
-) -> np.ndarray:
-    """The same by the processor's kernel."""
-    kernel = compile_program(program, sizes, dtype=dtype)
-    return kernel.ufunc(*arrays)
-
-
-# ---- programs ------------------------------------------------------------------------------------
-
-
-def every_operation() -> Program:
-    trace = Trace()
-    x, y = trace.inputs(2)
-    s, c = sincos(x)
-    t, _ = sincos(x * y)
-    chosen = select(x - y, s, y)
-    results = [x + y, x - y, x * y, x / y, -x, sqrt(x), s, c, t, chosen, maximum(x, y), x, 2.5]
-    results += [x * y + s, x * y - c, s - x * y, x + y, y]
-    return trace.program(results).fused()
-
-
-@each_dtype
-def test_every_operation_does_what_it_does_on_the_processor(dtype: str) -> None:
-    program = every_operation()
-    sizes = [1, 1, len(program.outputs)]
-    usual, special = [0.0, -0.0, 1.0, -3.5, 1e-3], [np.inf, -np.inf, np.nan]
-    finite = [(a, b) for a in usual for b in usual]
-    finite += np.random.default_rng(0).normal(size=(40, 2)).tolist()
-    others = [(a, b) for a in usual + special for b in special]
-    # beside a huge angle the processor's sines are the C library's
-    tolerance = 4 * float(np.finfo(dtype).eps)
-    for states, atol in ((finite, 0.0), (others, tolerance)):
-        pairs = np.array(states, dtype)
-        parts = [np.ascontiguousarray(pairs[:, i : i + 1]) for i in (0, 1)]
-        with np.errstate(all="ignore"):
-            found = run(program, sizes, parts, dtype)
-            expected = on_processor(program, sizes, parts, dtype)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
-        if atol == 0.0:
-            signed = ~np.isnan(found)
-            np.testing.assert_array_equal(np.signbit(found)[signed], np.signbit(expected)[signed])
-
-
-@each_dtype
-def test_sines_of_huge_angles(dtype: str) -> None:
-    trace = Trace()
-    program = trace.program([f for x in trace.inputs(1) for f in sincos(x)])
-    far, most = PRECISIONS[dtype].far, np.finfo(dtype).max
-    rng = np.random.default_rng(2)
-    angles = np.exp(rng.uniform(np.log(far), np.log(most), size=300)) * rng.choice([-1, 1], 300)
-    angles = [*angles, far, np.nextafter(far, most), most, -most, np.inf, np.nan, 1.0]
-    given = np.array(angles, dtype)[:, None]
-    found = run(program, [1, 2], [given], dtype)
-    finite = [(math.sin(x), math.cos(x)) if math.isfinite(x) else (math.nan,) * 2
-              for x in given[:, 0].tolist()]  # fmt: skip
-    expected = np.array(finite).astype(dtype)
-    np.testing.assert_allclose(found, expected, rtol=3 * float(np.finfo(dtype).eps), atol=0)
+# ---- angles ------------------------------------------------------------------------------------
 
 
 def test_sine_of_the_double_that_comes_closest_to_quarter_turns() -> None:
@@ -125,40 +40,14 @@ def test_sine_of_the_double_that_comes_closest_to_quarter_turns() -> None:
     trace = Trace()
     program = trace.program(list(sincos(trace.inputs(1)[0])))
     x = math.ldexp(6381956970095103.0, 797)
-    found = run(program, [1, 2], [np.array([[x], [-x]])], "float64")
+    found = on_card(program, [1, 2], "float64")([np.array([[x], [-x]])])
     cosine = -4.68716592425462761112e-19
     np.testing.assert_allclose(found, [[1.0, cosine], [-1.0, cosine]], rtol=3e-16, atol=0)
 
 
-def long_program() -> Program:
-    trace = Trace()
-    x, y = trace.inputs(2)
-    values, total = [x, y], x
-    for i in range(CHUNK // 2 + 100):
-        values.append(values[-1] * 0.5 + values[i] * 0.25)
-        total = total + values[-1] * values[i // 2]
-    return trace.program([total, values[7], x, values[-1] + values[3], 1.5, total, *values[40:43]])
-
-
-@each_dtype
-def test_long_programs_are_cut(dtype: str) -> None:
-    program = long_program()
-    sizes = [1, 1, len(program.outputs)]
-    assert len(program.steps) > CHUNK
-    assert ptx.emit(program, "f", sizes, dtype).count("define internal void @piece") > 10
-    given = np.random.default_rng(1).normal(size=(2, 4, 1)).astype(dtype)
-    found = run(program, sizes, given, dtype)
-    np.testing.assert_array_equal(found, on_processor(program, sizes, given, dtype))
-
-
-def test_without_steps_and_without_a_name() -> None:
-    trace = Trace()
-    (x,) = trace.inputs(1)
-    program = trace.program([3.0, x, x])
-    found = run(program, [1, 3], [np.array([[5.0], [6.0]])], "float64")
-    np.testing.assert_array_equal(found, [[3, 5, 5], [3, 6, 6]])
+def test_names_of_entries() -> None:
     with pytest.raises(ValueError, match="'a b'"):
-        ptx.emit(program, "a b", [1, 3])
+        ptx.emit(Program(1, (), (0,)), "a b", [1, 1])
 
 
 # ---- robots --------------------------------------------------------------------------------------
@@ -176,7 +65,7 @@ def agree(robot: str, algorithm: str, dtype: str, **options: Any) -> None:
     model = rm.robots.load(robot)
     kernel = CudaKernel(model, rm.compile(model, algorithm, **options).task, dtype)
     given = arguments_of(kernel, 5)
-    found = run(kernel.program, [*kernel.sizes.values(), kernel.size], given, dtype)
+    found = on_card(kernel.program, [*kernel.sizes.values(), kernel.size], dtype)(given)
     expected = rm.compile(model, algorithm, dtype=dtype, **options)(*given)
     results = expected if isinstance(expected, tuple) else (expected,)
     flat = np.concatenate([x.reshape(5, -1) for x in results], axis=1)

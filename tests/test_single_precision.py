@@ -9,8 +9,7 @@ import pytest
 from shipped import ROBOTS
 
 import robomodel as rm
-from robomodel.kernels import Program, Trace, compile_program, lanes
-from robomodel.scalars import sincos
+from robomodel.kernels import Program, compile_program, lanes
 
 
 def states(model: rm.Model, count: int, seed: int = 0) -> list[np.ndarray]:
@@ -82,41 +81,6 @@ def test_rows_of_any_length_go_where_they_shall(size: int) -> None:
         out = np.empty((count, size), np.float32)
         compiled.ufunc(x[:, ::-1][:, ::-1], out=out[::-1, ::-1])
         np.testing.assert_array_equal(out[::-1, ::-1], expected)
-
-
-def test_sine_and_cosine_are_accurate_at_any_angle() -> None:
-    trace = Trace()
-    x, y = trace.inputs(2)  # the sum is no input, so that its size is tested in place
-    program = trace.program([*sincos(x), *sincos(x + y), y])
-    compiled = compile_program(program, [2, 5], dtype="float32")
-    rng = np.random.default_rng(0)
-    sizes = (1.0, 10.0, 1e3, 1e5, 1.1e5, 1e7, 1e9, 1e20, 1e38)
-    angles = np.concatenate(
-        [
-            np.arange(-64, 65) * (np.pi / 4),
-            *(rng.uniform(-size, size, 20000) for size in sizes),
-            [0.0, -0.0, 1e-45, 1e-30, -1e-8],
-        ]
-    ).astype(np.float32)
-
-    def run(angles: np.ndarray) -> np.ndarray:
-        return np.asarray(compiled.ufunc(np.stack([angles, 0 * angles], axis=1)))
-
-    found = run(angles)
-    exact = angles.astype(np.longdouble)
-    expected = np.stack([np.sin(exact), np.cos(exact)], axis=1)
-    unit = float(np.finfo(np.float32).eps)
-    assert np.max(np.abs(found[:, 2:4] - expected)) < 0.8 * unit
-    near = np.abs(angles) <= 1e5
-    assert np.max(np.abs(found[near, :2] - expected[near])) < 0.8 * unit
-    assert np.max(np.abs(found[:, :2] - expected)) < 2.5 * unit  # brought to the first turn before
-    size = np.abs(expected[:, 0])  # the relative accuracy stays near multiples of π
-    small = (size < 0.1) & (size > np.finfo(np.float32).tiny)
-    assert np.max(np.abs(found[small, 2] - expected[small, 0]) / size[small]) < 1.5 * unit
-    tiny = run(np.array([1e-8, -3e-38], np.float32))[:, [0, 2]]
-    np.testing.assert_array_equal(tiny, np.float32([[1e-8] * 2, [-3e-38] * 2]))
-    with np.errstate(invalid="ignore"):
-        assert np.isnan(run(np.array([np.nan, np.inf], np.float32))[:, :4]).all()
 
 
 # ---- NumPy's rules -------------------------------------------------------------------------------

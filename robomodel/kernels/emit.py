@@ -8,33 +8,18 @@ functions of a few hundred steps; what crosses a cut goes through a workspace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from robomodel.kernels import loop, tiles
 from robomodel.kernels.llvm import Function, Vectors, flushing
+from robomodel.kernels.pieces import Instructions, Memory, write
 from robomodel.kernels.plan import Iteration, Plan
 from robomodel.kernels.precision import Dtype
-from robomodel.kernels.program import (
-    ADD,
-    COS,
-    DIV,
-    FMA,
-    FMS,
-    FNMA,
-    MUL,
-    NEG,
-    SELECT,
-    SIN,
-    SQRT,
-    SUB,
-    Program,
-    Reference,
-    Step,
-)
+from robomodel.kernels.program import Program, Reference
 from robomodel.kernels.schedule import ordered
 from robomodel.kernels.single import single
 
-SIMPLE = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
+TILES: Mapping[Memory, str] = {"input": "%in", "result": "%out", "work": "%work"}
 
 
 def emit(
@@ -84,48 +69,33 @@ def _piece(plan: Plan, vectors: Vectors, number: int) -> list[str]:
     While it computes it also writes the rows of the tile before, a part at a time: memory takes
     lines at its own pace, and a processor waits as soon as a hundred of them are under way.
     """
-    f, program, slots = Function(vectors), plan.program, plan.slots
-    known: dict[Reference, str] = {}
-    trigonometry: dict[Reference, tuple[str, str]] = {}
+    f, writing = Function(vectors), _writing(plan, vectors)
 
-    def operand(x: Reference) -> str:
-        if type(x) is float:
-            return f.constant(x)
-        if x not in known:
-            assert isinstance(x, int)
-            if x < program.inputs:
-                known[x] = f.load("%in", x)
-            elif x in plan.columns:
-                known[x] = f.load("%out", plan.columns[x])
-            else:
-                known[x] = f.load("%work", slots[x])
-        return known[x]
+    def rows(step: int) -> None:
+        f.lines += [f"call void @unpack{part}(ptr %context)" for part in writing.get(step, ())]
 
-    writing = _writing(plan, vectors)
-    for i in plan.pieces[number]:
-        f.lines += [f"call void @unpack{part}(ptr %context)" for part in writing.get(i, ())]
-        step, x = program.steps[i], program.inputs + i
-        if step.operation in (SIN, COS):
-            (angle,) = step.operands
-            if angle not in trigonometry:
-                sincos = f.sincos if angle in plan.angles else f.guarded_sincos
-                trigonometry[angle] = sincos(operand(angle))
-            known[x] = trigonometry[angle][step.operation == COS]
-        else:
-            known[x] = arithmetic(f, step, operand)
-        if x in slots:
-            f.store(known[x], "%work", slots[x])
-        if x in plan.columns:
-            f.store(known[x], "%out", plan.columns[x])
-    if not program.steps:
-        f.lines += [f"call void @unpack{part}(ptr %context)" for part in writing.get(0, ())]
-    if number == 0:  # results that are arguments
-        for x in plan.program.packing.values:
-            if x < program.inputs:
-                f.store(operand(x), "%out", plan.columns[x])
+    write(plan, number, _Tiles(f, plan), rows)
     arguments = "ptr noalias readonly %in, ptr noalias %out, ptr noalias %work, ptr %context"
     # aligned: a vector spilled across two cache lines costs a quarter of the speed
     return f.text(f"void @piece{number}({arguments}) noinline alignstack(64)")
+
+
+class _Tiles(Instructions):
+    """Vectors of tiles."""
+
+    def __init__(self, f: Function, plan: Plan) -> None:
+        super().__init__(f)
+        self._angles = plan.angles
+
+    def load(self, memory: Memory, at: int) -> str:
+        return self.f.load(TILES[memory], at)
+
+    def store(self, x: str, memory: Memory, at: int) -> None:
+        self.f.store(x, TILES[memory], at)
+
+    def sincos(self, angle: Reference, x: str) -> tuple[str, str]:
+        """Of inputs that are angles alone, the size is tested before."""
+        return self.f.sincos(x) if angle in self._angles else self.f.guarded_sincos(x)
 
 
 def _writing(plan: Plan, vectors: Vectors) -> dict[int, list[int]]:
@@ -142,26 +112,6 @@ def _writing(plan: Plan, vectors: Vectors) -> dict[int, list[int]]:
             at = plan.pieces[part * pieces // len(parts)].start
         before.setdefault(at, []).append(part)
     return before
-
-
-def arithmetic(f: Function, step: Step, operand: Callable[[Reference], str]) -> str:
-    """A step other than sine and cosine."""
-    names = [operand(x) for x in step.operands]
-    if step.operation in SIMPLE:
-        return f.two(SIMPLE[step.operation], *names)
-    if step.operation == NEG:
-        return f.minus(*names)
-    if step.operation == SQRT:
-        return f.root(*names)
-    a, b, c = names
-    if step.operation == SELECT:
-        return f.select(f.value(f"fcmp olt {f.type} {a}, zeroinitializer"), b, c)
-    if step.operation == FMA:
-        return f.fma(a, b, c)
-    if step.operation == FMS:
-        return f.fma(a, b, f.minus(c))
-    assert step.operation == FNMA
-    return f.fma(f.minus(a), b, c)
 
 
 def _tame(plan: Plan, vectors: Vectors) -> list[str]:

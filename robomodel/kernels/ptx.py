@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from robomodel.kernels import machine
-from robomodel.kernels.emit import arithmetic
 from robomodel.kernels.llvm import Function, Vectors
+from robomodel.kernels.pieces import Instructions, Memory, write
 from robomodel.kernels.plan import Plan
 from robomodel.kernels.precision import PRECISIONS, Dtype
-from robomodel.kernels.program import COS, SIN, Program, Reference
+from robomodel.kernels.program import Program, Reference
 from robomodel.kernels.schedule import ordered
 
 THREADS = 128  # of a block, so that each can have as many registers as there are
@@ -170,62 +170,52 @@ def _entry(plan: Plan, numbers: Scalars, name: str, place: Place) -> list[str]:
 
 def _piece(f: Function, plan: Plan, number: int, rows: Sequence[str], place: Place) -> None:
     """The lines of a piece, on rows of the arguments and of the result."""
-    program, scalar, size = plan.program, f.vectors.scalar, f.vectors.bytes
-    where = {
-        x: (row, i)
-        for row, inputs in zip(rows, plan.arguments(), strict=False)
-        for i, x in enumerate(inputs)
-    }
-    outputs: dict[int, list[int]] = {}
-    for i, x in enumerate(program.outputs):
-        if type(x) is int:
-            outputs.setdefault(x, []).append(i)
-    known: dict[Reference, str] = {}
-    trigonometry: dict[Reference, tuple[str, str]] = {}
-
-    def at(base: str, kind: str, slot: int) -> str:
-        place = f.value(f"getelementptr inbounds {scalar}, {kind} {base}, i64 {slot}")
-        return f"{kind} {place}, align {size}"
-
-    def operand(x: Reference) -> str:
-        if type(x) is float:
-            return f.constant(x)
-        if x not in known:
-            assert isinstance(x, int)
-            if x < program.inputs:
-                source = at(where[x][0], place.shared, where[x][1])
-            elif x in plan.columns:
-                source = at(rows[-1], place.shared, outputs[x][0])
-            else:
-                source = at("%own", place.own, plan.slots[x])
-            known[x] = f.value(f"load {scalar}, {source}")
-        return known[x]
-
-    def keep(x: int) -> None:
-        for i in outputs.get(x, ()):
-            f.lines.append(f"store {scalar} {operand(x)}, {at(rows[-1], place.shared, i)}")
-
-    for i in plan.pieces[number]:
-        step, x = program.steps[i], program.inputs + i
-        if step.operation in (SIN, COS):
-            (angle,) = step.operands
-            if angle not in trigonometry:
-                trigonometry[angle] = _sincos(f, operand(angle))
-            known[x] = trigonometry[angle][step.operation == COS]
-        else:
-            known[x] = arithmetic(f, step, operand)
-        keep(x)
-        if x in plan.slots:
-            own = at("%own", place.own, plan.slots[x])
-            f.lines.append(f"store {scalar} {known[x]}, {own}")
+    target = _Rows(f, plan, rows, place)
+    write(plan, number, target)
     if number == 0:
-        for x in outputs:
-            if x < program.inputs:
-                keep(x)
-        for i, constant in enumerate(program.outputs):
-            if type(constant) is float:
-                result = at(rows[-1], place.shared, i)
-                f.lines.append(f"store {scalar} {f.constant(constant)}, {result}")
+        for at, constant in enumerate(plan.constants, len(plan.columns)):
+            target.store(f.constant(constant), "result", at)
+
+
+class _Rows(Instructions):
+    """Numbers of rows, and of a thread's own memory; each result stands wherever it is asked."""
+
+    def __init__(self, f: Function, plan: Plan, rows: Sequence[str], place: Place) -> None:
+        super().__init__(f)
+        self._place, self._result = place, rows[-1]
+        self._inputs = [
+            (row, i)
+            for row, numbers in zip(rows, plan.arguments(), strict=False)
+            for i in range(len(numbers))
+        ]
+        self._outputs: dict[int, list[int]] = {}
+        for i, column in enumerate(plan.index):
+            self._outputs.setdefault(column, []).append(i)
+
+    def _at(self, memory: Memory, at: int) -> list[str]:
+        """Where it stands; results may do so at several places."""
+        f, shared = self.f, self._place.shared
+        places = {"work": [(self._place.own, "%own", at)]}
+        if memory == "input":
+            row, i = self._inputs[at]
+            places[memory] = [(shared, row, i)]
+        elif memory == "result":
+            places[memory] = [(shared, self._result, i) for i in self._outputs[at]]
+        scalar, size = f.vectors.scalar, f.vectors.bytes
+        return [
+            f"{kind} {f.value(f'getelementptr inbounds {scalar}, {kind} {base}, i64 {i}')}, "
+            f"align {size}"
+            for kind, base, i in places[memory]
+        ]
+
+    def load(self, memory: Memory, at: int) -> str:
+        return self.f.value(f"load {self.f.vectors.scalar}, {self._at(memory, at)[0]}")
+
+    def store(self, x: str, memory: Memory, at: int) -> None:
+        self.f.lines += [f"store {self.f.vectors.scalar} {x}, {p}" for p in self._at(memory, at)]
+
+    def sincos(self, angle: Reference, x: str) -> tuple[str, str]:
+        return _sincos(self.f, x)
 
 
 # ---- angles --------------------------------------------------------------------------------------

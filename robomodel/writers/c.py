@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from numpy.typing import DTypeLike
 
 from robomodel.dynamics.compiled import known_dtype
+from robomodel.kernels import c_lanes
 from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
 from robomodel.kernels.precision import Dtype
 from robomodel.model import Model
@@ -142,12 +143,12 @@ def _source(model: Model, header: str, functions: Sequence[CFunction], lanes: in
         " and set once. */",
         f'#include "{header}"',
         "",
-        *preamble(functions, lanes),
+        *(preamble(functions[0].dtype) if lanes == 1 else c_lanes.preamble(functions, lanes)),
     ]
     for f in functions:
         lines += ["", *f.definition()]
         if lanes > 1:
-            lines += ["", *f.batch_definition(lanes)]
+            lines += ["", *c_lanes.definition(f, lanes)]
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,130 @@
+"""Programs on every target, as functions of rows: NumPy's kernels, C, and cards' code here."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from robomodel.kernels import Program, c_lanes, compile_program, machine, ptx
+from robomodel.kernels.c import CFunction
+
+COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
+WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
+
+Run = Callable[[Sequence[np.ndarray]], np.ndarray]
+"""Arguments (count, size) → results (count, size)."""
+
+
+def library(source: Path, compiler: str, *flags: str) -> ctypes.CDLL:
+    """The source as a library, without a word from the compiler."""
+    made = source.with_name(f"{source.stem}_{compiler}_{len(list(source.parent.iterdir()))}.so")
+    flags = flags or ("-O1",)
+    command = [compiler, *WARNINGS, *flags, "-shared", "-fPIC", source, "-o", made, "-lm"]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(made))
+
+
+def pointers(arrays: Sequence[np.ndarray]) -> list[ctypes.c_void_p]:
+    return [x.ctypes.data_as(ctypes.c_void_p) for x in arrays]
+
+
+def called(
+    function: object, arguments: Sequence[np.ndarray], sizes: Sequence[int], dtype: str
+) -> np.ndarray:
+    """A function of one state on rows of arguments: its results side by side."""
+    rows = []
+    for row in zip(*arguments, strict=True):
+        given = [np.ascontiguousarray(x, dtype) for x in row]
+        results = [np.full(n + 1, 7.0, dtype) for n in sizes]
+        function(*pointers([*given, *results]))
+        assert all(result[-1] == 7.0 for result in results)  # nothing beyond the end
+        rows.append(np.concatenate([result[:-1] for result in results]))
+    return np.array(rows)
+
+
+def batched(
+    function: object, arguments: Sequence[np.ndarray], sizes: Sequence[int], dtype: str
+) -> np.ndarray:
+    count = len(arguments[0])
+    given = [np.ascontiguousarray(x, dtype) for x in arguments]
+    results = [np.full(count * n + 1, 7.0, dtype) for n in sizes]
+    function(ctypes.c_size_t(count), *pointers([*given, *results]))
+    assert all(result[-1] == 7.0 for result in results)
+    return np.concatenate([x[:-1].reshape(count, -1) for x in results], axis=1)
+
+
+def numpy_kernel(program: Program, sizes: Sequence[int], dtype: str, folder: Path) -> Run:
+    compiled = compile_program(program, sizes, dtype=dtype)  # which its ufunc does not keep
+    return lambda arrays: compiled.ufunc(*arrays)
+
+
+def in_c(compiler: str, lanes: int) -> Callable[..., Run]:
+    def target(program: Program, sizes: Sequence[int], dtype: str, folder: Path) -> Run:
+        *given, size = sizes
+        parts = [size] if size < 6 else [5, size - 5]
+        arguments = {f"x{i}": n for i, n in enumerate(given)}
+        f = CFunction("f", program, arguments, {f"y{i}": n for i, n in enumerate(parts)}, dtype)
+        declared = [f"{f.declaration};", f"{f.batch_declaration};", *c_lanes.preamble([f], lanes)]
+        text = [*f.definition(), *c_lanes.definition(f, lanes), ""]
+        source = folder / f"f{lanes}.c"
+        source.write_text("\n".join(["#include <stddef.h>", *declared, *text]))
+        made = library(source, compiler, "-O0" if f.in_parts else "-O1")
+
+        def run(arrays: Sequence[np.ndarray]) -> np.ndarray:
+            alone = called(made.f, arrays, parts, dtype)
+            together = batched(made.f_batch, arrays, parts, dtype)
+            return np.stack([alone, together])
+
+        return run
+
+    return target
+
+
+def threads(program: Program, sizes: Sequence[int], dtype: str) -> Callable[..., None]:
+    """A card's kernel here: pointers, steps, how many states; threads to the block's end."""
+    text = ptx.emit(program, "f", sizes, dtype, ptx.ON_HOST)
+    alive, addresses = machine.load(machine.object_codes([text], lambda _: None))
+    n = len(sizes) - 1
+    kinds = [*[ctypes.c_void_p] * (n + 1), *[ctypes.c_int64] * (n + 2)]
+    function = ctypes.CFUNCTYPE(None, *kinds)(addresses["f"])
+
+    def run(*given: int) -> None:
+        count = given[-1]
+        for thread in range(count + 3):  # those beyond the end do nothing
+            function(*given, thread)
+
+    run.alive = alive
+    return run
+
+
+def on_card(program: Program, sizes: Sequence[int], dtype: str, folder: Path | None = None) -> Run:
+    launch = threads(program, sizes, dtype)
+
+    def run(arrays: Sequence[np.ndarray]) -> np.ndarray:
+        arrays = [np.ascontiguousarray(x, dtype) for x in arrays]
+        count = len(arrays[0])
+        result = np.full((count + 1, sizes[-1]), 7.0, dtype)
+        launch(*(x.ctypes.data for x in (*arrays, result)), *sizes[:-1], count)
+        assert np.all(result[-1] == 7.0)
+        return result[:-1]
+
+    return run
+
+
+TARGETS = {
+    "numpy": numpy_kernel,
+    "card": on_card,
+    **{compiler: in_c(compiler, 4) for compiler in COMPILERS},
+}
+
+
+def exact_turns(angles: np.ndarray) -> np.ndarray:
+    """Sine and cosine side by side, in more digits where the machine has them."""
+    exact = angles.astype(np.longdouble)
+    with np.errstate(invalid="ignore"):
+        return np.stack([np.sin(exact), np.cos(exact)], axis=1)
