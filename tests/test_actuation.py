@@ -298,6 +298,25 @@ def test_written_and_read_back(text: str, tmp_path) -> None:
     np.testing.assert_allclose(rm.torque_limits(again, q), rm.torque_limits(model, q), rtol=1e-12)
 
 
+def test_a_rotor_drives_a_wheel_that_turns_alone() -> None:
+    """A bevel gear looks like a rotor; what the file calls one, by ``<rotor>``, is the motor's."""
+    rotor = '<rotor inertia="4e-5" ratio="9"/><motor effort="1.5" velocity="250"/>'
+    text = robot(
+        link("left_gear"), link("right_gear"), link("carrier"), link("foot"),
+        joint("left", "base", "left_gear", axis="0 1 0", more=rotor),
+        joint("right", "base", "right_gear", axis="0 1 0", more=rotor),
+        joint("pitch", "base", "carrier", axis="0 1 0", mark=True),
+        joint("roll", "carrier", "foot", axis="1 0 0", mark=True),
+        coupling("sum", {"left": 1.0, "right": 1.0, "pitch": -2.0}),
+        coupling("difference", {"left": 1.0, "right": -1.0, "roll": -2.0}),
+    )  # fmt: skip
+    model = rm.load(text)
+    assert [(a.joint, a.effort_limit) for a in model.actuators] == [
+        ("left_rotor", 1.5), ("right_rotor", 1.5),
+    ]  # fmt: skip
+    np.testing.assert_allclose(rm.actuator_map(model, model.neutral()), [[9, 9], [9, -9]])
+
+
 def test_couplings_without_rotors_are_no_rotors() -> None:
     """Fingers that mimic each other are driven once, at the one that leads."""
     text = robot(

@@ -29,7 +29,12 @@ def test_the_readme_has_a_snippet() -> None:
     assert "docs/tutorial.md" in SNIPPETS
 
 
-@pytest.mark.parametrize("page", SNIPPETS)
+def _longer(page: str) -> object:
+    """Tutorials and examples take a second or more each."""
+    return pytest.param(page, marks=pytest.mark.slow) if "tutorials/" in page else page
+
+
+@pytest.mark.parametrize("page", map(_longer, SNIPPETS))
 def test_snippets_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page's snippets, one after the other, in an empty directory."""
     monkeypatch.chdir(tmp_path)

@@ -74,6 +74,9 @@ class _Tree:
         found: dict[str, Terms] = {}
         for coupling in self.couplings:
             rotors = [name for name, _ in coupling.terms if self._is_rotor(name)]
+            if len(rotors) > 1:  # a wheel that turns alone as well, and the rotor that drives it
+                named = {rotor_name(name) for name, _ in coupling.terms}
+                rotors = [name for name in rotors if name in named]
             if len(rotors) != 1 or len(coupling.terms) < 2:
                 continue
             (rotor,) = rotors
