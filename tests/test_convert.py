@@ -13,7 +13,7 @@ from test_cli import run  # noqa: F401 - a fixture
 from texts import INERTIAL, four_bar, joint, link, robot
 
 import robomodel as rm
-from robomodel.studies.softness import softness
+from robomodel.studies.approximation.soft_constraints import softness
 
 ROBOTS = ("mini_cheetah", "mit_humanoid_leg", "four_bar", "teleop_arm", "belt_leg")
 

@@ -21,7 +21,7 @@ import robomodel as rm
 from robomodel.errors import DescriptionError
 from robomodel.model import build
 from robomodel.model.approximate import approximate
-from robomodel.studies.annotate import Motor, annotate_drake, annotate_mjcf, motors
+from robomodel.studies.approximation.files import Motor, annotate_drake, annotate_mjcf, motors
 
 ROTOR = 6.3e-05  # kg m², of Mini Cheetah
 

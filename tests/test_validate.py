@@ -16,8 +16,8 @@ from test_cli import run  # noqa: F401 - a fixture
 from texts import INERTIAL, coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.studies.report import Finding, Report
-from robomodel.studies.subject import Subject
+from robomodel.studies.validation.context import CheckContext
+from robomodel.studies.validation.report import Finding, Report
 
 NOTES = {("note", "branches"), ("note", "redundancy")}  # of every planar linkage here
 
@@ -508,18 +508,18 @@ def test_rotors_out_of_proportion(inertia: float, hint: str) -> None:
 def test_what_a_joint_carries_is_what_resists_it() -> None:
     """Beside the mass matrix of the robot without rotors, at poses of the joints."""
     model = rm.load(robot(DOG))
-    subject = Subject(model)
+    context = CheckContext(model)
     for body, each in enumerate(model.joints):
         if each.nv == 1:
             at = model.dof_names.index(each.name)
-            low, high = subject.carried(body)
+            low, high = context.carried(body)
             for q in [model.neutral(), *(model.random_configuration(seed) for seed in range(20))]:
                 inertia = rm.crba(model, q)[at, at]
                 assert 0.7 * low <= inertia <= 1.5 * high
             assert low <= rm.crba(model, model.neutral())[at, at] * (1 + 1e-12)
             assert high >= rm.crba(model, model.neutral())[at, at] * (1 - 1e-12)
     for body in range(len(model.bodies)):
-        mass, inertia = subject.places.together(subject.beyond[body])
+        mass, inertia = context.places.together(context.beyond[body])
         if body == 0:
             assert mass == pytest.approx(model.mass)
         assert np.linalg.eigvalsh(inertia)[0] > 0.0
@@ -542,10 +542,10 @@ def test_fingers_that_mimic_are_no_rotors() -> None:
         more=LIMIT.format(-1, 1) + '<mimic joint="j" multiplier="-0.5"/>', mark=False
     )  # fmt: skip
     fingers = rm.load(robot(ARM, finger.format(1), finger.format(2)))
-    assert Subject(fingers).rotors == []
+    assert CheckContext(fingers).rotors == []
     assert rm.validate(fingers).findings == ()
     gear = finger.format(1).replace("-0.5", "-5")
-    assert [each.ratios for each in Subject(rm.load(robot(ARM, gear))).rotors] == [{"j": -5.0}]
+    assert [each.ratios for each in CheckContext(rm.load(robot(ARM, gear))).rotors] == [{"j": -5.0}]
 
 
 DUMMY = ROTOR.format(mass=1e-6, t=1e-6, axial=1e-6)
@@ -593,7 +593,7 @@ def test_a_cluster_led_by_parts_of_joints_is_validated() -> None:
     assert model.nv == 3
     with pytest.raises(ValueError, match="no open tree"):
         rm.armature(model)
-    assert [each.ratios for each in Subject(model).rotors] == [{"j": 6.0}]
+    assert [each.ratios for each in CheckContext(model).rotors] == [{"j": 6.0}]
     (linkage,) = rm.validate(model).linkages
     assert linkage.mobility == 2
 

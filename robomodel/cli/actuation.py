@@ -79,7 +79,7 @@ def command(
         html.write_text(found.html(), encoding="utf-8")
     drawn: list[Path] = []
     if pictures is not None:
-        from robomodel.studies.actuators_page import charts
+        from robomodel.studies.actuators.page import charts
         from robomodel.views.charts import draw_charts
 
         drawn = draw_charts(charts(found), pictures, suffix)

@@ -17,9 +17,9 @@ from robomodel.cli.robot import Robot
 from robomodel.files import named
 from robomodel.model import Model
 from robomodel.parsers import xml
-from robomodel.studies.annotate import Annotated as AnnotatedFile
-from robomodel.studies.annotate import annotate_drake, annotate_mjcf, motors
-from robomodel.studies.pricing import Armature, Error, Price
+from robomodel.studies.approximation.errors import Armature, Error, Price
+from robomodel.studies.approximation.files import Annotated as AnnotatedFile
+from robomodel.studies.approximation.files import annotate_drake, annotate_mjcf, motors
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,8 +13,8 @@ from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.output import count, print_list
 from robomodel.cli.robot import Robot
 from robomodel.model import Model
-from robomodel.studies.pricing import Price
-from robomodel.studies.softness import Softness, softness
+from robomodel.studies.approximation.errors import Price
+from robomodel.studies.approximation.soft_constraints import Softness, softness
 from robomodel.writers import write_mjcf, write_sdf, write_urdf
 from robomodel.writers.meshes import How, folder_of
 

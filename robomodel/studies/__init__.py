@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from robomodel.dynamics.frames import FrameLike
     from robomodel.model import Model
-    from robomodel.studies.actuators import Actuation
-    from robomodel.studies.pricing import Price
-    from robomodel.studies.report import Report
+    from robomodel.studies.actuators.study import Actuation
+    from robomodel.studies.approximation.errors import Price
+    from robomodel.studies.validation.report import Report
 
 __all__ = ["actuation", "price", "validate"]
 
@@ -28,7 +28,7 @@ def validate(model: object, **options: Any) -> Report:
     a remedy. What is not a model is loaded with ``options`` (those of :func:`robomodel.load`); its
     warnings are findings, and a file that does not load makes a report of that one error.
     """
-    from robomodel.studies.checks import study
+    from robomodel.studies.validation.study import study
 
     return study(model, **options)
 
@@ -46,7 +46,7 @@ def actuation(
     last two that move it). docs/actuation.md explains the numbers. KeyError for an unknown link,
     ValueError for joints that cannot be moved so.
     """
-    from robomodel.studies.actuators import study
+    from robomodel.studies.actuators.study import study
 
     return study(model, foot=foot, joints=joints)
 
@@ -67,6 +67,6 @@ def price(
     docs/armature.md. ``progress`` shows a bar on a terminal when it takes long. Raises
     ValueError where no open tree stands for the robot.
     """
-    from robomodel.studies.pricing import study
+    from robomodel.studies.approximation.errors import study
 
     return study(model, samples=samples, seed=seed, tolerance=tolerance, progress=progress)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from robomodel.studies.actuators_page import Chart
+from robomodel.studies.actuators.page import Chart
 from robomodel.studies.svg import COLOURS
 from robomodel.views import figures
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from robomodel.description import Pose
 from robomodel.errors import Source
-from robomodel.studies.report import Finding
-from robomodel.studies.subject import Subject
+from robomodel.studies.validation.context import CheckContext
+from robomodel.studies.validation.report import Finding
 from robomodel.writers.text import rpy_of
 
 LONG = 20.0  # m: a robot's joints are nearer to each other
@@ -20,10 +20,10 @@ DEGREES = (10, 15, 20, 30, 36, 40, 45, 50, 60, 70, 72, 75, 80, 90, 100, 105, 110
 SAME = 1e-9
 
 
-def check_units(subject: Subject) -> Iterator[Finding]:
+def check_units(context: CheckContext) -> Iterator[Finding]:
     """Numbers that look like millimetres, grams or degrees."""
-    yield from _degrees(subject)
-    for joint in subject.model.description.joints:
+    yield from _degrees(context)
+    for joint in context.model.description.joints:
         length = math.hypot(*joint.origin.xyz)
         if length > LONG:
             yield Finding(
@@ -51,7 +51,7 @@ def check_units(subject: Subject) -> Iterator[Finding]:
                 max(map(abs, ends)),
                 "m",
             )
-    for link in subject.model.description.links:
+    for link in context.model.description.links:
         if link.inertial is None:
             continue
         away = math.hypot(*link.inertial.origin.xyz)
@@ -77,8 +77,8 @@ def check_units(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _degrees(subject: Subject) -> Iterator[Finding]:
-    for joint in subject.model.description.joints:
+def _degrees(context: CheckContext) -> Iterator[Finding]:
+    for joint in context.model.description.joints:
         if joint.type in ("revolute", "screw", "continuous"):
             said = [("limit", joint.limits.lower), ("limit", joint.limits.upper)]
             said += [("initial position", joint.initial)] if joint.initial is not None else []
@@ -96,12 +96,12 @@ def _degrees(subject: Subject) -> Iterator[Finding]:
                     )
                     break
         yield from _turned_in_degrees(joint.origin, joint.source, "its origin")
-    for link in subject.model.description.links:
+    for link in context.model.description.links:
         if link.inertial is not None:
             yield from _turned_in_degrees(
                 link.inertial.origin, link.inertial.source, "its inertial's origin"
             )
-    for loop in subject.model.description.loops:
+    for loop in context.model.description.loops:
         for end in (loop.predecessor, loop.successor):
             yield from _turned_in_degrees(end.origin, loop.source, f"its end on '{end.link}'")
 

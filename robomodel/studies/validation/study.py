@@ -10,11 +10,14 @@ from robomodel.errors import DescriptionError, DescriptionWarning, Source
 from robomodel.loading import load
 from robomodel.model import Model, build
 from robomodel.parsers.plausibility import check_plausible
-from robomodel.studies import matter, mechanics, rotors, units
-from robomodel.studies.report import Finding, Report, ordered
-from robomodel.studies.subject import Subject
+from robomodel.studies.validation import inertia_checks as matter
+from robomodel.studies.validation import mechanism_checks as mechanics
+from robomodel.studies.validation import rotor_checks as rotors
+from robomodel.studies.validation import unit_checks as units
+from robomodel.studies.validation.context import CheckContext
+from robomodel.studies.validation.report import Finding, Report, ordered
 
-CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
     mechanics.check_redundancy,
     mechanics.check_clusters,
     mechanics.check_closing,
@@ -45,15 +48,15 @@ def study(source: object, **options: Any) -> Report:
 
 def of_model(model: Model, doubts: Iterable[warnings.WarningMessage] = ()) -> Report:
     """The report on a model, with the warnings of its reading."""
-    subject = Subject(model)
+    context = CheckContext(model)
     findings = [_as_finding(doubt.message) for doubt in doubts]
     for check in CHECKS:
-        findings += check(subject)
+        findings += check(context)
     return Report(
         model.name,
         model.description.source.file,
         ordered(list(dict.fromkeys(findings))),
-        tuple(subject.linkages.values()),
+        tuple(context.linkages.values()),
     )
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from robomodel.description import Inertial, Link, Vec3
 from robomodel.model.joints import Array
 from robomodel.spatial import apply, plus
-from robomodel.studies.report import Finding
-from robomodel.studies.subject import Subject
-from robomodel.studies.units import HEAVY
+from robomodel.studies.validation.context import CheckContext
+from robomodel.studies.validation.report import Finding
+from robomodel.studies.validation.unit_checks import HEAVY
 
 TOLD = 4 / 3  # beyond this excess over the triangle inequality, files are warned of when read
 ROUNDED = 1e-6  # relative excess that digits of a file make
@@ -29,38 +29,38 @@ DUMMY = (1e-4, 1e-5)  # of the robot's mass, and of mass times size²: links tha
 # ---- inertias ------------------------------------------------------------------------------------
 
 
-def check_inertias(subject: Subject) -> Iterator[Finding]:
+def check_inertias(context: CheckContext) -> Iterator[Finding]:
     """Moments that no body has, zeros, and radii of gyration that the robot's size does not fit.
 
     What does not turn has no say in the motion, and is left alone, as are dummies; rotors have
     checks of their own.
     """
-    rotors = {rotor.body for rotor in subject.rotors}
-    for link in subject.model.description.links:
+    rotors = {rotor.body for rotor in context.rotors}
+    for link in context.model.description.links:
         if (inertial := link.inertial) is None:
             continue
         moments = principal(inertial)
         yield from _triangle(inertial, moments)
-        body = subject.model.frame(link.name).body
-        if body < 0 or body in rotors or inertial.mass <= 0.0 or not subject.turning[body]:
+        body = context.model.frame(link.name).body
+        if body < 0 or body in rotors or inertial.mass <= 0.0 or not context.turning[body]:
             continue
-        if is_dummy(subject, inertial.mass, moments[2]):
+        if is_dummy(context, inertial.mass, moments[2]):
             continue
         radius = math.sqrt(max(moments[2], 0.0) / inertial.mass)
         reach = math.hypot(*inertial.origin.xyz)
-        extent = max(subject.size, reach, _extent(_points(subject, link)))
-        if radius > WIDE * extent and _is_felt(subject, body, moments[2]):
+        extent = max(context.size, reach, _extent(_points(context, link)))
+        if radius > WIDE * extent and _is_felt(context, body, moments[2]):
             yield Finding(
                 "warning",
                 "inertia-size",
                 inertial.source,
                 f"its radius of gyration is {radius:.3g} m, in a robot whose links are up to "
-                f"{subject.size:.3g} m long",
+                f"{context.size:.3g} m long",
                 "moments of inertia are in kg m² (1 kg mm² is 1e-6, 1 g mm² is 1e-9), masses in kg",
                 radius,
                 "m",
             )
-    yield from _points_of_mass(subject)
+    yield from _points_of_mass(context)
 
 
 def _triangle(inertial: Inertial, moments: Vec3) -> Iterator[Finding]:
@@ -80,21 +80,21 @@ def _triangle(inertial: Inertial, moments: Vec3) -> Iterator[Finding]:
             )
 
 
-def _points_of_mass(subject: Subject) -> Iterator[Finding]:
+def _points_of_mass(context: CheckContext) -> Iterator[Finding]:
     """Bodies, with what is fixed to them, that are smaller than any matter of their mass."""
-    rotors = {rotor.body for rotor in subject.rotors}
-    for body, name in enumerate(each.name for each in subject.model.bodies):
-        mass, inertia = subject.places.together([body])
+    rotors = {rotor.body for rotor in context.rotors}
+    for body, name in enumerate(each.name for each in context.model.bodies):
+        mass, inertia = context.places.together([body])
         largest = float(np.linalg.eigvalsh(inertia)[-1])
-        if not 0.0 < mass <= HEAVY or body in rotors or not subject.turning[body]:
+        if not 0.0 < mass <= HEAVY or body in rotors or not context.turning[body]:
             continue
-        if is_dummy(subject, mass, largest):
+        if is_dummy(context, mass, largest):
             continue
         radius = math.sqrt(max(largest, 0.0) / mass)
         ball = 0.4 * (3.0 * mass / (4.0 * math.pi * DENSEST)) ** (2 / 3)  # its r² · 2/5
-        links = [subject.links[each] for each in subject.model.bodies[body].links]
+        links = [context.links[each] for each in context.model.bodies[body].links]
         source = max(links, key=lambda link: link.inertial.mass if link.inertial else 0.0)
-        where = source.inertial.source if source.inertial else subject.links[name].source
+        where = source.inertial.source if source.inertial else context.links[name].source
         if radius < POINT:
             yield Finding(
                 "note",
@@ -125,44 +125,44 @@ def principal(inertial: Inertial) -> Vec3:
     return a, b, c
 
 
-def is_dummy(subject: Subject, mass: float, moment: float) -> bool:
+def is_dummy(context: CheckContext, mass: float, moment: float) -> bool:
     """Whether so little is there only because some program wants every link to have a mass."""
-    whole = subject.mass
-    return mass < DUMMY[0] * whole and moment < DUMMY[1] * whole * subject.size**2
+    whole = context.mass
+    return mass < DUMMY[0] * whole and moment < DUMMY[1] * whole * context.size**2
 
 
-def _is_felt(subject: Subject, body: int, moment: float) -> bool:
+def _is_felt(context: CheckContext, body: int, moment: float) -> bool:
     """Whether a moment is a good share of that of its body and what hangs on it."""
-    _, inertia = subject.places.together(subject.beyond[body] or [body])
+    _, inertia = context.places.together(context.beyond[body] or [body])
     return moment > FELT * (float(np.linalg.eigvalsh(inertia)[-1]) - moment)
 
 
 # ---- centres of mass -----------------------------------------------------------------------------
 
 
-def check_centres(subject: Subject) -> Iterator[Finding]:
+def check_centres(context: CheckContext) -> Iterator[Finding]:
     """Centres of mass far outside of what the file says of a body's extent."""
-    model = subject.model
+    model = context.model
     points: list[list[Array]] = [[] for _ in model.bodies]
     for link in model.description.links:
         frame = model.frame(link.name)
         if frame.body >= 0:
-            points[frame.body] += [_in_body(subject, link, at) for at in _points(subject, link)]
+            points[frame.body] += [_in_body(context, link, at) for at in _points(context, link)]
     for link in model.description.links:
         inertial, body = link.inertial, model.frame(link.name).body
         if inertial is None or body < 0:
             continue
-        if not inertial.mass or is_dummy(subject, inertial.mass, 0.0):
+        if not inertial.mass or is_dummy(context, inertial.mass, 0.0):
             continue
         own = np.array(points[body])
         low, high = np.min(own, axis=0), np.max(own, axis=0)
         extent = float(np.linalg.norm(high - low))
         shaped = any(_corners(shape.kind, shape.size) for shape in link.shapes)
         if shaped and all(shape.kind != "mesh" for shape in link.shapes):
-            room = max(OUT * extent, MARKER * subject.size)
+            room = max(OUT * extent, MARKER * context.size)
         else:  # all that is known of a foot or a hand may be where it hangs
-            room = max(extent, subject.size) if extent > 0.0 else WIDE * subject.size
-        centre = _in_body(subject, link, inertial.origin.xyz)
+            room = max(extent, context.size) if extent > 0.0 else WIDE * context.size
+        centre = _in_body(context, link, inertial.origin.xyz)
         out = float(np.linalg.norm(centre - np.clip(centre, low, high)))
         if out > room + 1e-6:
             by = "its shapes and joints" if shaped else "its joints"
@@ -178,17 +178,17 @@ def check_centres(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _in_body(subject: Subject, link: Link, point: Vec3) -> Array:
+def _in_body(context: CheckContext, link: Link, point: Vec3) -> Array:
     """A point of a link in the axes of its body."""
-    pose = subject.model.frame(link.name).pose
+    pose = context.model.frame(link.name).pose
     turned = np.array(pose.matrix(), dtype=float) @ np.array(point)
     result: Array = turned + np.array(pose.offset, dtype=float)
     return result
 
 
-def _points(subject: Subject, link: Link) -> list[Vec3]:
+def _points(context: CheckContext, link: Link) -> list[Vec3]:
     """Points known of a link: its frame, joints, loop anchors, corners of shapes."""
-    points: list[Vec3] = [(0.0, 0.0, 0.0), *subject.anchors[link.name]]
+    points: list[Vec3] = [(0.0, 0.0, 0.0), *context.anchors[link.name]]
     for shape in link.shapes:
         points += [
             plus(apply(shape.origin.rotation, corner), shape.origin.xyz)

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from robomodel.dynamics.reach import Reach
-from robomodel.studies.actuators import LOW, Actuation, Drive, Polygon
-from robomodel.studies.fourbars import FourBar
-from robomodel.studies.workspace import Workspace
+from robomodel.studies.actuators.four_bars import FourBar
+from robomodel.studies.actuators.study import LOW, Actuation, Drive, Polygon
+from robomodel.studies.actuators.workspace import Workspace
 
 
 def lines(found: Actuation) -> list[str]:

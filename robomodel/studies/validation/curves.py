@@ -1,17 +1,14 @@
-"""The motion of a cluster with loops, measured: its ways, its singularities, its coordinates.
+"""Curves of closed configurations of a cluster with loops, one independent velocity swept.
 
-A cluster is swept by one independent velocity at a time, the others held: what is left of it is a
-curve of closed configurations, which is followed by its tangent and so through dead points, where
-the independent joint itself comes to rest. Samples anywhere within the limits serve the rest.
+With the other independent velocities held, what is left is a curve. It is followed by its tangent,
+and so through dead points, where the independent joint itself comes to rest.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,195 +19,19 @@ from robomodel.model.configuration import columns_of
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Cluster, Model
 from robomodel.model.question import Column
-from robomodel.model.sampling import conditioning, random_positions
+from robomodel.model.sampling import conditioning
+from robomodel.studies.validation.linkage import Kind, Singularity, Sweep
 
 STEP = 0.08  # radians, or cluster sizes, along a curve
 LONGEST = 16.0  # of each half of a curve, which ends when the swept joint has made half a turn
-SAMPLES = 400
-OTHER_STARTS = 3  # clusters of several freedoms are swept from their worst samples too, so many
-CHOICES = 500  # more choices of independent coordinates than these are not compared
-SEED = 20240611
 INSIDE = 1e-9
 EXACT = 1e-11  # m, or sine of an angle: a curve's configurations close so well
 
 Indices = NDArray[np.intp]
 
-Kind = Literal["dead point", "change point"]
-
-
-@dataclass(frozen=True, slots=True)
-class Singularity:
-    """Where a curve is singular: position of the swept joint, and whether limits let it get there.
-
-    ``away`` is how far the joint goes to get there, ``joints`` are all positions of the cluster.
-
-    At a dead point the cluster moves while its independent velocities are zero; at a change point
-    its conditions lose rank, and it may leave in several ways.
-    """
-
-    kind: Kind
-    position: float
-    away: float
-    reached: bool
-    joints: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)  # it holds arrays, which are not equal or not
-class Sweep:
-    """A curve of closed configurations, along which one independent velocity alone does not rest.
-
-    ``position`` (n,) of the swept joint, ``rates`` (n, spanning velocities) the others' velocities
-    at unit velocity of it (a column of G), ``condition`` (n,) 1/σ of the independent coordinates,
-    ``reached`` (n,) where limits let it get from the start, all in the order of travel.
-    """
-
-    joint: str
-    start: float
-    held: dict[str, float]
-    position: Array
-    rates: Array
-    condition: Array
-    reached: Mask
-    gap: float
-    singularities: tuple[Singularity, ...]
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """The positions that are reached."""
-        there = self.position[self.reached]
-        return float(np.min(there)), float(np.max(there))
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Independent coordinates, and their worst and median condition 1/σ over the samples."""
-
-    joints: tuple[str, ...]
-    worst: float
-    median: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Linkage:
-    """A cluster with loops, as measured.
-
-    ``labels`` name its spanning velocities.
-    ``start_gap``: what its conditions fail by where the file puts its joints; ``start_condition``:
-    1/σ there, infinite where it is singular, nan where it is open. ``outside``: by how much the
-    neutral configuration is out of the limits. ``branches``: in how many ways it closes
-    where its independent joints are neutral, limits aside. ``chosen`` and ``best``: independent
-    coordinates, the latter the best that there are (None where there are too many to compare).
-    """
-
-    cluster: str
-    joints: tuple[str, ...]
-    labels: tuple[str, ...]
-    independent: tuple[str, ...]
-    rows: int
-    rank: int
-    start_gap: float
-    start_condition: float
-    gap: float
-    outside: float
-    branches: int
-    samples: int
-    chosen: Choice
-    best: Choice | None
-    sweeps: tuple[Sweep, ...]
-    groups: tuple[tuple[str, ...], ...]
-
-    @property
-    def velocities(self) -> int:
-        """The number of velocities of its joints."""
-        return len(self.labels)
-
-    @property
-    def mobility(self) -> int:
-        """The number of freedoms."""
-        return self.velocities - self.rank
-
-    def lines(self) -> list[str]:
-        """What was measured, in words."""
-        lines = [
-            f"cluster '{self.cluster}': mobility {self.mobility} = {self.velocities} joint "
-            f"velocities - {self.rank} conditions ({self.rows} rows); closes to {self.gap:.1e}; "
-            f"{self.branches} way{'' if self.branches == 1 else 's'} to close at neutral; "
-            f"1/σ of {', '.join(self.chosen.joints)}: median {self.chosen.median:.3g}, "
-            f"worst {self.chosen.worst:.3g} over {self.samples} samples"
-        ]
-        for i, sweep in enumerate(self.sweeps):
-            if i >= self.mobility and not sweep.singularities:
-                continue  # beyond those from neutral, only what was found is told
-            low, high = sweep.range
-            points = ", ".join(
-                f"{each.kind} at {each.position:.4g}{'' if each.reached else ' (out of reach)'}"
-                for each in sweep.singularities
-            )
-            held = ", ".join(f"{name} = {value:.3g}" for name, value in sweep.held.items())
-            lines.append(
-                f"  {sweep.joint} from {low:.4g} to {high:.4g}"
-                f"{f' ({held})' if held else ''}: {points or 'no singularity'}"
-            )
-        return lines
-
-    def as_dict(self) -> dict[str, Any]:
-        """Without the curves' points."""
-        return {
-            "cluster": self.cluster,
-            "joints": list(self.joints),
-            "independent": list(self.independent),
-            "mobility": self.mobility,
-            "velocities": self.velocities,
-            "rows": self.rows,
-            "rank": self.rank,
-            "start_gap": self.start_gap,
-            "start_condition": self.start_condition
-            if math.isfinite(self.start_condition)
-            else None,
-            "gap": self.gap,
-            "branches": self.branches,
-            "samples": self.samples,
-            "condition": _choice(self.chosen),
-            "best": None if self.best is None else _choice(self.best),
-            "sweeps": [
-                {
-                    "joint": sweep.joint,
-                    "held": sweep.held,
-                    "range": list(sweep.range),
-                    "gap": sweep.gap,
-                    "singularities": [
-                        {
-                            "kind": each.kind,
-                            "position": each.position,
-                            "distance": each.away,
-                            "within_limits": each.reached,
-                            "positions": list(each.joints),
-                        }
-                        for each in sweep.singularities
-                    ],
-                }
-                for sweep in self.sweeps
-            ],
-        }
-
-
-def _choice(choice: Choice) -> dict[str, Any]:
-    return {
-        "joints": list(choice.joints),
-        "worst": _finite(choice.worst),
-        "median": _finite(choice.median),
-    }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-# ---- the study of a cluster ----------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
-class _Cluster:
+class ClusterMotion:
     """A cluster, and the columns of its spanning velocities in comparable units."""
 
     model: Model
@@ -223,18 +44,20 @@ class _Cluster:
     high: Array
 
     @staticmethod
-    def of(model: Model, cluster: Cluster) -> _Cluster:
+    def of(model: Model, cluster: Cluster) -> ClusterMotion:
+        """That of a cluster with loops."""
         assert cluster.geometry is not None
         columns = tuple(columns_of(model, cluster))
         scale = cluster.geometry.scale
         unit = np.array([scale if column.length else 1.0 for column in columns])
         limits = np.array([column.limits for column in columns]).reshape(-1, 2)
-        return _Cluster(
+        return ClusterMotion(
             model, cluster, cluster.geometry, columns, _labels(columns), unit, *limits.T
         )
 
     @property
     def rank(self) -> int:
+        """The number of its conditions."""
         return len(self.columns) - self.cluster.nv
 
     def matrix(self, q: Array) -> Array:
@@ -258,6 +81,7 @@ class _Cluster:
         return inside
 
     def close(self, q: Array, held: Sequence[int] = ()) -> tuple[Array, Mask]:
+        """Closed configurations near these, and which of them are."""
         closed, gap = newton.close(
             self.geometry, q, held=held, rows=self.cluster.closing_rows, iterations=40
         )
@@ -275,158 +99,6 @@ def _labels(columns: Sequence[Column]) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def study(model: Model, cluster: Cluster) -> Linkage:
-    """Measure a cluster with loops."""
-    own = _Cluster.of(model, cluster)
-    start = np.array(cluster.start)
-    rng = np.random.default_rng(SEED)
-    scale = own.geometry.scale
-    guesses = random_positions(own.geometry, own.columns, rng, SAMPLES, scale)
-    samples, closed = own.close(guesses)
-    samples = samples[closed & own.within(samples)]
-    samples = np.concatenate([start[None], samples])
-    starts = [start]
-    side = _sides(own, samples)
-    if cluster.nv > 1:
-        mine = samples[side == side[0]]
-        regular = conditioning(own.null(mine), cluster.columns)
-        mine = mine[regular > 1e-4]
-        starts += list(mine[np.argsort(regular[regular > 1e-4], kind="stable")][:OTHER_STARTS])
-    sweeps = _sweeps(own, starts)
-    gaps = [sweep.gap for sweep in sweeps] + [float(np.max(own.geometry.gap(samples)))]
-    mine = samples[side == side[0]]
-    chosen, best = _choices(own, mine)
-    return Linkage(
-        cluster=cluster.name,
-        joints=cluster.joints,
-        labels=own.labels,
-        independent=cluster.independent,
-        rows=own.geometry.rows,
-        rank=own.rank,
-        start_gap=float(own.geometry.gap(_file_start(own))),
-        start_condition=_start_condition(own),
-        gap=max(gaps),
-        outside=_outside(own, start),
-        branches=_branches(own, start, rng),
-        samples=len(mine),
-        chosen=chosen,
-        best=best,
-        sweeps=tuple(sweeps),
-        groups=_groups(own, samples),
-    )
-
-
-def _file_start(own: _Cluster) -> Array:
-    """Where the file puts the joints: their initial positions, else zero."""
-    said = {joint.name: joint.initial for joint in own.model.description.joints}
-    q = own.geometry.zero()
-    for name, link in zip(own.cluster.joints, own.geometry.links, strict=True):
-        initial = said[name]
-        if initial is not None and link.joint.nq == 1:
-            q[link.q] = initial
-    return q
-
-
-def _start_condition(own: _Cluster) -> float:
-    q = _file_start(own)
-    if float(own.geometry.gap(q)) > 1e-6:
-        return math.nan
-    singular = np.linalg.svd(own.matrix(q), compute_uv=False)
-    regular = float(conditioning(own.null(q[None]), own.cluster.columns)[0])
-    weak = float(singular[own.rank - 1]) < 1e-6 * float(singular[0])
-    return math.inf if weak or regular < 1e-6 else 1.0 / regular
-
-
-def _outside(own: _Cluster, q: Array) -> float:
-    at = own.positions(q)
-    return float(np.max(np.maximum(own.low - at, at - own.high), initial=0.0))
-
-
-def _branches(own: _Cluster, start: Array, rng: np.random.Generator) -> int:
-    """In how many ways the loops close where the independent joints are."""
-    columns = list(own.cluster.columns)
-    count = 96
-    moves = rng.uniform(-math.pi, math.pi, (count, len(own.columns))) * own.unit
-    moves[:, columns] = 0.0
-    guesses = own.geometry.integrate(np.broadcast_to(start, (count, len(start))), moves)
-    q, closed = own.close(guesses, held=columns)
-    found: list[Array] = [start]
-    for each in q[closed]:
-        away = [np.max(np.abs(_wrapped(own, own.geometry.difference(q0, each)))) for q0 in found]
-        if min(away) > 1e-4:
-            found.append(each)
-    # a motion that the independent joints leave free gives any number of configurations
-    return len(found) if len(found) < count // 4 else 0
-
-
-def _wrapped(own: _Cluster, way: Array) -> Array:
-    """Comparable units, full turns taken off."""
-    length = np.array([column.length for column in own.columns])
-    turns = np.where(length, 0.0, np.round(way / (2 * math.pi)))
-    result: Array = (way - turns * 2 * math.pi) / own.unit
-    return result
-
-
-def _choices(own: _Cluster, samples: Array) -> tuple[Choice, Choice | None]:
-    """The independent coordinates and the best ones, by their condition over the samples."""
-    null = own.null(samples)
-
-    def judged(choice: tuple[int, ...]) -> Choice:
-        with np.errstate(divide="ignore"):
-            condition = 1.0 / conditioning(null, choice)
-        joints = tuple(own.labels[column] for column in choice)
-        return Choice(joints, float(np.max(condition)), float(np.median(condition)))
-
-    chosen = judged(tuple(own.cluster.columns))
-    if math.comb(len(own.columns), own.cluster.nv) > CHOICES:
-        return chosen, None
-    choices = itertools.combinations(range(len(own.columns)), own.cluster.nv)
-    best = min((judged(choice) for choice in choices), key=lambda each: (each.worst, each.median))
-    return chosen, best
-
-
-def _sides(own: _Cluster, q: Array) -> Array:
-    """The sign of det [K; independent rows]: singular configurations lie where it changes.
-
-    Samples of another sign than the start's are on another branch, as seen from there.
-    """
-    rows = _full_rank_rows(own.matrix(q[0]), own.rank)
-    unit = np.zeros((own.cluster.nv, len(own.columns)))
-    unit[range(own.cluster.nv), list(own.cluster.columns)] = 1.0
-    kept = own.matrix(q)[:, rows]
-    whole = np.concatenate([kept, np.broadcast_to(unit, (len(q), *unit.shape))], axis=1)
-    sign: Array = np.sign(np.linalg.det(whole))
-    return sign
-
-
-def _full_rank_rows(matrix: Array, rank: int) -> list[int]:
-    """Rows that span all the others: those that are longest without their part along the chosen."""
-    left, rows = matrix.copy(), []
-    for _ in range(rank):
-        length = np.linalg.norm(left, axis=1)
-        row = int(np.argmax(length))
-        rows.append(row)
-        direction = left[row] / length[row]
-        left = left - np.outer(left @ direction, direction)
-    return sorted(rows)
-
-
-def _groups(own: _Cluster, samples: Array) -> tuple[tuple[str, ...], ...]:
-    """Joints that no condition relates to each other, though they are in one cluster."""
-    used = np.max(np.abs(own.geometry.evaluate(samples[:64])[1]), axis=0) > 1e-9
-    group = list(range(len(own.columns)))
-    for row in used:
-        together = {group[column] for column in np.flatnonzero(row)}
-        group = [min(together) if g in together else g for g in group]
-    by_joint: dict[int, list[str]] = {}
-    for column, g in zip(own.columns, group, strict=True):
-        by_joint.setdefault(g, []).append(column.joint)
-    return tuple(tuple(dict.fromkeys(joints)) for joints in by_joint.values())
-
-
-# ---- curves --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Curves:
     """Many curves at once: what K is on them, and how to go on along them.
@@ -435,7 +107,7 @@ class _Curves:
     ``rows`` those of K and hold that span the others where a curve starts.
     """
 
-    own: _Cluster
+    own: ClusterMotion
     hold: Array
     rows: list[list[int]]
 
@@ -489,7 +161,7 @@ class _Trail:
     ring: bool = False
 
 
-def _sweeps(own: _Cluster, starts: Sequence[Array]) -> list[Sweep]:
+def sweep_all(own: ClusterMotion, starts: Sequence[Array]) -> list[Sweep]:
     """The curves of every independent velocity from every start, both ways."""
     tasks = [(q, column) for q in starts for column in own.cluster.columns]
     held = [[c for c in own.cluster.columns if c != column] for _, column in tasks for _ in (0, 1)]
@@ -498,7 +170,7 @@ def _sweeps(own: _Cluster, starts: Sequence[Array]) -> list[Sweep]:
         hold[curve, range(len(rest)), rest] = 1.0
     q = np.array([q for q, _ in tasks for _ in (0, 1)])
     a = _Curves(own, hold, []).matrix(own.geometry.evaluate(q)[1], np.arange(len(q)))
-    rows = [_full_rank_rows(each, len(own.columns) - 1) for each in a]
+    rows = [full_rank_rows(each, len(own.columns) - 1) for each in a]
     curves = _Curves(own, hold, rows)
     trails = _follow(curves, q, [column for _, column in tasks for _ in (0, 1)])
     return [
@@ -543,7 +215,7 @@ def _follow(curves: _Curves, q: Array, swept: Sequence[int]) -> list[_Trail]:
             trail.weakest.append(float(weak[n]))
             trail.length.append(trail.length[-1] + float(stride[i]))
             stride[i] = min(STEP, 2 * stride[i])
-            away = _wrapped(own, own.geometry.difference(trail.q[0], there[n]))
+            away = wrapped(own, own.geometry.difference(trail.q[0], there[n]))
             trail.ring = (
                 trail.length[-1] > 10 * STEP
                 and float(np.linalg.norm(away)) < 0.8 * STEP
@@ -613,7 +285,7 @@ def _once(events: list[Singularity]) -> list[Singularity]:
     return kept
 
 
-def _position(own: _Cluster, trail: _Trail, column: int) -> Array:
+def _position(own: ClusterMotion, trail: _Trail, column: int) -> Array:
     """Of the swept joint; of a joint with several freedoms, the way travelled."""
     link = own.geometry.links[own.columns[column].link]
     if link.joint.nq == 1:
@@ -624,7 +296,7 @@ def _position(own: _Cluster, trail: _Trail, column: int) -> Array:
     )
 
 
-def _way(own: _Cluster, trail: _Trail, column: int) -> float:
+def _way(own: ClusterMotion, trail: _Trail, column: int) -> float:
     """How far the swept joint is from where it started."""
     link = own.geometry.links[own.columns[column].link]
     if link.joint.nq == 1:
@@ -632,7 +304,7 @@ def _way(own: _Cluster, trail: _Trail, column: int) -> float:
     return 0.0
 
 
-def _reach(own: _Cluster, trail: _Trail) -> Mask:
+def _reach(own: ClusterMotion, trail: _Trail) -> Mask:
     """Up to where the limits are first left; the start counts as reached."""
     inside = own.within(np.array(trail.q))
     inside[0] = True
@@ -680,3 +352,23 @@ def _events(curves: _Curves, curve: int, column: int, trail: _Trail) -> list[Sin
                 Singularity(kind, x, abs(x - float(position[0])), reached, tuple(q[0].tolist()))
             )
     return events
+
+
+def wrapped(own: ClusterMotion, way: Array) -> Array:
+    """Comparable units, full turns taken off."""
+    length = np.array([column.length for column in own.columns])
+    turns = np.where(length, 0.0, np.round(way / (2 * math.pi)))
+    result: Array = (way - turns * 2 * math.pi) / own.unit
+    return result
+
+
+def full_rank_rows(matrix: Array, rank: int) -> list[int]:
+    """Rows that span all the others: those that are longest without their part along the chosen."""
+    left, rows = matrix.copy(), []
+    for _ in range(rank):
+        length = np.linalg.norm(left, axis=1)
+        row = int(np.argmax(length))
+        rows.append(row)
+        direction = left[row] / length[row]
+        left = left - np.outer(left @ direction, direction)
+    return sorted(rows)

@@ -13,9 +13,9 @@ from robomodel.model import graph
 from robomodel.model.closure import CLOSED
 from robomodel.model.demands import find_demands
 from robomodel.model.model import Cluster
-from robomodel.studies.linkage import Linkage, Singularity, Sweep
-from robomodel.studies.report import Finding
-from robomodel.studies.subject import Subject
+from robomodel.studies.validation.context import CheckContext
+from robomodel.studies.validation.linkage import Linkage, Singularity, Sweep
+from robomodel.studies.validation.report import Finding
 
 OPEN = 1e-3  # of a cluster's size: files round positions, but not by more
 NEAR = 0.1  # rad or m: singularities beyond the limits, but nearer to them than this, are told
@@ -27,16 +27,16 @@ POOR = 10.0  # times the usual condition: a start that is nearly singular
 # ---- structure -----------------------------------------------------------------------------------
 
 
-def check_redundancy(subject: Subject) -> Iterator[Finding]:
+def check_redundancy(context: CheckContext) -> Iterator[Finding]:
     """Loops with conditions that repeat others, and why."""
-    for loop in subject.model.loops:
+    for loop in context.model.loops:
         if not loop.redundant or not loop.rank:
             continue  # what adds nothing at all is told when the model is built
-        cause, harmless = _cause(subject, subject.loops[loop.name])
+        cause, harmless = _cause(context, context.loops[loop.name])
         yield Finding(
             "note" if harmless else "warning",
             "redundancy",
-            subject.loops[loop.name].source,
+            context.loops[loop.name].source,
             f"{loop.redundant} of its {loop.rows} conditions repeat others: {cause}",
             "nothing to do here, where they are left out; constraint solvers elsewhere may need "
             "them out of the file"
@@ -47,9 +47,9 @@ def check_redundancy(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _cause(subject: Subject, loop: Loop) -> tuple[str, bool]:
+def _cause(context: CheckContext, loop: Loop) -> tuple[str, bool]:
     """Why conditions of a loop are redundant, and whether that is usual."""
-    model = subject.model
+    model = context.model
     places = {frame.name: frame.body for frame in model.frames}
     paths = []
     for end in (loop.predecessor, loop.successor):
@@ -67,17 +67,17 @@ def _cause(subject: Subject, loop: Loop) -> tuple[str, bool]:
             return "a joint of several freedoms already allows what they forbid", True
         hinge = any(model.nodes[body].joint.subspace[0].angular)
         (turning if hinge else sliding).append(body)
-    axes = [subject.axis(body) for body in turning]
+    axes = [context.axis(body) for body in turning]
     if not axes:
         return "all of its joints slide", True
     first = axes[0]
     parallel = all(float(np.linalg.norm(np.cross(first, axis))) < PARALLEL for axis in axes)
-    across = all(abs(float(first @ subject.axis(body))) < PARALLEL for body in sliding)
+    across = all(abs(float(first @ context.axis(body))) < PARALLEL for body in sliding)
     if parallel and across:
         return "it is planar, so that parallel axes keep what they say across the plane", True
-    if not sliding and _meet(subject, turning):
+    if not sliding and _meet(context, turning):
         return "it is spherical: all of its axes meet in one point", True
-    others = [other for other in model.loops if other.cluster == _cluster_of(subject, loop)]
+    others = [other for other in model.loops if other.cluster == _cluster_of(context, loop)]
     if len(others) > 1:
         return "other loops and couplings of its cluster say the same", True
     return (
@@ -86,31 +86,31 @@ def _cause(subject: Subject, loop: Loop) -> tuple[str, bool]:
     ), False
 
 
-def _cluster_of(subject: Subject, loop: Loop) -> str:
-    return next(each.cluster for each in subject.model.loops if each.name == loop.name)
+def _cluster_of(context: CheckContext, loop: Loop) -> str:
+    return next(each.cluster for each in context.model.loops if each.name == loop.name)
 
 
-def _meet(subject: Subject, bodies: Sequence[int]) -> bool:
+def _meet(context: CheckContext, bodies: Sequence[int]) -> bool:
     """Whether the axes of hinges meet in one point, at neutral: the nearest point is on all."""
     matrix, right = np.zeros((3, 3)), np.zeros(3)
     for body in bodies:
-        axis, place = subject.axis(body), subject.places.origins[body]
+        axis, place = context.axis(body), context.places.origins[body]
         across = np.eye(3) - np.outer(axis, axis)
         matrix += across
         right += across @ place
     point = np.linalg.lstsq(matrix, right, rcond=1e-9)[0]
     return all(
-        float(np.linalg.norm(np.cross(subject.axis(body), point - subject.places.origins[body])))
-        < PARALLEL * subject.size
+        float(np.linalg.norm(np.cross(context.axis(body), point - context.places.origins[body])))
+        < PARALLEL * context.size
         for body in bodies
     )
 
 
-def check_clusters(subject: Subject) -> Iterator[Finding]:
+def check_clusters(context: CheckContext) -> Iterator[Finding]:
     """Clusters that are larger than what their conditions relate."""
-    model = subject.model
+    model = context.model
     for cluster in model.clusters:
-        linkage = subject.linkages.get(cluster.name)
+        linkage = context.linkages.get(cluster.name)
         if linkage is None or len(linkage.groups) == 1:
             continue
         groups = " and ".join(
@@ -119,7 +119,7 @@ def check_clusters(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "note",
             "cluster-size",
-            subject.cluster_source(cluster),
+            context.cluster_source(cluster),
             f"cluster '{cluster.name}' has {len(cluster.bodies)} bodies, but its conditions "
             f"relate only {groups}",
             "let its loops end on the bodies nearest to what they relate, and it is smaller "
@@ -127,16 +127,16 @@ def check_clusters(subject: Subject) -> Iterator[Finding]:
             len(cluster.bodies),
             "bodies",
         )
-    yield from _needless(subject)
+    yield from _needless(context)
 
 
-def _needless(subject: Subject) -> Iterator[Finding]:
+def _needless(context: CheckContext) -> Iterator[Finding]:
     """Redundant loops and couplings without which a cluster would fall apart."""
-    model = subject.model
+    model = context.model
     needless = [
-        (loop.name, subject.loops[loop.name].source) for loop in model.loops if not loop.rank
+        (loop.name, context.loops[loop.name].source) for loop in model.loops if not loop.rank
     ]
-    needless += [(each.name, subject.couplings[each.name]) for each in model.couplings
+    needless += [(each.name, context.couplings[each.name]) for each in model.couplings
                  if each.redundant]  # fmt: skip
     if not needless:
         return
@@ -162,11 +162,11 @@ def _needless(subject: Subject) -> Iterator[Finding]:
 # ---- closing -------------------------------------------------------------------------------------
 
 
-def check_closing(subject: Subject) -> Iterator[Finding]:
+def check_closing(context: CheckContext) -> Iterator[Finding]:
     """Where the file puts its joints, and over their ranges: whether the loops close."""
-    for cluster, linkage in _linkages(subject):
-        source = subject.cluster_source(cluster)
-        if linkage.start_gap > OPEN * subject.size:
+    for cluster, linkage in _linkages(context):
+        source = context.cluster_source(cluster)
+        if linkage.start_gap > OPEN * context.size:
             yield Finding(
                 "note",
                 "start",
@@ -230,19 +230,19 @@ def check_closing(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _linkages(subject: Subject) -> Iterator[tuple[Cluster, Linkage]]:
-    for cluster in subject.model.clusters:
-        if cluster.name in subject.linkages:
-            yield cluster, subject.linkages[cluster.name]
+def _linkages(context: CheckContext) -> Iterator[tuple[Cluster, Linkage]]:
+    for cluster in context.model.clusters:
+        if cluster.name in context.linkages:
+            yield cluster, context.linkages[cluster.name]
 
 
 # ---- singularities -------------------------------------------------------------------------------
 
 
-def check_singularities(subject: Subject) -> Iterator[Finding]:
+def check_singularities(context: CheckContext) -> Iterator[Finding]:
     """Dead points and change points within the limits, or just beyond them."""
-    for cluster, linkage in _linkages(subject):
-        own = [joint for joint in subject.model.joints if joint.cluster == cluster.name]
+    for cluster, linkage in _linkages(context):
+        own = [joint for joint in context.model.joints if joint.cluster == cluster.name]
         limited = any(math.isfinite(joint.lower) or math.isfinite(joint.upper) for joint in own)
         for kind in ("dead point", "change point"):
             found = [
@@ -253,7 +253,7 @@ def check_singularities(subject: Subject) -> Iterator[Finding]:
             ]
             reached = [pair for pair in found if pair[0].reached]
             if reached:
-                yield _singular(subject, linkage, reached, limited=limited)
+                yield _singular(context, linkage, reached, limited=limited)
                 continue
             for event, sweep in sorted(found, key=lambda pair: _beyond(*pair))[:1]:
                 beyond = _beyond(event, sweep)
@@ -261,7 +261,7 @@ def check_singularities(subject: Subject) -> Iterator[Finding]:
                     yield Finding(
                         "note",
                         "singularity",
-                        subject.joint_source(sweep.joint),
+                        context.joint_source(sweep.joint),
                         f"a {kind} of cluster '{cluster.name}' is at '{sweep.joint}' = "
                         f"{event.position:.6g}{_held(sweep)}, only {beyond:.3g} beyond what the "
                         "limits allow",
@@ -277,7 +277,7 @@ def _beyond(event: Singularity, sweep: Sweep) -> float:
 
 
 def _singular(
-    subject: Subject,
+    context: CheckContext,
     linkage: Linkage,
     reached: list[tuple[Singularity, Sweep]],
     *,
@@ -310,7 +310,7 @@ def _singular(
     return Finding(
         "warning",
         "singularity",
-        subject.joint_source(sweep.joint),
+        context.joint_source(sweep.joint),
         f"{what}: at {position:.6g}{others}{_held(sweep)}{distance}, {there}",
         f"limit the cluster's joints to this side of it, or make {_names(best.joints)} independent"
         if better and best is not None
@@ -332,9 +332,9 @@ def _names(joints: Sequence[str]) -> str:
 # ---- independent coordinates ---------------------------------------------------------------------
 
 
-def check_coordinates(subject: Subject) -> Iterator[Finding]:
+def check_coordinates(context: CheckContext) -> Iterator[Finding]:
     """Whether other independent coordinates serve much better over the whole range."""
-    for cluster, linkage in _linkages(subject):
+    for cluster, linkage in _linkages(context):
         chosen, best = linkage.chosen, linkage.best
         if best is None or best.joints == chosen.joints:
             continue
@@ -343,7 +343,7 @@ def check_coordinates(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 "coordinates",
-                subject.joint_source(chosen.joints[0]),
+                context.joint_source(chosen.joints[0]),
                 f"{_names(chosen.joints)} as independent of cluster '{cluster.name}' reach 1/σ = "
                 f"{chosen.worst:.3g} (median {chosen.median:.3g}) within the limits, "
                 f"{_names(best.joints)} only {best.worst:.3g} (median {best.median:.3g})",
@@ -356,9 +356,9 @@ def check_coordinates(subject: Subject) -> Iterator[Finding]:
 # ---- limits --------------------------------------------------------------------------------------
 
 
-def check_limits(subject: Subject) -> Iterator[Finding]:
+def check_limits(context: CheckContext) -> Iterator[Finding]:
     """Joints tied by couplings whose limits cannot be met together, or are not all of use."""
-    model = subject.model
+    model = context.model
     for cluster in model.clusters:
         if cluster.kind != "couplings":
             continue
@@ -381,7 +381,7 @@ def check_limits(subject: Subject) -> Iterator[Finding]:
                 yield Finding(
                     "warning",
                     "limits",
-                    subject.joint_source(low[2]),
+                    context.joint_source(low[2]),
                     f"the limits of '{low[2]}' and '{high[2]}', which '{leader}' moves, cannot be "
                     f"met together: '{leader}' would be above {low[0]:.4g} and below {high[1]:.4g}",
                     "mend the limits, or the ratio or offset between them",
@@ -398,7 +398,7 @@ def check_limits(subject: Subject) -> Iterator[Finding]:
                         yield Finding(
                             "note",
                             "limits",
-                            subject.joint_source(leader),
+                            context.joint_source(leader),
                             f"its {side} limit {mine:.4g} is never reached: '{tightest}', which "
                             f"it moves, stops it at {end:.4g}",
                             "nothing to do if that is so; else mend one of the limits",

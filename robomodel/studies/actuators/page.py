@@ -11,12 +11,12 @@ import numpy as np
 
 from robomodel.dynamics.reach import Reach
 from robomodel.model.joints import Array
-from robomodel.studies.actuators import LOW, Actuation, Polygon
-from robomodel.studies.actuators_text import summary
-from robomodel.studies.fourbars import FourBar
-from robomodel.studies.html import document
+from robomodel.studies.actuators.four_bars import FourBar
+from robomodel.studies.actuators.study import LOW, Actuation, Polygon
+from robomodel.studies.actuators.text import summary
+from robomodel.studies.actuators.workspace import Workspace
+from robomodel.studies.page import document
 from robomodel.studies.svg import Line, plot
-from robomodel.studies.workspace import Workspace
 
 STEEPEST = 30.0  # times the median: beyond it curves near dead points are cut off
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from robomodel.studies.report import Finding
-from robomodel.studies.subject import Rotor, Subject
+from robomodel.studies.validation.context import CheckContext, Rotor
+from robomodel.studies.validation.report import Finding
 from robomodel.transmissions import SIMPLE, kind_of
 
 RADIUS = (5e-4, 0.25)  # m: radii of gyration between which rotors of robots are
@@ -26,19 +26,19 @@ LEAST_SHARE, ARMATURE_PART = 1e-6, 1e-5
 PLACEHOLDER = 1.0  # the reduction of transmissions that are there for their names only
 
 
-def check_rotors(subject: Subject) -> Iterator[Finding]:
+def check_rotors(context: CheckContext) -> Iterator[Finding]:
     """Ratios against axes and reductions, rotors counted twice, rotors that are none."""
-    model, rotors = subject.model, subject.rotors
+    model, rotors = context.model, context.rotors
     body_of = {joint.name: body for body, joint in enumerate(model.joints)}
     senses: list[tuple[Rotor, str, float]] = []
     for rotor in rotors:
         node = model.nodes[rotor.body]
-        found = list(_rotor_masses(subject, rotor))
-        yield from found or _reflected(subject, rotor, body_of)
+        found = list(_rotor_masses(context, rotor))
+        yield from found or _reflected(context, rotor, body_of)
         if len(rotor.ratios) != 1:
             continue
         ((joint, ratio),) = rotor.ratios.items()
-        if abs(ratio) < 1.0 - SAME and not subject.slides(body_of[joint]):
+        if abs(ratio) < 1.0 - SAME and not context.slides(body_of[joint]):
             yield Finding(
                 "warning",
                 "ratio",
@@ -49,8 +49,8 @@ def check_rotors(subject: Subject) -> Iterator[Finding]:
                 ratio,
                 "ratio",
             )
-        if not subject.slides(body_of[joint]):
-            cosine = float(subject.axis(rotor.body) @ subject.axis(body_of[joint]))
+        if not context.slides(body_of[joint]):
+            cosine = float(context.axis(rotor.body) @ context.axis(body_of[joint]))
             tilt = math.degrees(math.acos(min(1.0, abs(cosine))))
             if 0.01 < tilt < 30.0:
                 yield Finding(
@@ -64,14 +64,14 @@ def check_rotors(subject: Subject) -> Iterator[Finding]:
                 )
             elif tilt <= 0.01:
                 senses.append((rotor, joint, math.copysign(1.0, ratio * cosine)))
-        yield from _reduction(subject, rotor, joint, ratio)
+        yield from _reduction(context, rotor, joint, ratio)
         armature = model.joints[body_of[joint]].armature
         reflected = ratio * ratio * (rotor.inertia + node.armature)
         if armature and reflected:
             yield Finding(
                 "warning",
                 "rotor-twice",
-                subject.joint_source(joint),
+                context.joint_source(joint),
                 f"has an armature of {armature:.4g} beside the rotor "
                 f"'{model.bodies[rotor.body].name}', which reflects {reflected:.4g}: both count",
                 "keep one of them",
@@ -79,13 +79,13 @@ def check_rotors(subject: Subject) -> Iterator[Finding]:
                 "kg m²",
             )
     yield from _against_the_others(senses)
-    yield from _twins(subject)
-    yield from _armatures(subject)
+    yield from _twins(context)
+    yield from _armatures(context)
 
 
-def _rotor_masses(subject: Subject, rotor: Rotor) -> Iterator[Finding]:
+def _rotor_masses(context: CheckContext, rotor: Rotor) -> Iterator[Finding]:
     """A rotor as heavy as what carries it, and one whose moment its mass cannot have."""
-    model = subject.model
+    model = context.model
     parent = model.nodes[rotor.body].parent
     if parent >= 0 and rotor.mass > 0.0 and rotor.mass >= model.bodies[parent].mass:
         yield Finding(
@@ -120,9 +120,9 @@ def _rotor_masses(subject: Subject, rotor: Rotor) -> Iterator[Finding]:
             )
 
 
-def _reduction(subject: Subject, rotor: Rotor, joint: str, ratio: float) -> Iterator[Finding]:
+def _reduction(context: CheckContext, rotor: Rotor, joint: str, ratio: float) -> Iterator[Finding]:
     """A transmission of the same joint that says another ratio."""
-    for each in subject.model.description.transmissions:
+    for each in context.model.description.transmissions:
         if kind_of(each) != SIMPLE or [end.name for end in each.joints] != [joint]:
             continue
         reductions = [end.reduction for end in each.joints]
@@ -136,7 +136,7 @@ def _reduction(subject: Subject, rotor: Rotor, joint: str, ratio: float) -> Iter
                 "ratio",
                 each.source,
                 f"says a reduction of {math.prod(said):.6g} for '{joint}', whose rotor "
-                f"'{subject.model.bodies[rotor.body].name}' turns {ratio:.6g} times as far",
+                f"'{context.model.bodies[rotor.body].name}' turns {ratio:.6g} times as far",
                 "mend one of them",
                 math.prod(said),
                 "ratio",
@@ -162,16 +162,16 @@ def _against_the_others(senses: list[tuple[Rotor, str, float]]) -> Iterator[Find
                 )
 
 
-def _twins(subject: Subject) -> Iterator[Finding]:
+def _twins(context: CheckContext) -> Iterator[Finding]:
     """Two rotors that are the same in all numbers on one joint."""
     seen: dict[tuple[object, ...], Rotor] = {}
-    for rotor in subject.rotors:
+    for rotor in context.rotors:
         if len(rotor.ratios) != 1:
             continue
         ((joint, ratio),) = rotor.ratios.items()
         key = (joint, round(abs(ratio), 9), rotor.inertia, rotor.mass)
         if key in seen:
-            other = subject.model.bodies[seen[key].body].name
+            other = context.model.bodies[seen[key].body].name
             yield Finding(
                 "warning",
                 "rotor-twice",
@@ -184,16 +184,18 @@ def _twins(subject: Subject) -> Iterator[Finding]:
         seen[key] = rotor
 
 
-def _reflected(subject: Subject, rotor: Rotor, body_of: Mapping[str, int]) -> Iterator[Finding]:
+def _reflected(
+    context: CheckContext, rotor: Rotor, body_of: Mapping[str, int]
+) -> Iterator[Finding]:
     """A rotor that its joints feel far more or far less than what they carry.
 
     Robots have both: strong gears at light wrists, weak ones at heavy hips. So a rotor is also
     measured by the whole robot, mass times size², of which a wrong unit makes it too large a part.
     """
-    whole = subject.mass * subject.size**2
+    whole = context.mass * context.size**2
     if not (rotor.inertia > 0.0 and whole > 0.0) or max(map(abs, rotor.ratios.values())) < 1.0:
         return
-    carried = {joint: subject.carried(body_of[joint]) for joint in rotor.ratios}
+    carried = {joint: context.carried(body_of[joint]) for joint in rotor.ratios}
     # per unit of its inertia: the least that it makes of what a joint carries, and the most
     least = min(k * k / max(carried[joint][1], _NOTHING) for joint, k in rotor.ratios.items())
     most = max(k * k / max(carried[joint][0], _NOTHING) for joint, k in rotor.ratios.items())
@@ -209,7 +211,7 @@ def _reflected(subject: Subject, rotor: Rotor, body_of: Mapping[str, int]) -> It
         return
     joint, ratio = max(rotor.ratios.items(), key=lambda each: abs(each[1]))
     low, high = carried[joint]
-    unit = "kg" if subject.slides(body_of[joint]) else "kg m²"
+    unit = "kg" if context.slides(body_of[joint]) else "kg m²"
     reflected = ratio * ratio * rotor.inertia
     carries = f"at most {high:.3g}" if large(rotor.inertia) else f"at least {low:.3g}"
     hints = [
@@ -235,14 +237,14 @@ def _reflected(subject: Subject, rotor: Rotor, body_of: Mapping[str, int]) -> It
     )
 
 
-def _armatures(subject: Subject) -> Iterator[Finding]:
+def _armatures(context: CheckContext) -> Iterator[Finding]:
     """An armature that is far more, or far less, than what its joint carries."""
-    whole = subject.mass * subject.size**2
-    for body, joint in enumerate(subject.model.joints):
-        value = subject.model.nodes[body].armature
+    whole = context.mass * context.size**2
+    for body, joint in enumerate(context.model.joints):
+        value = context.model.nodes[body].armature
         if joint.nv != 1 or not (value > 0.0 and whole > 0.0):
             continue
-        low, high = subject.carried(body)
+        low, high = context.carried(body)
         part = value / whole
         if high <= SMALL_PART * ARMATURE_PART * whole:  # a frame for tools, say
             continue
@@ -251,12 +253,12 @@ def _armatures(subject: Subject) -> Iterator[Finding]:
         if not (large or small):
             continue
         beyond = value > LARGEST_SHARE * high if large else value < LEAST_SHARE * low
-        unit = "kg" if subject.slides(body) else "kg m²"
+        unit = "kg" if context.slides(body) else "kg m²"
         carries = f"at most {high:.3g}" if large else f"at least {low:.3g}"
         yield Finding(
             "warning" if beyond else "note",
             "armature",
-            subject.joint_source(joint.name),
+            context.joint_source(joint.name),
             f"has an armature of {value:.4g} {unit}, and carries {carries} {unit}",
             "armature is the rotor's inertia times the ratio squared, in kg m²: 1 kg cm² is 1e-4, "
             "1 g cm² is 1e-7",

@@ -18,8 +18,8 @@ from robomodel.dynamics.reach import Reach, reaches, tree_rates, tree_rows
 from robomodel.errors import ClosureError
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.studies.fourbars import FourBar, four_bars
-from robomodel.studies.workspace import Workspace, workspace
+from robomodel.studies.actuators.four_bars import FourBar, four_bars
+from robomodel.studies.actuators.workspace import Workspace, workspace
 
 SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
 PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
@@ -95,19 +95,19 @@ class Actuation:
 
     def lines(self) -> list[str]:
         """What was found, in words."""
-        from robomodel.studies.actuators_text import lines
+        from robomodel.studies.actuators.text import lines
 
         return lines(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings; infinite numbers are None in JSON."""
-        from robomodel.studies.actuators_text import document
+        from robomodel.studies.actuators.text import document
 
         return document(self)
 
     def html(self) -> str:
         """One HTML page with pictures, which needs nothing besides."""
-        from robomodel.studies.actuators_page import page
+        from robomodel.studies.actuators.page import page
 
         return page(self)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
 from robomodel.model import Model
-from robomodel.studies.subject import Subject
+from robomodel.studies.validation.context import CheckContext
 from robomodel.writers.markup import Markup, Tag
 from robomodel.writers.text import number
 
@@ -119,7 +119,7 @@ def _transmission(joint: str, words: Mapping[str, str], taken: set[str | None]) 
 def motors(model: Model, armature: Mapping[str, float]) -> dict[str, Motor]:
     """The rotor and gear that make these armatures; one of ratio 1 where there is no such one."""
     of_joint: dict[str, list[Motor]] = {}
-    for rotor in Subject(model).rotors:
+    for rotor in CheckContext(model).rotors:
         for joint, ratio in rotor.ratios.items():
             of_joint.setdefault(joint, []).append(Motor(rotor.inertia, ratio))
     result = {}

@@ -15,9 +15,9 @@ from robomodel.model import Model
 from robomodel.model.approximate import select_in
 from robomodel.model.joints import Array
 from robomodel.model.model import WORLD, Cluster, Node
-from robomodel.studies import linkage
-from robomodel.studies.carried import Places
-from robomodel.studies.linkage import Linkage
+from robomodel.studies.validation import loop_mechanism
+from robomodel.studies.validation.carried import Places
+from robomodel.studies.validation.linkage import Linkage
 
 BALANCED = 1e-3  # m: a centre of mass so near to the axis is on it
 LEVER = 2.0  # the most that a lever turns for the joint that it mimics
@@ -39,7 +39,7 @@ class Rotor:
 
 
 @dataclass(frozen=True)
-class Subject:
+class CheckContext:
     """A model, with what several checks need."""
 
     model: Model
@@ -99,7 +99,7 @@ class Subject:
     def linkages(self) -> dict[str, Linkage]:
         """The study of each cluster with loops, by its name."""
         return {
-            cluster.name: linkage.study(self.model, cluster)
+            cluster.name: loop_mechanism.study(self.model, cluster)
             for cluster in self.model.clusters
             if cluster.kind == "loops"
         }

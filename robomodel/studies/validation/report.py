@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from robomodel.errors import Source
-from robomodel.studies.linkage import Linkage
+from robomodel.studies.validation.linkage import Linkage
 
 Severity = Literal["error", "warning", "note"]
 
@@ -120,7 +120,7 @@ class Report:
 
     def html(self) -> str:
         """The report as one HTML page with pictures, which needs nothing besides."""
-        from robomodel.studies.html import page
+        from robomodel.studies.validation.page import page
 
         return page(self)
 

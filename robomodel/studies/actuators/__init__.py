@@ -1,0 +1,1 @@
+"""What motors can do through gears and linkages."""

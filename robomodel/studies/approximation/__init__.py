@@ -1,0 +1,1 @@
+"""What an open tree with armature costs, and files that have it."""

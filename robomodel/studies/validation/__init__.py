@@ -1,0 +1,1 @@
+"""Validation: what is wrong or odd in a robot."""

@@ -1,0 +1,181 @@
+"""What was measured of a cluster with loops: ways to close, singularities, coordinates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from robomodel.model.joints import Array, Mask
+
+Kind = Literal["dead point", "change point"]
+
+
+@dataclass(frozen=True, slots=True)
+class Singularity:
+    """Where a curve is singular: position of the swept joint, and whether limits let it get there.
+
+    ``away`` is how far the joint goes to get there, ``joints`` are all positions of the cluster.
+
+    At a dead point the cluster moves while its independent velocities are zero; at a change point
+    its conditions lose rank, and it may leave in several ways.
+    """
+
+    kind: Kind
+    position: float
+    away: float
+    reached: bool
+    joints: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # it holds arrays, which are not equal or not
+class Sweep:
+    """A curve of closed configurations, along which one independent velocity alone does not rest.
+
+    ``position`` (n,) of the swept joint, ``rates`` (n, spanning velocities) the others' velocities
+    at unit velocity of it (a column of G), ``condition`` (n,) 1/σ of the independent coordinates,
+    ``reached`` (n,) where limits let it get from the start, all in the order of travel.
+    """
+
+    joint: str
+    start: float
+    held: dict[str, float]
+    position: Array
+    rates: Array
+    condition: Array
+    reached: Mask
+    gap: float
+    singularities: tuple[Singularity, ...]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The positions that are reached."""
+        there = self.position[self.reached]
+        return float(np.min(there)), float(np.max(there))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Independent coordinates, and their worst and median condition 1/σ over the samples."""
+
+    joints: tuple[str, ...]
+    worst: float
+    median: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linkage:
+    """A cluster with loops, as measured.
+
+    ``labels`` name its spanning velocities.
+    ``start_gap``: what its conditions fail by where the file puts its joints; ``start_condition``:
+    1/σ there, infinite where it is singular, nan where it is open. ``outside``: by how much the
+    neutral configuration is out of the limits. ``branches``: in how many ways it closes
+    where its independent joints are neutral, limits aside. ``chosen`` and ``best``: independent
+    coordinates, the latter the best that there are (None where there are too many to compare).
+    """
+
+    cluster: str
+    joints: tuple[str, ...]
+    labels: tuple[str, ...]
+    independent: tuple[str, ...]
+    rows: int
+    rank: int
+    start_gap: float
+    start_condition: float
+    gap: float
+    outside: float
+    branches: int
+    samples: int
+    chosen: Choice
+    best: Choice | None
+    sweeps: tuple[Sweep, ...]
+    groups: tuple[tuple[str, ...], ...]
+
+    @property
+    def velocities(self) -> int:
+        """The number of velocities of its joints."""
+        return len(self.labels)
+
+    @property
+    def mobility(self) -> int:
+        """The number of freedoms."""
+        return self.velocities - self.rank
+
+    def lines(self) -> list[str]:
+        """What was measured, in words."""
+        lines = [
+            f"cluster '{self.cluster}': mobility {self.mobility} = {self.velocities} joint "
+            f"velocities - {self.rank} conditions ({self.rows} rows); closes to {self.gap:.1e}; "
+            f"{self.branches} way{'' if self.branches == 1 else 's'} to close at neutral; "
+            f"1/σ of {', '.join(self.chosen.joints)}: median {self.chosen.median:.3g}, "
+            f"worst {self.chosen.worst:.3g} over {self.samples} samples"
+        ]
+        for i, sweep in enumerate(self.sweeps):
+            if i >= self.mobility and not sweep.singularities:
+                continue  # beyond those from neutral, only what was found is told
+            low, high = sweep.range
+            points = ", ".join(
+                f"{each.kind} at {each.position:.4g}{'' if each.reached else ' (out of reach)'}"
+                for each in sweep.singularities
+            )
+            held = ", ".join(f"{name} = {value:.3g}" for name, value in sweep.held.items())
+            lines.append(
+                f"  {sweep.joint} from {low:.4g} to {high:.4g}"
+                f"{f' ({held})' if held else ''}: {points or 'no singularity'}"
+            )
+        return lines
+
+    def as_dict(self) -> dict[str, Any]:
+        """Without the curves' points."""
+        return {
+            "cluster": self.cluster,
+            "joints": list(self.joints),
+            "independent": list(self.independent),
+            "mobility": self.mobility,
+            "velocities": self.velocities,
+            "rows": self.rows,
+            "rank": self.rank,
+            "start_gap": self.start_gap,
+            "start_condition": self.start_condition
+            if math.isfinite(self.start_condition)
+            else None,
+            "gap": self.gap,
+            "branches": self.branches,
+            "samples": self.samples,
+            "condition": _choice(self.chosen),
+            "best": None if self.best is None else _choice(self.best),
+            "sweeps": [
+                {
+                    "joint": sweep.joint,
+                    "held": sweep.held,
+                    "range": list(sweep.range),
+                    "gap": sweep.gap,
+                    "singularities": [
+                        {
+                            "kind": each.kind,
+                            "position": each.position,
+                            "distance": each.away,
+                            "within_limits": each.reached,
+                            "positions": list(each.joints),
+                        }
+                        for each in sweep.singularities
+                    ],
+                }
+                for sweep in self.sweeps
+            ],
+        }
+
+
+def _choice(choice: Choice) -> dict[str, Any]:
+    return {
+        "joints": list(choice.joints),
+        "worst": _finite(choice.worst),
+        "median": _finite(choice.median),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
