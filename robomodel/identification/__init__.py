@@ -1,7 +1,7 @@
 """Parameters: the regressors in which dynamics is linear, and what can be known of them."""
 
 from robomodel.identification.base import BaseParameters, base_parameters
-from robomodel.identification.identify import Identified, identify
+from robomodel.identification.identify import Calibrated, Identified, identify
 from robomodel.identification.regressors import (
     energy_regressor,
     filtered_regressor,
@@ -12,6 +12,7 @@ from robomodel.model.parameters import Parameters, parameters, with_parameters
 
 __all__ = [
     "BaseParameters",
+    "Calibrated",
     "Identified",
     "Parameters",
     "base_parameters",

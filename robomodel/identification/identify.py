@@ -3,44 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics import passive_force
 from robomodel.errors import as_names, as_real, did_you_mean, few
-from robomodel.identification.consistent import Cone, Prior, minimise, possible, solved
-from robomodel.identification.regressors import filtered_regressor, regressor
+from robomodel.identification.consistent import Cone, Prior, possible, solved
+from robomodel.identification.fit import Data, fitted
+from robomodel.identification.sensors import Sensors, guessed, sensors
 from robomodel.model.joints import Array, Revolute
-from robomodel.model.model import Model, as_array, common_batch
+from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters, with_parameters
-from robomodel.model.states import check_finite
 
 BODY = len(INERTIAL)
-TYPED = 1e-3  # of loops and quaternions: how far measured positions may leave them open
 UNKNOWN = 0.05  # of the forces: what a loss is taken to be, where the file says nothing of it
 WEAK = 3.0  # the relative deviation of such a loss
 POINT = 0.02  # of the robot's longest link: a point mass's extent
-PASSES = 20  # of weights
-SETTLED = 1e-3  # relative change of weights
-FLOOR = 1e-5  # of what moves a coordinate: forces are not known better
-HUBER = 1.345  # deviations; of normal noise 5 % of the information is lost
-MEDIAN = 1.4826  # deviations in a median's absolute value, of normal noise
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A sensor's number as it was found: ``kind`` is "offset", "ratio" or "constant".
+
+    An encoder's offset [rad or m] is to be added to what it says; a coupling's ratio is how far its
+    dependent joint goes with the next; a motor's torque constant is in N m/A.
+    """
+
+    kind: str
+    name: str
+    value: float
+    deviation: float
 
 
 @dataclass(frozen=True, eq=False)
 class Identified:
     """What motions tell of a robot's parameters, in the order of :func:`robomodel.parameters`.
 
-    ``model`` has the ``values`` (p,). ``covariance`` (p, p): of noise and of what was assumed; zero
-    for what was held. ``told`` (p,) of each value: the share of its assumed variance that the
-    motions took away; 0: they tell nothing of it, and 1: all is known from them. ``residual``,
-    ``before`` and ``forces`` (nv,): root mean squares of each coordinate, in torque's units, of
-    measured less predicted forces, of the same with the file's parameters, and of the forces; nan
-    where none were measured. ``samples``: states that were used. ``notes``: what to know, in words.
+    ``model`` has the ``values`` (p,), and the gear ratios found. ``covariance`` (p, p): of noise
+    and of what was assumed; zero for what was held. ``told`` (p,) of each value: the share of its
+    assumed variance that the motions took away; 0: they tell nothing of it, and 1: all is known
+    from them. ``residual``, ``before`` and ``forces`` (nv,): root mean squares of each coordinate,
+    in torque's units, of measured less predicted forces, of the same with the file's parameters,
+    and of the forces; nan where none were measured. ``validation`` (nv,): of forces in blocks of
+    time that the fit had not seen, nan without ``folds``. ``sensors``: what else was found.
+    ``measured`` and ``predicted`` (n, nv): all samples' forces, nan where not known (filtered where
+    accelerations were not given), and ``file`` (n, nv) with the file's parameters. ``samples``:
+    states that were used. ``notes``: what to know, in words.
     """
 
     model: Model
@@ -51,6 +63,11 @@ class Identified:
     residual: Array
     before: Array
     forces: Array
+    validation: Array
+    sensors: tuple[Calibrated, ...]
+    measured: Array
+    predicted: Array
+    file: Array
     samples: int
     notes: tuple[str, ...]
 
@@ -58,6 +75,20 @@ class Identified:
     def deviation(self) -> Array:
         """Standard deviations of the values (p,)."""
         return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+    def interval(self, level: float = 0.95) -> Array:
+        """Where each value lies with this probability: (p, 2), of normal errors.
+
+        Masses, losses and armatures are not below zero, whatever their deviation.
+        """
+        share = as_real(level, "level")
+        if not 0.0 < share < 1.0:
+            raise ValueError(f"level is a probability between 0 and 1, got {level!r}")
+        reach = NormalDist().inv_cdf(0.5 + 0.5 * share) * self.deviation
+        ends = np.stack([self.values - reach, self.values + reach], axis=-1)
+        positive = [name.rpartition(".")[2] in ("mass", *OF_JOINTS) for name in self.names]
+        ends[positive] = np.maximum(ends[positive], np.minimum(self.values[positive], 0.0)[:, None])
+        return ends
 
     def __repr__(self) -> str:
         return f"<Identified: {self.model.name}, from {self.samples} samples>"
@@ -68,14 +99,21 @@ def identify(
     q: ArrayLike,
     v: ArrayLike,
     a: ArrayLike | None,
-    tau: ArrayLike,
+    tau: ArrayLike | None = None,
     *,
+    currents: ArrayLike | None = None,
+    constants: float | str | Mapping[str, float] | ArrayLike | None = None,
+    encoders: Iterable[str] | None = None,
+    f_ext: Mapping[str, ArrayLike] | None = None,
+    offsets: bool | str | Iterable[str] = False,
+    ratios: bool | str | Iterable[str] = False,
     free: str | Iterable[str] | None = None,
     step: float | None = None,
     cutoff: float = 5.0,
     prior: float = 1.0,
     robust: bool = False,
     balanced: bool = False,
+    folds: int = 0,
 ) -> Identified:
     """The parameters that explain measured forces best, near the model's; all bodies can exist.
 
@@ -91,11 +129,22 @@ def identify(
     model's. ``a=None``: without accelerations, by :func:`robomodel.filtered_regressor`, from
     motions (..., T, nq) sampled every ``step`` seconds, filtered at ``cutoff`` [Hz].
 
+    ``encoders``: the joints to which the columns of ``q``, ``v`` and ``a`` belong, if these are not
+    the model's coordinates: rotors' joints for encoders at motors, other joints of a linkage, one
+    for each of the robot's freedoms; loops and couplings give the rest. ``currents`` (..., nu) [A]
+    of ``model.actuators``, in the place of ``tau``, with ``constants`` [N m/A]: the file's (None),
+    numbers (1.0: forces at the motors), by name, or "unknown" and nan for those to be found.
+    ``f_ext``: measured wrenches on links, as in :func:`robomodel.rnea`; on a floating base with
+    contacts ``tau`` is 0 there. ``offsets`` of encoders' zeros and ``ratios`` of couplings (True,
+    or names of joints and couplings) are found, too, near zero (0.1 rad or 0.01 m) and near the
+    model's (5 %).
+
     ``free``: what may change, as kinds ("mass", "friction", or "inertial" for a body's ten), names
     of parameters, of bodies or joints, or patterns of names ("*_rotor.*"). By default all, but
     armatures of joints with gears or other couplings, whose rotors' inertias stand for them.
     ``robust``: Huber's loss, for outliers. ``balanced``: bodies that are round about their axes in
-    the model, as rotors are, stay so, and the dynamics as quick.
+    the model, as rotors are, stay so, and the dynamics as quick. ``folds``: cross-validation over
+    so many blocks of time, each predicted by a fit to the others.
 
     Raises ValueError for arrays that do not fit or are no states, KeyError for unknown names.
     """
@@ -104,148 +153,80 @@ def identify(
     if not (0.0 < size < math.inf):
         raise ValueError(f"prior must be positive and finite, got {prior!r}")
     changing, asked = _free(model, known.names, free)
-    rows, target, share = _measured(model, q, v, a, tau, step, cutoff)
-    measured = ~np.isnan(target)
-    if not measured.any():
+    made = sensors(
+        model, q, v, a, tau, currents=currents, constants=constants, encoders=encoders, f_ext=f_ext,
+        offsets=offsets, ratios=ratios, step=step, cutoff=cutoff,
+    )  # fmt: skip
+    made = guessed(made, known.values)
+    rows, target, _ = made.at(np.zeros(len(made.unknowns)))
+    there = ~np.isnan(target)
+    if not there.any():
         raise ValueError("no forces to learn from: tau holds no numbers")
-    target = np.where(measured, target, 0.0)
-    data = _Data(rows, target, measured, share, robust)
+    blocks = _folds(folds, len(target))
+    data = Data(rows, np.where(there, target, 0.0), there, made.share, robust)
     notes: list[str] = []
     nominal = known.values.copy()
     cones = _bodies(model, nominal, changing, asked, notes)
     scalars = _scalars(known.names, nominal, changing, data, notes)
     ways = _ways(model, nominal, changing, asked, balanced)
-    if not ways.shape[1]:
+    if not ways.shape[1] and not made.unknowns:
         raise ValueError("nothing is free to change")
     spread = np.where(known.values[scalars] > 0.0, size, WEAK)
     assumed = Prior(cones, scalars, nominal, 1.0 / size**2, 1.0 / spread**2)
-    values, covariance = _fitted(data, assumed, ways)
-    alone = ways @ solved(ways.T @ assumed.slopes(values)[1] @ ways, ways.T)
+    fit = fitted(data, made, assumed, ways)
+    final, force, found = made.at(fit.unknowns)
+    force = np.where(there, force, np.nan)
     told = np.zeros(len(nominal))
-    some = np.diag(alone) > 0.0
-    told[some] = np.clip(1.0 - np.diag(covariance)[some] / np.diag(alone)[some], 0.0, 1.0)
+    if ways.shape[1]:
+        alone = np.diag(ways @ solved(ways.T @ assumed.slopes(fit.values)[1] @ ways, ways.T))
+        some = alone > 0.0
+        told[some] = np.clip(1.0 - np.diag(fit.covariance)[some] / alone[some], 0.0, 1.0)
+    scale = [u.slope(x) for u, x in zip(made.unknowns, fit.unknowns, strict=True)]
     return Identified(
-        with_parameters(model, values),
+        with_parameters(found, fit.values),
         known.names,
-        values,
-        covariance,
+        fit.values,
+        fit.covariance,
         told,
-        data.rms(rows @ values - target),
-        data.rms(rows @ known.values - target),
-        data.rms(target),
+        data.rms(final @ fit.values - np.nan_to_num(force)),
+        data.rms(rows @ known.values - data.forces),
+        data.rms(np.nan_to_num(force)),
+        _validated(data, made, assumed, ways, blocks),
+        tuple(
+            Calibrated(u.kind, u.name, u.value(float(x)), float(s * d))
+            for u, x, s, d in zip(made.unknowns, fit.unknowns, scale, fit.spread, strict=True)
+        ),
+        force,
+        final @ fit.values,
+        rows @ known.values,
         len(target),
         tuple(notes),
     )
 
 
-# ---- what is measured ----------------------------------------------------------------------------
+def _folds(folds: int, count: int) -> list[Array]:
+    """The samples of each block of time."""
+    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 0 or folds == 1:
+        raise ValueError(f"folds is 0 or at least 2, got {folds!r}")
+    if folds > count:
+        raise ValueError(f"folds: {count} samples make no {folds} blocks")
+    return [np.asarray(each) for each in np.array_split(np.arange(count), folds)] if folds else []
 
 
-def _measured(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike | None,
-    tau: ArrayLike,
-    step: float | None,
-    cutoff: float,
-) -> tuple[Array, Array, float]:
-    """Rows (n, nv, p), forces (n, nv), nan where not known, and what share of them counts."""
-    place, rate = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
-    force = as_array(tau, model.nv, "tau", "nv")
-    check_finite(np.where(np.isnan(force), 0.0, force), "tau", model.dof_names)
-    arrays = {"q": place, "v": rate, "tau": force}
-    if a is not None:
-        arrays["a"] = as_array(a, model.nv, "a", "nv")
-        check_finite(arrays["a"], "a", model.dof_names)
-    batch = common_batch(**arrays)
-    if 0 in batch:
-        raise ValueError("no samples: q, v and tau are empty")
-    model.check(place, rate, tolerance=TYPED)
-    force = np.broadcast_to(force, (*batch, model.nv))
-    if model.springs or any(joint.stiffness for joint in model.joints):
-        losses = [name for name in parameters(model).names if name.endswith(".damping")]
-        force = force + passive_force(with_parameters(model, dict.fromkeys(losses, 0.0)), q, v)
-    share = 1.0
-    if a is not None:
-        if step is not None:
-            raise ValueError("step is for motions without accelerations (a=None)")
-        rows = regressor(model, place, rate, arrays["a"])
-    else:
-        if step is None:
-            raise ValueError("without accelerations (a=None) step is needed: seconds per sample")
-        place = np.broadcast_to(place, (*batch, model.nq))
-        rows, force = filtered_regressor(model, place, rate, force, step, cutoff=cutoff)
-        # noise that was filtered repeats itself: a lag's samples count as so many fewer
-        share = math.tanh(math.pi * cutoff * step)
-    rows = np.broadcast_to(rows, (*batch, *rows.shape[-2:])).reshape(-1, *rows.shape[-2:])
-    return rows, force.reshape(-1, model.nv), share
-
-
-@dataclass(frozen=True)
-class _Data:
-    """Rows (n, nv, p) and forces (n, nv), where known; what share of samples counts; the loss."""
-
-    rows: Array
-    forces: Array
-    measured: Array
-    share: float
-    robust: bool
-
-    def rms(self, x: Array) -> Array:
-        """Of each coordinate (nv,), over the samples that are known; nan without any."""
-        count = self.measured.sum(0)
-        total = np.sqrt(np.sum(np.where(self.measured, x, 0.0) ** 2, axis=0) / np.maximum(count, 1))
-        return np.where(count > 0, total, np.nan)
-
-    def levels(self, nominal: Array) -> Array:
-        """What acts in each coordinate (nv,), by size: sums of forces may cancel, these do not."""
-        parts = np.sqrt(np.einsum("tip,p->ti", self.rows**2, nominal**2))
-        return np.fmax(np.fmax(self.rms(parts), self.rms(self.forces)), 1e-300)
-
-    def spread(self, error: Array, lost: Array) -> Array:
-        """Deviation (nv,) of each coordinate; ``lost``: share of its samples that the fit took."""
-        own = self.rms(error)
-        if self.robust:
-            hidden = np.where(self.measured, np.abs(error), np.nan)
-            own = np.where(np.isnan(own), np.nan, 0.0)
-            some = ~np.isnan(own)
-            own[some] = MEDIAN * np.nanmedian(hidden[:, some], axis=0)
-        return np.asarray(own / np.sqrt(np.maximum(1.0 - lost, 0.05)))
-
-    def weights(self, error: Array, spread: Array) -> Array:
-        """Square roots of weights (n, nv)."""
-        found = np.where(self.measured, math.sqrt(self.share) / spread, 0.0)
-        if self.robust:
-            found *= np.sqrt(np.minimum(1.0, HUBER * spread / np.maximum(np.abs(error), 1e-300)))
-        return found
-
-
-def _fitted(data: _Data, assumed: Prior, ways: Array) -> tuple[Array, Array]:
-    """Values (p,) and their covariance (p, p): weights and values in turn, until they settle."""
-    nominal = assumed.nominal
-    level = data.levels(nominal)
-    error = data.rows @ nominal - data.forces
-    gap = -error
-    columns = data.rows @ ways
-    lost = np.zeros(len(level))
-    z = np.zeros(ways.shape[1])
-    count = np.maximum(data.measured.sum(0), 1)
-    spread = np.ones(len(level))
-    for n in range(PASSES):
-        before, spread = spread, np.fmax(data.spread(error, lost), FLOOR * level)
-        if n and np.all(np.abs(spread / before - 1.0) < SETTLED):
-            break
-        weights = data.weights(error, spread)
-        a = (columns * weights[..., None]).reshape(-1, columns.shape[2])
-        gram = a.T @ a
-        z = minimise(gram, a.T @ (gap * weights).ravel(), assumed, ways, z)
-        error = columns @ z - gap
-        second = gram + ways.T @ assumed.slopes(nominal + ways @ z)[1] @ ways
-        inverse = np.asarray(solved(second, np.eye(len(second))))
-        leverage = np.einsum("ij,ij->i", a @ inverse, a).reshape(error.shape)
-        lost = leverage.sum(0) / (count * data.share)
-    return nominal + ways @ z, ways @ inverse @ ways.T
+def _validated(
+    data: Data, made: Sensors, assumed: Prior, ways: Array, blocks: list[Array]
+) -> Array:
+    """Root mean squares (nv,) of what fits to all other blocks leave in each."""
+    error = np.zeros(data.forces.shape)
+    for block in blocks:
+        others = data.measured.copy()
+        others[block] = False
+        if not others.any():
+            raise ValueError("folds: all forces that are known lie in one block of time")
+        fit = fitted(replace(data, measured=others), made, assumed, ways)
+        rows, force, _ = made.at(fit.unknowns)
+        error[block] = (rows @ fit.values - np.nan_to_num(force))[block]
+    return data.rms(error) if blocks else np.full(data.forces.shape[1], np.nan)
 
 
 # ---- what may change -----------------------------------------------------------------------------
@@ -323,7 +304,7 @@ def _bodies(
 
 
 def _scalars(
-    names: tuple[str, ...], nominal: Array, changing: Array, data: _Data, notes: list[str]
+    names: tuple[str, ...], nominal: Array, changing: Array, data: Data, notes: list[str]
 ) -> Array:
     """The places of joints' parameters that may change, all positive in ``nominal`` from here on.
 

@@ -71,7 +71,14 @@ def energy_regressor(
 
 
 def filtered_regressor(
-    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, step: float, *, cutoff: float
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    step: float,
+    *,
+    cutoff: float,
+    backend: Backend = "compiled",
 ) -> tuple[Array, Array]:
     """(Y (..., T, nv, p), tau (..., T, nv)) of a motion, both filtered, so that Y π = tau.
 
@@ -84,7 +91,7 @@ def filtered_regressor(
     if not all(x.shape == () and 0.0 < x < math.inf for x in given.values()):
         raise ValueError(f"step and cutoff must be positive, got {step!r} and {cutoff!r}")
     torque = as_array(tau, model.nv, "tau", "nv")
-    momentum, rest = momentum_regressor(model, q, v)
+    momentum, rest = momentum_regressor(model, q, v, backend=backend)
     if momentum.ndim < 3 or 0 in momentum.shape[:-2] or torque.shape != momentum.shape[:-1]:
         raise ValueError(
             "a motion is needed: q, v and tau with an axis of time before their last, of the same "

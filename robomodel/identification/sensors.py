@@ -1,0 +1,476 @@
+"""What sensors say of a motion: encoders at joints or motors, currents, wrenches, and their faults.
+
+Zeros of encoders, gear ratios and torque constants that are not known enter forces and regressors
+in other ways than the parameters do. They are few, and nearly known: what they change is found by
+differences, about the values that they have so far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.description import Description, JointCoupling, LinkCoupling
+from robomodel.dynamics import passive_force, rnea
+from robomodel.dynamics.actuation import actuator_map
+from robomodel.dynamics.calling import Backend
+from robomodel.errors import as_names, did_you_mean, few
+from robomodel.identification.regressors import filtered_regressor, regressor
+from robomodel.model.build import build
+from robomodel.model.closure import stack, unstack
+from robomodel.model.joints import Array
+from robomodel.model.model import WORLD, Model, as_array, as_numbers, common_batch
+from robomodel.model.parameters import parameters, with_parameters
+from robomodel.model.states import check_finite
+
+TYPED = 1e-3  # of loops and quaternions: how far measured positions may leave them open
+ZERO = (0.1, 0.01)  # rad, m: an encoder's zero is taken to deviate so; behind a gear so much more
+RATIO = 0.05  # and the relative one of a gear's ratio
+CONSTANT = 0.3  # of a torque constant that the file gives
+WEAK = 3.0  # of one that nothing gives
+DIFFERENCE = 1e-6
+CLOSINGS = 20  # of Newton, where encoders do not sit at independent joints
+CLOSED = 1e-11
+
+Wrenches = Mapping[str, ArrayLike]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A sensor's number that is not known, as a deviation from what it is taken to be.
+
+    ``kind``: "offset" of an encoder (to be added to what it says), "ratio" of a coupling or
+    "constant" of a motor; of these the logarithm of a factor, 0 to begin with. ``deviation``: what
+    is assumed of it; ``nominal``: the ratio or constant that is multiplied.
+    """
+
+    kind: str
+    name: str
+    deviation: float
+    nominal: float = 0.0
+
+    def value(self, x: float) -> float:
+        """In its own unit."""
+        return x if self.kind == "offset" else self.nominal * math.exp(x)
+
+    def slope(self, x: float) -> float:
+        """By x."""
+        return 1.0 if self.kind == "offset" else abs(self.value(x))
+
+
+@dataclass(frozen=True, eq=False)
+class Sensors:
+    """A measured motion: arrays (..., ·) of one batch; see :func:`robomodel.identify`.
+
+    ``place``, ``rate`` and ``pull`` are of the ``encoders``' joints, or of all coordinates where
+    these are None. ``drive``: forces (..., nv), or currents (..., nu) with ``constants`` (nu,).
+    """
+
+    model: Model
+    place: Array
+    rate: Array
+    pull: Array | None
+    drive: Array
+    constants: Array | None
+    wrenches: Wrenches
+    encoders: tuple[str, ...] | None
+    step: float | None
+    cutoff: float
+    unknowns: tuple[Unknown, ...] = ()
+
+    @property
+    def share(self) -> float:
+        """What share of the samples counts: noise that was filtered repeats itself for a lag."""
+        if self.pull is not None or self.step is None:
+            return 1.0
+        return math.tanh(math.pi * self.cutoff * self.step)
+
+    @cached_property
+    def closed(self) -> Array:
+        """Configurations (..., nq) as the sensors say them, loops closed one after the other."""
+        if self.encoders is None:
+            return self.place
+        sizes = [_joint(self.model, name)[1] for name in self.encoders]
+        ends = np.cumsum(sizes)
+        q, rows = self.model.neutral(), []
+        for row in self.place.reshape(-1, self.place.shape[-1]):
+            parts = np.split(row, ends[:-1])
+            told = dict(zip(self.encoders, (p.tolist() for p in parts), strict=True))
+            pose = told.pop(self.model.floating_base or "", None)
+            named = {n: x[0] if len(x) == 1 else x for n, x in told.items()}
+            q = self.model.configuration(named, guess=q, base_pose=pose)
+            rows.append(q)
+        return np.array(rows).reshape(*self.place.shape[:-1], self.model.nq)
+
+    def at(self, x: Array) -> tuple[Array, Array, Model]:
+        """Rows (n, nv, p), forces (n, nv), nan where not known, and the model, at unknowns x."""
+        factors = {u.name: math.exp(e) for u, e in self._of("ratio", x)}
+        model = with_ratios(self.model, factors) if any(v != 1.0 for v in factors.values()) else (
+            self.model
+        )  # fmt: skip
+        backend: Backend = "compiled" if model is self.model else "numpy"
+        q, v, a = self._state(model, {u.name: e for u, e in self._of("offset", x)})
+        force = self._forces(model, q, {u.name: math.exp(e) for u, e in self._of("constant", x)})
+        batch = common_batch(q=q, v=v, tau=force)
+        force = np.broadcast_to(force, (*batch, model.nv))
+        if model.springs or any(joint.stiffness for joint in model.joints):
+            losses = [name for name in parameters(model).names if name.endswith(".damping")]
+            sprung = with_parameters(model, dict.fromkeys(losses, 0.0))
+            force = force + passive_force(sprung, q, v, backend=backend)
+        if self.wrenches:
+            still = np.zeros(model.nv)
+            force = force + rnea(model, q, still, still, backend=backend)
+            force = force - rnea(model, q, still, still, f_ext=self.wrenches, backend=backend)
+        if a is not None:
+            rows = regressor(model, q, v, a, backend=backend)
+        else:
+            assert self.step is not None
+            q = np.broadcast_to(q, (*batch, model.nq))
+            rows, force = filtered_regressor(
+                model, q, v, force, self.step, cutoff=self.cutoff, backend=backend
+            )
+        rows = np.broadcast_to(rows, (*force.shape, rows.shape[-1]))
+        return rows.reshape(-1, *rows.shape[-2:]), force.reshape(-1, model.nv), model
+
+    def slopes(self, x: Array, values: Array, error: Array) -> Array:
+        """How rows · values - forces changes with each unknown (n, nv, ·); at x it is ``error``."""
+        columns = []
+        for i in range(len(x)):
+            moved = x.copy()
+            moved[i] += DIFFERENCE
+            rows, force, _ = self.at(moved)
+            columns.append((rows @ values - force - error) / DIFFERENCE)
+        return np.stack(columns, axis=-1) if columns else np.zeros((*error.shape, 0))
+
+    def shares(self) -> Array:
+        """What share of each coordinate's force hangs on each unknown (nv, ·): those of motors."""
+        found = np.zeros((self.model.nv, len(self.unknowns)))
+        if self.constants is None:
+            return found
+        names = [each.name for each in self.model.actuators]
+        size = np.sqrt(np.nanmean(self._parts(self.model, self.closed) ** 2, axis=0))
+        share = size**2 / np.maximum(np.sum(size**2, axis=1, keepdims=True), 1e-300)
+        for i, unknown in enumerate(self.unknowns):
+            if unknown.kind == "constant":
+                found[:, i] = share[:, names.index(unknown.name)]
+        return found
+
+    def _of(self, kind: str, x: Array) -> list[tuple[Unknown, float]]:
+        pairs = zip(self.unknowns, x.tolist(), strict=True)
+        return [(unknown, e) for unknown, e in pairs if unknown.kind == kind]
+
+    def _parts(self, model: Model, q: Array) -> Array:
+        """What each motor's current does to each coordinate (n, nv, nu)."""
+        assert self.constants is not None
+        entries = [x for row in actuator_map(model, unstack(q)) for x in row]
+        shape = (model.nv, len(model.actuators))
+        matrix = stack(entries, q.shape[:-1]).reshape(*q.shape[:-1], *shape)
+        parts: Array = matrix * (self.constants * self.drive)[..., None, :]
+        return parts.reshape(-1, *shape)
+
+    def _forces(self, model: Model, q: Array, factors: Mapping[str, float]) -> Array:
+        if self.constants is None:
+            return self.drive
+        scale = np.array([factors.get(each.name, 1.0) for each in model.actuators])
+        batch = np.broadcast_shapes(q.shape[:-1], self.drive.shape[:-1])
+        wide = replace(self, drive=np.broadcast_to(self.drive, (*batch, len(scale))))
+        q = np.broadcast_to(q, (*batch, model.nq))
+        return np.asarray(wide._parts(model, q) @ scale).reshape(*batch, model.nv)
+
+    def _state(
+        self, model: Model, offsets: Mapping[str, float]
+    ) -> tuple[Array, Array, Array | None]:
+        """(q, v, a), encoders' zeros moved; a None where it is not measured."""
+        if self.encoders is None:
+            q = self.closed
+            if model is not self.model and any(c.implicit for c in model.clusters):
+                q = model.close(q)
+            if any(offsets.values()):
+                moved = np.array([offsets.get(name, 0.0) for name in model.dof_names])
+                q = model.integrate(q, np.broadcast_to(moved, (*q.shape[:-1], model.nv)))
+            return q, self.rate, self.pull
+        rows = [r for name in self.encoders for r in _joint(model, name)[2]]
+        q = self.closed
+        if model is not self.model or any(offsets.values()):
+            q = self._followed(model, offsets, rows)
+        g = model.constraint_jacobian(q)[..., rows, :]
+        v = _divided(g, self.rate)
+        if self.pull is None:
+            return q, v, None
+        return q, v, _divided(g, self.pull - model.constraint_bias(q, v)[..., rows])
+
+    def _followed(self, model: Model, offsets: Mapping[str, float], rows: list[int]) -> Array:
+        """Configurations of ``model`` where encoders say what they do: Newton, all at once."""
+        assert self.encoders is not None
+        single = [name for name in self.encoders if _joint(model, name)[1] == 1]
+        start = self.model.joint_positions(self.closed)
+        q: Array = self.closed
+        at = {r: n for n, r in enumerate(rows)}
+        columns = [at[_joint(model, name)[2][0]] for name in single]
+        for _ in range(CLOSINGS):
+            now = model.joint_positions(q)
+            gap = np.zeros((*q.shape[:-1], len(rows)))
+            for name, column in zip(single, columns, strict=True):
+                gap[..., column] = start[name] + offsets.get(name, 0.0) - now[name]
+            if np.abs(gap).max(initial=0.0) < CLOSED:
+                break
+            way = _divided(model.constraint_jacobian(q)[..., rows, :], gap)
+            q = model.integrate(q, way)
+        return q
+
+
+def _divided(matrix: Array, right: Array) -> Array:
+    """Solutions (..., n) of (..., n, n) x = right."""
+    return np.asarray(np.linalg.solve(matrix, right[..., None])[..., 0], dtype=float)
+
+
+def sensors(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike | None,
+    tau: ArrayLike | None,
+    *,
+    currents: ArrayLike | None = None,
+    constants: float | str | Mapping[str, float] | ArrayLike | None = None,
+    encoders: Iterable[str] | None = None,
+    f_ext: Wrenches | None = None,
+    offsets: bool | str | Iterable[str] = False,
+    ratios: bool | str | Iterable[str] = False,
+    step: float | None = None,
+    cutoff: float = 5.0,
+) -> Sensors:
+    """What was measured, checked. Arguments and errors as of :func:`robomodel.identify`."""
+    if a is not None and step is not None:
+        raise ValueError("step is for motions without accelerations (a=None)")
+    if a is None and step is None:
+        raise ValueError("without accelerations (a=None) step is needed: seconds per sample")
+    if (tau is None) == (currents is None):
+        raise ValueError("forces are needed, either as tau or as currents")
+    told = tau if currents is None else currents
+    assert told is not None
+    names = None if encoders is None else as_names(encoders, "encoders")
+    nq, nv = (model.nq, model.nv) if names is None else _sizes(model, names)
+    place, rate = as_array(q, nq, "q", "nq"), as_array(v, nv, "v", "nv")
+    labels = model.dof_names if names is None else tuple(str(n) for n in range(nv))
+    arrays = {"q": place, "v": rate}
+    pull = None
+    if a is not None:
+        pull = arrays["a"] = as_array(a, nv, "a", "nv")
+        check_finite(pull, "a", labels)
+    unknowns = [
+        *_offsets(model, names, offsets),
+        *(Unknown("ratio", name, RATIO, k) for name, k in _ratios(model, ratios).items()),
+    ]
+    if currents is None:
+        drive = arrays["tau"] = as_array(told, model.nv, "tau", "nv")
+        check_finite(np.where(np.isnan(drive), 0.0, drive), "tau", model.dof_names)
+        if constants is not None:
+            raise ValueError("constants are for currents; tau is in forces' units already")
+        known = None
+    else:
+        drive = arrays["currents"] = as_array(told, len(model.actuators), "currents", "nu")
+        driven = tuple(each.name for each in model.actuators)
+        check_finite(np.where(np.isnan(drive), 0.0, drive), "currents", driven)
+        known, more = _constants(model, constants)
+        unknowns += more
+    batch = common_batch(**arrays)
+    if 0 in batch:
+        raise ValueError("no samples: q, v and tau are empty")
+    for link in f_ext or {}:
+        model.frame(link)
+    made = Sensors(
+        model, np.broadcast_to(place, (*batch, nq)), rate, pull, drive, known, dict(f_ext or {}),
+        None if names is None else tuple(names), step, cutoff, tuple(unknowns),
+    )  # fmt: skip
+    if names is None:
+        model.check(place, rate, tolerance=TYPED)
+    else:
+        check_finite(place, "q", tuple(str(n) for n in range(nq)))
+        check_finite(rate, "v", labels)
+        rows = [r for name in names for r in _joint(model, name)[2]]
+        g = model.constraint_jacobian(made.closed)[..., rows, :]
+        if np.linalg.matrix_rank(g.reshape(-1, nv, nv), tol=1e-9).min() < nv:
+            raise ValueError("encoders: there they do not tell how all coordinates move")
+    return made
+
+
+def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
+    """How many positions and velocities these joints have together; they must be as many as nv."""
+    found = [_joint(model, name) for name in names]
+    nq, nv = sum(each[1] for each in found), sum(len(each[2]) for each in found)
+    if len(set(names)) < len(names):
+        raise ValueError(f"encoders: a joint stands twice in {names}")
+    if nv != model.nv:
+        raise ValueError(
+            f"encoders have {nv} velocities, and the robot moves with nv = {model.nv}; each of its "
+            "freedoms needs one"
+        )
+    return nq, nv
+
+
+def _joint(model: Model, name: str) -> tuple[int, int, range]:
+    """(index, positions, spanning velocities) of a joint."""
+    if name not in model.joint_names:
+        raise KeyError(f"encoders: no joint '{name}'{did_you_mean(name, model.joint_names)}")
+    index = model.joint_names.index(name)
+    return index, model.joints[index].nq, model.nodes[index].freedoms
+
+
+def _chosen(
+    asked: bool | str | Iterable[str], known: Iterable[str], what: str, kind: str
+) -> list[str]:
+    """Of the known names all, none or those that were asked for."""
+    names = list(known)
+    if isinstance(asked, bool):
+        return names if asked else []
+    wanted = as_names(asked, what)
+    for name in wanted:
+        if name not in names:
+            raise KeyError(f"{what}: no {kind} '{name}'{did_you_mean(name, names)}")
+    return list(dict.fromkeys(wanted))
+
+
+def _offsets(
+    model: Model, encoders: Sequence[str] | None, asked: bool | str | Iterable[str]
+) -> list[Unknown]:
+    joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
+    known = [n for n in (model.dof_names if encoders is None else encoders) if n in joints]
+    chosen = _chosen(asked, known, "offsets", "encoder")
+    slides = {n for n, joint in joints.items() if joint.type == "prismatic"}
+    geared = np.abs(model.constraint_jacobian(model.neutral())).max(axis=1, initial=0.0)
+    return [
+        Unknown(
+            "offset",
+            name,
+            ZERO[name in slides] * max(1.0, float(geared[_joint(model, name)[2]][0])),
+        )
+        for name in chosen
+    ]
+
+
+def _ratios(model: Model, asked: bool | str | Iterable[str]) -> dict[str, float]:
+    """How far the dependent joint of each chosen coupling goes with the next of its joints."""
+    independent = {joint.name for joint in model.joints if joint.independent}
+    known = {}
+    for coupling in model.couplings:
+        own = [k for name, k in coupling.terms if name not in independent]
+        others = [k for name, k in coupling.terms if name in independent] or own[1:]
+        if own and others and not coupling.redundant:
+            known[coupling.name] = -others[0] / own[0]
+    return {name: known[name] for name in _chosen(asked, known, "ratios", "coupling")}
+
+
+def _constants(
+    model: Model, given: float | str | Mapping[str, float] | ArrayLike | None
+) -> tuple[Array, list[Unknown]]:
+    """Torque constants [N m/A or N/A] by actuator, and those that are to be found."""
+    names = [each.name for each in model.actuators]
+    filed = np.array([each.torque_constant or math.nan for each in model.actuators])
+    if isinstance(given, str):
+        if given != "unknown":
+            raise ValueError(
+                f"constants are numbers, None (the file's) or 'unknown', not {given!r}"
+            )
+        found = np.full(len(names), math.nan)
+    elif given is None:
+        found = filed
+        if lacking := [n for n, k in zip(names, found, strict=True) if math.isnan(k)]:
+            raise ValueError(
+                f"the file gives no torque constant of {few(lacking)}; give constants (1.0 for "
+                "forces at the motors), or 'unknown' to have them found"
+            )
+    elif isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                raise KeyError(f"constants: no actuator '{name}'{did_you_mean(name, names)}")
+        found = np.array([given.get(n, k) for n, k in zip(names, filed, strict=True)], dtype=float)
+    else:
+        found = np.broadcast_to(as_numbers(given, "constants"), (len(names),)).copy()
+    if not np.all(np.isnan(found) | (np.isfinite(found) & (found != 0.0))):
+        raise ValueError(f"constants must be finite and not zero, got {given!r}")
+    lost = np.isnan(found)
+    found = np.where(lost, np.where(np.isnan(filed), math.nan, filed), found)
+    unknowns = [
+        Unknown("constant", name, WEAK if math.isnan(k) else CONSTANT, float(k))
+        for name, k, is_one in zip(names, filed, lost, strict=True)
+        if is_one
+    ]
+    return found, unknowns
+
+
+def guessed(made: Sensors, values: Array) -> Sensors:
+    """Torque constants of which nothing is known begin where the model's forces fit best."""
+    if made.constants is None or not np.isnan(made.constants).any():
+        return made
+    lost = np.isnan(made.constants)
+    trial = replace(made, constants=np.where(lost, 1.0, made.constants), unknowns=())
+    rows, _, _ = trial.at(np.zeros(0))
+    parts = trial._parts(made.model, np.broadcast_to(trial.closed, (
+        *np.broadcast_shapes(trial.closed.shape[:-1], trial.drive.shape[:-1]), made.model.nq
+    )))  # fmt: skip
+    needed = rows @ values - parts[..., ~lost].sum(axis=-1)
+    inside = np.any(parts[..., lost] != 0.0, axis=(0, 2))
+    columns = parts[:, inside][..., lost].reshape(-1, int(lost.sum()))
+    right = needed[:, inside].reshape(-1)
+    good = np.all(np.isfinite(columns), axis=1)
+    found = np.abs(np.linalg.lstsq(columns[good], right[good], rcond=None)[0])
+    constants = made.constants.copy()
+    constants[lost] = np.where(found > 0.0, found, 1.0)
+    named = dict(zip((each.name for each in made.model.actuators), constants, strict=True))
+    unknowns = [
+        replace(u, nominal=float(named[u.name])) if u.kind == "constant" else u
+        for u in made.unknowns
+    ]
+    return replace(made, constants=constants, unknowns=tuple(unknowns))
+
+
+def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
+    """The model with couplings by other ratios: their dependent joint goes so many times as far."""
+    dependent = {
+        coupling.name: next(n for n, _ in coupling.terms if not _independent(model, n))
+        for coupling in model.couplings
+        if coupling.name in factors
+    }
+    mimics = {dependent[c.name]: factors[c.name] for c in model.couplings
+              if c.name in factors and c.kind == "mimic"}  # fmt: skip
+    said = model.description
+    couplings: list[LinkCoupling | JointCoupling] = []
+    for each in said.couplings:
+        factor = factors.get(each.name, 1.0)
+        name = dependent.get(each.name, "")
+        if isinstance(each, LinkCoupling):
+            beyond = name in _above(model, each.successor)
+            couplings.append(replace(each, ratio=each.ratio * (factor if beyond else 1.0 / factor)))
+            continue
+        terms = tuple((n, k / factor if n == name else k) for n, k in each.terms)
+        couplings.append(replace(each, terms=terms))
+    joints = [
+        replace(joint, mimic=replace(joint.mimic, multiplier=joint.mimic.multiplier * factor))
+        if joint.mimic is not None and (factor := mimics.get(joint.name, 1.0)) != 1.0
+        else joint
+        for joint in said.joints
+    ]
+    changed: Description = replace(said, couplings=tuple(couplings), joints=tuple(joints))
+    made = build(changed, gravity=model.gravity)
+    if made.dof_names != model.dof_names:
+        raise ValueError("ratios: with others the robot has other independent coordinates")
+    return made
+
+
+def _above(model: Model, link: str) -> list[str]:
+    """The joints on the way from the root to a link."""
+    body, found = model.frame(link).body, []
+    while body != WORLD:
+        found.append(model.joints[body].name)
+        body = model.nodes[body].parent
+    return found
+
+
+def _independent(model: Model, name: str) -> bool:
+    return model.joints[model.joint_names.index(name)].independent

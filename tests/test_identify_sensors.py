@@ -1,0 +1,230 @@
+"""Parameters from what sensors say: encoders at motors, currents, wrenches, and their faults."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_identify import FIVE_BAR, Array, exists, hidden, missed, motion, noisy
+
+import robomodel as rm
+from robomodel.identification import Identified
+
+LEG = rm.robots.load("belt_leg")
+ROTORS = ("hip_ry_rotor_joint", "knee_rotor_joint", "ankle_rotor_joint")
+
+
+def at_motors(model: rm.Model, q: Array, v: Array, a: Array, names: tuple[str, ...]) -> list[Array]:
+    """What encoders at these joints say."""
+    rows = [model.joint_names.index(name) for name in names]
+    g = model.constraint_jacobian(q)
+    place = model.joint_positions(q)
+    bias = model.constraint_bias(q, v)
+    return [
+        np.stack([place[name] for name in names], axis=-1),
+        (g @ v[..., None])[..., rows, 0],
+        ((g @ a[..., None])[..., 0] + bias)[..., rows],
+    ]
+
+
+def of(fit: Identified, kind: str) -> dict[str, float]:
+    return {x.name: x.value for x in fit.sensors if x.kind == kind}
+
+
+def deviations(fit: Identified) -> dict[str, float]:
+    return {x.name: x.deviation for x in fit.sensors}
+
+
+def made(model: rm.Model, count: int = 120) -> tuple[Array, ...]:
+    q, v, a = motion(model, 1, count)
+    values = hidden(model, q, v, a)
+    return q, v, a, values, noisy(rm.regressor(model, q, v, a), values)
+
+
+def test_encoders_at_motors() -> None:
+    q, v, a, _, tau = made(LEG)
+    plain = rm.identify(LEG, q, v, a, tau)
+    fit = rm.identify(LEG, *at_motors(LEG, q, v, a, ROTORS), tau, encoders=ROTORS)
+    assert np.allclose(fit.values, plain.values, rtol=1e-6, atol=1e-8)
+    assert fit.sensors == ()
+
+
+@pytest.mark.slow
+def test_encoders_at_other_joints_of_a_linkage() -> None:
+    q, v, a, _, tau = made(FIVE_BAR)
+    names = ("J3", "J4")
+    plain = rm.identify(FIVE_BAR, q, v, a, tau)
+    fit = rm.identify(FIVE_BAR, *at_motors(FIVE_BAR, q, v, a, names), tau, encoders=names)
+    assert np.allclose(fit.values, plain.values, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("motors", [False, True])
+def test_encoders_zeros(motors: bool) -> None:
+    q, v, a, values, tau = made(LEG)
+    names = ROTORS if motors else LEG.dof_names
+    off = np.array([0.3, -0.2, 0.25]) if motors else np.array([0.05, -0.04, 0.06])
+    said = at_motors(LEG, q, v, a, names)
+    wrong = {"encoders": names} if motors else {}
+    plain = rm.identify(LEG, said[0] - off, *said[1:], tau, **wrong)
+    fit = rm.identify(LEG, said[0] - off, *said[1:], tau, offsets=True, **wrong)
+    exists(fit)
+    found = of(fit, "offset")
+    known = deviations(fit)
+    assert all(abs(found[n] - x) < 3.0 * known[n] for n, x in zip(names, off, strict=True))
+    assert known[names[0]] < 0.1 * off[0]  # those of the others are seen with masses' places
+    assert np.all(fit.residual[:2] < 0.8 * plain.residual[:2])
+    assert missed(LEG, fit.values, values).max() < 0.02
+
+
+@pytest.mark.slow
+def test_an_encoder_in_a_loop() -> None:
+    q, v, a, values, tau = made(FIVE_BAR)
+    names = ("J3", "J4")
+    off = np.array([0.04, -0.03])
+    said = at_motors(FIVE_BAR, q, v, a, names)
+    fit = rm.identify(FIVE_BAR, said[0] - off, *said[1:], tau, encoders=names, offsets="J3")
+    assert set(of(fit, "offset")) == {"J3"}
+    fit = rm.identify(FIVE_BAR, said[0] - off, *said[1:], tau, encoders=names, offsets=True)
+    for each, x in zip(fit.sensors, off, strict=True):
+        assert abs(each.value - x) < 3.0 * each.deviation < abs(x)
+    assert missed(FIVE_BAR, fit.values, values).max() < 0.02
+
+
+@pytest.mark.slow
+def test_currents() -> None:
+    q, v, a, _, tau = made(LEG)
+    matrix = rm.actuator_map(LEG, q)
+    force = np.linalg.solve(matrix, tau[..., None])[..., 0]
+    plain = rm.identify(LEG, q, v, a, tau)
+    constants = np.array([0.5, 0.1, 0.2])
+    fit = rm.identify(LEG, q, v, a, currents=force / constants, constants=constants)
+    assert np.allclose(fit.values, plain.values, rtol=1e-8, atol=1e-10)
+    named = dict(zip((x.name for x in LEG.actuators), constants, strict=True))
+    fit = rm.identify(LEG, q, v, a, currents=force / constants, constants=named)
+    assert np.allclose(fit.values, plain.values, rtol=1e-8, atol=1e-10)
+    fit = rm.identify(LEG, q, v, a, currents=force, constants=1.0)
+    assert np.allclose(fit.values, plain.values, rtol=1e-8, atol=1e-10)
+    with pytest.raises(ValueError, match="no torque constant of 'hip_ry"):
+        rm.identify(LEG, q, v, a, currents=force)
+
+
+@pytest.mark.slow
+def test_torque_constants_are_found_where_masses_are_known() -> None:
+    q, v, a = motion(LEG, 1, 120)
+    known = rm.parameters(LEG)
+    tau = noisy(rm.regressor(LEG, q, v, a), known.values)
+    force = np.linalg.solve(rm.actuator_map(LEG, q), tau[..., None])[..., 0]
+    constants = np.array([0.5, 0.1, 0.2])
+    fit = rm.identify(
+        LEG, q, v, a, currents=force / constants, constants="unknown", free=["damping", "friction"]
+    )
+    found = of(fit, "constant")
+    assert list(found) == [each.name for each in LEG.actuators]
+    assert np.allclose(list(found.values()), constants, rtol=0.01)
+    half = dict(zip(found, [*constants[:2], np.nan], strict=True))
+    fit = rm.identify(
+        LEG, q, v, a, currents=force / constants, constants=half, free=["damping", "friction"]
+    )
+    assert of(fit, "constant") == {
+        LEG.actuators[2].name: pytest.approx(0.2, rel=0.01),
+    }
+    # where all is free, their common scale is known from the masses alone, and that is said
+    fit = rm.identify(LEG, q, v, a, currents=force / constants, constants="unknown", prior=0.3)
+    found = of(fit, "constant")
+    assert np.allclose(list(found.values()), constants, rtol=0.35)
+    assert all(x.deviation > 0.02 * x.value for x in fit.sensors)
+
+
+@pytest.mark.slow
+def test_a_ratio_of_a_gear() -> None:
+    """Encoders at motors: with another ratio the joints are elsewhere."""
+    q, v, a, values, tau = made(LEG)
+    said = at_motors(LEG, q, v, a, ROTORS)
+    said = [x * np.array([1.0, 1.03, 1.0]) for x in said]
+    fit = rm.identify(LEG, *said, tau, encoders=ROTORS, ratios="knee_belt")
+    assert of(fit, "ratio") == {"knee_belt": pytest.approx(12.0 * 1.03, rel=6e-3)}
+    (coupling,) = (c for c in fit.model.couplings if c.name == "knee_belt")
+    assert dict(coupling.terms)["knee_link_joint"] == -of(fit, "ratio")["knee_belt"]
+    assert missed(LEG, fit.values, values).max() < 0.1
+    fit = rm.identify(LEG, q, v, a, tau, ratios=True)
+    assert set(of(fit, "ratio")) == {"hip_ry_gear", "knee_belt", "ankle_belt"}
+
+
+@pytest.mark.slow
+def test_measured_wrenches() -> None:
+    model = rm.load(rm.robots.path("belt_leg"), floating_base=True)
+    q, v, a = motion(model, 3, 300)
+    values = hidden(model, q, v, a)
+    clean = rm.regressor(model, q, v, a) @ values
+    rng = np.random.default_rng(0)
+    link = model.bodies[-1].name
+    wrench = 20.0 * rng.normal(size=(300, 6))
+    still = np.zeros(model.nv)
+    pushed = rm.rnea(model, q, still, still, f_ext={link: wrench}) - rm.rnea(model, q, still, still)
+    tau = clean + pushed
+    tau += 0.01 * np.std(clean, axis=0) * rng.normal(size=tau.shape)
+    fit = rm.identify(model, q, v, a, tau, f_ext={link: wrench})
+    exists(fit)
+    assert missed(model, fit.values, values).max() < 0.02
+    blind = rm.identify(model, q, v, a, tau)
+    assert np.all(blind.residual[:6] > 5.0 * fit.residual[:6])
+
+
+@pytest.mark.slow
+def test_intervals_and_cross_validation() -> None:
+    q, v, a, values, tau = made(FIVE_BAR)
+    fit = rm.identify(FIVE_BAR, q, v, a, tau, folds=4)
+    noise = 0.01 * np.sqrt(np.mean(tau**2, axis=0))
+    assert np.all(fit.validation > fit.residual)
+    assert np.all(fit.validation < 1.5 * noise)
+    assert np.all(np.isnan(rm.identify(FIVE_BAR, q, v, a, tau).validation))
+    ends = fit.interval(0.95)
+    assert np.all(ends[:, 0] <= fit.values)
+    assert np.all(ends[:, 1] >= fit.values)
+    wide = fit.interval(0.99)
+    assert np.all(wide[:, 1] >= ends[:, 1])
+    told = fit.told > 0.95
+    inside = (ends[told, 0] <= values[told]) & (values[told] <= ends[told, 1])
+    assert told.sum() > 5
+    assert inside.mean() > 0.7
+    assert np.allclose(fit.measured, tau)
+    assert np.allclose(np.sqrt(np.mean((fit.measured - fit.predicted) ** 2, 0)), fit.residual)
+    assert np.allclose(np.sqrt(np.mean((fit.measured - fit.file) ** 2, 0)), fit.before)
+
+
+def test_wrong_arguments() -> None:
+    q, v, a = motion(LEG, 1, 10)
+    tau = rm.rnea(LEG, q, v, a)
+    said = at_motors(LEG, q, v, a, ROTORS)
+    for arguments, options, message in (
+        ((q, v, a), {}, "either as tau or as currents"),
+        ((q, v, a, tau), {"currents": tau}, "either as tau or as currents"),
+        ((q, v, a, tau), {"constants": 1.0}, "constants are for currents"),
+        ((q, v, a), {"currents": tau, "constants": "none"}, "'unknown', not 'none'"),
+        ((q, v, a), {"currents": tau, "constants": 0.0}, "finite and not zero"),
+        ((q, v, a), {"currents": tau[:, :2], "constants": 1.0}, "currents needs nu = 3"),
+        ((*said, tau), {"encoders": ROTORS[:2]}, "encoders have 2 velocities"),
+        ((*said, tau), {"encoders": (*ROTORS[:2], ROTORS[0])}, "stands twice"),
+        (
+            (*said, tau),
+            {"encoders": (*ROTORS[:2], "knee_link_joint")},
+            "contradict|do not tell",
+        ),
+        ((q, v, a, tau), {"folds": 1}, "folds is 0 or at least 2"),
+        ((q, v, a, tau), {"folds": 11}, "10 samples make no 11 blocks"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rm.identify(LEG, *arguments, **options)
+    for options, message in (
+        ({"encoders": (*ROTORS[:2], "ankle_rotor")}, "no joint 'ankle_rotor'; did you mean"),
+        ({"offsets": "knee"}, "offsets: no encoder 'knee'"),
+        ({"ratios": "knee_gear"}, "ratios: no coupling 'knee_gear'; did you mean 'knee_belt'"),
+        ({"f_ext": {"foot": np.zeros(6)}}, "no link 'foot'"),
+    ):
+        with pytest.raises(KeyError, match=message):
+            rm.identify(LEG, q, v, a, tau, **options)
+    with pytest.raises(KeyError, match="no actuator 'x'"):
+        rm.identify(LEG, q, v, a, currents=tau, constants={"x": 1.0})
+    fit = rm.identify(LEG, q, v, a, tau, free="mass")
+    with pytest.raises(ValueError, match="level is a probability"):
+        fit.interval(1.5)
