@@ -14,7 +14,7 @@ import numpy as np
 
 import robomodel as rm
 from robomodel.model import Model
-from robomodel.model.joints import align
+from robomodel.poses import align
 
 State = dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]  # joint → position, rates
 

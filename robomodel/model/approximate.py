@@ -17,6 +17,7 @@ from robomodel.description import Description, Joint, JointSpring, Limits, Pose,
 from robomodel.model import graph
 from robomodel.model.joints import Array
 from robomodel.model.model import Cluster, Model
+from robomodel.poses import compose
 from robomodel.scalars import Scalar, Vector, add, mul
 from robomodel.spatial import Motion, Transform, apply, matmul, transpose
 
@@ -269,7 +270,7 @@ def _locked(model: Model, body: int, joint: Joint, positions: Vector) -> Joint:
         "fixed",
         joint.parent,
         joint.child,
-        graph.compose(joint.origin, Pose(apply(axes, shift), rotation)),
+        compose(joint.origin, Pose(apply(axes, shift), rotation)),
         joint.axis,
         Limits(),
         source=joint.source,

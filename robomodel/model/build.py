@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from robomodel import description as said
+from robomodel import masses
 from robomodel.description import Description, Rows3, Vec3
 from robomodel.errors import DescriptionError, Doubt, suspect, suspect_all
-from robomodel.model import graph, masses
+from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
 from robomodel.model.closure import Geometry
 from robomodel.model.constraints import Constraint, Link, Unconstrained
@@ -24,13 +25,13 @@ from robomodel.model.joints import (
     Revolute,
     Screw,
     Spherical,
-    align,
 )
 from robomodel.model.model import Body, Cluster, Coupling, Frame, Joint, Loop, Model, Node
 from robomodel.model.options import labels, with_options
 from robomodel.model.posing import Tied
 from robomodel.model.question import Finding
 from robomodel.model.springs import check_passive, find_springs
+from robomodel.poses import align
 from robomodel.spatial import (
     NO_INERTIA,
     UNIT,

@@ -10,10 +10,9 @@ from typing import Literal
 from robomodel import description as said
 from robomodel.description import Description, LinkCoupling, Rows3, Vec3
 from robomodel.errors import DescriptionError, Source, did_you_mean
-from robomodel.model import graph
 from robomodel.model.constraints import ROWS, Anchor, Distance, LoopJoint, Row
 from robomodel.model.graph import WORLD, Tree
-from robomodel.model.joints import align
+from robomodel.poses import align, compose
 from robomodel.spatial import UNIT, apply, matmul, minus, plus, transpose
 
 
@@ -170,7 +169,7 @@ def loop_joint(
     frames = (frame, universal_frame(loop) if loop.type == "universal" else frame)
     anchors, branches = [], []
     for place, end, columns in zip(places, ends, frames, strict=True):
-        pose = graph.compose(place.pose, end.origin)
+        pose = compose(place.pose, end.origin)
         point, turned = standing(pose, place.body, columns, axes)
         body = None if place.body == ancestor else local[place.body]
         anchors.append(Anchor(body, point, turned))
@@ -207,7 +206,7 @@ def distance_at_zero(predecessor: said.Anchor, successor: said.Anchor, tree: Tre
     ends = []
     for end in (predecessor, successor):
         place = tree.places[end.link]
-        point = graph.compose(place.pose, end.origin).xyz
+        point = compose(place.pose, end.origin).xyz
         body = place.body
         while body != WORLD:
             origin = tree.joints[body].origin

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from robomodel.description import AT_ORIGIN, Description, Joint, Link, Pose
-from robomodel.spatial import apply, matmul, plus, transpose
+from robomodel.poses import compose
 
 WORLD = -1
 
@@ -71,22 +71,6 @@ class Tree:
                     b = self.parents[b]
             first = a
         return first
-
-
-def compose(outer: Pose, inner: Pose) -> Pose:
-    """The pose of what stands at ``inner`` in a frame that stands at ``outer``."""
-    if outer is AT_ORIGIN:
-        return inner
-    return Pose(
-        plus(apply(outer.rotation, inner.xyz), outer.xyz), matmul(outer.rotation, inner.rotation)
-    )
-
-
-def inverse(pose: Pose) -> Pose:
-    """The pose of the outer frame in the inner one."""
-    back = transpose(pose.rotation)
-    x, y, z = apply(back, pose.xyz)
-    return Pose((-x, -y, -z), back)
 
 
 def root_link(description: Description) -> Link:

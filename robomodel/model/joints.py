@@ -12,14 +12,12 @@ axes: vectors for the one-axis joints, SO(3) and SE(3) for the others (as Pinocc
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.description import Rows3, Vec3
 from robomodel.scalars import Scalar, Vector, add, mul, neg, sincos, sub
 from robomodel.spatial import (
     UNIT,
@@ -30,7 +28,6 @@ from robomodel.spatial import (
     Vec,
     about_axis,
     combine,
-    cross,
     from_quaternion,
     plus,
     scale,
@@ -377,44 +374,6 @@ def _inverse_left_jacobian(turn: Array, v: Array) -> Array:
     once = np.cross(turn, v)
     result: Array = v - 0.5 * once + np.where(small, series, exact) * np.cross(turn, once)
     return result
-
-
-# ---- internal axes -------------------------------------------------------------------------------
-
-
-def align(axis: Vec3) -> tuple[int, Rows3]:
-    """The coordinate axis k nearest to a unit axis, and the rotation A with A e_k = axis.
-
-    A is the identity for a positive coordinate axis, a half turn for a negative one, else the
-    smallest rotation from there: so what is aligned in a file stays aligned.
-    """
-    k = max(range(3), key=lambda n: (abs(axis[n]), -n))
-    i, j = (k + 1) % 3, (k + 2) % 3
-    negative = axis[k] < 0.0
-    flip = [1.0, 1.0, 1.0]
-    if negative:
-        flip[j] = flip[k] = -1.0
-    if axis[i] == axis[j] == 0.0:
-        if not negative:
-            return k, UNIT
-        rows = [[flip[r] if r == c else 0.0 for c in range(3)] for r in range(3)]
-        return k, _floats(rows)
-    start = tuple(flip[k] if n == k else 0.0 for n in range(3))
-    w = cross((start[0], start[1], start[2]), axis)
-    cosine = abs(axis[k])
-    # R = c 1 + [w]x + w wᵀ/(1 + c)
-    rotation = [[w[r] * w[c] / (1.0 + cosine) for c in range(3)] for r in range(3)]
-    for r in range(3):
-        a, b = (r + 1) % 3, (r + 2) % 3
-        rotation[r][r] += cosine
-        rotation[b][a] += w[r]
-        rotation[a][b] -= w[r]
-    return k, _floats([[rotation[r][c] * flip[c] for c in range(3)] for r in range(3)])
-
-
-def _floats(rows: Sequence[Sequence[float]]) -> Rows3:
-    a, b, c = ((row[0] + 0.0, row[1] + 0.0, row[2] + 0.0) for row in rows)
-    return a, b, c
 
 
 def relative_motion(joint: JointModel, qd: Vector) -> Motion:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel import masses
 from robomodel.description import Inertial, Pose
 from robomodel.errors import Doubt, did_you_mean, suspect_all
-from robomodel.model import masses
 from robomodel.model.joints import Array, Revolute
 from robomodel.model.model import Model, Node, as_numbers
 from robomodel.spatial import RigidInertia, apply, matmul, symmetric, transpose

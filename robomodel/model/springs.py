@@ -10,9 +10,9 @@ from typing import Literal
 from robomodel import description as said
 from robomodel.description import Anchor, Description, Rows3, Vec3
 from robomodel.errors import DescriptionError, Source, did_you_mean
-from robomodel.model import graph
 from robomodel.model.demands import distance_at_zero, loop_frame, standing
 from robomodel.model.graph import Tree
+from robomodel.poses import compose
 from robomodel.spatial import UNIT
 
 SpringKind = Literal["points", "joints", "turn", "slide"]
@@ -167,5 +167,5 @@ def _over(spring: said.JointSpring, tree: Tree, moved_by: Mapping[str, int]) -> 
 def _end(anchor: Anchor, columns: Rows3, tree: Tree, axes: Sequence[Rows3]) -> End:
     """Where an anchor is on its body; ``columns`` are axes in the anchor's frame."""
     place = tree.places[anchor.link]
-    point, turned = standing(graph.compose(place.pose, anchor.origin), place.body, columns, axes)
+    point, turned = standing(compose(place.pose, anchor.origin), place.body, columns, axes)
     return End(place.body, point, turned)

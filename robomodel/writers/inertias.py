@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.description import Description, Inertial, Joint, Pose, Vec3
-from robomodel.model.graph import compose
-from robomodel.model.masses import centred, placed
+from robomodel.masses import centred, placed
+from robomodel.poses import compose
 
 _Matrix: TypeAlias = NDArray[np.float64]
 _Part: TypeAlias = tuple[str, Inertial, Pose]  # a link, and where it stands

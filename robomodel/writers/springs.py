@@ -7,23 +7,20 @@ from collections.abc import Mapping, Sequence
 
 from lxml import etree
 
-from robomodel.description import Joint, Spring, Vec3
-from robomodel.model.graph import compose
+from robomodel.description import Pose, Spring, Vec3
 from robomodel.parsers.sdf.elements import CUSTOM
-from robomodel.writers.poses import link_pose
+from robomodel.poses import compose
 from robomodel.writers.text import number, numbers
 
 DRAKE = "http://drake.mit.edu"
 
 
-def rest_length(spring: Spring, moved_by: Mapping[str, Joint]) -> float:
+def rest_length(spring: Spring, at_zero: Mapping[str, Pose]) -> float:
     """The rest length of a spring between points: given, or their distance at position zero."""
     if spring.length is not None:
         return spring.length
     ends = (spring.predecessor, spring.successor)
-    return math.dist(
-        *(compose(link_pose(moved_by, end.link, initial=False), end.origin).xyz for end in ends)
-    )
+    return math.dist(*(compose(at_zero[end.link], end.origin).xyz for end in ends))
 
 
 def add_linear_spring(

@@ -26,12 +26,12 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import Doubt
-from robomodel.model.graph import compose, inverse
 from robomodel.parsers.mjcf.actuators import Actuators
 from robomodel.parsers.mjcf.elements import JOINT_KINDS, Elements, pose, rotation, unused, vec
 from robomodel.parsers.mjcf.motors import JOINT_MOTOR
 from robomodel.parsers.mjcf.springs import Springs
 from robomodel.parsers.mjcf.ties import Ties
+from robomodel.poses import compose, inverse
 from robomodel.spatial import minus
 
 INDEPENDENT = "robomodel_independent:"

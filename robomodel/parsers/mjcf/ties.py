@@ -17,8 +17,8 @@ from robomodel.description import (
     Pose,
 )
 from robomodel.errors import DescriptionError, Doubt, Source
-from robomodel.model.joints import align
 from robomodel.parsers.mjcf.elements import Elements, clean, pose, unused, vec
+from robomodel.poses import align
 from robomodel.spatial import apply, matmul, minus, transpose
 
 Terms: TypeAlias = tuple[tuple[int, float], ...]

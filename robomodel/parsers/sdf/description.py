@@ -29,22 +29,15 @@ from robomodel.description import (
 from robomodel.errors import Source, did_you_mean
 from robomodel.parsers.sdf import elements
 from robomodel.parsers.sdf.drake import read_springs, two_points
-from robomodel.parsers.sdf.elements import (
-    BALL_CONSTRAINT,
-    CUSTOM,
-    Axis,
-    Placed,
-    SdfDocument,
-    pose_in,
-    turned,
-)
+from robomodel.parsers.sdf.elements import BALL_CONSTRAINT, CUSTOM, Axis, Placed, SdfDocument
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, Names, tidy
 from robomodel.parsers.sdf.tree import Connection, Span, Step, span
 from robomodel.parsers.sensors import named_sensors
 from robomodel.parsers.structure import by_name
 from robomodel.parsers.urdf.motors import read_motor
 from robomodel.parsers.xml import Element, shown, spelled
-from robomodel.spatial import cross, transpose
+from robomodel.poses import compose, cosine, off_axis, sine, turned
+from robomodel.spatial import transpose
 
 JOINT_TYPES = (
     *("revolute", "continuous", "prismatic", "screw", "fixed", "ball"),
@@ -328,11 +321,11 @@ class Describer:
         steps = [s.backward() for s in reversed(each.steps)] if reverse else list(each.steps)
         at, standing = self._chain(each, start, steps[:-1])
         step = steps[-1]
-        standing = pose_in(standing, step.undone())
+        standing = compose(standing, step.undone())
         inner = self.frames.pose(each.frame, end)
         if _fits(step, inner):
             axis = turned(transpose(inner.rotation), step.axis)
-            self._add(each, step, at, end.name, tidy(pose_in(standing, inner)), axis)
+            self._add(each, step, at, end.name, tidy(compose(standing, inner)), axis)
             return
         # the joint's own frame, which SDF calls like the joint, moves; the link is fixed to it
         own = self._between(each, each.name, f"{each.name}{BETWEEN}frame")
@@ -353,7 +346,7 @@ class Describer:
         link, pose = start.name, self.frames.pose(start, each.frame)
         for step in steps:
             between = self._between(each, f"{each.name}{BETWEEN}cross")
-            self._add(each, step, link, between, tidy(pose_in(pose, step.undone())), step.axis)
+            self._add(each, step, link, between, tidy(compose(pose, step.undone())), step.axis)
             link, pose = between, Pose()
         return link, pose
 
@@ -682,7 +675,7 @@ def _stands(frames: Frames, link: Frame, placed: Placed, element: Element) -> Po
         return placed.pose
     assert link.scope is not None
     named = frames.named(placed.relative_to, link.scope, link.document, element)
-    return tidy(pose_in(frames.pose(link, named), placed.pose))
+    return tidy(compose(frames.pose(link, named), placed.pose))
 
 
 def _doubt_forces(document: SdfDocument, parts: dict[str, Element]) -> None:
@@ -775,16 +768,11 @@ def _fits(step: Step, inner: Pose) -> bool:
         return True
     if step.type == "spherical":
         return math.hypot(*inner.xyz) <= _ON_AXIS
-    return elements.off_axis(inner.xyz, step.axis) <= _ON_AXIS
-
-
-def _cosine(one: Vec3, other: Vec3) -> float:
-    product = sum(a * b for a, b in zip(one, other, strict=True))
-    return product / (math.hypot(*one) * math.hypot(*other))
+    return off_axis(inner.xyz, step.axis) <= _ON_AXIS
 
 
 def _perpendicular(one: Vec3, other: Vec3) -> bool:
-    return abs(_cosine(one, other)) <= _ACROSS
+    return abs(cosine(one, other)) <= _ACROSS
 
 
 def _alignment(one: Vec3, other: Vec3) -> tuple[float, float]:
@@ -792,5 +780,5 @@ def _alignment(one: Vec3, other: Vec3) -> tuple[float, float]:
 
     0 for none of the two.
     """
-    sine = math.hypot(*cross(one, other)) / (math.hypot(*one) * math.hypot(*other))
-    return (math.copysign(1.0, _cosine(one, other)) if sine <= _NEARLY_ALONG else 0.0), sine
+    apart = sine(one, other)
+    return (math.copysign(1.0, cosine(one, other)) if apart <= _NEARLY_ALONG else 0.0), apart

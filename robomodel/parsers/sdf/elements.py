@@ -7,10 +7,10 @@ SDF writes values as the text of elements where URDF has attributes. Frames are 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
+from robomodel import masses
 from robomodel.description import (
     AT_ORIGIN,
     IDENTITY,
@@ -23,10 +23,10 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import Source
-from robomodel.model import graph, masses
 from robomodel.parsers.xml import Document, Element, shown, spelled
+from robomodel.poses import rotation_of_quaternion
 from robomodel.shapes import solid
-from robomodel.spatial import NO_INERTIA, apply, cross, matmul
+from robomodel.spatial import NO_INERTIA, matmul
 
 NEWEST = (1, 12)
 BALL_CONSTRAINT = "drake:ball_constraint"
@@ -181,18 +181,8 @@ def _rotation(document: SdfDocument, element: Element, quaternion: list[float]) 
             f"the quaternion has the norm {norm:.6g}; it is normalised",
             "quaternion not of norm 1",
         )
-    return rotation_of(quaternion)
-
-
-def rotation_of(quaternion: Sequence[float]) -> Rows3:
-    """The rotation of a quaternion x y z w, which need not be of norm 1."""
-    norm = math.hypot(*quaternion)
-    x, y, z, w = (c / norm for c in quaternion)
-    return (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
-        (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
-        (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)),
-    )
+    x, y, z, w = quaternion
+    return rotation_of_quaternion(x, y, z, w)
 
 
 # --- inertials ------------------------------------------------------------------------------------
@@ -573,21 +563,3 @@ def pitch(document: SdfDocument, element: Element) -> float:
             "<screw_thread_pitch>, in metres per revolution",
         )
     return -1.0 / turns
-
-
-def off_axis(point: Vec3, axis: Vec3) -> float:
-    """How far a point is from the axis through the origin [m]."""
-    return math.hypot(*cross(point, axis)) / math.hypot(*axis)
-
-
-def turned(rotation: Rows3, axis: Vec3) -> Vec3:
-    """The axis in the coordinates that the rotation leads to; written zeros stay zeros."""
-    if rotation == IDENTITY:
-        return axis
-    x, y, z = apply(rotation, axis)
-    return x + 0.0, y + 0.0, z + 0.0
-
-
-def pose_in(outer: Pose, inner: Pose) -> Pose:
-    """The pose of what stands at ``inner`` in a frame that stands at ``outer``."""
-    return inner if outer == Pose() else graph.compose(outer, inner)

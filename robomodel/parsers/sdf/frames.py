@@ -13,9 +13,9 @@ from typing import Literal
 
 from robomodel.description import IDENTITY, Pose, Rows3, Vec3
 from robomodel.errors import did_you_mean
-from robomodel.model import graph
-from robomodel.parsers.sdf.elements import Placed, SdfDocument, pose_in
+from robomodel.parsers.sdf.elements import Placed, SdfDocument
 from robomodel.parsers.xml import Element, listed, spelled
+from robomodel.poses import compose, inverse, relative
 
 WORLD = "world"
 MODEL = "__model__"
@@ -159,13 +159,13 @@ class Frames:
                 break
             if depth_a >= depth_b:
                 a, step = self._base(a)
-                up, depth_a = pose_in(step, up), depth_a - 1
+                up, depth_a = compose(step, up), depth_a - 1
             else:
                 b, step = self._base(b)
-                down, depth_b = pose_in(step, down), depth_b - 1
+                down, depth_b = compose(step, down), depth_b - 1
         if a is outer:
             return down
-        return tidy(pose_in(graph.inverse(up), down))
+        return tidy(relative(up, down))
 
     def in_world(self, frame: Frame) -> Pose:
         """The pose of a frame in the world, computed step by step and once."""
@@ -176,7 +176,7 @@ class Frames:
             frame = self._base(frame)[0]
         pose = self._in_world[frame]
         for below in reversed(path):
-            pose = self._in_world[below] = pose_in(pose, self._base(below)[1])
+            pose = self._in_world[below] = compose(pose, self._base(below)[1])
         return pose
 
     def _base(self, frame: Frame) -> tuple[Frame, Pose]:
@@ -198,7 +198,7 @@ class Frames:
             return base, frame.placed.pose
         placement = self.named(frame.placement, frame.inner, frame.document, frame.element)
         within = self._within(frame, placement)
-        return base, tidy(pose_in(frame.placed.pose, graph.inverse(within)))
+        return base, tidy(compose(frame.placed.pose, inverse(within)))
 
     def _within(self, model: Frame, placement: Frame) -> Pose:
         """The pose of a frame in the model that is placed by it."""
@@ -214,7 +214,7 @@ class Frames:
                     f"the placement_frame {spelled(model.placement)} does not stand in the model",
                 )
             at, step = self._base(at)
-            pose = pose_in(step, pose)
+            pose = compose(step, pose)
         return pose
 
     def _named(self, name: str, frame: Frame) -> Frame:

@@ -8,19 +8,16 @@ change places and its axis its sign, so that its position stays what the file me
 from __future__ import annotations
 
 import heapq
-import math
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from robomodel.description import JointType, Limits, Motor, Pose, Rows3, Vec3
+from robomodel.description import JointType, Limits, Motor, Pose, Vec3
 from robomodel.errors import Source
-from robomodel.model import graph
-from robomodel.model.joints import align
-from robomodel.parsers.sdf.elements import AxisMimic, rotation_of
+from robomodel.parsers.sdf.elements import AxisMimic
 from robomodel.parsers.sdf.frames import Frame, Scope
 from robomodel.parsers.xml import Element
-from robomodel.spatial import matmul, transpose
+from robomodel.poses import displacement
 
 NOT_IN_TREE = 9
 UNLIMITED = Limits()
@@ -60,15 +57,8 @@ class Step:
         """What takes the joint from its position in the file's poses to position zero."""
         if self.position is None or self.type == "fixed":
             return Pose()
-        if self.type == "spherical":
-            return graph.inverse(Pose(rotation=rotation_of(self.position)))
-        (q,) = self.position
-        size = math.hypot(*self.axis)
-        x, y, z = (a / size for a in self.axis)
-        if self.type == "prismatic":
-            return Pose((-q * x, -q * y, -q * z))
-        slide = -self.pitch * q
-        return Pose((slide * x, slide * y, slide * z), _rotation_about((x, y, z), -q))
+        back = (*(-p for p in self.position[:3]), *self.position[3:])
+        return displacement(self.type, self.axis, back, self.pitch)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -159,13 +149,3 @@ def _roots(links: Sequence[Frame], connections: Sequence[Connection]) -> list[Fr
         carries[each.parent] = min(carries.get(each.parent, NOT_IN_TREE), max(each.rank, 1))
     children = {each.child for each in connections}
     return sorted(links, key=lambda link: (link in children, carries.get(link, NOT_IN_TREE)))
-
-
-# --- rotations ------------------------------------------------------------------------------------
-
-
-def _rotation_about(axis: Vec3, angle: float) -> Rows3:
-    """The rotation by an angle about a unit vector."""
-    k, frame = align(axis)
-    about = Pose.from_rpy((0.0, 0.0, 0.0), tuple(angle if i == k else 0.0 for i in range(3)))  # type: ignore[arg-type]
-    return matmul(matmul(frame, about.rotation), transpose(frame))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from robomodel.description import Anchor, Pose, Rows3, Vec3
 from robomodel.errors import did_you_mean
 from robomodel.parsers.xml import Document, Element, shown
+from robomodel.poses import rotation_of_quaternion
 
 ENDS = ("predecessor", "successor")
 NAME_TYPE = frozenset(("name", "type"))
@@ -45,12 +46,8 @@ def _rotation(document: Document, element: Element) -> Rows3:
         raise document.error(element, "quat_xyzw is zero; no rotation is '0 0 0 1'")
     if abs(norm - 1.0) > _UNIT_TOLERANCE:
         document.suspect(element, f"quat_xyzw has the norm {norm:.6g}; it is normalised")
-    x, y, z, w = (c / norm for c in quaternion)
-    return (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
-        (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
-        (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)),
-    )
+    x, y, z, w = quaternion
+    return rotation_of_quaternion(x, y, z, w)
 
 
 def read_type(document: Document, element: Element, known: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from robomodel.description import (
+    AT_ORIGIN,
     LOOP_COORDINATES,
     ONE_DOF,
     Anchor,
@@ -26,12 +27,12 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import Source, did_you_mean
-from robomodel.model import graph
 from robomodel.parsers.sdf import elements as sdf
-from robomodel.parsers.sdf.elements import Axis, SdfDocument, turned
+from robomodel.parsers.sdf.elements import Axis, SdfDocument
 from robomodel.parsers.sdf.frames import tidy
 from robomodel.parsers.urdf.found import with_mimics
 from robomodel.parsers.xml import Document, Element
+from robomodel.poses import compose, inverse, link_poses, relative, turned
 from robomodel.spatial import matmul, transpose
 
 _WORLD, _MODEL = "world", "__model__"
@@ -107,7 +108,7 @@ class _Reader:
         self.links = {link.name: link for link in description.links}
         self.joints = {joint.name: joint for joint in description.joints}
         self.above = {joint.child: joint for joint in description.joints}
-        self.places: dict[str, Pose] = {}
+        self.places = link_poses(description)
         self.loops: list[Loop] = []
 
     def result(self) -> Description:
@@ -212,20 +213,13 @@ class _Reader:
             self.links[_WORLD] = Link(_WORLD, source=source)
             self._hold(element, kind, parent, child, here)
             return
-        there = graph.compose(self._standing(child), here)
-        there = tidy(graph.compose(graph.inverse(self._standing(parent)), there))
+        there = compose(self._standing(child), here)
+        there = tidy(relative(self._standing(parent), there))
         self._close(element, kind, Anchor(parent, there), Anchor(child, here))
 
     def _standing(self, link: str) -> Pose:
         """Where a link stands at position zero, in the root."""
-        way: dict[str, Joint] = {}
-        while link not in self.places and link in self.above and link not in way:
-            way[link] = self.above[link]  # (joints that lead round in a circle are refused later)
-            link = way[link].parent
-        pose = self.places.setdefault(link, Pose())
-        for name, joint in reversed(way.items()):
-            pose = self.places[name] = graph.compose(pose, joint.origin)
-        return pose
+        return self.places.get(link, AT_ORIGIN)
 
     def _pose(self, element: Element, child: str) -> Pose:
         """The joint's frame in its child."""
@@ -233,8 +227,8 @@ class _Reader:
         frame = placed.relative_to or child
         if frame == child:
             return placed.pose
-        return graph.compose(
-            graph.compose(graph.inverse(self._standing(child)), self._frame(element, frame)),
+        return compose(
+            relative(self._standing(child), self._frame(element, frame)),
             placed.pose,
         )
 
@@ -259,7 +253,7 @@ class _Reader:
             self.document.suspect(part, "<mimic> within <gazebo> is not read")
         if not axis.expressed_in:
             return axis, axis.xyz
-        joint = graph.compose(self._standing(here.link), here.origin)
+        joint = compose(self._standing(here.link), here.origin)
         seen = matmul(transpose(joint.rotation), self._frame(element, axis.expressed_in).rotation)
         return axis, turned(seen, axis.xyz)
 
@@ -267,7 +261,7 @@ class _Reader:
         """A joint of the tree, above what was the root; it stands ``here`` in both at zero."""
         name, source = self._called(element)
         link, origin = self._steps(element, kind, Anchor(parent, here), Anchor(child, here))
-        origin = graph.compose(origin, graph.inverse(here))
+        origin = compose(origin, inverse(here))
         held = f"{name}_held" if kind != "fixed" else name
         self.joints[held] = self.above[child] = Joint(
             held, "fixed", link, child, origin, source=source

@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 from lxml import etree
 
@@ -30,19 +30,18 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.model.build import GRAVITY
-from robomodel.model.graph import compose
-from robomodel.model.joints import align
 from robomodel.motors import numbers_of
 from robomodel.parsers.mjcf.actuators import WORLD
 from robomodel.parsers.mjcf.bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
 from robomodel.parsers.mjcf.motors import JOINT_MOTOR
+from robomodel.poses import align, compose, initial_positions, standing, unit
 from robomodel.spatial import apply, matmul, transpose
 from robomodel.writers.inertias import NEARLY_NOTHING, carriers, of_a_body, principal, suited
 from robomodel.writers.mjcf.draft import Draft, add, set_numbers
+from robomodel.writers.mjcf.poses import pose_words, turn_words
 from robomodel.writers.mjcf.shapes import Shapes
 from robomodel.writers.mjcf.sliders import with_sliders
 from robomodel.writers.mjcf.ties import Ties, couple, note_motor
-from robomodel.writers.poses import placement, pose_words, turn_words, unit
 from robomodel.writers.text import number, numbers
 
 _MOST_FREEDOMS = 6  # of a body: MuJoCo's own limit
@@ -93,6 +92,7 @@ class _Tree:
         self.shapes = Shapes(self.draft)
         self.links = {link.name: link for link in said.links}
         self.moved_by = {joint.child: joint for joint in said.joints}
+        self.initial = initial_positions(said.joints)
         self.children: dict[str, list[Joint]] = defaultdict(list)
         for joint in said.joints:
             self.children[joint.parent].append(joint)
@@ -114,7 +114,7 @@ class _Tree:
         while stack:
             row = self._row(stack.pop())
             first, last = row[0], self.links[row[-1].child]
-            parent, pose = self.draft.bodies[first.parent], placement(row)
+            parent, pose = self.draft.bodies[first.parent], self._placed(row)
             stands = fixed.get(first.parent)
             if first.type == "floating" and len(row) == 1 and stands is not None:
                 pieces, parent = [_Piece(first.name, "free", first)], world
@@ -130,6 +130,10 @@ class _Tree:
             self.draft.bodies[last.name] = below
             stack.extend(reversed(self.children[last.name]))
 
+    def _placed(self, row: Sequence[Joint]) -> Pose:
+        """The last child's frame in the first parent's; joints at their initial positions."""
+        return reduce(compose, (standing(joint, self.initial) for joint in row), AT_ORIGIN)
+
     def _row(self, joint: Joint) -> list[Joint]:
         """The joint, and those that follow it over links that need no body of their own."""
         row = [joint]
@@ -144,7 +148,7 @@ class _Tree:
         for n, each in enumerate(row):
             if (
                 each.type in ("spherical", "floating")
-                and placement(row[n + 1 :]).rotation != IDENTITY
+                and self._placed(row[n + 1 :]).rotation != IDENTITY
             ):
                 return row[: n + 1]  # its quaternion is not that of the body at the row's end
         return row
@@ -205,7 +209,7 @@ class _Tree:
         self, body: etree._Element, row: Sequence[Joint], pieces: Sequence[_Piece]
     ) -> None:
         """The joints of a body, in its frame where it is placed: that of the row's last child."""
-        after = {joint.name: placement(row[n + 1 :]) for n, joint in enumerate(row)}
+        after = {joint.name: self._placed(row[n + 1 :]) for n, joint in enumerate(row)}
         for piece in pieces:
             joint, back = piece.joint, transpose(after[piece.joint.name].rotation)
             self.draft.refs[piece.name] = piece.ref

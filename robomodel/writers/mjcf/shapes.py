@@ -10,7 +10,7 @@ from lxml import etree
 from robomodel.description import Link, Shape
 from robomodel.writers.meshes import MUJOCO
 from robomodel.writers.mjcf.draft import Draft, add
-from robomodel.writers.poses import pose_words
+from robomodel.writers.mjcf.poses import pose_words
 from robomodel.writers.text import number, numbers
 
 

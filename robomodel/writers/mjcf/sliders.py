@@ -9,17 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from robomodel.description import Anchor, Description, Inertial, Joint, Link, Loop
-from robomodel.model.graph import compose, inverse
+from robomodel.poses import compose, initial_positions, link_poses, relative, unit
 from robomodel.spatial import apply, minus, transpose
 from robomodel.writers.inertias import heavy
-from robomodel.writers.poses import link_pose, unit
 
 
 def with_sliders(description: Description) -> Description:
     """The description with a body, a joint and a fixed loop for each prismatic and planar loop."""
     links = {link.name: link for link in description.links}
     joints = list(description.joints)
-    moved_by = {joint.child: joint for joint in joints}
+    placed = link_poses(description, initial_positions(joints))
     taken = {joint.name for joint in joints}
     loops = []
     for loop in description.loops:
@@ -37,11 +36,11 @@ def with_sliders(description: Description) -> Description:
         if (said := links[lender.link].inertial) is not None and heavy(said):
             half = _half(said)
             links[lender.link] = replace(links[lender.link], inertial=half)
-            inside = compose(inverse(lender.origin), said.origin)
+            inside = relative(lender.origin, said.origin)
             links[name] = replace(links[name], inertial=replace(half, origin=inside))
         initial, rest = None, loop.reference if carrier is loop.predecessor else -loop.reference
         if loop.type == "prismatic":
-            ends = [compose(link_pose(moved_by, end.link), end.origin) for end in (carrier, lender)]
+            ends = [compose(placed[end.link], end.origin) for end in (carrier, lender)]
             apart = minus(ends[1].xyz, ends[0].xyz)
             way = apply(transpose(ends[0].rotation), apart)
             initial = sum(a * b for a, b in zip(way, unit(loop.axis), strict=True))

@@ -20,13 +20,13 @@ from robomodel.description import (
     Transmission,
     Vec3,
 )
-from robomodel.model.graph import compose
 from robomodel.motors import carried, numbers_of
 from robomodel.parsers.mjcf.bodies import NO_LIMIT
 from robomodel.parsers.mjcf.motors import ACTUATOR_MOTOR
+from robomodel.poses import along, compose, initial_positions, link_poses, unit
 from robomodel.transmissions import actuator_terms, rotor_name
 from robomodel.writers.mjcf.draft import Draft, add, set_numbers
-from robomodel.writers.poses import along, link_pose, pose_words, unit
+from robomodel.writers.mjcf.poses import pose_words
 from robomodel.writers.springs import rest_length
 from robomodel.writers.text import number, numbers
 
@@ -49,6 +49,8 @@ class Ties:
 
     def __post_init__(self) -> None:
         self.moved_by = {joint.child: joint for joint in self.description.joints}
+        self.at_zero = link_poses(self.description)
+        self.placed = link_poses(self.description, initial_positions(self.description.joints))
         self.moved_as = {joint.name: joint for joint in self.description.joints}
 
     def write(self) -> None:
@@ -77,7 +79,7 @@ class Ties:
         elif loop.type == "rod":
             length = loop.length
             if length is None:
-                length = self._distance(loop, one, other, initial=False)
+                length = self._distance(loop, one, other, self.at_zero)
             self._rod(loop, "", one, other, length)
         else:
             self._tie("connect", loop, "", one, other)
@@ -114,19 +116,15 @@ class Ties:
         spatial = self.draft.add("tendon", "spatial", name=name)
         for site in self._sites(loop, suffix, one, other):
             add(spatial, "site", site=site)
-        begin = self._distance(loop, one, other)
+        begin = self._distance(loop, one, other, self.placed)
         equality = self.draft.unused("equality", loop.name + suffix)
         line = numbers((length - begin, 0, 0, 0, 0))
         self.draft.add("equality", "tendon", name=equality, tendon1=name, polycoef=line)
 
-    def _distance(self, loop: Loop, one: Pose, other: Pose, *, initial: bool = True) -> float:
-        """The distance of two points of the loop's links; joints are as of :func:`link_pose`."""
+    def _distance(self, loop: Loop, one: Pose, other: Pose, poses: Mapping[str, Pose]) -> float:
+        """The distance of two points of the loop's links."""
         ends = ((loop.predecessor.link, one), (loop.successor.link, other))
-        points = [
-            compose(link_pose(self.moved_by, link, initial=initial), pose).xyz
-            for link, pose in ends
-        ]
-        return math.dist(*points)
+        return math.dist(*(compose(poses[link], pose).xyz for link, pose in ends))
 
     # ---- springs
 
@@ -146,7 +144,7 @@ class Ties:
                 body = self.draft.bodies[anchor.link]
                 add(body, "site", name=site, **pose_words(anchor.origin))
                 add(tendon, "site", site=site)
-            rest, friction = rest_length(spring, self.moved_by), 0.0
+            rest, friction = rest_length(spring, self.at_zero), 0.0
         tendon.set("springlength", number(rest))
         set_numbers(
             tendon, stiffness=spring.stiffness, damping=spring.damping, frictionloss=friction

@@ -18,10 +18,9 @@ from robomodel.description import (
     Pose,
     Vec3,
 )
-from robomodel.model import graph
-from robomodel.parsers.sdf.elements import off_axis, pose_in, turned
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
-from robomodel.writers.sdf.poses import link_poses, shown_positions, standing
+from robomodel.poses import compose, link_poses, off_axis, relative, standing, turned
+from robomodel.writers.sdf.poses import shown_positions
 
 _ON_AXIS = 1e-12  # m
 
@@ -152,8 +151,8 @@ class Plan:
         body = self.body(anchor.link)
         if body == anchor.link:
             return anchor.origin
-        back = pose_in(graph.inverse(self.poses[body]), self.poses[anchor.link])
-        return pose_in(back, anchor.origin)
+        back = relative(self.poses[body], self.poses[anchor.link])
+        return compose(back, anchor.origin)
 
     # ---- joints
 

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import defaultdict
 from collections.abc import Mapping
 
 from robomodel.description import (
-    AT_ORIGIN,
     IDENTITY,
     ONE_DOF,
     Description,
-    Joint,
     LinkCoupling,
     Loop,
     Pose,
-    Vec3,
 )
 from robomodel.errors import DescriptionWarning
-from robomodel.model import build, graph
+from robomodel.model.build import build
 from robomodel.model.demands import universal_frame
-from robomodel.parsers.sdf.elements import off_axis, pose_in
-from robomodel.parsers.sdf.tree import Step
+from robomodel.poses import compose, cosine, link_poses, off_axis, relative
 from robomodel.spatial import apply, minus, transpose
-
-Positions = Mapping[str, tuple[float, ...]]
 
 LOOPS = {
     **{"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"},
@@ -45,7 +38,7 @@ def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DescriptionWarning)
         model = build(description)
-    at_zero = link_poses(description, {})
+    at_zero = link_poses(description)
     loops = {loop.name: loop for loop in description.loops}
     open_clusters = {
         each.cluster for each in model.loops if not _is_closed(loops[each.name], at_zero)
@@ -64,37 +57,12 @@ def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
     }
 
 
-def link_poses(description: Description, positions: Positions) -> dict[str, Pose]:
-    """The pose of every link in the root link."""
-    below: dict[str, list[Joint]] = defaultdict(list)
-    for joint in description.joints:
-        below[joint.parent].append(joint)
-    moved = {joint.child for joint in description.joints}
-    stack = [link.name for link in description.links if link.name not in moved]
-    poses = dict.fromkeys(stack, AT_ORIGIN)
-    while stack:
-        for joint in below[name := stack.pop()]:
-            poses[joint.child] = pose_in(poses[name], standing(joint, positions))
-            stack.append(joint.child)
-    return poses
-
-
-def standing(joint: Joint, positions: Positions) -> Pose:
-    """The pose of the child in the parent, at these positions and otherwise at zero."""
-    if joint.name not in positions:
-        return joint.origin
-    step = Step(
-        joint.name, joint.type, joint.axis, pitch=joint.pitch, position=positions[joint.name]
-    )
-    return pose_in(joint.origin, graph.inverse(step.undone()))
-
-
 def _is_closed(loop: Loop, poses: Mapping[str, Pose]) -> bool:
     """Whether a loop that SDF can say is closed where its links stand."""
     first, second = (
-        pose_in(poses[end.link], end.origin) for end in (loop.predecessor, loop.successor)
+        compose(poses[end.link], end.origin) for end in (loop.predecessor, loop.successor)
     )
-    between = pose_in(graph.inverse(first), second)
+    between = relative(first, second)
     if loop.type == "prismatic":
         return off_axis(between.xyz, loop.axis) <= _CLOSED and _turn(between) <= _CLOSED
     if math.hypot(*between.xyz) > _CLOSED:
@@ -116,14 +84,3 @@ def _turn(pose: Pose) -> float:
         for u, v in zip(pose.rotation, IDENTITY, strict=True)
         for a, b in zip(u, v, strict=True)
     )
-
-
-def cosine(one: Vec3, other: Vec3) -> float:
-    """Of the angle between two directions."""
-    product = sum(a * b for a, b in zip(one, other, strict=True))
-    return product / (math.hypot(*one) * math.hypot(*other))
-
-
-def sine(one: Vec3, other: Vec3) -> float:
-    """Of the angle between two directions, without its sign."""
-    return off_axis(one, other) / math.hypot(*one)

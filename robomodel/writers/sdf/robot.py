@@ -26,15 +26,14 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
-from robomodel.model import graph
 from robomodel.model.build import GRAVITY
-from robomodel.parsers.sdf.elements import CUSTOM, pose_in, turned
+from robomodel.parsers.sdf.elements import CUSTOM
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD, tidy
+from robomodel.poses import compose, cosine, inverse, link_poses, relative, turned
 from robomodel.writers.inertias import suited
 from robomodel.writers.sdf import draft as elements
 from robomodel.writers.sdf.draft import Draft, dynamics, marks, own, pose, text
 from robomodel.writers.sdf.plan import Plan
-from robomodel.writers.sdf.poses import cosine
 from robomodel.writers.sdf.ties import Ties
 from robomodel.writers.springs import DRAKE, add_linear_spring, rest_length
 from robomodel.writers.text import number, numbers
@@ -125,7 +124,7 @@ class _Writer:
         """A spring in Drake's words where it has them: between links of one model, not slack."""
         model = self.draft.models[()]
         if isinstance(spring, Spring):
-            length = rest_length(spring, self.plan.above)
+            length = rest_length(spring, link_poses(self.plan.description))
             ends = [
                 Anchor(self.plan.body(end.link), self.plan.anchor(end))
                 for end in (spring.predecessor, spring.successor)
@@ -174,7 +173,7 @@ class _Writer:
             start, placement = joint.parent, plan.standing(joint)
             if plan.carriers.get(start, ("",))[0] == link.name:
                 above = plan.above[start]
-                start, placement = above.parent, pose_in(plan.standing(above), placement)
+                start, placement = above.parent, compose(plan.standing(above), placement)
             if base := self.draft.reached(link.name, start):
                 pose(element, placement, base)
             else:  # in the model, whose frame is that of the root link
@@ -206,7 +205,7 @@ class _Writer:
         base, placement = plan.above[name].parent, plan.above[name].origin
         if not self.draft.reached(name, base):
             base = plan.body(base)
-            placement = tidy(pose_in(graph.inverse(plan.poses[base]), plan.poses[name]))
+            placement = tidy(relative(plan.poses[base], plan.poses[name]))
         element = self.draft.element("frame", name, self.draft.links[name])
         element.set("attached_to", self.draft.reached(name, base))
         pose(element, placement)
@@ -218,7 +217,7 @@ class _Writer:
         child, offset = self.plan.carriers[name]
         element = self.draft.element("frame", name, self.draft.links[name])
         element.set("attached_to", self.draft.reached(name, child))
-        pose(element, tidy(graph.inverse(offset)))
+        pose(element, tidy(inverse(offset)))
 
     # ---- joints of the tree
 
@@ -228,7 +227,7 @@ class _Writer:
         last = cross[1] if cross else joint
         inner = plan.inner(last)
         if cross:
-            inner = pose_in(plan.standing(last), inner)
+            inner = compose(plan.standing(last), inner)
         if joint.type == "planar":
             self.draft.lost.append(f"the planar joint '{joint.name}' (it is fixed)")
         steps = cross or (joint,)
@@ -237,7 +236,7 @@ class _Writer:
             axes = joint.axis, turned(last.origin.rotation, last.axis)
             kind = "universal" if abs(cosine(*axes)) <= _RIGHT else "revolute2"
         element = self.ties.joint(kind, joint.name, joint.parent, plan.moved(joint))
-        pose(element, tidy(graph.inverse(inner)))
+        pose(element, tidy(inverse(inner)))
         if joint.type in ONE_DOF:
             for number_, step in enumerate(steps):
                 axis = turned(step.origin.rotation, step.axis) if number_ else step.axis

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from lxml import etree
 
 from robomodel.description import ONE_DOF, Joint, JointCoupling, LinkCoupling, Loop
-from robomodel.model import graph
 from robomodel.model.demands import universal_frame
-from robomodel.parsers.sdf.elements import pose_in, turned
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD, tidy
+from robomodel.poses import compose, cosine, relative, sine, turned
 from robomodel.spatial import transpose
 from robomodel.writers.sdf.draft import Draft, dynamics, pose, text
 from robomodel.writers.sdf.plan import Plan
-from robomodel.writers.sdf.poses import LOOPS, cosine, sine
+from robomodel.writers.sdf.poses import LOOPS
 from robomodel.writers.text import number, numbers
 
 _PARALLEL = 1e-9  # sine of an angle
@@ -95,8 +94,8 @@ class Ties:
         pose(element, tidy(self.plan.anchor(other)))
         if loop.type == "universal":
             poses = self.plan.poses
-            here, there = (pose_in(poses[end.link], end.origin) for end in (other, one))
-            between = tidy(pose_in(graph.inverse(here), there)).rotation
+            here, there = (compose(poses[end.link], end.origin) for end in (other, one))
+            between = tidy(relative(here, there)).rotation
             text(etree.SubElement(element, "axis"), "xyz", numbers(turned(between, first)))
             text(etree.SubElement(element, "axis2"), "xyz", numbers(second))
         elif loop.type not in ("fixed", "spherical"):
@@ -198,7 +197,7 @@ class Ties:
         for tag, path, end in zip(("axis", "axis2"), paths, ends, strict=True):
             axis, body = path[-1].axis, self.plan.body(end)
             if body != end:
-                back = pose_in(graph.inverse(self.plan.poses[body]), self.plan.poses[end])
+                back = relative(self.plan.poses[body], self.plan.poses[end])
                 axis = turned(tidy(back).rotation, axis)
             xyz = text(etree.SubElement(element, tag), "xyz", numbers(axis))
             xyz.set("expressed_in", self._within(element, end))

@@ -21,6 +21,7 @@ from robomodel.description import (
     Spring,
 )
 from robomodel.model.build import GRAVITY
+from robomodel.poses import link_poses
 from robomodel.writers.inertias import carriers, heavy, suited
 from robomodel.writers.motors import with_motors
 from robomodel.writers.springs import DRAKE, add_linear_spring, rest_length
@@ -82,12 +83,12 @@ def add_words(root: etree._Element, description: Description) -> None:
         if value := armature.pop(ends[0].get("name", ""), 0.0):
             for tag, words in (("rotor_inertia", number(value)), ("gear_ratio", "1")):
                 etree.SubElement(actuators[0], f"{{{DRAKE}}}{tag}", value=words)
-    moved_by = {joint.child: joint for joint in description.joints}
+    at_zero = link_poses(description)
     for said, spring in zip(root.findall("spring"), description.springs, strict=True):
         if not isinstance(spring, Spring):
             continue
         anchors = (spring.predecessor, spring.successor)
-        if (length := rest_length(spring, moved_by)) > 0.0:
+        if (length := rest_length(spring, at_zero)) > 0.0:
             root.remove(said)
             bodies, points = [end.link for end in anchors], [end.origin.xyz for end in anchors]
             add_linear_spring(root, spring, bodies, points, length, as_text=False)

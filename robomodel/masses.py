@@ -1,16 +1,16 @@
-"""Masses: links' inertias about bodies' origins, and what can be read off them. Plain floats."""
+"""Inertias: links' inertias about bodies' origins, and what can be read off them. Plain floats."""
 
 from __future__ import annotations
 
 from robomodel.description import Inertial, Pose, Rows3, Vec3
-from robomodel.model import graph
+from robomodel.poses import compose
 from robomodel.spatial import ZERO, RigidInertia, Transform, factor, transpose
 
 
 def placed(inertial: Inertial, pose: Pose) -> RigidInertia:
     """A link's inertia about the origin and in the axes of the body that holds it at ``pose``."""
     xx, xy, xz, yy, yz, zz = inertial.inertia
-    where = graph.compose(pose, inertial.origin)
+    where = compose(pose, inertial.origin)
     about_com = RigidInertia(
         inertial.mass, (0.0, 0.0, 0.0), ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
     )

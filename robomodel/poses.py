@@ -1,0 +1,219 @@
+"""Poses: frames in one another, axes and directions, and where links stand before they move.
+
+Plain floats, in words of a description; :mod:`robomodel.spatial` has the algebra of motions and
+forces. Lengths in metres, angles in radians, rotations as rows of a matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from robomodel.description import (
+    AT_ORIGIN,
+    IDENTITY,
+    ONE_DOF,
+    Description,
+    Joint,
+    Pose,
+    Rows3,
+    Vec3,
+)
+from robomodel.spatial import apply, cross, matmul, plus, transpose
+
+Positions = Mapping[str, Sequence[float]]
+"""Where joints stand, by name; those left out stand at zero."""
+
+ORIGIN: Vec3 = (0.0, 0.0, 0.0)
+
+
+# --- poses ----------------------------------------------------------------------------------------
+
+
+def compose(outer: Pose, inner: Pose) -> Pose:
+    """The pose of what stands at ``inner`` in a frame that stands at ``outer``."""
+    if outer is AT_ORIGIN or outer == AT_ORIGIN:
+        return inner
+    return Pose(
+        plus(apply(outer.rotation, inner.xyz), outer.xyz), matmul(outer.rotation, inner.rotation)
+    )
+
+
+def inverse(pose: Pose) -> Pose:
+    """The pose of the outer frame in the inner one."""
+    back = transpose(pose.rotation)
+    x, y, z = apply(back, pose.xyz)
+    return Pose((-x, -y, -z), back)
+
+
+def relative(one: Pose, other: Pose) -> Pose:
+    """The pose of the other frame in the one, both given in a third."""
+    return compose(inverse(one), other)
+
+
+def scaled(axis: Vec3, by: float) -> Vec3:
+    """So many times a vector."""
+    x, y, z = axis
+    return by * x, by * y, by * z
+
+
+def along(pose: Pose, axis: Vec3, distance: float) -> Pose:
+    """The point so far along an axis of the frame."""
+    return Pose(plus(pose.xyz, apply(pose.rotation, scaled(axis, distance))))
+
+
+# --- axes -----------------------------------------------------------------------------------------
+
+
+def unit(axis: Vec3) -> Vec3:
+    """The axis with length 1."""
+    size = math.hypot(*axis)
+    x, y, z = (a / size for a in axis)
+    return x, y, z
+
+
+def turned(rotation: Rows3, axis: Vec3) -> Vec3:
+    """The axis in the coordinates that the rotation leads to; written zeros stay zeros."""
+    if rotation == IDENTITY:
+        return axis
+    x, y, z = apply(rotation, axis)
+    return x + 0.0, y + 0.0, z + 0.0
+
+
+def off_axis(point: Vec3, axis: Vec3) -> float:
+    """How far a point is from the axis through the origin [m]."""
+    return math.hypot(*cross(point, axis)) / math.hypot(*axis)
+
+
+def cosine(one: Vec3, other: Vec3) -> float:
+    """Of the angle between two directions."""
+    product = sum(a * b for a, b in zip(one, other, strict=True))
+    return product / (math.hypot(*one) * math.hypot(*other))
+
+
+def sine(one: Vec3, other: Vec3) -> float:
+    """Of the angle between two directions, without its sign."""
+    return off_axis(one, other) / math.hypot(*one)
+
+
+# --- rotations ------------------------------------------------------------------------------------
+
+
+def rotation_of_quaternion(x: float, y: float, z: float, w: float) -> Rows3:
+    """The rotation of a quaternion, which need not be of norm 1."""
+    norm = math.hypot(x, y, z, w)
+    x, y, z, w = (c / norm for c in (x, y, z, w))
+    return (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
+        (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
+        (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)),
+    )
+
+
+def quaternion_of_rotation(rotation: Rows3) -> tuple[float, float, float, float]:
+    """The quaternion w, x, y, z of a rotation, from its largest component."""
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = rotation
+    w2, x2, y2, z2 = 1 + xx + yy + zz, 1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz
+    largest = max(w2, x2, y2, z2)
+    if largest == w2:
+        found = (w2, zy - yz, xz - zx, yx - xy)
+    elif largest == x2:
+        found = (zy - yz, x2, xy + yx, xz + zx)
+    elif largest == y2:
+        found = (xz - zx, xy + yx, y2, yz + zy)
+    else:
+        found = (yx - xy, xz + zx, yz + zy, z2)
+    size = math.hypot(*found)
+    w, x, y, z = (component / size + 0.0 for component in found)
+    return w, x, y, z
+
+
+def about(axis: Vec3, angle: float) -> Rows3:
+    """The rotation by an angle about an axis of length 1; exact zeros and ones stay exact."""
+    x, y, z = axis
+    s, c = math.sin(angle), math.cos(angle)
+    v = 2.0 * math.sin(angle / 2.0) ** 2
+    return (
+        (x * x + c * (1.0 - x * x), v * x * y - s * z, v * x * z + s * y),
+        (v * x * y + s * z, y * y + c * (1.0 - y * y), v * y * z - s * x),
+        (v * x * z - s * y, v * y * z + s * x, z * z + c * (1.0 - z * z)),
+    )
+
+
+def align(axis: Vec3) -> tuple[int, Rows3]:
+    """The coordinate axis k nearest to a unit axis, and the rotation A with A e_k = axis.
+
+    A is the identity for a positive coordinate axis, a half turn for a negative one, else the
+    smallest rotation from there: so what is aligned in a file stays aligned.
+    """
+    k = max(range(3), key=lambda n: (abs(axis[n]), -n))
+    i, j = (k + 1) % 3, (k + 2) % 3
+    negative = axis[k] < 0.0
+    flip = [1.0, 1.0, 1.0]
+    if negative:
+        flip[j] = flip[k] = -1.0
+    if axis[i] == axis[j] == 0.0:
+        if not negative:
+            return k, IDENTITY
+        rows = [[flip[r] if r == c else 0.0 for c in range(3)] for r in range(3)]
+        return k, _floats(rows)
+    start = tuple(flip[k] if n == k else 0.0 for n in range(3))
+    w = cross((start[0], start[1], start[2]), axis)
+    near = abs(axis[k])
+    # R = c 1 + [w]x + w wᵀ/(1 + c), c the cosine
+    rotation = [[w[r] * w[c] / (1.0 + near) for c in range(3)] for r in range(3)]
+    for r in range(3):
+        a, b = (r + 1) % 3, (r + 2) % 3
+        rotation[r][r] += near
+        rotation[b][a] += w[r]
+        rotation[a][b] -= w[r]
+    return k, _floats([[rotation[r][c] * flip[c] for c in range(3)] for r in range(3)])
+
+
+def _floats(rows: Sequence[Sequence[float]]) -> Rows3:
+    a, b, c = ((row[0] + 0.0, row[1] + 0.0, row[2] + 0.0) for row in rows)
+    return a, b, c
+
+
+# --- where joints take links ----------------------------------------------------------------------
+
+
+def displacement(kind: str, axis: Vec3, position: Sequence[float], pitch: float = 0.0) -> Pose:
+    """How a joint of one freedom, or a ball joint (x, y, z, w), displaces at a position."""
+    if kind == "spherical":
+        x, y, z, w = position
+        return Pose(rotation=rotation_of_quaternion(x, y, z, w))
+    (by,), axis = position, unit(axis)
+    if kind == "prismatic":
+        return Pose(scaled(axis, by))
+    return Pose(scaled(axis, pitch * by) if pitch else ORIGIN, about(axis, by))
+
+
+def standing(joint: Joint, positions: Positions) -> Pose:
+    """The pose of the child in the parent."""
+    if joint.name not in positions:
+        return joint.origin
+    moved = displacement(joint.type, joint.axis, positions[joint.name], joint.pitch)
+    return compose(joint.origin, moved)
+
+
+def initial_positions(joints: Sequence[Joint]) -> Positions:
+    """The initial positions of joints of one freedom that have one."""
+    return {j.name: (j.initial,) for j in joints if j.initial and j.type in ONE_DOF}
+
+
+def link_poses(description: Description, positions: Positions | None = None) -> dict[str, Pose]:
+    """The pose of every link in the root link, which is the one that no joint moves."""
+    below: dict[str, list[Joint]] = defaultdict(list)
+    for joint in description.joints:
+        below[joint.parent].append(joint)
+    moved = {joint.child for joint in description.joints}
+    stack = [link.name for link in description.links if link.name not in moved]
+    poses = dict.fromkeys(stack, AT_ORIGIN)
+    while stack:
+        for joint in below[name := stack.pop()]:
+            if joint.child not in poses:  # two joints to one link are refused elsewhere
+                poses[joint.child] = compose(poses[name], standing(joint, positions or {}))
+                stack.append(joint.child)
+    return poses
