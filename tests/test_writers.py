@@ -34,7 +34,7 @@ from robomodel.model.approximate import approximate
 from robomodel.model.build import build
 from robomodel.model.question import RigidError
 from robomodel.parsers import open_document, read, urdf
-from robomodel.writers.text import number, rpy_of
+from robomodel.text import number, rpy_of
 from robomodel.writers.urdf import to_urdf
 
 

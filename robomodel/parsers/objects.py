@@ -15,7 +15,7 @@ from lxml import etree
 
 from robomodel.description import Rows3
 from robomodel.parsers import xml
-from robomodel.writers.text import number, numbers, rpy_of
+from robomodel.text import number, numbers, rpy_of
 
 PACKAGES = ("urchin", "urdfpy", "yourdfpy")
 

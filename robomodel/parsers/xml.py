@@ -23,6 +23,8 @@ from robomodel.errors import DescriptionError, Doubt, Source, did_you_mean, susp
 from robomodel.parsers.syntax import XACRO, Element, shown, tree_of
 
 __all__ = [
+    "CUSTOM",
+    "DRAKE",
     "MAX_BYTES",
     "Document",
     "Element",
@@ -33,6 +35,11 @@ __all__ = [
     "shown",
     "spelled",
 ]
+
+CUSTOM = "urn:robomodel"
+"""The namespace of what this package says on other formats' elements, which others pass over."""
+DRAKE = "http://drake.mit.edu"
+"""That of Drake's."""
 
 MAX_BYTES = 64 * 2**20
 """The largest file that is read; the largest robots known are a few MB."""

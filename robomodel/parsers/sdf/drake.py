@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from robomodel.description import Anchor, JointCoupling, JointSpring, Pose, Spring
-from robomodel.parsers.drake import (
+from robomodel.parsers.sdf.document import SdfDocument
+from robomodel.parsers.sdf.frames import Frame, Frames
+from robomodel.parsers.shared.drake import (
     LINEAR_SPRING,
     SPRING_NUMBERS,
     TENDON,
@@ -14,8 +16,6 @@ from robomodel.parsers.drake import (
     room,
     tendon,
 )
-from robomodel.parsers.sdf.elements import SdfDocument
-from robomodel.parsers.sdf.frames import Frame, Frames
 from robomodel.parsers.xml import Element, shown
 
 _INFINITE = ("inf", "+inf", "-inf")

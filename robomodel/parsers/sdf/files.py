@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from robomodel.errors import DescriptionError
 from robomodel.files import contents, is_within
 from robomodel.parsers import xml
-from robomodel.parsers.sdf.elements import NEWEST, SdfDocument
+from robomodel.parsers.sdf.document import NEWEST, SdfDocument
 from robomodel.parsers.xml import Document, Element, shown, spelled
 from robomodel.resources import SCHEMES, Resources
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from robomodel.description import IDENTITY, Pose, Rows3, Vec3
-from robomodel.errors import did_you_mean
-from robomodel.parsers.sdf.elements import Placed, SdfDocument
+from robomodel.errors import Source, did_you_mean
+from robomodel.parsers.sdf.document import Placed, SdfDocument
 from robomodel.parsers.xml import Element, listed, spelled
 from robomodel.poses import compose, inverse, relative
 
@@ -38,6 +38,11 @@ class Frame:
     placed: Placed = field(default_factory=Placed)
     inner: Scope | None = None  # of a model: what it holds
     placement: str = ""  # of a model: the frame in it that its pose places
+
+
+def source_of(frame: Frame) -> Source:
+    """Where a frame stands in its file."""
+    return frame.document.source(frame.element, f"{frame.kind} '{frame.name}'")
 
 
 @dataclass(eq=False, slots=True)

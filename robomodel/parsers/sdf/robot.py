@@ -17,15 +17,14 @@ from functools import partial
 
 from robomodel.description import Description, Vec3
 from robomodel.errors import DescriptionError, did_you_mean
-from robomodel.parsers.drake import LINEAR_SPRING, TENDON
-from robomodel.parsers.sdf import elements
 from robomodel.parsers.sdf.description import Describer, Parts, stands_for_world
-from robomodel.parsers.sdf.elements import BALL_CONSTRAINT, CUSTOM, SdfDocument
+from robomodel.parsers.sdf.document import BALL_CONSTRAINT, SdfDocument, read_placed
 from robomodel.parsers.sdf.files import Library, opened
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, Names, Scope
-from robomodel.parsers.urdf.springs import read_spring
-from robomodel.parsers.urdf.transmissions import read_transmission
-from robomodel.parsers.xml import Document, Element, listed, shown
+from robomodel.parsers.shared.drake import LINEAR_SPRING, TENDON
+from robomodel.parsers.shared.springs import read_spring
+from robomodel.parsers.shared.transmissions import read_transmission
+from robomodel.parsers.xml import CUSTOM, Document, Element, listed, shown
 from robomodel.resources import Resources
 
 _SDF = frozenset(("model", "world"))
@@ -240,13 +239,13 @@ class _Reader:
             raise document.error(element, f"models are nested more than {_MAX_DEPTH} deep")
         said, include = over or (document, element)
         static = outer.static or document.truth(element, "static", False)
-        placed = elements.placed(document, element)
+        placed = read_placed(document, element)
         placement = element.get("placement_frame", "")
         if over is not None:
             static = outer.static or said.truth(include, "static", static)
             placement = said.word(include, "placement_frame") or placement
             if include.find("pose") is not None:
-                placed = elements.placed(said, include)
+                placed = read_placed(said, include)
         frame = Frame(full, "model", outer, said, include, placed, placement=placement)
         inner = Scope(full, frame, static, canonical=element.get("canonical_link", ""))
         if merge is not None:
@@ -333,7 +332,7 @@ class _Reader:
 
     def _link(self, parts: Parts, here: _Place, element: Element, scope: Scope) -> None:
         document = here.document
-        name, placed = self._name(document, element), elements.placed(document, element)
+        name, placed = self._name(document, element), read_placed(document, element)
         full = _full(element, name, scope)
         link = Frame(full, "link", scope, document, element, placed)
         if full == WORLD:  # allowed before 1.7, where a joint's parent 'world' is then this link
@@ -350,14 +349,14 @@ class _Reader:
 
     def _frame(self, parts: Parts, here: _Place, element: Element, scope: Scope) -> None:
         name = self._name(here.document, element)
-        placed = elements.placed(here.document, element)
+        placed = read_placed(here.document, element)
         frame = Frame(_full(element, name, scope), "frame", scope, here.document, element, placed)
         scope.add(name, frame)
         parts.frames.append(frame)
 
     def _joint(self, parts: Parts, here: _Place, element: Element, scope: Scope) -> None:
         name = self._name(here.document, element)
-        placed = elements.placed(here.document, element)
+        placed = read_placed(here.document, element)
         joint = Frame(_full(element, name, scope), "joint", scope, here.document, element, placed)
         scope.add(name, joint)
         parts.joints.append(joint)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from robomodel.description import JointType, Limits, Motor, Pose, Vec3
 from robomodel.errors import Source
-from robomodel.parsers.sdf.elements import AxisMimic
+from robomodel.parsers.sdf.axes import AxisMimic
 from robomodel.parsers.sdf.frames import Frame, Scope
 from robomodel.parsers.xml import Element
 from robomodel.poses import displacement
@@ -52,6 +52,11 @@ class Step:
         """The step from the child to the parent."""
         x, y, z = self.axis
         return replace(self, axis=(0.0 - x, 0.0 - y, 0.0 - z))
+
+    @property
+    def standing(self) -> float:
+        """Where a joint of one freedom stands in the file's poses."""
+        return self.position[0] if self.position else 0.0
 
     def undone(self) -> Pose:
         """What takes the joint from its position in the file's poses to position zero."""

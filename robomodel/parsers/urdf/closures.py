@@ -8,7 +8,7 @@ from typing import cast
 
 from robomodel.description import Anchor, Description, Joint, Link, Loop, LoopType, Pose, Vec3
 from robomodel.errors import Doubt, suspect_all
-from robomodel.parsers.urdf.elements import read_axis, read_type
+from robomodel.parsers.shared.elements import read_axis, read_type
 from robomodel.parsers.xml import Document, Element
 
 _LOOP_JOINTS = ("spherical", "ball", "revolute", "continuous", "prismatic", "fixed")

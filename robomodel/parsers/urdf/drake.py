@@ -13,7 +13,7 @@ from lxml import etree
 
 from robomodel.description import Anchor, JointSpring, Loop, Pose, Vec3
 from robomodel.errors import did_you_mean
-from robomodel.parsers.drake import (
+from robomodel.parsers.shared.drake import (
     LINEAR_SPRING,
     SPRING_NUMBERS,
     TENDON,
@@ -22,7 +22,7 @@ from robomodel.parsers.drake import (
     room,
     tendon,
 )
-from robomodel.parsers.urdf.elements import read_value
+from robomodel.parsers.shared.elements import read_value
 from robomodel.parsers.urdf.found import Found, universal
 from robomodel.parsers.urdf.joints import read_joint
 from robomodel.parsers.xml import Document, Element, shown

@@ -27,9 +27,10 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import Source, did_you_mean
-from robomodel.parsers.sdf import elements as sdf
-from robomodel.parsers.sdf.elements import Axis, SdfDocument
+from robomodel.parsers.sdf.axes import Axis, pitch, read_axis
+from robomodel.parsers.sdf.document import SdfDocument, read_placed
 from robomodel.parsers.sdf.frames import tidy
+from robomodel.parsers.sdf.links import read_surface
 from robomodel.parsers.urdf.found import with_mimics
 from robomodel.parsers.xml import Document, Element
 from robomodel.poses import compose, inverse, link_poses, relative, turned
@@ -153,7 +154,7 @@ class _Reader:
         friction: float | None
         restitution: float | None = None
         if child.tag == "collision":
-            friction, restitution = sdf.surface(document, child)
+            friction, restitution = read_surface(document, child)
         else:
             friction = document.content(child)
             if friction < 0.0:
@@ -223,7 +224,7 @@ class _Reader:
 
     def _pose(self, element: Element, child: str) -> Pose:
         """The joint's frame in its child."""
-        placed = sdf.placed(self.document, element)
+        placed = read_placed(self.document, element)
         frame = placed.relative_to or child
         if frame == child:
             return placed.pose
@@ -248,7 +249,7 @@ class _Reader:
         if part is None:
             raise self.document.error(element, f"the joint needs an <{tag}>")
         bounded = element.get("type") != "continuous"
-        axis = sdf.axis(self.document, part, bounded=bounded)
+        axis = read_axis(self.document, part, bounded=bounded)
         if axis.mimic is not None:
             self.document.suspect(part, "<mimic> within <gazebo> is not read")
         if not axis.expressed_in:
@@ -304,7 +305,7 @@ class _Reader:
                     limits=axis.limits,
                     damping=axis.damping,
                     friction=axis.friction,
-                    pitch=sdf.pitch(self.document, element) if step == "screw" else 0.0,
+                    pitch=pitch(self.document, element) if step == "screw" else 0.0,
                 )
             self.links[each], self.joints[each] = Link(each, source=source), joint
             link, origin = each, Pose()

@@ -10,7 +10,7 @@ from typing import cast, get_args
 from lxml import etree
 
 from robomodel.description import FREEDOMS, ONE_DOF, Joint, JointType, Limits, Link, Mimic
-from robomodel.parsers.urdf.elements import (
+from robomodel.parsers.shared.elements import (
     XYZ,
     X,
     read_axis,
@@ -19,9 +19,9 @@ from robomodel.parsers.urdf.elements import (
     read_type,
     read_value,
 )
-from robomodel.parsers.urdf.motors import read_motor
-from robomodel.parsers.urdf.springs import Dynamics, read_dynamics
-from robomodel.parsers.urdf.transmissions import read_rotor
+from robomodel.parsers.shared.motors import read_motor
+from robomodel.parsers.shared.springs import Dynamics, read_dynamics
+from robomodel.parsers.shared.transmissions import read_rotor
 from robomodel.parsers.xml import Document, Element, shown, spelled
 from robomodel.spatial import cross
 

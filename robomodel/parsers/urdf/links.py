@@ -9,7 +9,7 @@ from typing import cast
 
 from robomodel.description import Inertial, Link, Shape, ShapeKind
 from robomodel.errors import DescriptionError
-from robomodel.parsers.urdf.elements import NAME_TYPE, read_origin, read_value
+from robomodel.parsers.shared.elements import NAME_TYPE, read_origin, read_value
 from robomodel.parsers.xml import Document, Element, shown, spelled
 
 _LINK_PARTS = frozenset(("inertial", "visual", "collision"))
@@ -156,17 +156,17 @@ def _geometry(
             return kind, scale, document.text(shape, "filename")
         if kind == "box":
             size: tuple[float, ...] = document.vector(shape, "size")
-        elif kind in _SIZES:
-            size = tuple(document.number(shape, name) for name in _SIZES[kind])
+        elif kind in SIZES:
+            size = tuple(document.number(shape, name) for name in SIZES[kind])
         else:
             continue
         if min(size, default=0.0) < 0.0:
             raise document.error(shape, f"the size of the <{shown(shape)}> is negative")
         return kind, size, None
-    raise document.error(element, f"its <geometry> holds none of box, {', '.join(_SIZES)}, mesh")
+    raise document.error(element, f"its <geometry> holds none of box, {', '.join(SIZES)}, mesh")
 
 
-_SIZES = {
+SIZES = {
     "sphere": ("radius",),
     "cylinder": ("radius", "length"),
     "capsule": ("radius", "length"),

@@ -12,7 +12,7 @@ from robomodel.description import (
     Loop,
     LoopType,
 )
-from robomodel.parsers.urdf.elements import (
+from robomodel.parsers.shared.elements import (
     ENDS,
     NAME_TYPE,
     X,
@@ -24,7 +24,7 @@ from robomodel.parsers.urdf.elements import (
     read_type,
     read_value,
 )
-from robomodel.parsers.urdf.springs import Dynamics, read_dynamics
+from robomodel.parsers.shared.springs import Dynamics, read_dynamics
 from robomodel.parsers.xml import Document, Element
 
 LOOP_TYPES: tuple[str, ...] = get_args(LoopType)

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from robomodel.description import Description, Joint, Link, Mimic
-from robomodel.parsers.sensors import named_sensors
+from robomodel.parsers.shared.elements import XYZ
+from robomodel.parsers.shared.sensors import named_sensors
+from robomodel.parsers.shared.springs import read_spring
+from robomodel.parsers.shared.transmissions import read_transmission
 from robomodel.parsers.transmissions import driven_by
 from robomodel.parsers.urdf.closures import read_loop_joint
 from robomodel.parsers.urdf.drake import READERS as DRAKE
-from robomodel.parsers.urdf.elements import XYZ
 from robomodel.parsers.urdf.found import Found, has_duplicates, with_mimics
 from robomodel.parsers.urdf.joints import UNIVERSAL, changed_joint, read_joint, read_universal
 from robomodel.parsers.urdf.links import Colours, changed_link, read_link
 from robomodel.parsers.urdf.loops import read_coupling, read_loop
-from robomodel.parsers.urdf.springs import read_spring
-from robomodel.parsers.urdf.transmissions import read_transmission
 from robomodel.parsers.wildcards import filled
 from robomodel.parsers.xml import Document, Element, refuse_xacro, shown
 

@@ -9,7 +9,7 @@ from robomodel.description import Pose
 from robomodel.errors import Source
 from robomodel.studies.validation.context import CheckContext
 from robomodel.studies.validation.report import Finding
-from robomodel.writers.text import rpy_of
+from robomodel.text import rpy_of
 
 LONG = 20.0  # m: a robot's joints are nearer to each other
 ENDLESS = 1e4  # m: limits beyond are those of no slide, but written for none

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from robomodel.description import IDENTITY, Pose, Rows3
 from robomodel.poses import quaternion_of_rotation
-from robomodel.writers.text import numbers
+from robomodel.text import numbers
 
 
 def pose_words(pose: Pose) -> dict[str, str]:

@@ -36,13 +36,13 @@ from robomodel.parsers.mjcf.bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, V
 from robomodel.parsers.mjcf.motors import JOINT_MOTOR
 from robomodel.poses import align, compose, initial_positions, standing, unit
 from robomodel.spatial import apply, matmul, transpose
+from robomodel.text import number, numbers
 from robomodel.writers.inertias import NEARLY_NOTHING, carriers, of_a_body, principal, suited
 from robomodel.writers.mjcf.draft import Draft, add, set_numbers
 from robomodel.writers.mjcf.poses import pose_words, turn_words
 from robomodel.writers.mjcf.shapes import Shapes
 from robomodel.writers.mjcf.sliders import with_sliders
 from robomodel.writers.mjcf.ties import Ties, couple, note_motor
-from robomodel.writers.text import number, numbers
 
 _MOST_FREEDOMS = 6  # of a body: MuJoCo's own limit
 _FLAT = 1e-12  # relative: a largest moment that is the sum of the others but for rounding

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from lxml import etree
 
 from robomodel.description import Link, Shape
+from robomodel.text import number, numbers
 from robomodel.writers.meshes import MUJOCO
 from robomodel.writers.mjcf.draft import Draft, add
 from robomodel.writers.mjcf.poses import pose_words
-from robomodel.writers.text import number, numbers
 
 
 @dataclass

@@ -24,11 +24,11 @@ from robomodel.motors import carried, numbers_of
 from robomodel.parsers.mjcf.bodies import NO_LIMIT
 from robomodel.parsers.mjcf.motors import ACTUATOR_MOTOR
 from robomodel.poses import along, compose, initial_positions, link_poses, unit
+from robomodel.text import number, numbers
 from robomodel.transmissions import actuator_terms, rotor_name
+from robomodel.writers.elements import rest_length
 from robomodel.writers.mjcf.draft import Draft, add, set_numbers
 from robomodel.writers.mjcf.poses import pose_words
-from robomodel.writers.springs import rest_length
-from robomodel.writers.text import number, numbers
 
 _ARM = 0.1  # m: how far along an axis the point is that stands for it
 _STIFF = "0.9999 0.9999 0.001 0.5 2"  # solimp: as little as MuJoCo lets its constraints yield

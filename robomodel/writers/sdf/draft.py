@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from lxml import etree
 
 from robomodel.description import Inertial, Joint, Loop, Pose, Shape
-from robomodel.parsers.sdf.elements import CUSTOM
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
-from robomodel.writers.springs import DRAKE
-from robomodel.writers.text import number, numbers, rpy_of
+from robomodel.parsers.xml import CUSTOM, DRAKE
+from robomodel.text import number, numbers, rpy_of
 
 VERSION = "1.11"
 

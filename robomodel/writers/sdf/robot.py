@@ -27,17 +27,22 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.model.build import GRAVITY
-from robomodel.parsers.sdf.elements import CUSTOM
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD, tidy
+from robomodel.parsers.xml import CUSTOM, DRAKE
 from robomodel.poses import compose, cosine, inverse, link_poses, relative, turned
+from robomodel.text import number, numbers
+from robomodel.writers.elements import (
+    add_linear_spring,
+    add_motor,
+    add_spring,
+    add_transmission,
+    rest_length,
+)
 from robomodel.writers.inertias import suited
 from robomodel.writers.sdf import draft as elements
 from robomodel.writers.sdf.draft import Draft, dynamics, marks, own, pose, text
 from robomodel.writers.sdf.plan import Plan
 from robomodel.writers.sdf.ties import Ties
-from robomodel.writers.springs import DRAKE, add_linear_spring, rest_length
-from robomodel.writers.text import number, numbers
-from robomodel.writers.urdf.robot import add_motor, add_spring, add_transmission
 
 _TYPES = {"spherical": "ball", "planar": "fixed", "floating": "fixed"}
 _RIGHT = 1e-9  # cosine of an angle

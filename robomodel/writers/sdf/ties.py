@@ -11,10 +11,10 @@ from robomodel.model.demands import universal_frame
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD, tidy
 from robomodel.poses import compose, cosine, relative, sine, turned
 from robomodel.spatial import transpose
+from robomodel.text import number, numbers
 from robomodel.writers.sdf.draft import Draft, dynamics, pose, text
 from robomodel.writers.sdf.plan import Plan
 from robomodel.writers.sdf.poses import LOOPS
-from robomodel.writers.text import number, numbers
 
 _PARALLEL = 1e-9  # sine of an angle
 

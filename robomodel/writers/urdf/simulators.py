@@ -21,11 +21,12 @@ from robomodel.description import (
     Spring,
 )
 from robomodel.model.build import GRAVITY
+from robomodel.parsers.xml import DRAKE
 from robomodel.poses import link_poses
+from robomodel.text import number, numbers
+from robomodel.writers.elements import add_linear_spring, rest_length
 from robomodel.writers.inertias import carriers, heavy, suited
 from robomodel.writers.motors import with_motors
-from robomodel.writers.springs import DRAKE, add_linear_spring, rest_length
-from robomodel.writers.text import number, numbers
 
 _TRACE = 2e-14  # kg and kg m²: twice the least moment that MuJoCo takes (mjEPS)
 _UNKNOWN = ("plane", "ellipsoid")  # shapes for which the one or the other refuses a file

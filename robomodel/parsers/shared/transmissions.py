@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from robomodel.description import Actuator, Rotor, Transmission, TransmittedJoint
 from robomodel.errors import DescriptionError, did_you_mean
+from robomodel.parsers.shared.elements import read_value
+from robomodel.parsers.shared.motors import read_motor
 from robomodel.parsers.transmissions import fault
-from robomodel.parsers.urdf.elements import read_value
-from robomodel.parsers.urdf.motors import read_motor
 from robomodel.parsers.xml import Document, Element
 
 _NUMBERS = frozenset(("inertia", "ratio", "mass", "transverse", "damping", "friction"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from robomodel.description import JointSpring, Spring
-from robomodel.parsers.urdf.elements import ENDS, read_anchor, read_parts, read_term
+from robomodel.parsers.shared.elements import ENDS, read_anchor, read_parts, read_term
 from robomodel.parsers.xml import Document, Element
 
 _DYNAMICS = frozenset(("damping", "friction", "spring_stiffness", "spring_reference"))

@@ -1,0 +1,195 @@
+"""Axes of an SDF file's joints: directions, limits, dynamics, mimics, pitches."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from robomodel.description import (
+    Limits,
+    Vec3,
+)
+from robomodel.errors import Source
+from robomodel.parsers.sdf.document import SdfDocument
+from robomodel.parsers.xml import Element, shown, spelled
+
+_UNIT_TOLERANCE = 1e-3  # files round 0.57735; more than this is a slip
+_UNBOUNDED = 1e16  # SDF before 1.10 writes infinity so
+
+
+@dataclass(frozen=True, slots=True)
+class AxisMimic:
+    """A ``<mimic>``: position = multiplier (leader − reference) + offset, with b of all constants.
+
+    ``axis2`` says whether the leader is the second axis of its joint.
+    """
+
+    joint: str
+    axis2: bool
+    multiplier: float
+    offset: float
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An ``<axis>`` or ``<axis2>`` as written; ``expressed_in`` is None for the joint's frame."""
+
+    xyz: Vec3
+    expressed_in: str | None
+    limits: Limits
+    damping: float
+    friction: float
+    initial: float | None
+    mimic: AxisMimic | None
+    element: Element
+    stiffness: float = 0.0
+    reference: float = 0.0
+
+
+_AXIS = frozenset(
+    ("xyz", "dynamics", "limit", "mimic", "use_parent_model_frame", "initial_position")
+)
+_DYNAMICS = frozenset(("damping", "friction", "spring_reference", "spring_stiffness"))
+_LIMIT = frozenset(("lower", "upper", "effort", "velocity", "stiffness", "dissipation"))
+_MIMIC = frozenset(("multiplier", "offset", "reference"))
+
+
+def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) -> Axis:
+    """An ``<axis>``; of one that is not ``bounded`` the position limits mean nothing."""
+    parts = document.parts(element, _AXIS)
+    xyz, expressed_in = _direction(document, parts)
+    damping = friction = stiffness = reference = 0.0
+    if "dynamics" in parts:
+        dynamics = document.parts(parts["dynamics"], _DYNAMICS)
+        damping, friction, reference, stiffness = (
+            document.content(dynamics[tag]) if tag in dynamics else 0.0
+            for tag in ("damping", "friction", "spring_reference", "spring_stiffness")
+        )
+    initial = None
+    if "initial_position" in parts:
+        initial = document.content(parts["initial_position"])
+    return Axis(
+        xyz,
+        expressed_in,
+        _limits(document, parts.get("limit"), bounded),
+        damping,
+        friction,
+        initial,
+        _mimic(document, parts.get("mimic")),
+        element,
+        stiffness,
+        reference if stiffness else 0.0,
+    )
+
+
+def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, str | None]:
+    """The axis, and the frame that it is written in.
+
+    Up to 1.4 that is the model's frame, from 1.5 the joint's (unless <use_parent_model_frame>
+    says the model's), from 1.7 what ``expressed_in`` says.
+    """
+    element = parts.get("xyz")
+    expressed_in: str | None = None
+    if document.version < (1, 7):
+        in_model = document.version < (1, 5)
+        if "use_parent_model_frame" in parts:
+            flag = parts["use_parent_model_frame"]
+            in_model = document.as_truth(flag, flag.text or "")
+        expressed_in = "__model__" if in_model else None
+    elif "use_parent_model_frame" in parts:
+        document.suspect(
+            parts["use_parent_model_frame"],
+            "<use_parent_model_frame> means nothing from SDF 1.7 on and is ignored; write "
+            '<xyz expressed_in="__model__">',
+        )
+    if element is None:
+        return (0.0, 0.0, 1.0), expressed_in
+    if name := element.get("expressed_in"):
+        expressed_in = name
+    xyz = document.three(element)
+    norm = math.hypot(*xyz)
+    if not 0.0 < norm < math.inf:
+        raise document.error(element, "the axis is zero; give it a direction, as in 0 0 1")
+    if abs(norm - 1.0) > _UNIT_TOLERANCE:
+        document.suspect(
+            element,
+            f"the axis has the length {norm:.6g}, not 1; only its direction is used",
+            "axis not of length 1",
+        )
+    return xyz, expressed_in
+
+
+def _limits(document: SdfDocument, element: Element | None, bounded: bool) -> Limits:
+    if element is None:
+        return Limits()
+    parts = document.parts(element, _LIMIT)
+    lower = _limit(document, parts.get("lower"), -math.inf)
+    upper = _limit(document, parts.get("upper"), math.inf)
+    if not bounded:
+        lower, upper = -math.inf, math.inf
+    elif lower > upper:
+        raise document.error(
+            element,
+            f"the lower limit {lower:g} is above the upper limit {upper:g}, which is how some "
+            "exporters write a joint without limits; leave lower and upper out for that",
+        )
+    elif lower == math.inf or upper == -math.inf:
+        raise document.error(element, "these limits leave no finite position")
+    velocity, effort = (
+        limit if (limit := _limit(document, parts.get(tag), math.inf)) >= 0.0 else math.inf
+        for tag in ("velocity", "effort")
+    )
+    return Limits(lower, upper, velocity, effort)
+
+
+def _limit(document: SdfDocument, element: Element | None, default: float) -> float:
+    if element is None:
+        return default
+    text = (element.text or "").strip()
+    value = float(text) if text in ("inf", "+inf", "-inf") else document.content(element)
+    return value if abs(value) < _UNBOUNDED else math.copysign(math.inf, value)
+
+
+def _mimic(document: SdfDocument, element: Element | None) -> AxisMimic | None:
+    if element is None:
+        return None
+    document.parts(element, _MIMIC)
+    leader = element.get("axis", "axis")
+    if leader not in ("axis", "axis2"):
+        raise document.error(element, f"axis of <mimic> is axis or axis2, not {spelled(leader)}")
+    multiplier = document.value(element, "multiplier", 1.0)
+    offset = document.value(element, "offset") - multiplier * document.value(element, "reference")
+    joint = document.text(element, "joint")
+    return AxisMimic(joint, leader == "axis2", multiplier, offset, document.place(element))
+
+
+def drake_mimic(document: SdfDocument, joint: Element) -> AxisMimic | None:
+    """Drake's ``<drake:mimic joint multiplier offset>`` of a joint; None where there is none."""
+    for element in joint:
+        if shown(element) == "drake:mimic":
+            return AxisMimic(
+                document.text(element, "joint"),
+                False,
+                document.number(element, "multiplier", 1.0),
+                document.number(element, "offset", 0.0),
+                document.place(element),
+            )
+    return None
+
+
+def pitch(document: SdfDocument, element: Element) -> float:
+    """Metres per radian. ``thread_pitch`` is in radians per metre, of a left-handed thread."""
+    if (new := element.find("screw_thread_pitch")) is not None:
+        return document.content(new) / (2.0 * math.pi)
+    if (old := element.find("thread_pitch")) is None:
+        raise document.error(
+            element, "a screw joint needs <screw_thread_pitch>, in metres per revolution"
+        )
+    if not (turns := document.content(old)):
+        raise document.error(
+            old,
+            "<thread_pitch> is in radians per metre, so it cannot be 0; write "
+            "<screw_thread_pitch>, in metres per revolution",
+        )
+    return -1.0 / turns

@@ -1,0 +1,282 @@
+"""Links of an SDF file: inertials, shapes, and what a simulator would do to them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Literal, cast
+
+from robomodel import masses
+from robomodel.description import (
+    IDENTITY,
+    Inertial,
+    Link,
+    Pose,
+    Rows3,
+    Shape,
+    ShapeKind,
+    Vec3,
+)
+from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed
+from robomodel.parsers.sdf.frames import Frame, Frames, source_of, tidy
+from robomodel.parsers.xml import CUSTOM, Element
+from robomodel.poses import compose
+from robomodel.shapes import solid
+from robomodel.spatial import NO_INERTIA, matmul
+
+_LINK = frozenset(("pose", "inertial", "gravity", "kinematic", "velocity_decay"))
+_LINK_IRRELEVANT = frozenset(
+    (
+        *("collision", "visual", "sensor", "projector", "audio_sink", "audio_source", "battery"),
+        *("light", "particle_emitter", "plugin", "material", "self_collide", "enable_wind"),
+        *("must_be_base_link", "gripper", "contact"),
+    )
+)
+
+
+def read_link(frames: Frames, link: Frame, grounded: bool) -> Link:
+    """A link with its mass and its shapes; what is fixed to the world needs no inertial."""
+    document, element = link.document, link.element
+    parts = document.parts(element, _LINK, _LINK_IRRELEVANT)
+    if not grounded:
+        _doubt_forces(document, parts)
+    inertial = None
+    if "inertial" in parts or not grounded:
+        where = Placed()
+        if "inertial" in parts:
+            where = read_placed(document, parts["inertial"])
+        inertial = read_inertial(document, element, _stands(frames, link, where, element))
+    shapes = []
+    for child in element:
+        if child.tag in ("visual", "collision"):
+            pose = _stands(frames, link, read_placed(document, child), child)
+            role = cast(Literal["visual", "collision"], child.tag)
+            shapes.append(read_shape(document, child, role, pose))
+    kept: tuple[Shape, ...] = tuple(shape for shape in shapes if shape is not None)
+    return Link(link.name, inertial, source_of(link), kept)
+
+
+def _stands(frames: Frames, link: Frame, placed: Placed, element: Element) -> Pose:
+    """The pose in a link of something whose pose may be written in another frame."""
+    if not placed.relative_to:
+        return placed.pose
+    assert link.scope is not None
+    named = frames.named(placed.relative_to, link.scope, link.document, element)
+    return tidy(compose(frames.pose(link, named), placed.pose))
+
+
+def _doubt_forces(document: SdfDocument, parts: dict[str, Element]) -> None:
+    """Warn of what a simulator would do to a link, and this package does not."""
+    if "gravity" in parts and not document.as_truth(parts["gravity"], parts["gravity"].text or ""):
+        document.suspect(
+            parts["gravity"],
+            "gravity is switched off for this link, which is not supported; it acts on it here",
+            "gravity off",
+        )
+    kinematic = parts.get("kinematic")
+    if kinematic is not None and document.as_truth(kinematic, kinematic.text or ""):
+        document.suspect(
+            kinematic, "<kinematic> is ignored; the link moves by its dynamics", "kinematic"
+        )
+    decay = parts.get("velocity_decay")
+    if decay is not None and any(document.content(each) for each in decay):
+        document.suspect(decay, "<velocity_decay> is not applied", "velocity decay")
+
+
+# --- inertials ------------------------------------------------------------------------------------
+
+_INERTIAL = frozenset(("mass", "pose", "inertia", "density", "auto_inertia_params"))
+_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_MASS_DEFAULT, _MOMENT_DEFAULT = 1.0, 1.0  # what SDF takes where nothing is written
+
+
+def read_inertial(document: SdfDocument, link: Element, pose: Pose) -> Inertial:
+    """The mass of a link, whose ``<inertial>`` stands at ``pose``.
+
+    SDF gives a link without ``<inertial>`` 1 kg and unit moments of inertia; so does this, and
+    warns of it.
+    """
+    element = link.find("inertial")
+    if element is None:
+        document.suspect(
+            link,
+            "the link has no <inertial>, and SDF takes 1 kg and 1 kg m² then; write one (with "
+            "<mass>0</mass> and zero moments if there is none)",
+            "no inertial",
+        )
+        one = (_MOMENT_DEFAULT, 0.0, 0.0, _MOMENT_DEFAULT, 0.0, _MOMENT_DEFAULT)
+        return Inertial(_MASS_DEFAULT, one, source=document.place(link))
+    parts = document.parts(element, _INERTIAL | {"fluid_added_mass"})
+    added = parts.get("fluid_added_mass")
+    if added is not None and any(document.content(entry) for entry in added):
+        document.suspect(added, "<fluid_added_mass> is not applied", "fluid")
+    mass = document.content(parts["mass"]) if "mass" in parts else None
+    if mass is not None and mass < 0.0:
+        raise document.error(parts["mass"], f"the mass is negative: {mass:g} kg")
+    if document.truth_of(element, "auto", False):
+        return _from_shapes(document, link, element, mass)
+    if mass is None:
+        document.suspect(element, "<inertial> has no <mass>; SDF takes 1 kg then", "no mass")
+        mass = _MASS_DEFAULT
+    return Inertial(mass, _moments(document, element), pose, document.place(element))
+
+
+def _moments(
+    document: SdfDocument, inertial: Element
+) -> tuple[float, float, float, float, float, float]:
+    element = inertial.find("inertia")
+    parts = {} if element is None else document.parts(element, frozenset(_MOMENTS))
+    missing = [name for name in ("ixx", "iyy", "izz") if name not in parts]
+    if missing:
+        document.suspect(
+            inertial if element is None else element,
+            f"<inertia> has no <{'>, <'.join(missing)}>; SDF takes 1 kg m² then",
+            "no moments",
+        )
+    xx, xy, xz, yy, yz, zz = (
+        document.content(parts[name])
+        if name in parts
+        else (_MOMENT_DEFAULT if name in missing else 0.0)
+        for name in _MOMENTS
+    )
+    return xx, xy, xz, yy, yz, zz
+
+
+def _from_shapes(
+    document: SdfDocument, link: Element, element: Element, mass: float | None
+) -> Inertial:
+    """``auto="true"``: the inertia of the solid collision shapes, of the density given for each.
+
+    A mass that is written scales the whole.
+    """
+    density = document.value(element, "density", 1000.0)
+    total = NO_INERTIA
+    for collision in link.iterfind("collision"):
+        where = read_placed(document, collision)
+        found = read_shape(document, collision, "collision", where.pose)
+        if found is None or found.kind not in _SOLIDS or where.relative_to:
+            raise document.error(
+                collision,
+                'an inertial with auto="true" is computed from boxes, spheres, cylinders, '
+                "capsules and ellipsoids that are placed in their link; write mass and inertia out",
+            )
+        total += masses.placed(
+            _scaled(solid(found, []), document.value(collision, "density", density)), found.origin
+        )
+    if not total.mass:
+        raise document.error(
+            element,
+            'an inertial with auto="true" needs collision shapes; write mass and inertia out',
+        )
+    com, ((xx, xy, xz), (_, yy, yz), (_, _, zz)) = masses.centred(total)
+    source = document.place(element)
+    whole = Inertial(float(total.mass), (xx, xy, xz, yy, yz, zz), Pose(com), source)
+    return whole if mass is None else _scaled(whole, mass / whole.mass)
+
+
+_SOLIDS = frozenset(("box", "sphere", "cylinder", "capsule", "ellipsoid"))
+
+
+def _scaled(inertial: Inertial, factor: float) -> Inertial:
+    """The inertial of a body that is so many times as dense."""
+    xx, xy, xz, yy, yz, zz = (factor * moment for moment in inertial.inertia)
+    return replace(inertial, mass=factor * inertial.mass, inertia=(xx, xy, xz, yy, yz, zz))
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+def read_shape(
+    document: SdfDocument, element: Element, role: Literal["visual", "collision"], pose: Pose
+) -> Shape | None:
+    """A ``<visual>`` or ``<collision>`` that stands at ``pose``; None for kinds without a name."""
+    geometry = element.find("geometry")
+    for child in () if geometry is None else geometry:
+        file: str | None = None
+        size: tuple[float, ...] = ()
+        kind = child.tag
+        if kind == "box":
+            size = document.size(child, "size", 3)
+        elif kind == "sphere":
+            size = document.size(child, "radius", 1)
+        elif kind in ("cylinder", "capsule"):
+            size = document.size(child, "radius", 1) + document.size(child, "length", 1)
+        elif kind == "ellipsoid":
+            size = document.size(child, "radii", 3)
+        elif kind == "plane":
+            normal = child.find("normal")
+            if normal is not None:
+                turn = _upright(document.three(normal))
+                pose = Pose(pose.xyz, matmul(pose.rotation, turn))
+        elif kind == "mesh":
+            file = document.required(child, "uri")
+            scale = child.find("scale")
+            size = (1.0, 1.0, 1.0) if scale is None else document.contents(scale, 3)
+        else:  # heightmaps, images, polylines
+            continue
+        return Shape(
+            role,
+            cast(ShapeKind, kind),
+            size,
+            pose,
+            file,
+            element.get("name", ""),
+            _colour(document, element),
+            document.place(element),
+            "",
+            *read_surface(document, element),
+        )
+    return None
+
+
+def read_surface(document: SdfDocument, element: Element) -> tuple[float | None, float | None]:
+    """Friction and restitution of a ``<collision>``, as ODE's words or else Bullet's say them."""
+    friction = restitution = None
+    for engine, tag, second in (("ode", "mu", "mu2"), ("bullet", "friction", "friction2")):
+        words = element.find(f"surface/friction/{engine}")
+        if words is None or (mu := words.find(tag)) is None:
+            continue
+        friction = document.content(mu)
+        if friction < 0.0:
+            raise document.error(mu, f"the friction {friction:g} is negative")
+        other = words.find(second)
+        if other is not None and document.content(other) != friction:
+            document.suspect(other, f"friction is the same in all directions here; <{tag}> counts")
+        break
+    bounce = element.find("surface/bounce/restitution_coefficient")
+    if bounce is not None:
+        restitution = document.content(bounce)
+        if not 0.0 <= restitution <= 1.0:
+            raise document.error(bounce, f"restitution is from 0 to 1, not {restitution:g}")
+    return friction, restitution
+
+
+def _upright(normal: Vec3) -> Rows3:
+    """The smallest rotation that takes z to the normal of a plane."""
+    size = math.hypot(*normal)
+    if size == 0.0:
+        return IDENTITY
+    x, y, z = (n / size for n in normal)
+    if x == y == 0.0:
+        return IDENTITY if z > 0.0 else ((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, -1.0))
+    k = 1.0 / (1.0 + z)
+    return (
+        (1.0 - k * x * x, -k * x * y, x),
+        (-k * x * y, 1.0 - k * y * y, y),
+        (-x, -y, z),
+    )
+
+
+def _colour(document: SdfDocument, element: Element) -> tuple[float, float, float, float] | None:
+    """A shape's colour; that of a collision, which has none in SDF, is an attribute of our own."""
+    own = f"{{{CUSTOM}}}rgba"
+    if element.get(own) is not None:
+        return document.quadruple(element, own)
+    material = element.find("material")
+    if material is None:
+        return None
+    for tag in ("diffuse", "ambient"):
+        if (colour := material.find(tag)) is not None:
+            numbers = document.contents(colour, min(max(len((colour.text or "").split()), 3), 4))
+            return (*numbers[:3], numbers[3] if len(numbers) > 3 else 1.0)  # type: ignore[return-value]
+    return None
