@@ -9,16 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robomodel.description import Description, Inertial, Joint, Link, Pose, rotation_from_rpy
-from robomodel.model.graph import (
-    WORLD,
-    Tree,
-    clusters,
-    compose,
-    inverse,
-    root_link,
-    spanning_tree,
-)
+from robomodel.model.graph import WORLD, Tree, clusters, root_link, spanning_tree
 from robomodel.model.options import with_options
+from robomodel.poses import compose, inverse
 
 HEAVY = Inertial(1.0, (1.0, 0.0, 0.0, 1.0, 0.0, 1.0))
 SEEDS = st.integers(0, 2**32 - 1)
