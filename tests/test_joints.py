@@ -17,9 +17,9 @@ from robomodel.model.joints import (
     Revolute,
     Screw,
     Spherical,
-    align,
     relative_motion,
 )
+from robomodel.poses import align
 from robomodel.spatial import UNIT, ZERO, Transform
 
 ONE_AXIS = [make(k) for make in (Revolute, Prismatic, lambda k: Screw(k, 0.3)) for k in range(3)]

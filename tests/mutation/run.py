@@ -92,7 +92,6 @@ TESTS: dict[str, str] = {
     "model/graph.py": "graph model",
     "model/joints.py": "joints model",
     "model/loops.py": "closing model rigid choice",
-    "model/masses.py": "masses model",
     "model/model.py": "model configuration states frames constraints",
     "model/normals.py": "normals trees",
     "model/parallel.py": "parallel trees",
