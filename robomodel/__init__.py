@@ -49,6 +49,7 @@ from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
 from robomodel.identification import (
     base_parameters,
     energy_regressor,
+    excitation,
     filtered_regressor,
     identify,
     momentum_regressor,
@@ -113,6 +114,7 @@ __all__ = [
     "efpa",
     "energy",
     "energy_regressor",
+    "excitation",
     "filtered_regressor",
     "frame_acceleration",
     "frame_bias",

@@ -24,6 +24,7 @@ from robomodel.cli import (
     code,
     convert,
     dynamics,
+    excite,
     graph,
     identify,
     info,
@@ -56,6 +57,7 @@ for _command in (
     convert,
     code,
     identify,
+    excite,
 ):
     app.command(_command.__name__.rpartition(".")[2])(framed(_command.command))
 

@@ -1,6 +1,7 @@
 """Parameters: the regressors in which dynamics is linear, and what can be known of them."""
 
 from robomodel.identification.base import BaseParameters, base_parameters
+from robomodel.identification.excitation import Excitation, excitation
 from robomodel.identification.identify import Calibrated, Identified, identify
 from robomodel.identification.regressors import (
     energy_regressor,
@@ -13,10 +14,12 @@ from robomodel.model.parameters import Parameters, parameters, with_parameters
 __all__ = [
     "BaseParameters",
     "Calibrated",
+    "Excitation",
     "Identified",
     "Parameters",
     "base_parameters",
     "energy_regressor",
+    "excitation",
     "filtered_regressor",
     "identify",
     "momentum_regressor",

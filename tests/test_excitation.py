@@ -1,0 +1,228 @@
+"""Motions that tell of parameters keep within limits, and tell more than others."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from test_identify import hidden, noisy
+
+import robomodel as rm
+from robomodel.cli import main
+from robomodel.cli.log import read_log
+from robomodel.identification import Excitation
+
+Array = NDArray[np.float64]
+
+LIMITED_LEG = {
+    "thigh_joint": '<limit lower="-0.8" upper="0.5" effort="4" velocity="3"/>',
+    "foot_joint": '<limit lower="-1.2" upper="-0.3" effort="0" velocity="2"/>',
+    "shank_driver_joint": '<limit lower="-3" upper="3" effort="3" velocity="9"/>',
+}
+GEARED = """<robot name="limits">
+<joint name="hip_ry_link_joint"><limit lower="-0.5" upper="0.7" effort="60" velocity="6"/></joint>
+<joint name="knee_link_joint"><limit lower="0" upper="1.5" effort="50" velocity="5"/></joint>
+<joint name="ankle_rotor_joint"><limit lower="-9" upper="9" effort="9" velocity="30"/></joint>
+</robot>"""
+BALL = """<robot name="ball"><link name="base"/><link name="arm"><inertial><mass value="1"/>
+  <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="hand"><inertial><mass value="1"/>
+  <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="shoulder" type="spherical"><parent link="base"/><child link="arm"/></joint>
+<joint name="slide" type="prismatic"><parent link="arm"/><child link="hand"/>
+  <axis xyz="1 0 0"/><limit lower="0" upper="0.3" effort="50" velocity="1"/></joint></robot>"""
+
+
+GRAVITY = (1.0, -9.0, -3.0)
+
+
+def limited_leg() -> rm.Model:
+    """The shipped leg with a four-bar, with limits on a dependent joint, too."""
+    text = rm.robots.path("planar_leg_linkage").read_text()
+    for name, limit in LIMITED_LEG.items():
+        tag = re.search(f'<joint name="{name}" [^>]*>', text)
+        assert tag is not None
+        text = text.replace(tag[0], tag[0].replace("continuous", "revolute") + limit)
+    return rm.load(text, gravity=GRAVITY)
+
+
+def quickly(model: rm.Model, **options: object) -> Excitation:
+    few = {"period": 2.0, "harmonics": 2, "step": 0.05, "tries": 1, "steps": 1, **options}
+    return rm.excitation(model, progress=False, **few)
+
+
+def is_sound(found: Excitation) -> None:
+    """A motion from rest to rest, closed, with its rates, forces and within limits."""
+    model, q, v, a = found.model, found.q, found.v, found.a
+    assert model.check(q, v) == ()
+    np.testing.assert_allclose(q[-1], q[0], atol=1e-12)
+    assert np.abs([v[0], v[-1], a[0], a[-1]]).max() < 1e-11 * np.abs(a).max()
+    shortest = found.t[1]
+    np.testing.assert_allclose(
+        model.difference(q[:-1], q[1:]), 0.5 * shortest * (v[:-1] + v[1:]),
+        atol=shortest**3 * 20.0 * np.abs(a).max(),
+    )  # fmt: skip
+    y = rm.regressor(model, q, v, a)
+    np.testing.assert_allclose(found.tau, y @ rm.parameters(model).values, atol=1e-12)
+    if model.actuators:
+        u = rm.actuator_forces(model, q, found.tau)
+        most = np.array([each.effort_limit for each in model.actuators])
+        assert np.all(np.abs(u) <= most)
+    assert all(each.share <= 0.95 + 1e-12 for each in found.limits)
+
+
+@pytest.mark.slow
+def test_a_loop_within_limits_of_all_its_joints() -> None:
+    """A dependent joint's position and speed are limits, too."""
+    model = limited_leg()
+    found = quickly(model, acceleration={"foot_joint": 12.0}, torque={"shank_driver_joint": 2.0})
+    is_sound(found)
+    assert np.abs(model.joint_accelerations(found.q, found.v, found.a)["foot_joint"]).max() <= 12.0
+    assert np.abs(found.tau[:, 1]).max() <= 2.0
+    kinds = {(each.name, each.quantity) for each in found.limits}
+    assert {("foot_joint", "position"), ("foot_joint", "velocity")} <= kinds
+    assert max(each.share for each in found.limits) > 0.5
+    assert np.abs(found.q - found.q[0]).max() > 0.1
+
+
+def test_rotors_and_a_log(tmp_path: Path) -> None:
+    """Their speeds and torques are the limits; what is saved is what identify reads."""
+    model = rm.robots.load("belt_leg", extend=GEARED, gravity=GRAVITY)
+    found = quickly(model, seed=3)
+    is_sound(found)
+    assert np.abs(model.joint_velocities(found.q, found.v)["ankle_rotor_joint"]).max() <= 28.6
+    found.save(tmp_path / "motion.csv")
+    log = read_log(tmp_path / "motion.csv", model)
+    for own, read in ((found.q, log.q), (found.v, log.v), (found.a, log.a), (found.tau, log.tau)):
+        np.testing.assert_array_equal(own, read)
+    assert log.step == pytest.approx(found.t[1])
+    assert not log.unused
+    again = quickly(model, seed=3)
+    np.testing.assert_array_equal(again.q, found.q)
+    assert not np.array_equal(quickly(model, seed=4).q, found.q)
+
+
+def test_from_where_it_stands_and_some_joints_only() -> None:
+    """It begins at ``start``; what does not move is held, and told."""
+    model = rm.load(BALL)
+    start = model.random_configuration(2)
+    start[4:] = 0.0  # on its limit
+    found = quickly(model, joints="slide", start=start, reach=0.2)
+    np.testing.assert_allclose(found.q[[0, -1]], [start, start], atol=1e-12)
+    assert np.abs(found.q[:, :4] - start[:4]).max() < 1e-15
+    assert np.ptp(found.q[:, 4]) > 0.02
+    assert any("held" in note and "shoulder" in note for note in found.notes)
+    assert model.check(found.q, found.v) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error", "text"),
+    [
+        ("mini_cheetah", {}, ValueError, "floating_base=False"),
+        ("five_bar", {"criterion": "entropy"}, ValueError, "'condition' and 'information'"),
+        ("five_bar", {"joints": ["J3"]}, KeyError, "it follows from others"),
+        ("belt_leg", {"joints": ["hip_link"]}, KeyError, "did you mean"),
+        ("belt_leg", {"velocity": {"hip_ry_link": 1.0}}, KeyError, "velocity: no.*did you mean"),
+        ("five_bar", {"torque": -1.0}, ValueError, "must be positive"),
+        ("belt_leg", {"torque": 1e-9}, ValueError, "at rest already: torque of '"),
+        ("five_bar", {"harmonics": 1}, ValueError, "whole number from 2"),
+        ("five_bar", {"period": 0.0}, ValueError, "period must be positive"),
+        ("five_bar", {"margin": 1.5}, ValueError, "at most 1"),
+        ("five_bar", {"step": 1.0}, ValueError, "too few samples"),
+        ("five_bar", {"start": np.zeros((2, 4))}, ValueError, "one configuration"),
+        ("five_bar", {"start": np.zeros(4)}, ValueError, "no configuration"),
+    ],
+)
+def test_what_cannot_be(
+    name: str, options: dict[str, object], error: type[Exception], text: str
+) -> None:
+    """Refused in words."""
+    with pytest.raises(error, match=text):
+        rm.excitation(rm.robots.load(name), **options)
+
+
+def test_ball_joints_are_refused_by_name() -> None:
+    """As joints that shall move."""
+    with pytest.raises(ValueError, match=r"'shoulder' have more: name the others in joints="):
+        rm.excitation(rm.load(BALL))
+
+
+def sines(model: rm.Model, about: Array, size: float, seed: int) -> tuple[Array, ...]:
+    """q, v, a of sums of random sines over five seconds, as wide as it is given."""
+    rng = np.random.default_rng(seed)
+    time, order = np.linspace(0.0, 5.0, 501)[:, None, None], np.arange(1.0, 6.0)
+    rate = 2.0 * np.pi / 5.0 * order
+    amount = rng.normal(size=(model.nv, 5))
+    phase = time * rate + rng.uniform(0.0, 2.0 * np.pi, (model.nv, 5))
+    x = (amount * np.sin(phase)).sum(-1)
+    scale = size / np.abs(x).max(0)
+    v = scale * (amount * rate * np.cos(phase)).sum(-1)
+    a = -scale * (amount * rate**2 * np.sin(phase)).sum(-1)
+    return model.integrate(np.broadcast_to(about, (len(x), model.nq)), scale * x), v, a
+
+
+def condition(model: rm.Model, q: Array, v: Array, a: Array) -> float:
+    """Of the base regressor, rows by the forces' sizes and columns of length 1."""
+    base = rm.base_parameters(model)
+    y = rm.regressor(model, q, v, a)
+    y = y / np.sqrt(np.mean((y @ rm.parameters(model).values) ** 2, axis=0))[:, None]
+    pivots = [base.parameters.index(n) for n in base.parameters]
+    rows = np.linalg.lstsq(base.matrix.T, y.reshape(-1, len(pivots)).T, rcond=None)[0].T
+    return float(np.linalg.cond(rows / np.linalg.norm(rows, axis=0)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["belt_leg", "planar_leg_linkage"])
+def test_it_beats_random_sines(name: str) -> None:
+    """By the condition of the base regressor, and by parameters found again from noisy forces."""
+    model = rm.robots.load(name, gravity=GRAVITY)
+    found = rm.excitation(model, progress=False)
+    is_sound(found)
+    assert found.rank == rm.base_parameters(model).rank
+    random = [sines(model, model.neutral(), 0.95, seed) for seed in range(5)]
+    motions = [(found.q, found.v, found.a), *random]
+    conditions = [condition(model, *each) for each in motions]
+    base = rm.base_parameters(model)
+    values = hidden(model, *random[0])
+    size = np.sqrt((base.matrix**2) @ rm.parameters(model).values ** 2)
+    errors = []
+    for q, v, a in motions:
+        y = rm.regressor(model, q, v, a)
+        fits = [rm.identify(model, q, v, a, noisy(y, values, n)) for n in range(3)]
+        off = [base.matrix @ (fit.values - values) for fit in fits]
+        some = size > 0.0
+        errors.append(float(np.sqrt(np.mean((np.array(off)[:, some] / size[some]) ** 2))))
+    print(conditions, errors)
+    assert conditions[0] < 0.7 * min(conditions[1:])
+    assert errors[0] < 0.7 * np.median(errors[1:])
+
+
+@pytest.mark.slow
+def test_criteria_and_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each criterion is better by its own number; the command writes what identify reads."""
+    model = limited_leg()
+    least = rm.excitation(model, progress=False)
+    most = rm.excitation(model, criterion="information", progress=False)
+    is_sound(least)
+    is_sound(most)
+    assert least.condition < most.condition
+    assert least.information < most.information
+    assert least.reached
+    path = tmp_path / "motion.csv"
+    command = ["excite", "planar_leg_linkage", "-o", str(path), "--json", "--tries", "1"]
+    with pytest.raises(SystemExit) as stopped:
+        main([*command, "--torque", "0.05", "--velocity", "thigh_joint=2"])
+    assert stopped.value.code == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["rank"] == 9
+    assert {"torque", "velocity", "reach"} == {each["quantity"] for each in told["limits"]}
+    with pytest.raises(SystemExit) as stopped:
+        main(["identify", "planar_leg_linkage", str(path)])
+    assert stopped.value.code == 0
+    with pytest.raises(SystemExit) as stopped:
+        main([*command, "--torque", "knee=a"])
+    assert stopped.value.code == 2
