@@ -12,16 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 
-from robomodel.model.joints import Array
+from robomodel.model.joints import Array, Mask
 from robomodel.trajectory.graph import Linear
 
 RANK = 1e-10  # of a condition's row, scaled to length 1
 DETERMINED = 1e-13  # of what a column was before the others were taken out of it
+WHOLE = 32  # columns that LAPACK takes one by one, and in one call
 PANEL, BLOCK = 16, 32  # columns factored together here, and reflectors that LAPACK takes together
 REFLECTED, SOLVED = 100_000, 1000  # sizes of products, and of solves, that OpenBLAS does not share
+
+
+@cache
+def _routines() -> tuple[Any, Any]:
+    """SciPy's LAPACK and BLAS, imported when first asked for."""
+    from scipy.linalg import blas, lapack
+
+    return lapack, blas
 
 
 class UndeterminedError(ValueError):
@@ -57,14 +68,15 @@ def eliminate(
     hard: Array, soft: Array, labels: Sequence[str], time: int = 0
 ) -> tuple[Conditional, Rows]:
     """Eliminate x_t from rows [A B b] (…, 2n + 1); what is left are rows on x_t+1."""
-    from scipy.linalg import lapack
-
+    lapack, _ = _routines()
     n = len(labels)
     rank, order = 0, np.arange(n)
     solved, kept = np.zeros((0, 2 * n + 1)), np.zeros((0, n + 1))
     if len(hard):
         norms = np.sqrt(np.einsum("ij,ij->i", hard[:, :-1], hard[:, :-1]))
-        hard = hard[norms > 0.0] / norms[norms > 0.0, np.newaxis]
+        if not norms.all():
+            hard, norms = hard[norms > 0.0], norms[norms > 0.0]
+        hard = hard / norms[:, np.newaxis]
         triangle, order, tau, _, _ = lapack.dgeqp3(hard[:, :n])
         order = order - 1
         rank = int(np.count_nonzero(np.abs(np.diagonal(triangle)) > RANK))
@@ -74,25 +86,26 @@ def eliminate(
         mixed = np.concatenate([triangle[:rank, rank:], turned[:rank]], axis=1)
         solved = _solved(triangle[:rank, :rank], mixed) if rank else mixed
         kept = turned[rank:]
-        kept = kept[np.max(np.abs(kept[:, :-1]), axis=1, initial=0.0) > RANK]
+        if len(kept):
+            kept = kept[np.abs(kept[:, :-1]).max(axis=1, initial=0.0) > RANK]
     free, pivot_at, rest_at = n - rank, order[:rank], order[rank:]
     work = np.concatenate([soft[:, rest_at], soft[:, n:]], axis=1)
     if rank:
         work -= soft[:, pivot_at] @ solved
     sizes = np.sqrt(np.einsum("ij,ij->j", work[:, :free], work[:, :free]))
     # heavy rows first, as Householder's method wants them where weights differ much
-    work = work[np.argsort(-np.max(np.abs(work), axis=1, initial=0.0))]
+    work = work[np.argsort(-np.abs(work).max(axis=1, initial=0.0))]
     r = triangle_of(work)
     pivots = np.zeros(free)
     diagonal = np.abs(np.diagonal(r[:free, :free]))
     pivots[: len(diagonal)] = diagonal
     loose = ~(pivots > DETERMINED * sizes)
-    if np.any(loose):
+    if loose.any():
         raise UndeterminedError(time, labels[rest_at[int(np.argmax(loose))]])
     # gain, offset and root side by side: first of the rest, then of the pivots through it
     found = np.zeros((n, n + 1 + free))
     if free:
-        right = np.concatenate([r[:free, free:], np.eye(free)], axis=1)
+        right = np.concatenate([r[:free, free:], _unit(free)], axis=1)
         right[:, :n] *= -1.0
         found[rest_at] = _solved(r[:free, :free], right)
     if rank:
@@ -110,39 +123,54 @@ def eliminate(
 
 def triangle_of(rows: Array) -> Array:
     """R of rows = Q R, without Q, (as many rows as it takes, columns); Householder's, by panels."""
-    from scipy.linalg import lapack
-
+    lapack, _ = _routines()
     work = np.asfortranarray(rows)
     most = min(work.shape)
+    if 0 < most <= WHOLE and work.size <= REFLECTED // WHOLE:
+        work, *_ = lapack.dgeqrf(work, lwork=work.shape[1])
+        return np.where(_upper(most, work.shape[1]), work[:most], 0.0)
     for first in range(0, most, PANEL):
         stop = min(first + PANEL, most)
         reflectors, tau, _, _ = lapack.dgeqrf(work[first:, first:stop])
         work[first:, first:stop] = reflectors
         if stop < work.shape[1]:
             work[first:, stop:] = _reflected(reflectors, tau, work[first:, stop:])
-    result: Array = np.triu(work[:most])
-    return result
+    return np.where(_upper(most, work.shape[1]), work[:most], 0.0)
+
+
+@lru_cache(maxsize=256)
+def _unit(size: int) -> Array:
+    return np.eye(size)
+
+
+@lru_cache(maxsize=256)
+def _upper(rows: int, columns: int) -> Mask:
+    """Where a triangle has entries."""
+    return ~np.tri(rows, columns, -1, dtype=bool)
 
 
 def _reflected(reflectors: Array, tau: Array, columns: Array) -> Array:
     """Qᵀ columns."""
-    from scipy.linalg import lapack
-
+    lapack, _ = _routines()
     result = np.empty_like(columns, order="F")
     step = max(1, REFLECTED // (min(len(tau), BLOCK) * len(columns)))
     for at in range(0, columns.shape[1], step):
         part = columns[:, at : at + step]
-        turned, _, _ = lapack.dormqr("L", "T", reflectors, tau, part, BLOCK * step)
+        # few reflectors go one by one: memory for blocks of them would only be taken and given back
+        room = BLOCK * step if len(tau) >= BLOCK else part.shape[1]
+        turned, _, _ = lapack.dormqr("L", "T", reflectors, tau, part, room)
         result[:, at : at + step] = turned
     return result
 
 
 def _solved(triangle: Array, columns: Array) -> Array:
     """triangle⁻¹ columns."""
-    from scipy.linalg import blas
-
-    triangle, result = np.asfortranarray(triangle), np.empty_like(columns, order="F")
+    _, blas = _routines()
     step = max(1, SOLVED // len(triangle))
+    if step >= columns.shape[1]:
+        found: Array = blas.dtrsm(1.0, triangle, columns)
+        return found
+    triangle, result = np.asfortranarray(triangle), np.empty_like(columns, order="F")
     for at in range(0, columns.shape[1], step):
         result[:, at : at + step] = blas.dtrsm(1.0, triangle, columns[:, at : at + step])
     return result
@@ -154,8 +182,8 @@ def chain(linear: Linear, damping: Array | None = None) -> list[Conditional]:
     left = Rows(np.zeros((0, n + 1)), np.zeros((0, n + 1)))
     result = []
     for t in range(linear.count):
-        hard = np.concatenate([_widened(left.hard, n), linear.hard[t]])
-        soft = [_widened(left.soft, n), linear.soft[t]]
+        hard = np.concatenate([widened(left.hard, n), linear.hard[t]])
+        soft = [widened(left.soft, n), linear.soft[t]]
         if damping is not None:
             soft.append(np.concatenate([np.diag(damping[t]), np.zeros((n, n + 1))], axis=1))
         conditional, left = eliminate(hard, np.concatenate(soft), linear.labels, t)
@@ -163,7 +191,7 @@ def chain(linear: Linear, damping: Array | None = None) -> list[Conditional]:
     return result
 
 
-def _widened(rows: Array, n: int) -> Array:
+def widened(rows: Array, n: int) -> Array:
     """Rows on x_t as rows on x_t and x_t+1."""
     return np.concatenate([rows[:, :n], np.zeros((len(rows), n)), rows[:, n:]], axis=1)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -27,7 +28,9 @@ from robomodel.dynamics.frames import FrameLike, frame_key
 from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.trajectory.spaces import Space
+from robomodel.scalars import Scalar, Vector
+from robomodel.trajectory.functions import Function, function
+from robomodel.trajectory.spaces import Space, Vectors
 
 Variables: TypeAlias = tuple[tuple[str, int], ...]
 Errors: TypeAlias = tuple[Array, Sequence[Array]]
@@ -37,8 +40,14 @@ def _minus(e: Array, data: Array | None) -> Array:
     return e if data is None else e - data
 
 
+def _flat(space: Space, *names: str) -> tuple[str, ...]:
+    """The names, if differences in the space are those of vectors."""
+    return names if isinstance(space, Vectors) else ()
+
+
+@lru_cache(maxsize=256)
 def _ones(count: int, dim: int, scale: float = 1.0) -> Array:
-    return np.broadcast_to(scale * np.eye(dim), (count, dim, dim))
+    return np.broadcast_to(scale * np.eye(dim), (count, dim, dim))  # which is not written to
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,11 @@ class Prior:
     def variables(self) -> Variables:
         """The variable."""
         return ((self.name, 0),)
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Variables of vectors."""
+        return _flat(self.space, self.name)
 
     @property
     def rows(self) -> int:
@@ -75,6 +89,11 @@ class Equal:
     def variables(self) -> Variables:
         """The variable at both times."""
         return ((self.name, 0), (self.name, 1))
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Variables of vectors."""
+        return _flat(self.space, self.name)
 
     @property
     def rows(self) -> int:
@@ -101,6 +120,11 @@ class Euler:
         return ((self.name, 0), (self.name, 1), (self.rate, 0))
 
     @property
+    def affine(self) -> tuple[str, ...]:
+        """The rate, and x among vectors."""
+        return (self.rate, *_flat(self.space, self.name))
+
+    @property
     def rows(self) -> int:
         """Directions of x."""
         return self.space.dim
@@ -125,6 +149,11 @@ class Trapezoid:
     def variables(self) -> Variables:
         """x and its rate at both times."""
         return ((self.name, 0), (self.name, 1), (self.rate, 0), (self.rate, 1))
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """The rate, and x among vectors."""
+        return (self.rate, *_flat(self.space, self.name))
 
     @property
     def rows(self) -> int:
@@ -165,6 +194,11 @@ class Dynamics:
         return tuple((x, 0) for x in (self.q, self.v, self.a, self.tau) if x is not None)
 
     @property
+    def affine(self) -> tuple[str, ...]:
+        """Accelerations and forces."""
+        return tuple(x for x in (self.a, self.tau) if x is not None)
+
+    @property
     def rows(self) -> int:
         """nv."""
         return self.model.nv
@@ -200,6 +234,11 @@ class Reading:
     def variables(self) -> Variables:
         """The variable."""
         return ((self.name, 0),)
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """The variable."""
+        return (self.name,)
 
     @property
     def rows(self) -> int:
@@ -253,10 +292,28 @@ class Encoders:
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Positions minus data; angles as they are, not wrapped."""
-        positions = self.model.joint_positions(x[0])
-        e = np.stack([positions[name] for name in self.joints], axis=-1)
-        rows = [self.model.nodes[body].v for body in self._at]
-        return _minus(e, data), [self.model.constraint_jacobian(x[0])[:, rows, :]]
+        k, found = self.rows, self._function(x[0])
+        return _minus(found[:, :k], data), [found[:, k:].reshape(-1, k, self.model.nv)]
+
+    @cached_property
+    def _function(self) -> Function:
+        """Q → positions, and their rows of G one after the other."""
+        model = self.model
+
+        def build(q: Vector) -> list[Scalar]:
+            positions: list[Scalar] = []
+            slopes: list[Scalar] = []
+            for body in self._at:
+                node = model.nodes[body]
+                cluster = model.clusters[node.cluster]
+                own = cluster.constraint.positions(q[cluster.q])
+                row = cluster.constraint.jacobian(own)[node.v - cluster.spanning_v.start]
+                positions.append(own[node.q - cluster.spanning_q.start])
+                slopes += [0.0] * cluster.v.start + row + [0.0] * (model.nv - cluster.v.stop)
+            return [*positions, *slopes]
+
+        sizes = (model.nq, self.rows * (1 + model.nv))
+        return function(model, f"encoders {self._at!r}", sizes, build)
 
 
 @dataclass(frozen=True)
@@ -284,6 +341,11 @@ class _Instrument:
         """Those of the state, and the bias."""
         names = self._state if self.bias is None else (*self._state, self.bias)
         return tuple((x, 0) for x in names)
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """All but positions, and velocities where accelerations count."""
+        return tuple(x for x in (self._state[-1], self.bias) if x is not None)
 
     @property
     def rows(self) -> int:

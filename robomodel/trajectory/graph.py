@@ -26,7 +26,11 @@ Times: TypeAlias = NDArray[np.intp]
 
 
 class Factor(Protocol):
-    """An error e of some variables, with its Jacobians."""
+    """An error e of some variables, with its Jacobians.
+
+    It may say in ``affine`` (names) in which of them e is affine while the others stay: those never
+    ask for a new linearisation.
+    """
 
     @property
     def variables(self) -> tuple[tuple[str, int], ...]:

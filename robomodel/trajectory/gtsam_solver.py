@@ -23,31 +23,83 @@ def solve_with_gtsam(
     import gtsam
 
     begin = graph.checked(start)
-    keys = {
-        (name, t): i * graph.count + t
-        for i, name in enumerate(graph.spaces)
-        for t in range(graph.count)
-    }
+    keys = _keys(graph)
     factors, values = gtsam.NonlinearFactorGraph(), gtsam.Values()
     for (name, _), key in keys.items():
         values.insert(key, np.zeros(graph.spaces[name].dim))
-    for term in graph.terms:
-        noise = _noise(gtsam, term)
-        for k, t in enumerate(term.times.tolist()):
-            at = [(name, t + offset) for name, offset in term.factor.variables]
-            function = _error(graph, term, k, at, [keys[x] for x in at], begin)
-            factors.add(gtsam.CustomFactor(noise, [keys[x] for x in at], function))
+    for t in range(graph.count):
+        _add(gtsam, factors, graph, t, keys, begin)
     parameters = gtsam.LevenbergMarquardtParams()
     parameters.setMaxIterations(max_iterations)
     parameters.setRelativeErrorTol(tolerance)
     parameters.setAbsoluteErrorTol(tolerance)
     parameters.setLinearSolverType("MULTIFRONTAL_QR")
     found = gtsam.LevenbergMarquardtOptimizer(factors, values, parameters).optimize()
+    return _read(graph, found, keys, begin)
+
+
+def smooth_with_isam2(
+    graph: Graph, start: Values, *, threshold: float = 1e-2, settle: int = 0
+) -> dict[str, Array]:
+    """The values that GTSAM's iSAM2 has once it has gone through the graph, one update a time.
+
+    ``threshold``: motion beyond which it linearises anew; ``settle``: updates after the last time.
+    Each time begins at ``start``.
+    """
+    import gtsam
+
+    begin = graph.checked(start)
+    keys = _keys(graph)
+    parameters = gtsam.ISAM2Params()
+    parameters.setRelinearizeThreshold(threshold)
+    parameters.relinearizeSkip = 1
+    parameters.setFactorization("QR")
+    parameters.setOptimizationParams(gtsam.ISAM2GaussNewtonParams(0.0))
+    smoother = gtsam.ISAM2(parameters)
+    for t in range(graph.count):
+        factors, values = gtsam.NonlinearFactorGraph(), gtsam.Values()
+        for name, space in graph.spaces.items():
+            values.insert(keys[name, t], np.zeros(space.dim))
+        _add(gtsam, factors, graph, t, keys, begin)
+        smoother.update(factors, values)
+    for _ in range(settle):
+        smoother.update()
+    return _read(graph, smoother.calculateEstimate(), keys, begin)
+
+
+def _keys(graph: Graph) -> dict[tuple[str, int], int]:
     return {
-        name: space.retract(
-            begin[name],
-            np.array([found.atVector(keys[name, t]) for t in range(graph.count)]),
-        )
+        (name, t): i * graph.count + t
+        for i, name in enumerate(graph.spaces)
+        for t in range(graph.count)
+    }
+
+
+def _add(
+    gtsam: Any,
+    factors: Any,
+    graph: Graph,
+    time: int,
+    keys: dict[tuple[str, int], int],
+    begin: Values,
+) -> None:
+    """The factors that reach as far as a time, and no further."""
+    for term in graph.terms:
+        reach = max(offset for _, offset in term.factor.variables)
+        k = int(np.searchsorted(term.times, time - reach))
+        if k < len(term.times) and term.times[k] == time - reach:
+            at = [(name, time - reach + offset) for name, offset in term.factor.variables]
+            function = _error(graph, term, k, at, [keys[x] for x in at], begin)
+            noise = _noise(gtsam, term)
+            factors.add(gtsam.CustomFactor(noise, [keys[x] for x in at], function))
+
+
+def _read(
+    graph: Graph, found: Any, keys: dict[tuple[str, int], int], begin: Values
+) -> dict[str, Array]:
+    times = range(graph.count)
+    return {
+        name: space.retract(begin[name], np.array([found.atVector(keys[name, t]) for t in times]))
         for name, space in graph.spaces.items()
     }
 

@@ -79,6 +79,11 @@ class PositionConstraints(_Independent):
         """q and, with independent coordinates, z."""
         return self._variables("q", "z")
 
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Independent coordinates."""
+        return ("z",)
+
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """[Φ; q[independent] - z]."""
         return self._joined(self.mechanism.residual(x[0]), [self.mechanism.jacobian(x[0])], x)
@@ -91,6 +96,11 @@ class VelocityConstraints(_Independent):
     def variables(self) -> Variables:
         """q, v and, with independent coordinates, zd."""
         return self._variables("q", "v", "zd")
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Rates."""
+        return ("v", "zd")
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """[Φ_q q̇; q̇[independent] - ż]."""
@@ -107,6 +117,11 @@ class AccelerationConstraints(_Independent):
     def variables(self) -> Variables:
         """q, v, a and, with independent coordinates, zdd."""
         return self._variables("q", "v", "a", "zdd")
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Accelerations."""
+        return ("a", "zdd")
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """[Φ_q q̈ + Φ̇_q q̇; q̈[independent] - z̈]."""
@@ -141,6 +156,11 @@ class PlanarDynamics:
         """q, v, then a or zdd, then Q if it is unknown."""
         names = ("q", "v", "zdd" if self.independent else "a", self.forces)
         return tuple((x, 0) for x in names if x is not None)
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Accelerations and forces."""
+        return tuple(x for x in ("a", "zdd", self.forces) if x is not None)
 
     @property
     def rows(self) -> int:

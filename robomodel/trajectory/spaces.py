@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from math import factorial
 from typing import Protocol
 
@@ -70,9 +70,13 @@ class Vectors:
 
     def local_jacobians(self, x0: Array, x1: Array) -> tuple[Array, Array]:
         """-1 and 1."""
-        one = np.eye(self.dim)
-        shape = (*np.broadcast_shapes(x0.shape[:-1], x1.shape[:-1]), self.dim, self.dim)
-        return np.broadcast_to(-one, shape), np.broadcast_to(one, shape)
+        return _units((*np.broadcast_shapes(x0.shape[:-1], x1.shape[:-1]), self.dim, self.dim))
+
+
+@lru_cache(maxsize=256)
+def _units(shape: tuple[int, ...]) -> tuple[Array, Array]:
+    one = np.eye(shape[-1])
+    return np.broadcast_to(-one, shape), np.broadcast_to(one, shape)  # which are not written to
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,396 @@
+"""Smoothing while time goes on: only what moved is linearised anew (Kaess et al., iSAM2).
+
+The Bayes tree of a chain that is eliminated from its first time on is a path: x_0 given x_1, …, the
+newest at its root. A new time, or a factor, touches the conditionals from its own time to the root
+and no others; times whose estimate has moved far from where they were linearised are linearised
+anew, and with them the conditionals from there on. Corrections go back from the root for as long as
+they could ask for that, and all the way when somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.model.joints import Array
+from robomodel.trajectory import elimination
+from robomodel.trajectory.elimination import Conditional, Rows
+from robomodel.trajectory.graph import Factor, Graph, Values
+from robomodel.trajectory.noise import Noise, NoiseLike, as_noise
+from robomodel.trajectory.solve import Lagged
+from robomodel.trajectory.spaces import Space
+
+THRESHOLD, PASSED_ON = 1e-2, 0.1
+"""Motion from the linearisation that asks for a new one; share of it that is passed on at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """A factor at one time, its data (1, m)."""
+
+    factor: Factor
+    noise: Noise
+    data: Array | None
+
+    @property
+    def key(self) -> tuple[int, int, bool]:
+        """The same for those that one call may evaluate together."""
+        return id(self.factor), id(self.noise), self.data is None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What one update did: how many times it linearised anew, eliminated, and corrected at once."""
+
+    relinearized: int
+    eliminated: int
+    corrected: int
+
+
+class Incremental:
+    """A smoother over all times so far, which grows at its end.
+
+    ``advance`` adds a time, ``add`` a factor at any time, ``update`` brings the estimate up to
+    date: one Gauss-Newton step of the whole graph, of which only what changed is computed.
+
+    ``threshold``: how far a variable may be from where its factors were linearised, in its tangent
+    space, for all or by variable; variables in which all factors are affine (accelerations, forces,
+    biases) may be anywhere. Zero linearises anew whatever moved, so that an update is a step of the
+    batch solver. ``lag``: times further back than so many are no longer linearised anew, so that a
+    step's time is bounded; they are still smoothed. Exact factors hold as linearised, so up to the
+    threshold's square.
+    """
+
+    def __init__(
+        self,
+        spaces: Mapping[str, Space],
+        *,
+        threshold: float | Mapping[str, float] = THRESHOLD,
+        lag: int | None = None,
+    ) -> None:
+        pair = Graph(spaces, 2)
+        self.spaces = pair.spaces
+        self.n, self._slices, self._labels = pair.n, pair.slices, pair.labels
+        self._thresholds: dict[str, float] = {}
+        for name in spaces:
+            one = threshold.get(name, THRESHOLD) if isinstance(threshold, Mapping) else threshold
+            if not one >= 0.0:
+                raise ValueError(f"the threshold of '{name}' is {one}, not zero or more")
+            self._thresholds[name] = one
+        self._limits = np.full(self.n, np.inf)  # of variables that are not seen to be affine
+        if lag is not None and lag < 1:
+            raise ValueError(f"a lag is one time or more, not {lag}")
+        self._lag = lag
+        self.count = 0
+        self._at = {name: np.empty((16, space.size)) for name, space in spaces.items()}
+        self._delta, self._passed = np.zeros((16, self.n)), np.zeros((16, self.n))
+        self._placed: list[list[_Placed]] = []
+        self._rows: list[Rows] = []
+        self._left: list[Rows] = []
+        self._conditionals: list[Conditional] = []
+        self._stale: set[int] = set()  # whose factors are not linearised where they should be
+        self._first = 0  # from here on conditionals are to be computed
+        self._behind = 0  # before this time corrections are not up to date
+        self._seen: dict[int, tuple[Factor, int]] = {}
+        self._noises: dict[tuple[float, int], Noise] = {}
+
+    # ---- what grows ----
+
+    def advance(self, start: Mapping[str, ArrayLike]) -> int:
+        """Add a time whose variables (size,) are first linearised at ``start``; its index."""
+        t = self.count
+        if t == len(self._delta):
+            self._at = {name: np.concatenate([x, x]) for name, x in self._at.items()}
+            self._delta = np.concatenate([self._delta, np.zeros_like(self._delta)])
+            self._passed = np.concatenate([self._passed, np.zeros_like(self._passed)])
+        for name, x in self._at.items():
+            if name not in start:
+                raise ValueError(f"no start is given for variable '{name}'")
+            value = np.asarray(start[name], dtype=float)
+            if value.shape not in ((x.shape[1],), (1, x.shape[1])):
+                raise ValueError(
+                    f"variable '{name}' needs shape ({x.shape[1]},), got {value.shape}"
+                )
+            x[t] = value
+        self._delta[t] = 0.0
+        self._placed.append([])
+        none = Rows(np.zeros((0, 2 * self.n + 1)), np.zeros((0, 2 * self.n + 1)))
+        self._rows.append(none)
+        self.count = t + 1
+        return t
+
+    def add(
+        self,
+        factor: Factor,
+        noise: NoiseLike,
+        data: ArrayLike | None = None,
+        *,
+        time: int | None = None,
+    ) -> None:
+        """Add a factor at a time, by default the last at which it fits; ``data`` (m,).
+
+        ``noise`` as in ``Graph.add``; the same ``Noise`` for many times is quicker.
+        """
+        seen = self._seen.get(id(factor))
+        if seen is None:
+            seen = self._seen[id(factor)] = (factor, self._reach(factor))
+        last = self.count - 1 - seen[1]
+        at = last if time is None else time
+        if not 0 <= at <= last:
+            raise ValueError(f"a factor stands outside the times 0 … {self.count - 1}")
+        if isinstance(noise, float | int):  # seen before: found sooner
+            key = (float(noise), factor.rows)
+            if key not in self._noises:
+                self._noises[key] = as_noise(noise, factor.rows)
+            noise = self._noises[key]
+        numbers = None if data is None else np.array(data, dtype=float).reshape(1, -1)
+        self._placed[at].append(_Placed(factor, as_noise(noise, factor.rows), numbers))
+        self._stale.add(at)
+
+    def _reach(self, factor: Factor) -> int:
+        """How far a new factor reaches; the thresholds of its variables come into force."""
+        reach, affine = 0, getattr(factor, "affine", ())
+        for name, offset in factor.variables:
+            if name not in self.spaces:
+                raise ValueError(f"there is no variable '{name}', only {list(self.spaces)}")
+            if offset not in (0, 1):
+                raise ValueError("a factor reaches from its time to the next, not further")
+            reach = max(reach, offset)
+            if name not in affine:
+                self._limits[self._slices[name]] = self._thresholds[name]
+        return reach
+
+    # ---- the estimate ----
+
+    def update(self, *, threshold: float | None = None) -> Update:
+        """One step; ``threshold``: another than the smoother's own, for this step only."""
+        if not self.count:
+            return Update(0, 0, 0)
+        limits = self._limits if threshold is None else np.full(self.n, threshold)
+        relinearized = self._relinearize(limits)
+        if self._stale:
+            self._first = min(self._first, *self._stale)
+            self._linearize(sorted(self._stale))
+            self._stale.clear()
+        first, n = self._first, self.n
+        del self._conditionals[first:], self._left[first:]
+        for t in range(first, self.count):
+            own = self._rows[t]
+            hard, soft = own.hard, own.soft
+            if t > 0:
+                left = self._left[t - 1]
+                hard = np.concatenate([elimination.widened(left.hard, n), hard])
+                soft = np.concatenate([elimination.widened(left.soft, n), soft])
+            conditional, left = elimination.eliminate(hard, soft, self._labels, t)
+            self._conditionals.append(conditional)
+            self._left.append(left)
+            self._first = t + 1
+        stop = 0 if self._lag is None else self.count - 1 - self._lag
+        corrected = self._back_substitute(first, max(0, min(first, stop)), PASSED_ON * limits)
+        return Update(relinearized, self.count - first, corrected)
+
+    def settle(self, *, tolerance: float = 1e-9, max_iterations: int = 50) -> bool:
+        """Whole steps of all times until one is below ``tolerance``; whether it ended.
+
+        Below it in every variable, relative to 1 + its largest value, as of the batch solver, whose
+        minimum this is.
+        """
+        lag, self._lag = self._lag, None
+        try:
+            for _ in range(max_iterations):
+                self.update(threshold=0.0)
+                self._complete()
+                if self._small(tolerance):
+                    return True
+        finally:
+            self._lag = lag
+        return False
+
+    def _small(self, tolerance: float) -> bool:
+        """Whether the corrections are."""
+        return all(
+            np.max(np.abs(self._delta[: self.count, self._slices[name]]), initial=0.0)
+            <= tolerance * (1.0 + np.max(np.abs(x[: self.count]), initial=0.0))
+            for name, x in self._at.items()
+        )
+
+    def _relinearize(self, limits: Array) -> int:
+        """Move linearisations to the estimate where it is far from them."""
+        begin = 0 if self._lag is None else max(0, self.count - 1 - self._lag)
+        far = np.abs(self._delta[begin : self.count]) > limits
+        moved = begin + np.flatnonzero(far.any(axis=1))
+        if not len(moved):
+            return 0
+        for name, x in self._at.items():
+            step = self._delta[moved, self._slices[name]]
+            x[moved] = self.spaces[name].retract(x[moved], step)
+        self._delta[moved] = 0.0
+        for t in moved.tolist():
+            self._stale.add(t)
+            if t > 0:  # its conditional is on the motion from where this one was linearised
+                self._stale.add(t - 1)
+        return len(moved)
+
+    def _linearize(self, times: Sequence[int]) -> None:
+        """The rows of these times, each factor evaluated once for all of them."""
+        n = self.n
+        groups: dict[tuple[int, int, bool], list[tuple[int, _Placed]]] = {}
+        for t in times:
+            for placed in self._placed[t]:
+                groups.setdefault(placed.key, []).append((t, placed))
+        found: dict[int, tuple[list[Array], list[Array]]] = {t: ([], []) for t in times}
+        for members in groups.values():
+            one = members[0][1]
+            at = np.array([t for t, _ in members])
+            data = None
+            if one.data is not None:
+                data = np.concatenate([p.data for _, p in members if p.data is not None])
+            x = [self._at[name][at + offset] for name, offset in one.factor.variables]
+            e, jacobians = one.factor.evaluate(x, data)
+            block = np.zeros((len(at), one.factor.rows, 2 * n + 1))
+            for (name, offset), jacobian in zip(one.factor.variables, jacobians, strict=True):
+                part = self._slices[name]
+                block[..., part.start + offset * n : part.stop + offset * n] += jacobian
+            block[..., -1] = -e
+            block = one.noise.whiten(block)
+            for kind, chosen in enumerate(one.noise.parts):
+                if len(chosen):
+                    rows = block if len(chosen) == block.shape[1] else block[:, chosen]
+                    for (t, _), row in zip(members, rows, strict=True):
+                        found[t][kind].append(row)
+        none = np.zeros((0, 2 * n + 1))
+        for t, kinds in found.items():
+            self._rows[t] = Rows(*(np.concatenate(rows) if rows else none for rows in kinds))
+
+    def _back_substitute(self, first: int, stop: int, small: Array) -> int:
+        """Corrections from the newest time back: to ``first``, and on while they are not small.
+
+        Small is what differs little from what the time before was last given. Not beyond ``stop``.
+        """
+        after, delta, passed = np.zeros(self.n), self._delta, self._passed
+        t = self.count
+        while t > stop:
+            t -= 1
+            conditional = self._conditionals[t]
+            after = conditional.gain @ after
+            after += conditional.offset
+            delta[t] = after
+            if t <= first and (np.abs(after - passed[t]) <= small).all():
+                break
+            passed[t] = after
+        self._behind = t
+        return self.count - t
+
+    def _complete(self) -> None:
+        """Corrections of all times."""
+        if self._behind > 0:
+            self._passed[self._behind] = after = self._delta[self._behind]
+            for t in range(self._behind - 1, -1, -1):
+                after = self._conditionals[t].gain @ after + self._conditionals[t].offset
+                self._delta[t] = self._passed[t] = after
+            self._behind = 0
+
+    # ---- what is known ----
+
+    def __getitem__(self, name: str) -> Array:
+        """A variable (count, size) at all times."""
+        self._complete()
+        part, at = self._slices[name], self._at[name][: self.count]
+        result: Array = self.spaces[name].retract(at, self._delta[: self.count, part])
+        return result
+
+    @property
+    def values(self) -> dict[str, Array]:
+        """All variables at all times."""
+        return {name: self[name] for name in self.spaces}
+
+    @property
+    def newest(self) -> dict[str, Array]:
+        """The variables (size,) of the newest time."""
+        last = slice(self.count - 1, self.count)
+        return {
+            name: self.spaces[name].retract(x[last], self._delta[last, self._slices[name]])[0]
+            for name, x in self._at.items()
+        }
+
+    @property
+    def newest_covariance(self) -> Array:
+        """Σ (n, n) of the newest time's variables, of the graph as linearised."""
+        root = self._conditionals[-1].root
+        result: Array = root @ root.T
+        return result
+
+    @property
+    def covariances(self) -> Array:
+        """Σ (count, n, n) of each time's variables."""
+        return elimination.covariances(self._conditionals)
+
+    def covariance(self, name: str) -> Array:
+        """Σ (count, dim, dim) of one variable."""
+        part = self._slices[name]
+        result: Array = self.covariances[:, part, part]
+        return result
+
+    @property
+    def graph(self) -> Graph:
+        """The whole graph so far: for the batch solver, for a drawing."""
+        groups: dict[tuple[tuple[int, int, bool], int], list[tuple[int, _Placed]]] = {}
+        for t, placed in enumerate(self._placed):
+            keys = [one.key for one in placed]
+            for i, (key, one) in enumerate(zip(keys, placed, strict=True)):
+                # two of a kind at one time are two terms
+                groups.setdefault((key, keys[:i].count(key)), []).append((t, one))
+        graph = Graph(self.spaces, self.count)
+        for members in groups.values():
+            one = members[0][1]
+            rows = [p.data for _, p in members if p.data is not None]
+            graph = graph.add(
+                one.factor,
+                one.noise,
+                times=[t for t, _ in members],
+                data=np.concatenate(rows) if rows else None,
+            )
+        return graph
+
+
+def follow(
+    graph: Graph,
+    start: Values,
+    *,
+    predict: Callable[[dict[str, Array]], dict[str, Array]] | None = None,
+    threshold: float | Mapping[str, float] = THRESHOLD,
+    lag: int | None = None,
+    covariances: bool = False,
+) -> Lagged:
+    """Go through a graph time by time with one update each; arguments as of ``fixed_lag``.
+
+    ``smoothed`` are the estimates once all times are known; ``iterations`` how many times each
+    update linearised anew.
+    """
+    smoother = Incremental(graph.spaces, threshold=threshold, lag=lag)
+    at: list[list[tuple[Factor, Noise, Array | None, int]]] = [[] for _ in range(graph.count)]
+    for term in graph.terms:
+        reach = max(offset for _, offset in term.factor.variables)
+        for k, t in enumerate(term.times.tolist()):
+            data = None if term.data is None else term.data[k]
+            at[t + reach].append((term.factor, term.noise, data, t))
+    newest = {name: np.empty((graph.count, space.size)) for name, space in graph.spaces.items()}
+    sigmas = np.zeros((graph.count, graph.n, graph.n)) if covariances else None
+    iterations = np.zeros(graph.count, dtype=int)
+    last = {name: np.asarray(start[name], dtype=float)[np.newaxis] for name in graph.spaces}
+    for t, facts in enumerate(at):
+        if t > 0 and predict is not None:
+            last = predict(last)
+        smoother.advance(last)
+        for factor, noise, data, time in facts:
+            smoother.add(factor, noise, data, time=time)
+        iterations[t] = smoother.update().relinearized
+        last = {name: x[np.newaxis] for name, x in smoother.newest.items()}
+        for name, x in last.items():
+            newest[name][t] = x[0]
+        if sigmas is not None:
+            sigmas[t] = smoother.newest_covariance
+    return Lagged(graph, newest, smoother.values, sigmas, iterations)
