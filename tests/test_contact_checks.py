@@ -20,6 +20,7 @@ from texts import joint, link, robot
 import robomodel as rm
 from robomodel.dynamics.complementarity import Problem
 from robomodel.dynamics.touch import without_gain
+from robomodel.trajectory.linkage_energy import kept, linkage_columns
 
 Array = NDArray[np.float64]
 SOLES = [
@@ -284,6 +285,53 @@ def test_rebounds_in_steps_win_no_energy() -> None:
     assert rises[1] < 1e-5
 
 
+def test_linkages_that_turn_win_no_energy() -> None:
+    """Without forces, 0.08 rad a step: kinetic energy wavers no more than that of open chains."""
+    model = rm.robots.load("crank_rocker", gravity=(0.0, 0.0, 0.0))
+    motion = rm.simulate(
+        model, model.configuration(), [20.0], duration=0.2, step=2e-3, method="time_stepping"
+    )
+    assert np.ptp(motion.kinetic) < 0.07 * motion.kinetic[0]  # 0.15 with a G that stands still
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
+def test_what_linkages_give_back_is_no_momentum() -> None:
+    """A four-bar in flight: the momenta of all else stay, and so does all while it rests."""
+    rng = np.random.default_rng(3)
+    model = rm.load(random_mechanism(rng, ["four_bar"]).text, floating_base=True)
+    q = model.random_configuration(rng, near=model.neutral())
+    v, h = 5.0 * rng.standard_normal(model.nv), 5e-3
+    linked = linkage_columns(model)
+    others = [i for i in range(model.nv) if i not in linked]
+    ahead = model.close(model.integrate(q, h * v))
+    after = np.array(kept(model, (q, v), (ahead, v), v, h))
+    assert 1e-6 < np.abs(after[linked] / v[linked] - 1.0).max() < 0.1
+    mass = rm.crba(model, ahead)
+    np.testing.assert_allclose((mass @ after)[others], (mass @ v)[others], rtol=1e-12)
+    v[linked] = 0.0
+    ahead = model.integrate(q, h * v)
+    np.testing.assert_array_equal(kept(model, (q, v), (ahead, v), v, h), v)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rolled", [False, True])
+def test_a_six_bar_that_rushes_through_dead_points_wins_no_energy(rolled: bool) -> None:
+    """Joints at 40 rad/s, ten changes of the independent ones; 54 % with a G that stands still."""
+    model = rm.robots.load("six_bar", gravity=(0.0, -9.81, 0.0))
+    q, v = model.configuration(), np.zeros(model.nv)
+    if rolled:
+        tau = np.zeros((3000, model.nv))
+        made = rm.rollout(model, q, v, tau, 1e-3, "time_stepping", details=True)
+        kinetic, potential = rm.energy(model, made.q, made.v)
+    else:
+        motion = rm.simulate(model, q, v, duration=3.0, method="time_stepping")
+        kinetic, potential = rm.energy(model, motion.q, motion.v)
+        assert len(motion.charts) > 5
+    total = kinetic + potential
+    assert np.max(total - np.minimum.accumulate(total)) < 0.02 * kinetic.max()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24))
 def test_random_robots_win_no_energy(seed: int) -> None:
@@ -299,12 +347,8 @@ def test_random_robots_win_no_energy(seed: int) -> None:
         motion = rm.simulate(model, q, v, duration=0.5 * error.time, **options)
     assert motion.contact_residual.max() <= 1e-8
     assert motion.residual.max() < 1e-10
-    # near dead points, where ratios grow, steps of this length are too long for any method
-    ratios = model.constraint_jacobian(motion.q)
-    steep = np.flatnonzero(np.abs(ratios - ratios[0]).max(axis=(1, 2)) > 1.0)
-    end = int(steep[0]) if len(steep) else len(ratios)
-    energy, most = motion.energy[:end], motion.kinetic[:end].max() + 1e-9
-    assert np.diff(energy, prepend=energy[0]).max() <= 1e-3 * most
+    energy, most = motion.energy, motion.kinetic.max() + 1e-9
+    assert np.diff(energy).max() <= 1e-3 * most
     assert energy.max() - energy[0] <= 3e-3 * most
 
 

@@ -36,6 +36,7 @@ from robomodel.scalars import (
 from robomodel.spatial import from_quaternion
 from robomodel.trajectory.functions import rates, settled
 from robomodel.trajectory.ground import Placed
+from robomodel.trajectory.linkage_energy import kept, linkage_columns
 from robomodel.trajectory.step_terms import Assembly, Forces, Touching, assemble, groups
 from robomodel.trajectory.stepping import NEAR, SLOP
 
@@ -143,14 +144,19 @@ def step(
     residual = div(sweeps.residual(x), size)  # what is held open has none
     jump = _back(factors, _weighted(weighted, x, model.nv))
     after = [add(f, d) for f, d in zip(free, jump, strict=True)]
-    changed = _changed(first.matrix, v, free, jump)
+    changed, mean = _changed(first.matrix, v, free, jump)
     moved = [add(a, mul(h, d)) for a, d in zip(q, rates(model, q, after), strict=True)]
-    ahead_q, _, systems = settled(model, moved, closing)
+    reached, _, systems = settled(model, moved, closing)
+    ahead_q = reached
     corrected = _corrected(model, ahead_q, contacts, factors, weighted, delassus)
     if corrected is not None:
         ahead_q, _, systems = settled(model, corrected, closing)
+    after = _in_turned_axes(model, after, h)
+    if linkage_columns(model):
+        turned = _in_turned_axes(model, mean, h)
+        after = kept(model, (q, middle), (reached, after), turned, h)
     return Step(
-        list(ahead_q), _in_turned_axes(model, after, h), [*x, *slips, *changed], residual,
+        list(ahead_q), after, [*x, *slips, *changed], residual,
         x[: 3 * rows.contacts], list(systems),
     )  # fmt: skip
 
@@ -192,17 +198,25 @@ def _surface(at: Touching, radius: float) -> list[list[Scalar]]:
     ]
 
 
-def _changed(matrix: list[list[Scalar]], v: Vector, free: Vector, jump: Vector) -> list[Scalar]:
-    """The change of v in this step; none after an impact, which tells nothing of the next step."""
+def _changed(
+    matrix: list[list[Scalar]], v: Vector, free: Vector, jump: Vector
+) -> tuple[list[Scalar], list[Scalar]]:
+    """The change of v in this step, none after an impact, which tells nothing of the next step.
+
+    And the mean velocity of the step, which is that after an impact, as that comes first.
+    """
     by_forces = [sub(f, a) for f, a in zip(free, v, strict=True)]
 
     def square(x: Vector) -> Scalar:
         return dot([dot(row, x) for row in matrix], x)
 
     standing = sub(square(jump), mul(4.0, square(by_forces)))
-    return [
-        select(standing, add(f, j), 0.0) for f, j in zip(by_forces, jump, strict=True)
-    ]  # fmt: skip
+    change = [select(standing, add(f, j), 0.0) for f, j in zip(by_forces, jump, strict=True)]
+    mean = [
+        add(a, add(mul(0.5, f), mul(select(standing, 0.5, 1.0), j)))
+        for a, f, j in zip(v, by_forces, jump, strict=True)
+    ]
+    return change, mean
 
 
 def _symmetric(reduced: list[list[Scalar]], weighted: list[list[Scalar]]) -> list[list[Scalar]]:

@@ -13,7 +13,8 @@ keeps its energy to O(h³) and a robot at rest weighs what it weighs, and the ve
 planar joints stand in axes that do not turn within the step, so that momentum is kept. A contact
 counts where its gap would close within the step, and may close within it but no further; faster
 ones rebound. What penetration is left is taken out of q by a correction that does not touch v, so
-that it adds no momentum.
+that it adds no momentum. What kinetic energy linkages win or lose as their G turns within the step
+is given back (:mod:`robomodel.trajectory.linkage_energy`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from robomodel.trajectory.charts import View
 from robomodel.trajectory.functions import position_rates
 from robomodel.trajectory.ground import Contact, Contacts, Ground, Placed
 from robomodel.trajectory.integrators import Motion
+from robomodel.trajectory.linkage_energy import keeping, linkage_columns
 from robomodel.trajectory.passing import StepError, settle
 from robomodel.trajectory.step_terms import Forces, State, groups, terms
 
@@ -65,6 +67,7 @@ class TimeStepping:
     def __post_init__(self) -> None:
         self.model = self.view.model
         self.terms = terms(self.model, self.points, self.acting)
+        self._linked = bool(linkage_columns(self.model))
         down = np.linalg.norm(self.model.gravity)
         self._change = np.zeros(self.model.nv)
         self.weight = float(down) if down > 0.0 else 9.81
@@ -79,7 +82,10 @@ class TimeStepping:
             now = self.terms(q, v, middle, tau, h)
             if not (np.all(np.isfinite(now.matrix)) and np.all(np.isfinite(now.right))):
                 raise StepError("the mass matrix or the forces are not finite")
-            free: Array = np.asarray(np.linalg.solve(now.matrix, now.right))
+            try:
+                free: Array = np.asarray(np.linalg.solve(now.matrix, now.right))
+            except np.linalg.LinAlgError:
+                raise StepError("the mass matrix is singular: something moves no mass") from None
             made = self._rows(now, q, v, free, h)
             after, impulse, residual = made.solve(now.matrix, v, free, self._warm)
             struck = _larger(now.matrix, after - free, 2.0 * (free - v))
@@ -93,6 +99,9 @@ class TimeStepping:
         self._last = made.at_points(impulse, len(self.points)) / h, residual
         ahead = self._moved(q, h * after)
         after = self._in_turned_axes(after, h)
+        if self._linked:
+            mean = self._in_turned_axes(aim, h)
+            after = keeping(self.model)(q, middle, ahead, after, mean, np.array([h]))
         return np.concatenate([self._corrected(ahead), after])
 
     def seen_from(self, view: View) -> TimeStepping:
