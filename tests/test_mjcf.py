@@ -333,7 +333,8 @@ def test_a_term_of_nothing_is_no_term():
         '<actuator><motor name="one" tendon="t"/><motor name="none" joint="m" gear="0"/>'
         '<motor name="idle" tendon="u"/></actuator>'
     )
-    said = read(world(*ROW, rest=tendons + motors))
+    with pytest.warns(DescriptionWarning, match="not among the robot's actuators"):
+        said = read(world(*ROW, rest=tendons + motors))
     assert [
         (each.name, [(end.name, end.reduction) for end in each.joints])
         for each in said.transmissions
@@ -471,7 +472,8 @@ def test_actuators_are_kept_as_transmissions():
         rest=FIXED + '<actuator><position name="p" joint="j" gear="7"/><motor tendon="t" gear="2"/>'
         '<adhesion body="a" gain="1" ctrlrange="0 1"/></actuator>',
     )
-    p, motor, adhesion = read(text).transmissions
+    with pytest.warns(DescriptionWarning, match="acts on what touches a body"):
+        p, motor, adhesion = read(text).transmissions
     assert (p.name, p.type, p.joints[0].name, p.actuators[0].reduction) == ("p", "position", "j", 7)
     assert motor.name == "motor_1"
     assert [(each.name, each.reduction) for each in motor.joints] == [("j", 2.0), ("k", -1.0)]

@@ -182,11 +182,33 @@ def test_bad_motors_in_custom(data: str, why: str) -> None:
     assert error.value.line is not None
 
 
-def test_actuators_of_balls_are_warned_of() -> None:
-    text = (
-        '<mujoco><worldbody><body><joint name="b" type="ball"/><geom size=".1" mass="1"/></body>'
-        '</worldbody><actuator><motor name="m" joint="b" gear="1 2 3"/></actuator></mujoco>'
-    )
-    with pytest.warns(rm.DescriptionWarning, match="'m'.*not among the robot's actuators"):
+def test_actuators_that_are_none_of_ours_are_warned_of() -> None:
+    text = """<mujoco><worldbody><site name="w"/><body name="b"><joint name="ball" type="ball"/>
+      <geom size=".1" mass="1"/><site name="s"/><body name="c" pos="0 0 .3"><joint name="j"/>
+      <joint name="k" axis="1 0 0"/><geom size=".1" mass="1"/><site name="t"/></body></body></worldbody>
+      <tendon><spatial name="rope"><site site="w"/><site site="t"/></spatial></tendon>
+      <equality><joint joint1="k"/></equality>
+      <actuator>
+      <motor name="ball" joint="ball" gear="1 2 3"/>
+      <motor name="thrust" site="s" gear="1 0 0 0 0 0"/>
+      <adhesion name="stick" body="b" gain="3" ctrlrange="0 1"/>
+      <motor name="cable" tendon="rope"/>
+      <motor name="crank" cranksite="s" slidersite="w" cranklength=".2"/>
+      <motor name="idle" joint="j" gear="0"/>
+      <motor name="held" joint="k"/>
+      <motor name="ours" joint="j"/>
+      </actuator></mujoco>"""
+    with pytest.warns(rm.DescriptionWarning) as caught:
         model = rm.load(text)
-    assert model.actuators == ()
+    assert [each.name for each in model.actuators] == ["ours"]
+    said = [str(each.message) for each in caught]
+    reasons = {
+        "ball": "a ball", "thrust": "a site", "stick": "touches a body", "cable": "spatial tendon",
+        "crank": "a crank", "idle": "gear is 0", "held": "a constraint holds",
+    }  # fmt: skip
+    for line, (name, why) in enumerate(reasons.items(), start=7):
+        place = f"<text>:{line}: "
+        told = f"'{name}': it is not among the robot's actuators"
+        assert any(place in each and told in each and why in each for each in said), name
+    with pytest.raises(rm.DescriptionError, match="not among the robot's actuators"):
+        rm.load(text, strict=True)

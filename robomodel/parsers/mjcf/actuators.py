@@ -26,6 +26,8 @@ WORLD = "world"
 """What MuJoCo calls the body that all others hang on."""
 
 _DRIVES_JOINT, _DRIVES_TENDON = (0, 1), 3  # mjtTrn
+_DRIVES_BODIES = {2: "sites by a crank", 4: "a site", 5: "what touches a body"}
+_LEAST_SCALAR = 2  # mjtJoint: slides and hinges
 
 
 @dataclass
@@ -161,25 +163,36 @@ class Actuators:
             couplings.append(JointCoupling(name, relation, 0.0, source))
         return links, joints, couplings
 
+    def _why_none(self, actuator: int) -> str:
+        """Why an actuator is not among the robot's; empty for one that is."""
+        model = self.model
+        kind = int(model.actuator_trntype[actuator])
+        terms, gear = self._drives(actuator)
+        if kind in _DRIVES_BODIES:
+            return f"it acts on {_DRIVES_BODIES[kind]}"
+        if terms is None:
+            return "it pulls a spatial tendon"
+        if any(int(model.jnt_type[joint]) < _LEAST_SCALAR for joint, _ in terms):
+            return "it acts on a ball or free joint"
+        if not gear or not terms:
+            return "its gear is 0" if terms else "the coefficients of its tendon are 0"
+        if all(joint in self.ties.locked for joint, _ in terms):
+            return "a constraint holds all that it acts on in one position"
+        return ""
+
     def transmissions(self) -> Iterator[Transmission]:
         """Every actuator, with the joints of one freedom that it moves, if it moves such."""
         for number in range(self.model.actuator_trnid.shape[0]):
             name, source = self._actuator_name(number)
             terms, gear = self._drives(number)
             node = self.elements.compiled.node("actuator", self.elements.name("actuator", number))
-            driven = [joint for joint, _ in terms or ()]
-            turns = any(int(self.model.jnt_type[joint]) < 2 for joint in driven)
-            if not gear or turns:
-                terms = None  # of ball joints and sites the gear is a vector
-            if turns:
-                self.elements.doubts.append(
-                    Doubt(
-                        "it is not among the robot's actuators: those act on hinges, slides and "
-                        "fixed tendons, not on balls and free joints",
-                        source,
-                        "actuator",
-                    )
+            if why := self._why_none(number):
+                terms = None
+                said = (
+                    f"it is not among the robot's actuators: {why}; those act on hinges, slides "
+                    "and fixed tendons that move"
                 )
+                self.elements.doubts.append(Doubt(said, source, f"actuator: {why}"))
             ends = [
                 TransmittedJoint(self.elements.joints[joint], reduction=k)
                 for joint, k in terms or ()
