@@ -1,7 +1,8 @@
 """Exact rigid-body dynamics of robots as they are built, from their description files."""
 
+from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from robomodel import robots
 from robomodel.description import Rotor
@@ -45,7 +46,7 @@ from robomodel.dynamics import (
 )
 from robomodel.dynamics.compiled import Kernel, compile
 from robomodel.dynamics.spanning import Accelerations, accelerations
-from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning
+from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning, no_model
 from robomodel.identification import (
     base_parameters,
     energy_regressor,
@@ -169,11 +170,55 @@ _LATE = {
 }
 
 
+_PREPARING = frozenset(
+    (
+        *("accelerations", "actuator_forces", "actuator_map", "armature", "filtered_regressor"),
+        *(
+            "hybrid",
+            "contact_aba_derivatives",
+            "impulse",
+            "reflected",
+            "rollout",
+            "torque_limits",
+            "torque_polytope",
+        ),
+    )
+)
+"""Functions with a ``backend`` that ask the model things before they call its kernel."""
+
+
+def _of_models(name: str, found: Any) -> Any:
+    """A public function; a TypeError says what to do if it gets a path, not a model.
+
+    Those that go straight to a kernel look there, where it costs nothing: :func:`calling.run`.
+    """
+    said = getattr(found, "__annotations__", {})
+    quick = "backend" in said and name not in _PREPARING
+    if said.get("model") != "Model" or quick or not hasattr(found, "__code__"):
+        return found
+
+    @wraps(found)
+    def called(*args: Any, **options: Any) -> Any:
+        model = args[0] if args else options.get("model")
+        if not isinstance(model, Model) and (args or "model" in options):
+            raise no_model(model)
+        return found(*args, **options)
+
+    called.__module__ = __name__  # where pickle finds it
+    return called
+
+
+for _name in __all__:
+    if _name in globals():
+        globals()[_name] = _of_models(_name, globals()[_name])
+del _name
+
+
 def __getattr__(name: str) -> object:
     """Motion over time, symbols and C, imported when they are first asked for."""
     if name not in _LATE:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    found: object = getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
+    found = _of_models(name, getattr(import_module(f"{__name__}.{_LATE[name]}"), name))
     globals()[name] = found
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -137,6 +138,16 @@ def as_real(value: SupportsFloat, what: str) -> float:
     if not isinstance(value, SupportsFloat) or isinstance(value, str):
         raise TypeError(f"{what} must be a number, got {value!r}")
     return float(value)
+
+
+def no_model(given: object) -> TypeError:
+    """What is raised where a model belongs, and something else was given."""
+    if isinstance(given, str | os.PathLike):
+        path = os.fspath(given)
+        said = f"the text {path[:60]!r}"
+        return TypeError(f"a Model is needed, not {said}; load it first: rm.load({path[:60]!r})")
+    said = "None" if given is None else f"an object of {type(given).__name__}"
+    return TypeError(f"a Model is needed, not {said}; rm.load(path) loads one")
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

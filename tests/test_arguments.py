@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import pickle
 import re
 import warnings
 from collections.abc import Callable
@@ -24,6 +25,7 @@ METHODS = (
 )  # fmt: skip
 ARRAYS = {"q", "v", "a", "tau", "q0", "q1", "v_dt", "near", "guess"}
 COUNT = 3
+NO_ARRAYS = {"simulate", "hybrid", "identify", "base_parameters"}  # as results
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def calls(model: rm.Model) -> dict[str, tuple[Call, dict[str, object]]]:
             call["model"] = model
         if "backend" in parameters:
             call["backend"] = "numpy"
-        if name not in ("simulate", "hybrid", "identify"):  # whose results are no arrays
+        if name not in NO_ARRAYS:
             found[name] = function, call
     return found
 
@@ -228,3 +230,28 @@ def test_rollouts_keep_bad_rows_to_themselves() -> None:
             for x, y in zip(found, wanted, strict=True):
                 np.testing.assert_allclose(x[[0, 2]], y[[0, 2]], rtol=0, atol=1e-12)
                 assert np.isnan(x[1, -1]).all()
+
+
+NO_MODELS = [
+    name
+    for name in rm.__all__
+    if next(iter(getattr(getattr(rm, name), "__annotations__", {})), "") == "model"
+]
+
+
+@pytest.mark.parametrize("name", [n for n in NO_MODELS if n not in ("Trajectory", "validate")])
+def test_what_is_no_model_is_told_how_to_load_one(name: str) -> None:
+    """Every public function of a model, at the arguments that it takes."""
+    function = getattr(rm, name)
+    texts = {"frame": "foot", "frames": ["foot"], "function": "rnea"}
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    needed = [each for each in parameters if each.default is each.empty]
+    given = {each.name: texts.get(each.name, np.zeros(1)) for each in needed}
+    for wrong, hint in ((None, "rm.load"), ("a1.urdf", r"rm\.load\('a1.urdf'\)"), (3.0, "float")):
+        with pytest.raises(TypeError, match=f"Model is needed.*{hint}"):
+            function(wrong, **given)
+
+
+def test_public_functions_can_be_sent_to_other_processes() -> None:
+    for name in NO_MODELS:
+        assert pickle.loads(pickle.dumps(getattr(rm, name))) is getattr(rm, name)

@@ -185,8 +185,8 @@ def test_bad_motors_in_custom(data: str, why: str) -> None:
 def test_actuators_that_are_none_of_ours_are_warned_of() -> None:
     text = """<mujoco><worldbody><site name="w"/><body name="b"><joint name="ball" type="ball"/>
       <geom size=".1" mass="1"/><site name="s"/><body name="c" pos="0 0 .3"><joint name="j"/>
-      <joint name="k" axis="1 0 0"/><geom size=".1" mass="1"/><site name="t"/></body></body></worldbody>
-      <tendon><spatial name="rope"><site site="w"/><site site="t"/></spatial></tendon>
+      <joint name="k" axis="1 0 0"/><geom size=".1" mass="1"/><site name="t"/></body></body>
+      </worldbody><tendon><spatial name="rope"><site site="w"/><site site="t"/></spatial></tendon>
       <equality><joint joint1="k"/></equality>
       <actuator>
       <motor name="ball" joint="ball" gear="1 2 3"/>

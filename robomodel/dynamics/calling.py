@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.algorithms import Method, Name, Task
 from robomodel.dynamics.compiled import kernel, trace
 from robomodel.dynamics.frames import FrameKey, Reference
+from robomodel.errors import no_model, warn
 from robomodel.kernels import NoCompilerError
 from robomodel.model.closure import stack, unstack
 from robomodel.model.model import Model, as_array, common_batch
@@ -40,6 +40,8 @@ def check_arguments(
     model: Model, arguments: Mapping[str, ArrayLike], forces: Wrenches | None = None
 ) -> None:
     """Refuse what is no state, and other arguments, wrenches too, that are not finite."""
+    if not isinstance(model, Model):
+        raise no_model(model)
     model.check(arguments["q"], arguments.get("v"))
     for name in arguments.keys() - {"q", "v"}:
         check_finite(as_array(arguments[name], model.nv, name, "nv"), name, model.dof_names)
@@ -77,11 +79,15 @@ def run(
             ready = model.derived.get(key)
         except TypeError:  # an option without a hash, which Task refuses in words
             ready = None
+        except AttributeError:
+            raise no_model(model) from None
     if ready is not None:
         try:
             return ready(*arguments.values())
         except (TypeError, ValueError):
             pass
+    if not isinstance(model, Model):
+        raise no_model(model)
     task = Task(algorithm, frames, tuple(forces), method, known, None, bool(passive), reference)
     for link in task.f_ext:
         model.frame(link)  # a KeyError with a hint for unknown ones
@@ -102,7 +108,7 @@ def run(
             made = kernel(model, task)
         except NoCompilerError as error:  # shown once, as warnings are
             text = f"{error}; NumPy serves instead, more slowly"
-            warnings.warn(text, RuntimeWarning, stacklevel=3)
+            warn(RuntimeWarning(text))
         else:
             if not forces:
                 model.derived[key] = made.fast

@@ -10,7 +10,6 @@ direction of their slip, where the law has one solution, several, or none (Painl
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -24,6 +23,7 @@ from robomodel.dynamics.impulse import checked, least
 from robomodel.dynamics.kinematics import State
 from robomodel.dynamics.rnea import rnea
 from robomodel.dynamics.tangents import position_directions
+from robomodel.errors import warn
 from robomodel.kernels.differentiate import along
 from robomodel.kernels.trace import Traced
 from robomodel.model.joints import Array
@@ -123,12 +123,12 @@ def held(
     left = accelerations + np.einsum("...ij,...j->...i", inverse, forces)
     size = np.max(np.abs(accelerations), axis=-1, initial=0.0)
     if np.any(np.max(np.abs(left), axis=-1, initial=0.0) > 1e-6 * size + 1e-9):
-        warnings.warn(
-            "contacts contradict each other: no forces keep all of these points from accelerating "
-            "(points of one body that turns cannot all be at rest); they are met in the "
-            "least-squares sense",
-            RuntimeWarning,
-            stacklevel=4,
+        warn(
+            RuntimeWarning(
+                "contacts contradict each other: no forces keep all of these points from "
+                "accelerating (points of one body that turns cannot all be at rest); they are "
+                "met in the least-squares sense"
+            )
         )
     return free + change[..., 0], forces
 
@@ -412,7 +412,7 @@ def _frictions(friction: ArrayLike, k: int) -> Array:
 
 
 def _tell(what: str) -> None:
-    warnings.warn(what, RuntimeWarning, stacklevel=4)
+    warn(RuntimeWarning(what))
 
 
 def slopes(

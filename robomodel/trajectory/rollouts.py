@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -16,7 +15,7 @@ from robomodel.dynamics.compiled import known_dtype
 from robomodel.dynamics.lean import lean
 from robomodel.dynamics.passive import passive_force
 from robomodel.dynamics.saturation import saturated
-from robomodel.errors import as_real
+from robomodel.errors import as_real, warn
 from robomodel.kernels import Iteration
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.threads import share
@@ -195,12 +194,12 @@ def rollout(
     unsolved = UNSOLVED[number]
     bad = int(np.count_nonzero(np.any(residual > unsolved, axis=-1)))
     if bad:
-        warnings.warn(
-            f"the contacts of {bad} of {residual[..., 0].size} motions of '{model.name}' are not "
-            f"solved to {unsolved:g} in every step (worst {np.nanmax(residual):.1g}); take more "
-            "sweeps, or details=True to see which",
-            RuntimeWarning,
-            stacklevel=2,
+        warn(
+            RuntimeWarning(
+                f"the contacts of {bad} of {residual[..., 0].size} motions of '{model.name}' are "
+                f"not solved to {unsolved:g} in every step (worst {np.nanmax(residual):.1g}); take "
+                "more sweeps, or details=True to see which"
+            )
         )
     return positions, velocities
 
@@ -441,10 +440,10 @@ def _drop_open(model: Model, states: Array, times: int, opened: Mask) -> None:
     after = np.logical_or.accumulate(opened, axis=-1)
     states[after] = np.nan
     when: Sequence[int] = np.argmax(after, axis=-1)[np.any(after, axis=-1)].tolist()
-    warnings.warn(
-        f"{len(when)} of {opened[..., 0].size} motions of '{model.name}' come to a singular "
-        f"position of its loops, or take steps that are too long for them, from step {min(when)} "
-        f"of {times} on; they are not-a-number from there",
-        RuntimeWarning,
-        stacklevel=3,
+    warn(
+        RuntimeWarning(
+            f"{len(when)} of {opened[..., 0].size} motions of '{model.name}' come to a singular "
+            f"position of its loops, or take steps that are too long for them, from step "
+            f"{min(when)} of {times} on; they are not-a-number from there"
+        )
     )
