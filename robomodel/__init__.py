@@ -55,6 +55,7 @@ from robomodel.identification import (
     identify,
     momentum_regressor,
     parameters,
+    read_log,
     regressor,
     with_parameters,
 )
@@ -132,6 +133,7 @@ __all__ = [
     "parameters",
     "passive_force",
     "price",
+    "read_log",
     "reflected",
     "regressor",
     "rnea",

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
 from robomodel.cli.convert import SUFFIXES, WRITERS
 from robomodel.cli.frame import Answer, UserError
-from robomodel.cli.log import Log, read_log
 from robomodel.cli.output import print_list, short, table
 from robomodel.cli.robot import Robot
 from robomodel.identification import (
     BaseParameters,
     Identified,
+    Log,
     base_parameters,
     identify,
     parameters,
+    read_log,
 )
 from robomodel.model import Model
+from robomodel.studies.identified import page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 NARROW = 1e4  # a gap between singular values that leaves a doubt
-FEW = 12  # of what changed most
-FAINT = 0.1  # of a parameter's variance: where less of it goes, the log tells nothing of it
 
 
 def command(
@@ -38,11 +38,14 @@ def command(
     log: Annotated[
         Path | None,
         typer.Argument(
-            metavar="LOG.csv",
-            help="The motion: a header, then a sample a line. Columns: time [s]; q.JOINT of every "
-            "independent joint; v.JOINT; a.JOINT, or none at all; tau.JOINT. Joints with several "
-            "freedoms: q.JOINT.x .y .z .qx .qy .qz .qw, and v, a, tau by JOINT.wx .wy .wz .vx .vy "
-            ".vz. Forces without a column, and empty cells, are unknown; a floating base's are 0.",
+            metavar="LOG",
+            help="The motion: CSV, Parquet or a bag of ROS (.mcap, .bag, .db3, a folder). Columns: "
+            "time [s]; q.JOINT and v.JOINT of every independent joint, or of as many others, as "
+            "rotors'; a.JOINT, or none at all; tau.JOINT, or current.ACTUATOR [A]; "
+            "wrench.LINK.mx .my .mz .fx .fy .fz. Joints with several freedoms: q.JOINT.x .y .z .qx "
+            ".qy .qz .qw, and v, a, tau by JOINT.wx .wy .wz .vx .vy .vz. Forces without a column, "
+            "and empty cells, are unknown; a floating base's are 0. Of bags JointState and "
+            "WrenchStamped messages are read.",
             show_default=False,
         ),
     ] = None,
@@ -82,6 +85,49 @@ def command(
         float,
         typer.Option("--cutoff", metavar="HZ", help="The filter's, where no a.JOINT is given."),
     ] = 5.0,
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", help="A bag's topic of joints, if it has several."),
+    ] = None,
+    constant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--constant",
+            metavar="ACTUATOR=NUMBER",
+            help="A torque constant [N m/A]; 'unknown' for all, or as a number, to find it; may be "
+            "given several times (default: the file's).",
+            show_default=False,
+        ),
+    ] = None,
+    offsets: Annotated[
+        bool, typer.Option("--offsets", help="Find the zeros of encoders, too.")
+    ] = False,
+    ratios: Annotated[
+        bool, typer.Option("--ratios", help="Find the ratios of gears and other couplings, too.")
+    ] = False,
+    folds: Annotated[
+        int,
+        typer.Option("--folds", help="Blocks of time for cross-validation (0: none)."),
+    ] = 0,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            metavar="PAGE",
+            help="A report as one page that needs nothing besides: forces measured and predicted, "
+            "what changed, what could not be known.",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="PICTURE",
+            help="Forces and residuals as a picture (.svg, .png, .pdf); needs matplotlib.",
+            show_default=False,
+        ),
+    ] = None,
     what: Annotated[
         bool,
         typer.Option(
@@ -113,9 +159,10 @@ def command(
 
     Every body found is one that can exist. docs/parameters.md explains it.
 
-    Keys of the JSON document: robot, output, samples, coordinates (of each name, residual, before
-    and forces: root mean squares), parameters (of each name, before, value, deviation and told),
-    unknown (names of those of which the log told less than a tenth), unused (columns), notes.
+    Keys of the JSON document: robot, output, samples, coordinates (of each name, residual, before,
+    forces and validation: root mean squares), parameters (of each name, before, value, deviation
+    and told), sensors (of each kind, name, value and deviation), unknown (names of those of which
+    the log told less than a tenth), unused (columns), notes.
 
     With --what, of motions with closed loops, near the neutral configuration's branch: robot, rank,
     parameters (their names), base (of each base parameter name and coefficients by parameter),
@@ -126,7 +173,12 @@ def command(
     if what == (log is not None):
         raise UserError("give a log to learn from, or --what to be told what one can tell")
     if log is not None:
-        return _identified(robot, log, output, free, prior, robust, balanced, cutoff)
+        options: dict[str, Any] = {
+            "free": free or None, "prior": prior, "robust": robust, "balanced": balanced,
+            "cutoff": cutoff, "constants": _constants(constant or []), "offsets": offsets,
+            "ratios": ratios, "folds": folds,
+        }  # fmt: skip
+        return _identified(robot, log, topic, output, html, plot, options)
     model = robot.load()
     known = None if not measured else measured[0] if measured == ["actuators"] else measured
     try:
@@ -152,15 +204,30 @@ def command(
     return Answer(document=document, show=lambda to: _show(model.name, base, to), output=output)
 
 
+def _constants(said: list[str]) -> str | dict[str, float] | None:
+    """Torque constants by actuator; nan for those to be found."""
+    if said == ["unknown"]:
+        return "unknown"
+    found: dict[str, float] = {}
+    for each in said:
+        name, _, number = each.rpartition("=")
+        try:
+            found[name] = math.nan if number == "unknown" else float(number)
+        except ValueError:
+            name = ""
+        if not name:
+            raise UserError(f"--constant {each}: give ACTUATOR=NUMBER, or 'unknown'")
+    return found or None
+
+
 def _identified(
     robot: Robot,
     path: Path,
+    topic: str | None,
     output: Path | None,
-    free: list[str] | None,
-    prior: float,
-    robust: bool,
-    balanced: bool,
-    cutoff: float,
+    html: Path | None,
+    plot: Path | None,
+    options: dict[str, Any],
 ) -> Answer:
     """Read, fit, write and tell."""
     form = SUFFIXES.get(output.suffix.lower()) if output is not None else None
@@ -169,37 +236,36 @@ def _identified(
             f"{output}: '{output.suffix}' says no format; known are {', '.join(SUFFIXES)}"
         )
     model = robot.load()
-    log = read_log(path, model)
-    if log.a is None and (log.step is None or math.isnan(log.step)):
-        why = "a column 'time'" if log.step is None else "samples at even times"
-        raise UserError(f"{path}: without accelerations {why} is needed")
+    log = read_log(model, path, topic=topic)
+    if log.currents is None:
+        options.pop("constants")
     try:
-        fit = identify(
-            model, log.q, log.v, log.a, log.tau, free=free or None,
-            step=None if log.a is not None else log.step, cutoff=cutoff, prior=prior,
-            robust=robust, balanced=balanced,
-        )  # fmt: skip
+        fit = identify(model, log, **options)
     except KeyError as error:
         raise UserError(str(error.args[0])) from None
     except ValueError as error:
         raise UserError(f"{path}: {error}") from error
+    if html is not None:
+        html.write_text(page(fit, model, path.name), encoding="utf-8")
+    if plot is not None:
+        from robomodel.views.residuals import draw_residuals
+
+        draw_residuals(fit, plot)
     if output is not None and form is not None:
         try:
             WRITERS[form](fit.model, output)
         except ValueError as error:
             raise UserError(str(error)) from error
     before = parameters(model).values
-    names = np.array(fit.names)
-    held = np.diag(fit.covariance) == 0.0
-    unknown = names[(fit.told < FAINT) & ~held].tolist()
+    unknown = fit.unknown
     document = {
         "robot": model.name,
         "output": None if output is None else str(output),
         "samples": fit.samples,
         "coordinates": [
-            {"name": n, "residual": r, "before": b, "forces": f}
-            for n, r, b, f in zip(
-                model.dof_names, fit.residual, fit.before, fit.forces, strict=True
+            {"name": n, "residual": r, "before": b, "forces": f, "validation": x}
+            for n, r, b, f, x in zip(
+                model.dof_names, fit.residual, fit.before, fit.forces, fit.validation, strict=True
             )
         ],
         "parameters": [
@@ -207,6 +273,10 @@ def _identified(
             for n, b, x, d, t in zip(
                 fit.names, before, fit.values, fit.deviation, fit.told, strict=True
             )
+        ],
+        "sensors": [
+            {"kind": x.kind, "name": x.name, "value": x.value, "deviation": x.deviation}
+            for x in fit.sensors
         ],
         "unknown": unknown,
         "unused": log.unused,
@@ -225,18 +295,18 @@ def _identified(
 
 def _show_fit(model: Model, fit: Identified, log: Log, before: np.ndarray, to: Console) -> None:
     """Residuals by joint, what changed most, what to know."""
-    residuals = table("joint", ">forces", ">residual", ">of the file", ">share")
-    for name, force, own, old in zip(
-        model.dof_names, fit.forces, fit.residual, fit.before, strict=True
+    checked = not np.all(np.isnan(fit.validation))
+    more = (">cross-validated",) if checked else ()
+    residuals = table("joint", ">forces", ">residual", ">of the file", ">share", *more)
+    for name, force, own, old, other in zip(
+        model.dof_names, fit.forces, fit.residual, fit.before, fit.validation, strict=True
     ):
         share = f"{100 * own / force:.2g} %" if force > 0.0 else ""
-        residuals.add_row(name, short(force), short(own), short(old), share)
+        last = (short(other),) if checked else ()
+        residuals.add_row(name, short(force), short(own), short(old), share, *last)
     to.print("\nRoot mean squares of forces, and of what is left of them")
     to.print(residuals)
-    spread = np.where(fit.deviation > 0.0, fit.deviation, np.inf)
-    change = np.abs(fit.values - before) / spread
-    moved = [i for i in np.argsort(-change)[:FEW] if change[i] > 1.0]
-    if moved:
+    if moved := fit.changes(before):
         changes = table("parameter", ">before", ">now", ">deviation")
         for i in moved:
             changes.add_row(
@@ -244,6 +314,12 @@ def _show_fit(model: Model, fit: Identified, log: Log, before: np.ndarray, to: C
             )
         to.print("\nWhat changed most, beside how well it is known")
         to.print(changes)
+    if fit.sensors:
+        found = table("sensor", ">value", ">deviation")
+        for each in fit.sensors:
+            found.add_row(each.told, short(each.value), f"{each.deviation:.2g}")
+        to.print("\nWhat was found of sensors")
+        to.print(found)
     print_list(to, "To know", fit.notes)
     print_list(to, "Columns that were not used", log.unused)
 

@@ -3,6 +3,7 @@
 from robomodel.identification.base import BaseParameters, base_parameters
 from robomodel.identification.excitation import Excitation, excitation
 from robomodel.identification.identify import Calibrated, Identified, identify
+from robomodel.identification.logs import Log, read_log
 from robomodel.identification.regressors import (
     energy_regressor,
     filtered_regressor,
@@ -16,6 +17,7 @@ __all__ = [
     "Calibrated",
     "Excitation",
     "Identified",
+    "Log",
     "Parameters",
     "base_parameters",
     "energy_regressor",
@@ -24,6 +26,7 @@ __all__ = [
     "identify",
     "momentum_regressor",
     "parameters",
+    "read_log",
     "regressor",
     "with_parameters",
 ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from statistics import NormalDist
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,12 +16,15 @@ from numpy.typing import ArrayLike
 from robomodel.errors import as_names, as_real, did_you_mean, few
 from robomodel.identification.consistent import Cone, Prior, possible, solved
 from robomodel.identification.fit import Data, fitted
+from robomodel.identification.logs import Log, read_log
 from robomodel.identification.sensors import Sensors, guessed, sensors
 from robomodel.model.joints import Array, Revolute
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters, with_parameters
 
 BODY = len(INERTIAL)
+FAINT = 0.1  # of a parameter's assumed variance: where less of it went, motions told nothing of it
+MOST = 12  # of what changed
 UNKNOWN = 0.05  # of the forces: what a loss is taken to be, where the file says nothing of it
 WEAK = 3.0  # the relative deviation of such a loss
 POINT = 0.02  # of the robot's longest link: a point mass's extent
@@ -37,6 +42,12 @@ class Calibrated:
     name: str
     value: float
     deviation: float
+
+    @property
+    def told(self) -> str:
+        """What it is, in words."""
+        what = {"offset": "zero of the encoder of", "ratio": "ratio of"}
+        return f"{what.get(self.kind, 'torque constant of')} {self.name}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +87,19 @@ class Identified:
         """Standard deviations of the values (p,)."""
         return np.asarray(np.sqrt(np.diag(self.covariance)))
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Parameters that were free and of which the motions told next to nothing."""
+        free = np.diag(self.covariance) > 0.0
+        rows = zip(self.names, self.told, free, strict=True)
+        return tuple(name for name, share, is_one in rows if is_one and share < FAINT)
+
+    def changes(self, before: Array) -> list[int]:
+        """The parameters that went further from these values than they are sure, most first."""
+        spread = np.where(self.deviation > 0.0, self.deviation, np.inf)
+        change = np.abs(self.values - before) / spread
+        return [int(i) for i in np.argsort(-change)[:MOST] if change[i] > 1.0]
+
     def interval(self, level: float = 0.95) -> Array:
         """Where each value lies with this probability: (p, 2), of normal errors.
 
@@ -96,9 +120,9 @@ class Identified:
 
 def identify(
     model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike | None,
+    q: ArrayLike | Log | Mapping[str, ArrayLike] | str | os.PathLike[str],
+    v: ArrayLike | None = None,
+    a: ArrayLike | None = None,
     tau: ArrayLike | None = None,
     *,
     currents: ArrayLike | None = None,
@@ -129,6 +153,9 @@ def identify(
     model's. ``a=None``: without accelerations, by :func:`robomodel.filtered_regressor`, from
     motions (..., T, nq) sampled every ``step`` seconds, filtered at ``cutoff`` [Hz].
 
+    Or a log instead of the arrays: ``rm.identify(model, "run.csv")``, columns by name, a data
+    frame, or what :func:`robomodel.read_log` made of them.
+
     ``encoders``: the joints to which the columns of ``q``, ``v`` and ``a`` belong, if these are not
     the model's coordinates: rotors' joints for encoders at motors, other joints of a linkage, one
     for each of the robot's freedoms; loops and couplings give the rest. ``currents`` (..., nu) [A]
@@ -153,9 +180,17 @@ def identify(
     if not (0.0 < size < math.inf):
         raise ValueError(f"prior must be positive and finite, got {prior!r}")
     changing, asked = _free(model, known.names, free)
+    if v is None:
+        if any(x is not None for x in (a, tau, currents, encoders, f_ext)):
+            raise ValueError("v is missing; a log, in the place of q, comes alone")
+        log = q if isinstance(q, Log) else read_log(model, q)
+        q, v, a, tau, currents = log.q, log.v, log.a, log.tau, log.currents
+        encoders, f_ext = log.encoders, log.f_ext
+        if a is None and step is None:
+            step = log.even_step()
     made = sensors(
-        model, q, v, a, tau, currents=currents, constants=constants, encoders=encoders, f_ext=f_ext,
-        offsets=offsets, ratios=ratios, step=step, cutoff=cutoff,
+        model, cast(ArrayLike, q), v, a, tau, currents=currents, constants=constants,
+        encoders=encoders, f_ext=f_ext, offsets=offsets, ratios=ratios, step=step, cutoff=cutoff,
     )  # fmt: skip
     made = guessed(made, known.values)
     rows, target, _ = made.at(np.zeros(len(made.unknowns)))

@@ -95,17 +95,7 @@ class Sensors:
         """Configurations (..., nq) as the sensors say them, loops closed one after the other."""
         if self.encoders is None:
             return self.place
-        sizes = [_joint(self.model, name)[1] for name in self.encoders]
-        ends = np.cumsum(sizes)
-        q, rows = self.model.neutral(), []
-        for row in self.place.reshape(-1, self.place.shape[-1]):
-            parts = np.split(row, ends[:-1])
-            told = dict(zip(self.encoders, (p.tolist() for p in parts), strict=True))
-            pose = told.pop(self.model.floating_base or "", None)
-            named = {n: x[0] if len(x) == 1 else x for n, x in told.items()}
-            q = self.model.configuration(named, guess=q, base_pose=pose)
-            rows.append(q)
-        return np.array(rows).reshape(*self.place.shape[:-1], self.model.nq)
+        return followed(self.model, self.encoders, self.place)
 
     def at(self, x: Array) -> tuple[Array, Array, Model]:
         """Rows (n, nv, p), forces (n, nv), nan where not known, and the model, at unknowns x."""
@@ -170,7 +160,8 @@ class Sensors:
         entries = [x for row in actuator_map(model, unstack(q)) for x in row]
         shape = (model.nv, len(model.actuators))
         matrix = stack(entries, q.shape[:-1]).reshape(*q.shape[:-1], *shape)
-        parts: Array = matrix * (self.constants * self.drive)[..., None, :]
+        pushed = (self.constants * self.drive)[..., None, :]  # nan where not known
+        parts = np.where(matrix != 0.0, matrix * pushed, 0.0)
         return parts.reshape(-1, *shape)
 
     def _forces(self, model: Model, q: Array, factors: Mapping[str, float]) -> Array:
@@ -222,6 +213,20 @@ class Sensors:
             way = _divided(model.constraint_jacobian(q)[..., rows, :], gap)
             q = model.integrate(q, way)
         return q
+
+
+def followed(model: Model, encoders: Sequence[str], place: Array) -> Array:
+    """Configurations (..., nq) where these joints stand in ``place``, each from the one before."""
+    ends = np.cumsum([_joint(model, name)[1] for name in encoders])
+    q, rows = model.neutral(), []
+    for row in place.reshape(-1, place.shape[-1]):
+        parts = [x.tolist() for x in np.split(row, ends[:-1])]
+        told = dict(zip(encoders, parts, strict=True))
+        pose = told.pop(model.floating_base or "", None)
+        named = {n: x[0] if len(x) == 1 else x for n, x in told.items()}
+        q = model.configuration(named, guess=q, base_pose=pose)
+        rows.append(q)
+    return np.array(rows).reshape(*place.shape[:-1], model.nq)
 
 
 def _divided(matrix: Array, right: Array) -> Array:

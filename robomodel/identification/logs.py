@@ -1,0 +1,420 @@
+"""Logs of motions: tables whose columns are named after a robot's coordinates, and ROS's bags."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robomodel.errors import (
+    ClosureError,
+    DescriptionError,
+    MissingPackageError,
+    Source,
+    did_you_mean,
+    few,
+)
+from robomodel.identification.sensors import followed
+from robomodel.model import Model
+from robomodel.model.joints import Array
+from robomodel.model.states import position_names
+
+EVEN = 0.01  # of the time between samples: how far it may differ
+TURNED = 1e-9  # of a joint's rate for unit velocities: whether it tells something new
+ENDS = ("mx", "my", "mz", "fx", "fy", "fz")
+KINDS = {"q": "positions", "v": "velocities", "a": "accelerations", "tau": "forces"}
+BAGS = (".mcap", ".bag", ".db3")
+STATE, WRENCH = "sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """A motion, as :func:`robomodel.identify` takes it.
+
+    ``q``, ``v`` and ``a`` (T, ·), ``a`` None where the log has none; of all coordinates, or of the
+    ``encoders``' joints. ``tau`` (T, nv), nan where not known, or None beside ``currents`` (T, nu).
+    ``f_ext``: measured wrenches on links (T, 6). ``step``: seconds between samples, nan where they
+    are not even, None where there is no time. ``unused``: columns, or topics, that mean nothing.
+    """
+
+    q: Array
+    v: Array
+    a: Array | None
+    tau: Array | None
+    currents: Array | None = None
+    encoders: tuple[str, ...] | None = None
+    f_ext: Mapping[str, Array] = field(default_factory=dict)
+    step: float | None = None
+    unused: tuple[str, ...] = ()
+
+    def even_step(self) -> float:
+        """``step``; ValueError without times, or where they are not even."""
+        if self.step is None or math.isnan(self.step):
+            why = "a column 'time'" if self.step is None else "samples at even times"
+            raise ValueError(f"without accelerations {why} is needed")
+        return self.step
+
+    def __repr__(self) -> str:
+        return f"<Log: {len(self.v)} samples>"
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Columns by name, and where each row stands."""
+
+    file: str
+    columns: dict[str, Array]
+    rows: Sequence[int] | None = None  # lines of a file
+    ignored: tuple[str, ...] = ()
+
+    def wrong(self, message: str, row: int | None = None) -> DescriptionError:
+        if row is None:
+            return DescriptionError(message, Source(self.file, 1 if self.rows else None))
+        if self.rows is None:
+            return DescriptionError(message, Source(self.file, None, f"row {row}"))
+        return DescriptionError(message, Source(self.file, self.rows[row]))
+
+
+def read_log(model: Model, source: object, *, topic: str | None = None) -> Log:
+    """A measured motion from a file or a table.
+
+    ``source``: a path to CSV with a header, Parquet (``.parquet``), or a bag of ROS 1 or 2
+    (``.bag``, ``.mcap``, ``.db3`` or its folder); or columns by name: a dict of arrays, a data
+    frame. Parquet and bags need ``pip install 'robomodel[logs]'``.
+
+    Columns: ``time`` [s]; ``v.NAME`` by ``model.dof_names``, or of as many other joints (rotors',
+    where encoders sit at motors); ``q.NAME`` of the same joints, by the labels of positions;
+    ``a.NAME`` of the same, or none at all; ``tau.NAME``, of rotors' and other dependent joints,
+    too, or ``current.ACTUATOR`` [A]; ``wrench.LINK.mx .my .mz .fx .fy .fz``, in the link's axes
+    about its origin. Forces that the log does not have are unknown (nan), a floating base's zero.
+
+    Of bags, ``sensor_msgs/JointState`` gives q, v and tau of the joints that it names, brought to
+    even times by interpolation, and ``geometry_msgs/WrenchStamped`` wrenches on the links after
+    which their frames are named. ``topic``: that of the joints, if there are several.
+
+    Raises :class:`robomodel.DescriptionError` with file and line for what is missing or no number,
+    ClosureError where loops do not close, ImportError without the packages that are needed.
+    """
+    table = _read(source, topic)
+    columns = table.columns
+    used = {"time"}
+
+    def taken(kind: str, names: Sequence[str]) -> Array:
+        wanted = [f"{kind}.{name}" for name in names]
+        if missing := [name for name in wanted if name not in columns]:
+            hint = did_you_mean(missing[0], list(columns))
+            raise table.wrong(f"{KINDS[kind]} are missing: {few(missing)}{hint}")
+        used.update(wanted)
+        for name in wanted:
+            if not np.all(fine := np.isfinite(columns[name])):
+                at = int(np.argmin(fine))
+                raise table.wrong(f"{name} is empty or not finite", at)
+        return np.stack([columns[name] for name in wanted], axis=1)
+
+    encoders = _encoders(model, columns)
+    rates = model.dof_names if encoders is None else _labels(model, encoders, model.dof_names)
+    v = taken("v", rates)
+    a = taken("a", rates) if any(name.startswith("a.") for name in columns) else None
+    every = position_names(model)
+    if encoders is not None:
+        q = taken("q", _labels(model, encoders, every))
+    elif all(f"q.{name}" in columns for name in every):
+        q = taken("q", every)
+    else:  # of clusters with loops, the independent joints' positions are enough
+        loose = {joint.name for joint in model.joints if joint.nq == 1 and not joint.independent}
+        needed = [name for name in every if name not in loose]
+        q = _closed(table, model, needed, taken("q", needed))
+    forces, currents = _forces(model, table, used)
+    tau = None if forces is None else _carried(model, q, encoders, forces)
+    f_ext = {}
+    for name in dict.fromkeys(n.split(".", 1)[1].rpartition(".")[0] for n in columns
+                              if n.startswith("wrench.")):  # fmt: skip
+        wanted = [f"wrench.{name}.{end}" for end in ENDS]
+        if missing := [each for each in wanted if each not in columns]:
+            raise table.wrong(f"a wrench's parts are missing: {few(missing)}")
+        try:
+            model.frame(name)
+        except KeyError as error:
+            raise table.wrong(f"wrench.{name}: {error.args[0]}") from None
+        used.update(wanted)
+        f_ext[name] = np.stack([columns[each] for each in wanted], axis=1)
+    step = _step(table, columns["time"]) if "time" in columns else None
+    unused = (*(name for name in columns if name not in used), *table.ignored)
+    return Log(q, v, a, tau, currents, encoders, f_ext, step, unused)
+
+
+# ---- what the columns are of ---------------------------------------------------------------------
+
+
+def _labels(model: Model, joints: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The columns of these joints: a joint's own name, or those that begin with it."""
+    found: list[str] = []
+    for joint in joints:
+        found += [name for name in known if name.startswith(f"{joint}.")] or [joint]
+    return found
+
+
+def _encoders(model: Model, columns: Mapping[str, Array]) -> tuple[str, ...] | None:
+    """The joints whose rates the log has and which tell all; None if the independent ones do."""
+    if all(f"v.{name}" in columns for name in model.dof_names):
+        return None
+    g = model.constraint_jacobian(model.neutral())
+    found: list[str] = []
+    seen = np.zeros((0, model.nv))
+    for joint, node in zip(model.joints, model.nodes, strict=True):
+        labels = _labels(model, [joint.name], model.dof_names)
+        if not all(f"v.{name}" in columns for name in labels):
+            continue
+        more = np.vstack([seen, g[list(node.freedoms)]])
+        size = np.linalg.svd(more, compute_uv=False)
+        if len(more) <= model.nv and size[-1] > TURNED * size[0]:
+            seen = more
+            found.append(joint.name)
+    return tuple(found) if len(seen) == model.nv else None
+
+
+def _forces(
+    model: Model, table: _Table, used: set[str]
+) -> tuple[dict[str, Array] | None, Array | None]:
+    """Forces by joint, or currents (T, nu) by actuator."""
+    joints = {*model.dof_names, *(joint.name for joint in model.joints if joint.nv == 1)}
+    forces = {n: table.columns[f"tau.{n}"] for n in sorted(joints) if f"tau.{n}" in table.columns}
+    if forces:
+        used.update(f"tau.{name}" for name in forces)
+        return forces, None
+    names = [each.name for each in model.actuators]
+    there = [name for name in names if f"current.{name}" in table.columns]
+    if not there:
+        known = f"tau.{model.dof_names[-1]}" if model.dof_names else "tau"
+        raise table.wrong(f"no forces: {known} and others, or current.ACTUATOR")
+    used.update(f"current.{name}" for name in there)
+    count = len(next(iter(table.columns.values())))
+    unknown = np.full(count, np.nan)
+    parts = [table.columns.get(f"current.{name}", unknown) for name in names]
+    return None, np.stack(parts, axis=1)
+
+
+def _carried(
+    model: Model,
+    q: Array,
+    encoders: tuple[str, ...] | None,
+    forces: Mapping[str, Array],
+) -> Array:
+    """Forces (T, nv) of all coordinates: those on dependent joints go through G."""
+    base = f"{model.floating_base}."
+    others = [name for name in forces if name not in model.dof_names]
+    tau = np.zeros((len(q), model.nv))
+    reached = np.array([name in forces or name.startswith(base) for name in model.dof_names])
+    for i, name in enumerate(model.dof_names):
+        if name in forces:
+            tau[:, i] = forces[name]
+    if others:
+        at = q if encoders is None else followed(model, encoders, q)
+        g = model.constraint_jacobian(at)
+        for name in others:
+            row = g[:, model.nodes[model.joint_names.index(name)].freedoms[0]]
+            moves = np.any(row != 0.0, axis=0)
+            tau[:, moves] += row[:, moves] * forces[name][:, None]
+            reached |= moves
+    tau[:, ~reached] = np.nan
+    return tau
+
+
+def _closed(table: _Table, model: Model, names: Sequence[str], given: Array) -> Array:
+    """Configurations from independent positions, each from the one before."""
+    q = model.neutral()
+    rows = []
+    joints: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        owner = name if name in model.joint_names else name.rpartition(".")[0]
+        joints.setdefault(owner, []).append(i)
+    for n, row in enumerate(given):
+        try:
+            q = model.configuration({n: list(row[at]) for n, at in joints.items()}, guess=q)
+        except ClosureError as error:
+            raise table.wrong(str(error), n) from None
+        rows.append(q)
+    return np.array(rows)
+
+
+def _step(table: _Table, time: Array) -> float | None:
+    """Seconds between samples; nan where they are not even, None of a single one."""
+    steps = np.diff(time)
+    if not len(steps):
+        return None
+    wrong = ~(steps > 0.0)
+    if wrong.any():
+        raise table.wrong("time does not increase", int(np.argmax(wrong)) + 1)
+    mean = float(np.mean(steps))
+    return mean if np.all(np.abs(steps - mean) <= EVEN * mean) else math.nan
+
+
+# ---- files and tables ----------------------------------------------------------------------------
+
+
+def _read(source: object, topic: str | None) -> _Table:
+    if not isinstance(source, str | os.PathLike):
+        return _of_table(source)
+    path = Path(source)
+    if path.suffix.lower() in BAGS or path.is_dir():
+        return _bag(path, topic)
+    if path.suffix.lower() in (".parquet", ".pq"):
+        try:
+            from pyarrow import ArrowException, parquet
+        except ImportError:
+            raise MissingPackageError("Parquet logs need", "pyarrow", "logs") from None
+        try:
+            found = parquet.read_table(path)
+        except ArrowException as error:
+            raise DescriptionError(f"no Parquet file: {error}", Source(str(path))) from None
+        return _of_table(found, str(path))
+    return _csv(path)
+
+
+def _of_table(table: Any, file: str = "<table>") -> _Table:
+    """Of a dict of columns, or a data frame: what has ``keys``, ``columns`` or column names."""
+    names = getattr(table, "column_names", None) or getattr(table, "columns", None)
+    if names is None and not isinstance(table, Mapping):
+        raise TypeError(
+            f"a log is a path, a dict of columns or a data frame, not {type(table).__name__}"
+        )
+    columns: dict[str, Array] = {}
+    ignored: list[str] = []
+    for name in list(table if names is None else names):
+        try:
+            columns[str(name)] = np.asarray(table[name], dtype=float)
+        except (TypeError, ValueError):
+            ignored.append(str(name))
+    lengths = {x.shape for x in columns.values()}
+    if len(lengths) > 1 or any(len(shape) != 1 for shape in lengths):
+        raise DescriptionError("columns are not of one length", Source(file))
+    if not lengths or lengths == {(0,)}:
+        raise DescriptionError("no samples", Source(file))
+    return _Table(file, columns, None, tuple(ignored))
+
+
+def _bag(path: Path, topic: str | None) -> _Table:
+    """JointState and WrenchStamped messages of a bag, at even times."""
+    try:
+        from rosbags.highlevel import AnyReader, AnyReaderError
+        from rosbags.typesys import Stores, get_typestore
+    except ImportError:
+        raise MissingPackageError("bags of ROS need", "rosbags", "logs") from None
+    if not path.exists():
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+    source = Source(str(path))
+    series: dict[str, tuple[list[float], list[float]]] = {}
+    try:
+        with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
+            states = sorted({c.topic for c in reader.connections if c.msgtype == STATE})
+            if topic is None and len(states) != 1:
+                told = f"several topics of joints: {few(states)}; choose one" if states else (
+                    f"no topic of {STATE}"
+                )  # fmt: skip
+                raise DescriptionError(told, source)
+            if topic is not None and topic not in states:
+                raise DescriptionError(
+                    f"no topic of joints '{topic}'{did_you_mean(topic, states)}", source
+                )
+            wanted = {topic or states[0]}
+            chosen = [c for c in reader.connections if c.topic in wanted or c.msgtype == WRENCH]
+            others = tuple(dict.fromkeys(c.topic for c in reader.connections if c not in chosen))
+            for connection, stamp, raw in reader.messages(connections=chosen):
+                message = reader.deserialize(raw, connection.msgtype)
+                sent = message.header.stamp
+                time = sent.sec + 1e-9 * sent.nanosec or 1e-9 * stamp
+                for name, value in _said(message, connection.msgtype):
+                    times, values = series.setdefault(name, ([], []))
+                    times.append(time)
+                    values.append(value)
+    except AnyReaderError as error:
+        raise DescriptionError(f"no bag: {error}", source) from None
+    if not series:
+        raise DescriptionError("no samples", source)
+    return _Table(str(path), _even(series), None, others)
+
+
+def _said(message: Any, kind: str) -> Iterator[tuple[str, float]]:
+    """Columns of one message."""
+    if kind == WRENCH:
+        link, wrench = message.header.frame_id, message.wrench
+        for end in ENDS:
+            vector = wrench.torque if end[0] == "m" else wrench.force
+            yield f"wrench.{link}.{end}", float(getattr(vector, end[1]))
+        return
+    for label, values in (("q", message.position), ("v", message.velocity),
+                          ("tau", message.effort)):  # fmt: skip
+        if len(values) == len(message.name):  # or empty
+            yield from (
+                (f"{label}.{n}", float(x)) for n, x in zip(message.name, values, strict=True)
+            )
+
+
+def _even(series: Mapping[str, tuple[list[float], list[float]]]) -> dict[str, Array]:
+    """All at the same even times, while all are there, as many as the joints' messages."""
+    clocks = {name: np.array(times) for name, (times, _) in series.items()}
+    order = {name: np.argsort(clock, kind="stable") for name, clock in clocks.items()}
+    clocks = {name: clock[order[name]] for name, clock in clocks.items()}
+    first = max(clock[0] for clock in clocks.values())
+    last = min(clock[-1] for clock in clocks.values())
+    most = max((clock for n, clock in clocks.items() if n.startswith("q.")), key=len,
+               default=next(iter(clocks.values())))  # fmt: skip
+    count = int(np.sum((most >= first) & (most <= last)))
+    time = np.linspace(first, last, max(count, 1))
+    found = {
+        name: np.interp(time, clocks[name], np.array(values)[order[name]])
+        for name, (_, values) in series.items()
+    }
+    return {"time": time - first, **found}
+
+
+def _csv(path: Path) -> _Table:
+    """Empty cells are nan."""
+
+    def wrong(line: int, message: str) -> DescriptionError:
+        return DescriptionError(message, Source(str(path), line))
+
+    rows: list[list[float]] = []
+    lines: list[int] = []
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        reader = csv.reader(stream)
+        try:
+            header = [name.strip() for name in next(reader, [])]
+            if not any(header):
+                raise wrong(1, "no header; its columns are time, q.JOINT, v.JOINT, tau.JOINT")
+            if twice := [n for i, n in enumerate(header) if n in header[:i]]:
+                raise wrong(1, f"column '{twice[0]}' stands twice")
+            for row in reader:
+                if not row:
+                    continue
+                if len(row) != len(header):
+                    raise wrong(
+                        reader.line_num, f"{len(row)} cells, where the header has {len(header)}"
+                    )
+                lines.append(reader.line_num)
+                rows.append([_number(x) for x in row])
+                if math.inf in map(abs, rows[-1]):
+                    at = [abs(x) == math.inf for x in rows[-1]].index(True)
+                    raise wrong(reader.line_num, f"{header[at]}: '{row[at]}' is not a number")
+        except UnicodeDecodeError:
+            raise wrong(1, "this is not text") from None
+        except csv.Error as error:
+            raise wrong(reader.line_num, str(error)) from None
+    if not rows:
+        raise wrong(1, "no samples")
+    table = np.array(rows)
+    return _Table(str(path), {n: table[:, i] for i, n in enumerate(header)}, lines)
+
+
+def _number(text: str) -> float:
+    """A cell; nan if it is empty, inf if it is no number."""
+    try:
+        return float(text) if text.strip() else math.nan
+    except ValueError:
+        return math.inf

@@ -1,0 +1,38 @@
+"""Forces as they were measured and as a fit predicts them."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from robomodel.identification import Identified
+from robomodel.views import figures
+
+
+def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
+    """Draw measured and predicted forces of each coordinate, and what is left, over the samples.
+
+    Coordinates without measured forces are left out. The file's format is its suffix: .svg, .png
+    or .pdf. Raises ImportError without matplotlib.
+    """
+    names = fit.model.dof_names
+    shown = [i for i in range(len(names)) if np.any(np.nan_to_num(fit.measured[:, i]))]
+    drawn = figures.figure(9.0, 2.0 * max(len(shown), 1))
+    grid = drawn.subplots(max(len(shown), 1), 2, sharex=True, squeeze=False)
+    for (left, right), i in zip(grid, shown, strict=False):
+        left.plot(fit.measured[:, i], label="measured")
+        left.plot(fit.predicted[:, i], label="predicted")
+        left.plot(fit.file[:, i], ":", label="by the file")
+        right.plot(fit.measured[:, i] - fit.predicted[:, i], lw=0.7)
+        right.axhspan(-2.0 * fit.residual[i], 2.0 * fit.residual[i], alpha=0.15)
+        left.set_ylabel(names[i], fontsize=8)
+        for axes in (left, right):
+            axes.grid(alpha=0.3)
+    grid[0][0].set_title("force [N m or N]", fontsize=9)
+    grid[0][1].set_title("measured less predicted, two deviations", fontsize=9)
+    grid[0][0].legend(fontsize=7)
+    for axes in grid[-1]:
+        axes.set_xlabel("sample")
+    drawn.tight_layout()
+    figures.save(drawn, path)
