@@ -752,15 +752,36 @@ def test_the_page_needs_nothing_besides() -> None:
     page = report.html()
     tree = etree.HTML(page)
     pictures = tree.findall(".//svg")
-    assert len(pictures) == 2 * len(report.linkages)
+    (linkage,) = report.linkages
+    sketches = [picture for picture in pictures if picture.get("class") == "sketch"]
+    titles = [picture.get("aria-label") for picture in sketches]
+    assert titles[:2] == ["neutral configuration", "the other way to close"]
+    assert len(sketches) == 2 + len(linkage.sweeps[0].singularities)
+    assert len(pictures) == len(sketches) + 3  # positions, ratios, condition
     assert all(len(picture.findall("path")) >= 1 for picture in pictures)
+    dashed = [path for path in tree.findall(".//svg/path") if path.get("class") == "dashed"]
+    assert len(dashed) == 2 * 2  # both dependent joints on the other way to close
     dead = [mark for mark in tree.findall(".//svg/line") if mark.get("class") == "mark"]
-    assert len(dead) == 2 * len(report.linkages[0].sweeps[0].singularities)
+    assert len(dead) == 3 * len(linkage.sweeps[0].singularities)
     sources = [e.get(a) for e in tree.iter() for a in ("src", "href") if e.get(a)]
     assert sources == []
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     for each in report.findings:
         assert each.check in page
+
+
+def test_drawings_are_in_the_plane_of_the_linkage() -> None:
+    """Bars of a sketch are as long as the linkage's, in every pose; the ground is where pins are."""
+    sketches = rm.validate(rm.robots.load("crank_rocker")).linkages[0].sketches
+    assert len(sketches) == 2
+
+    def lengths(each):
+        bars = [np.array(bar.points) for bar in each.bars if bar.number >= 0]
+        return sorted(float(np.linalg.norm(np.ptp(points, axis=0))) for points in bars)
+
+    for each in sketches:
+        np.testing.assert_allclose(lengths(each), lengths(sketches[0]), rtol=1e-9)
+        assert sum(pin.fixed for pin in each.pins) == 2
 
 
 def test_names_are_escaped() -> None:

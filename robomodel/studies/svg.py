@@ -19,11 +19,17 @@ COLOURS = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#7
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line through points (x, y); what is not finite breaks it."""
+    """A line through points (x, y); what is not finite breaks it.
+
+    ``colour`` is its number among :data:`COLOURS`, by default its place among the lines; dashed
+    lines have no entry in the key.
+    """
 
     label: str
     x: Array
     y: Array
+    colour: int | None = None
+    dashed: bool = False
 
 
 def plot(
@@ -93,8 +99,8 @@ def plot(
         inside = np.isfinite(values) & (values >= low - 1e-9) & (values <= high + 1e-9)
         path = _path(at_x(line.x), at_y(np.where(inside, values, low)), inside)
         name = escape(line.label)
-        colour = COLOURS[i % len(COLOURS)]
-        parts.append(f'<path d="{path}" stroke="{colour}"><title>{name}</title></path>')
+        colour, dashed = _colour(i, line), ' class="dashed"' if line.dashed else ""
+        parts.append(f'<path d="{path}" stroke="{colour}"{dashed}><title>{name}</title></path>')
     for at, name in marks:
         x = float(at_x(np.array(at)))
         parts.append(
@@ -109,14 +115,18 @@ def plot(
         )
     middle = LEFT + width / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" class="mid">{escape(x_label)}</text></svg>')
-    if len(lines) > 1:
+    named = [(i, line) for i, line in enumerate(lines) if not line.dashed]
+    if len(named) > 1:
         keys = "".join(
-            f'<span><i style="background:{COLOURS[i % len(COLOURS)]}"></i>{escape(line.label)}'
-            "</span>"
-            for i, line in enumerate(lines)
+            f'<span><i style="background:{_colour(i, line)}"></i>{escape(line.label)}</span>'
+            for i, line in named
         )
         parts.append(f'<div class="key">{keys}</div>')
     return "".join(parts)
+
+
+def _colour(number: int, line: Line) -> str:
+    return COLOURS[(number if line.colour is None else line.colour) % len(COLOURS)]
 
 
 def _path(x: Array, y: Array, inside: Mask) -> str:

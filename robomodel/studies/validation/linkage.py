@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from robomodel.model.joints import Array, Mask
+from robomodel.studies.sketch import Sketch
 
 Kind = Literal["dead point", "change point"]
 
@@ -34,20 +35,31 @@ class Singularity:
 class Sweep:
     """A curve of closed configurations, along which one independent velocity alone does not rest.
 
-    ``position`` (n,) of the swept joint, ``rates`` (n, spanning velocities) the others' velocities
-    at unit velocity of it (a column of G), ``condition`` (n,) 1/σ of the independent coordinates,
-    ``reached`` (n,) where limits let it get from the start, all in the order of travel.
+    ``joints`` (n, nq) are the cluster's part of q, ``position`` (n,) is of the swept joint,
+    ``positions`` (n, spanning velocities) of all, ``rates`` (n, spanning velocities) their
+    velocities at unit velocity of it (a column of G), ``condition`` (n,) 1/σ of the independent
+    coordinates, ``reached`` (n,) where limits let it get from the start, in the order of travel.
     """
 
     joint: str
     start: float
     held: dict[str, float]
+    joints: Array
     position: Array
+    positions: Array
     rates: Array
     condition: Array
     reached: Mask
     gap: float
     singularities: tuple[Singularity, ...]
+
+    @property
+    def ahead(self) -> Mask:
+        """Where the curve is on the way to close that it starts on: dead points turn it round."""
+        travel = np.gradient(self.position)
+        start = int(np.argmin(np.abs(self.position - self.start) + ~self.reached * 1e3))
+        way: Mask = travel * (travel[start] or 1.0) >= 0.0
+        return way
 
     @property
     def range(self) -> tuple[float, float]:
@@ -69,12 +81,14 @@ class Choice:
 class Linkage:
     """A cluster with loops, as measured.
 
-    ``labels`` name its spanning velocities.
+    ``labels`` name its spanning velocities, ``lengths`` says which are in metres.
     ``start_gap``: what its conditions fail by where the file puts its joints; ``start_condition``:
     1/σ there, infinite where it is singular, nan where it is open. ``outside``: by how much the
     neutral configuration is out of the limits. ``branches``: in how many ways it closes
     where its independent joints are neutral, limits aside. ``chosen`` and ``best``: independent
     coordinates, the latter the best that there are (None where there are too many to compare).
+    ``other_sweeps``: the same on the nearest other way to close. ``sketches``: drawings at neutral,
+    on that other way, and at singularities; ``ghosts``: at the ends of the first sweep.
     """
 
     cluster: str
@@ -93,6 +107,10 @@ class Linkage:
     best: Choice | None
     sweeps: tuple[Sweep, ...]
     groups: tuple[tuple[str, ...], ...]
+    lengths: tuple[bool, ...] = ()
+    other_sweeps: tuple[Sweep, ...] = ()
+    sketches: tuple[Sketch, ...] = ()
+    ghosts: tuple[Sketch, ...] = ()
 
     @property
     def velocities(self) -> int:

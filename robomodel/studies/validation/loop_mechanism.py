@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from robomodel.model.joints import Array
 from robomodel.model.model import Cluster, Model
 from robomodel.model.sampling import conditioning, random_positions
+from robomodel.studies.sketch import Sketch, sketch
 from robomodel.studies.validation.curves import ClusterMotion, full_rank_rows, sweep_all, wrapped
-from robomodel.studies.validation.linkage import Choice, Linkage
+from robomodel.studies.validation.linkage import Choice, Linkage, Sweep
 
 SAMPLES = 400
 OTHER_STARTS = 3  # clusters of several freedoms are swept from their worst samples too, so many
 CHOICES = 500  # more choices of independent coordinates than these are not compared
+DRAWN = 4  # singularities
 SEED = 20240611
 
 
@@ -44,6 +47,9 @@ def study(model: Model, cluster: Cluster) -> Linkage:
     gaps = [sweep.gap for sweep in sweeps] + [float(np.max(own.geometry.gap(samples)))]
     mine = samples[side == side[0]]
     chosen, best = _choices(own, mine)
+    ways = _branches(own, start, rng)
+    other = ways[1:2]
+    others = sweep_all(own, other) if other else []
     return Linkage(
         cluster=cluster.name,
         joints=cluster.joints,
@@ -55,13 +61,40 @@ def study(model: Model, cluster: Cluster) -> Linkage:
         start_condition=_start_condition(own),
         gap=max(gaps),
         outside=_outside(own, start),
-        branches=_branches(own, start, rng),
+        branches=len(ways),
         samples=len(mine),
         chosen=chosen,
         best=best,
         sweeps=tuple(sweeps),
         groups=_groups(own, samples),
+        lengths=tuple(column.length for column in own.columns),
+        other_sweeps=tuple(others),
+        sketches=tuple(_sketches(own, start, other, sweeps)),
+        ghosts=_ends(own, sweeps[0]),
     )
+
+
+def _sketches(
+    own: ClusterMotion, start: Array, other: Sequence[Array], sweeps: Sequence[Sweep]
+) -> Iterator[Sketch]:
+    """At neutral, on the other way to close, and at the singularities of the first sweeps."""
+    yield sketch(own.model, own.cluster, start.tolist(), "neutral configuration")
+    for q in other:
+        yield sketch(own.model, own.cluster, q.tolist(), "the other way to close")
+    drawn = 0
+    for sweep in sweeps[: own.cluster.nv]:
+        for each in sweep.singularities:
+            if drawn == DRAWN:
+                return
+            drawn += 1
+            title = f"{each.kind}: {sweep.joint} = {each.position:.4g}"
+            yield sketch(own.model, own.cluster, each.joints, title)
+
+
+def _ends(own: ClusterMotion, sweep: Sweep) -> tuple[Sketch, ...]:
+    """Where the limits, or the linkage itself, end the first sweep."""
+    there = sweep.joints[sweep.reached]
+    return tuple(sketch(own.model, own.cluster, q.tolist(), "") for q in (there[0], there[-1]))
 
 
 def _file_start(own: ClusterMotion) -> Array:
@@ -90,8 +123,11 @@ def _outside(own: ClusterMotion, q: Array) -> float:
     return float(np.max(np.maximum(own.low - at, at - own.high), initial=0.0))
 
 
-def _branches(own: ClusterMotion, start: Array, rng: np.random.Generator) -> int:
-    """In how many ways the loops close where the independent joints are."""
+def _branches(own: ClusterMotion, start: Array, rng: np.random.Generator) -> list[Array]:
+    """How the loops close where the independent joints are, from the start on outward.
+
+    None where a motion that the independent joints leave free gives any number of them.
+    """
     columns = list(own.cluster.columns)
     count = 96
     moves = rng.uniform(-math.pi, math.pi, (count, len(own.columns))) * own.unit
@@ -100,11 +136,12 @@ def _branches(own: ClusterMotion, start: Array, rng: np.random.Generator) -> int
     q, closed = own.close(guesses, held=columns)
     found: list[Array] = [start]
     for each in q[closed]:
-        away = [np.max(np.abs(wrapped(own, own.geometry.difference(q0, each)))) for q0 in found]
-        if min(away) > 1e-4:
-            found.append(each)
-    # a motion that the independent joints leave free gives any number of configurations
-    return len(found) if len(found) < count // 4 else 0
+        ways = [wrapped(own, own.geometry.difference(q0, each)) for q0 in found]
+        if min(float(np.max(np.abs(way))) for way in ways) > 1e-4:
+            found.append(own.geometry.integrate(start, ways[0] * own.unit))
+    if len(found) >= count // 4:
+        return []
+    return sorted(found, key=lambda q: float(np.max(np.abs(own.geometry.difference(start, q)))))
 
 
 def _choices(own: ClusterMotion, samples: Array) -> tuple[Choice, Choice | None]:

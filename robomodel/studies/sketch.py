@@ -1,0 +1,246 @@
+"""Line drawings of a cluster with loops in a pose, as an engineer sketches a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from robomodel.model import Model
+from robomodel.model.joints import Array
+from robomodel.model.model import WORLD, Cluster
+from robomodel.studies.svg import COLOURS
+from robomodel.transmissions import rotor_name
+from robomodel.views.poses import link_poses
+
+WIDTH, HEIGHT, MARGIN = 300, 230, 36
+LETTERS = 70  # in a drawing; more are numbers with a key
+SAME = 1e-3  # of the drawing's size: points so near are one
+OBLIQUE = np.array([0.55, -0.75, 0.37])  # from where mechanisms that are not planar are seen
+CARRIER = -1
+
+Point = tuple[float, float]
+_Place = Callable[[Point], Point]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A body, by points of it; its number in the cluster, or ``CARRIER`` of what that is on."""
+
+    name: str
+    number: int
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A joint; ``fixed``: it is on the cluster's carrier; ``loop``: a loop closes there."""
+
+    name: str
+    at: Point
+    fixed: bool = False
+    loop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """A pose: bodies, joints and massless rods, in metres in the drawing's plane."""
+
+    title: str
+    bars: tuple[Bar, ...]
+    pins: tuple[Pin, ...]
+    rods: tuple[tuple[Point, Point], ...]
+
+    @property
+    def points(self) -> list[Point]:
+        """All that is drawn."""
+        found = [point for bar in self.bars for point in bar.points]
+        return found + [pin.at for pin in self.pins] + [end for rod in self.rods for end in rod]
+
+
+def sketch(model: Model, cluster: Cluster, positions: Sequence[float], title: str) -> Sketch:
+    """The cluster at positions of its own (its part of q), the rest of the robot at neutral."""
+    plane = _plane(model, cluster)
+    poses = _poses(model, cluster, positions)
+    body_of = {frame.name: frame.body for frame in model.frames}
+    mine = {body: number for number, body in enumerate(cluster.bodies)}
+    points: dict[int, list[Point]] = {body: [] for body in (*cluster.outputs, *cluster.bodies)}
+    rotors = {rotor_name(joint.name) for joint in model.description.joints}
+    pins: list[Pin] = []
+    rods: list[tuple[Point, Point]] = []
+
+    def seen(link: str, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> Point:
+        pose = poses[link]
+        x, y = plane @ (pose[:3, :3] @ np.array(offset) + pose[:3, 3])
+        return (float(x), float(y))
+
+    for joint in model.description.joints:
+        child, parent = body_of[joint.child], body_of[joint.parent]
+        if child == parent:
+            continue
+        at = seen(joint.child)
+        if parent in points and (child in mine or parent in mine):
+            points[parent].append(at)
+        if child in mine:
+            points[child].append(at)
+            if joint.name not in rotors:
+                pins.append(Pin(joint.name, at, fixed=parent not in mine))
+    for loop in model.description.loops:
+        ends = [loop.predecessor, loop.successor]
+        bodies = [body_of[end.link] for end in ends]
+        if not mine.keys() & set(bodies):
+            continue
+        first, second = (seen(end.link, end.origin.xyz) for end in ends)
+        for body, at in zip(bodies, (first, second), strict=True):
+            points.setdefault(body, []).append(at)
+        if loop.type == "rod":
+            rods.append((first, second))
+        ground = not set(bodies) <= mine.keys()
+        pins.append(Pin(loop.name, first, fixed=ground and loop.type != "rod", loop=True))
+    bars = [
+        Bar("" if body == WORLD else model.bodies[body].name, CARRIER, tuple(points[body]))
+        for body in points
+        if body not in mine
+    ]
+    bars += [Bar(model.bodies[body].name, n, tuple(points[body])) for body, n in mine.items()]
+    return Sketch(title, tuple(bars), tuple(pins), tuple(rods))
+
+
+def _poses(model: Model, cluster: Cluster, positions: Sequence[float]) -> dict[str, Array]:
+    q = model.neutral()
+    q[cluster.q] = positions
+    return link_poses(model, q)
+
+
+def _plane(model: Model, cluster: Cluster) -> Array:
+    """Two axes (2, 3): across the hinges where all are parallel, with z up; else a view from
+    above.
+    """
+    poses = _poses(model, cluster, cluster.start)
+    axes = [
+        poses[joint.child][:3, :3] @ np.array(joint.axis)
+        for joint in model.description.joints
+        if joint.name in cluster.joints and joint.type in ("revolute", "continuous")
+    ]
+    normal = OBLIQUE
+    if axes:
+        first = axes[0] / np.linalg.norm(axes[0])
+        if all(np.linalg.norm(np.cross(first, each)) < 1e-6 for each in axes):
+            normal = first if first @ np.array([0.3, -1.0, 0.6]) > 0.0 else -first
+    normal = normal / np.linalg.norm(normal)
+    up = np.eye(3)[2] if abs(normal[2]) < 0.9 else np.eye(3)[1]
+    up = up - (up @ normal) * normal
+    up = up / np.linalg.norm(up)
+    return np.array([np.cross(up, normal), up])
+
+
+# ---- as SVG --------------------------------------------------------------------------------------
+
+
+def drawings(sketches: Sequence[Sketch], ghosts: Sequence[Sketch] = ()) -> Iterator[str]:
+    """An SVG element for each sketch, all to one scale; the ghosts are behind the first, pale."""
+    every = np.array([point for each in (*sketches, *ghosts) for point in each.points])
+    low, high = every.min(axis=0), every.max(axis=0)
+    size = float(max(*(high - low), 1e-9))
+    scale = min((WIDTH - 2 * MARGIN) / max(high[0] - low[0], 0.3 * size),
+                (HEIGHT - 2 * MARGIN) / max(high[1] - low[1], 0.3 * size))  # fmt: skip
+    middle = (low + high) / 2
+
+    def place(at: Point) -> Point:
+        x, y = (np.array(at) - middle) * scale
+        return (WIDTH / 2 + float(x), HEIGHT / 2 + 8 - float(y))
+
+    for number, each in enumerate(sketches):
+        parts = [
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
+            f'aria-label="{escape(each.title, quote=True)}" class="sketch" '
+            'xmlns="http://www.w3.org/2000/svg">',
+            f'<text x="8" y="16" class="title">{escape(each.title)}</text>',
+        ]
+        for ghost in ghosts if number == 0 else ():
+            parts += ['<g class="ghost">', *_bodies(ghost, place), "</g>"]
+        parts += [*_bodies(each, place), *_joints(each, place), *_names(each, place)]
+        yield "".join([*parts, "</svg>"])
+
+
+def _bodies(each: Sketch, place: _Place) -> Iterator[str]:
+    for bar in each.bars:
+        corners = _distinct([place(point) for point in bar.points])
+        colour = "" if bar.number == CARRIER else f' style="--c:{COLOURS[bar.number % 7]}"'
+        kind = "carrier" if bar.number == CARRIER else "body"
+        title = f"<title>{escape(bar.name)}</title>"
+        if len(corners) == 1 and bar.number != CARRIER:
+            (x, y), *_ = corners
+            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="9" class="{kind}"{colour}>{title}</circle>'
+        elif len(corners) > 1:
+            path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in _around(corners))
+            shut = "Z" if len(corners) > 2 else ""
+            yield f'<path d="{path}{shut}" class="{kind}"{colour}>{title}</path>'
+    for rod in each.rods:
+        (x1, y1), (x2, y2) = (place(end) for end in rod)
+        yield f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" class="rod"/>'
+
+
+def _joints(each: Sketch, place: _Place) -> Iterator[str]:
+    for pin in each.pins:
+        x, y = place(pin.at)
+        if pin.fixed:
+            yield (
+                f'<path d="M{x:.1f} {y:.1f}l-8 13h16z" class="ground"/>'
+                f'<path d="M{x - 11:.1f} {y + 13:.1f}h22" class="ground"/>'
+            )
+        outer = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6.5" class="loop"/>' if pin.loop else ""
+        yield (
+            f'{outer}<circle cx="{x:.1f}" cy="{y:.1f}" r="4" class="pin">'
+            f"<title>{escape(pin.name)}</title></circle>"
+        )
+
+
+def key(sketches: Sequence[Sketch]) -> Iterator[str]:
+    """What the numbers of the drawings mean, where names are too long to stand in them."""
+    for each in sketches:
+        if _numbered(each):
+            names = (f"<b>{n}</b> {escape(pin.name)}" for n, pin in enumerate(each.pins, 1))
+            yield f'<p class="place">{" &emsp; ".join(names)}</p>'
+
+
+def _numbered(each: Sketch) -> bool:
+    return sum(len(pin.name) for pin in each.pins) > LETTERS
+
+
+def _names(each: Sketch, place: _Place) -> Iterator[str]:
+    """Names beside the joints, outwards, and above each other where joints are in one place."""
+    names = [str(n) if _numbered(each) else pin.name for n, pin in enumerate(each.pins, 1)]
+    at = np.array([place(pin.at) for pin in each.pins]).reshape(-1, 2)
+    taken: list[tuple[float, float, float]] = []
+    for name, (x, y) in zip(names, at, strict=True):
+        right = x >= WIDTH / 2
+        width = 5.6 * len(name)
+        right = right if (x + 10 + width < WIDTH if right else x - 10 - width > 0) else not right
+        left = x + 10 if right else x - 10 - width
+        line = float(y) - 6.0
+        while any(abs(line - other) < 11.0 and left < b and a < left + width
+                  for other, a, b in taken):  # fmt: skip
+            line -= 11.0
+        taken.append((line, float(left), float(left + width)))
+        anchor = "" if right else ' text-anchor="end"'
+        edge = x + 10 if right else x - 10
+        yield f'<text x="{edge:.1f}" y="{line:.1f}"{anchor}>{escape(name)}</text>'
+
+
+def _distinct(points: Sequence[Point]) -> list[Point]:
+    kept: list[Point] = []
+    for x, y in points:
+        if all(abs(x - a) + abs(y - b) > SAME * WIDTH for a, b in kept):
+            kept.append((x, y))
+    return kept
+
+
+def _around(points: list[Point]) -> list[Point]:
+    """In the order of their directions from the middle, so that the outline does not cross."""
+    if len(points) < 3:
+        return points
+    middle = np.mean(points, axis=0)
+    return sorted(points, key=lambda at: float(np.arctan2(at[1] - middle[1], at[0] - middle[0])))
