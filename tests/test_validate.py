@@ -771,7 +771,7 @@ def test_the_page_needs_nothing_besides() -> None:
 
 
 def test_drawings_are_in_the_plane_of_the_linkage() -> None:
-    """Bars of a sketch are as long as the linkage's, in every pose; the ground is where pins are."""
+    """Bars are as long in every pose; what carries the linkage has two pins."""
     sketches = rm.validate(rm.robots.load("crank_rocker")).linkages[0].sketches
     assert len(sketches) == 2
 

@@ -28,7 +28,8 @@ code { font-size: .85em; font-weight: 400 }
 .badge { display: inline-block; padding: .05rem .6rem; margin-right: .4rem; border-radius: 1rem;
        border: 1px solid currentColor; font-size: .85em } .good { color: var(--good) }
 .plots { display: flex; flex-wrap: wrap; gap: 1rem; margin: .6rem 0 }
-figure { margin: 0; max-width: min(100%, 30rem); background: var(--panel); border-radius: 6px; padding: .5rem }
+figure { margin: 0; max-width: min(100%, 30rem);
+       background: var(--panel); border-radius: 6px; padding: .5rem }
 svg { max-width: 100%; height: auto; display: block }
 svg text { font: 11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: var(--soft) }
 svg .title { font-size: 12px; font-weight: 600; fill: var(--ink) } svg .mid { text-anchor: middle }
