@@ -85,31 +85,34 @@ def in_c(compiler: str, lanes: int) -> Callable[..., Run]:
     return target
 
 
-def threads(program: Program, sizes: Sequence[int], dtype: str) -> Callable[..., None]:
-    """A card's kernel here: pointers, steps, how many states; threads to the block's end."""
-    text = ptx.emit(program, "f", sizes, dtype, ptx.ON_HOST)
+def threads(text: str, pointers: int, integers: int, *others: type) -> Callable[..., None]:
+    """A card's kernel here: its arguments, how many states; blocks of threads, phase by phase."""
     alive, addresses = machine.load(machine.object_codes([text], lambda _: None))
-    n = len(sizes) - 1
-    kinds = [*[ctypes.c_void_p] * (n + 1), *[ctypes.c_int64] * (n + 2)]
+    kinds = [*[ctypes.c_void_p] * pointers, *[ctypes.c_int64] * integers, *others]
+    kinds += [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32]
     function = ctypes.CFUNCTYPE(None, *kinds)(addresses["f"])
+    memory = np.full(ptx.STAGED // 4 + 8, np.nan, np.float32)
+    staged = -(-memory.ctypes.data // 16) * 16
 
-    def run(*given: int) -> None:
-        count = given[-1]
-        for thread in range(count + 3):  # those beyond the end do nothing
-            function(*given, thread)
+    def run(*given: float, count: int) -> None:
+        for block in range(0, count, ptx.THREADS):
+            for phase in (ptx.LOAD, ptx.WORK, ptx.STORE):
+                for thread in range(block, block + ptx.THREADS):  # also those beyond the end
+                    function(*given, staged, thread, phase)
 
-    run.alive = alive
+    run.alive = alive, memory
     return run
 
 
 def on_card(program: Program, sizes: Sequence[int], dtype: str, folder: Path | None = None) -> Run:
-    launch = threads(program, sizes, dtype)
+    text = ptx.emit(program, "f", sizes, dtype, ptx.ON_HOST)
+    launch = threads(text, len(sizes), len(sizes))
 
     def run(arrays: Sequence[np.ndarray]) -> np.ndarray:
         arrays = [np.ascontiguousarray(x, dtype) for x in arrays]
         count = len(arrays[0])
         result = np.full((count + 1, sizes[-1]), 7.0, dtype)
-        launch(*(x.ctypes.data for x in (*arrays, result)), *sizes[:-1], count)
+        launch(*(x.ctypes.data for x in (*arrays, result)), *sizes[:-1], count, count=count)
         assert np.all(result[-1] == 7.0)
         return result[:-1]
 

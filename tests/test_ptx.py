@@ -108,8 +108,9 @@ def test_ptx_has_one_entry_with_its_parameters(dtype: str) -> None:
     assert f".maxntid {ptx.THREADS}" in text
     assert ".extern" not in text  # nothing that somebody else would have to bring
     assert text.count(f"st.global.b{PRECISIONS[dtype].bits}") == 1
-    used = kernel.program.inputs
-    assert text.count(f"ld.global.nc.b{PRECISIONS[dtype].bits}") == used
+    assert text.count(f"ld.global.nc.b{PRECISIONS[dtype].bits}") == 3  # for all threads in turn
+    assert text.count(f"ld.shared.b{PRECISIONS[dtype].bits}") == kernel.program.inputs + 1
+    assert text.count("bar.sync") == 2
 
 
 def assembled(kernel: CudaKernel, folder: Path) -> tuple[int, int]:
@@ -160,7 +161,8 @@ class Card:
 
     def __init__(self, kernel: CudaKernel) -> None:
         self.sizes = [*kernel.sizes.values(), kernel.size]
-        self.run = threads(kernel.program, self.sizes, kernel.dtype)
+        text = ptx.emit(kernel.program, "f", self.sizes, kernel.dtype, ptx.ON_HOST)
+        self.run = threads(text, len(self.sizes), len(self.sizes))
         self.log: list[str] = []
         self.fails: dict[str, int] = {}
         self.streams: list[int] = []
@@ -179,7 +181,7 @@ class Card:
                 values = [ctypes.c_int64.from_address(x).value for x in given]
                 assert (blocks - 1) * size < values[-1] <= blocks * size
                 self.streams.append(stream.value)
-                self.run(*values)
+                self.run(*values, count=values[-1])
             if name == "cuGetErrorString":
                 ctypes.cast(arguments[1], ctypes.POINTER(ctypes.c_char_p))[0] = b"out of memory"
             return code
