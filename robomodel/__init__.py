@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         rollout,
         simulate,
     )
+    from robomodel.trajectory.card import rollout_kernel
     from robomodel.writers.c import write_c
 
 __version__ = "0.1.0"
@@ -141,6 +142,7 @@ __all__ = [
     "rnea_hessian_product",
     "robots",
     "rollout",
+    "rollout_kernel",
     "saturate",
     "simulate",
     "to_casadi",
@@ -167,6 +169,7 @@ _LATE = {
         ),
         "trajectory",
     ),
+    "rollout_kernel": "trajectory.card",
     "to_casadi": "symbolic",
     "write_c": "writers.c",
 }

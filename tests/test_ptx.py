@@ -12,7 +12,9 @@ import pickle
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+import sys
+import types
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,19 @@ from targets import on_card, threads
 
 import robomodel as rm
 from robomodel.dynamics.card import CudaKernel
-from robomodel.kernels import NoCompilerError, Program, Trace, cuda, machine, ptx
+from robomodel.kernels import (
+    NoCompilerError,
+    Program,
+    Trace,
+    cuda,
+    cuda_arrays,
+    machine,
+    ptx,
+    ptx_loop,
+)
 from robomodel.kernels.precision import PRECISIONS
 from robomodel.scalars import sincos
+from robomodel.trajectory.card import CudaRollout
 
 PTXAS = shutil.which("ptxas")
 needs_ptxas = pytest.mark.skipif(PTXAS is None, reason="NVIDIA's assembler ptxas is not installed")
@@ -92,6 +104,80 @@ def test_all_robots(robot: str, dtype: str) -> None:
         agree(robot, algorithm, dtype)
 
 
+# ---- over time -----------------------------------------------------------------------------------
+
+
+def loop_on_host(kernel: CudaRollout) -> Callable[..., None]:
+    """The kernel of rollouts here; its step is a number of the kernel's type."""
+    made = kernel._steps
+    text = ptx_loop.emit(kernel.program, "f", kernel.sizes, [*kernel.parts.values()],
+                         made.iteration, kernel.dtype, ptx.ON_HOST)  # fmt: skip
+    number = ctypes.c_float if kernel.dtype == "float32" else ctypes.c_double
+    return threads(text, 4, 5, number)
+
+
+def motions(model: rm.Model, count: int, times: int, dtype: str) -> list[np.ndarray]:
+    rng = np.random.default_rng(4)
+    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    v, tau = rng.normal(size=(count, model.nv)), rng.normal(size=(count, times, model.nv))
+    return [x.astype(dtype) for x in (q, 0.1 * v, 0.1 * tau)]
+
+
+@pytest.mark.parametrize(
+    ("robot", "method", "dtype"),
+    [
+        ("four_bar", "rk4", "float64"),
+        ("puma560", "semi_implicit_euler", "float32"),
+        pytest.param("mini_cheetah", "rk4", "float64", marks=pytest.mark.slow),
+        pytest.param("mini_cheetah", "semi_implicit_euler", "float64", marks=pytest.mark.slow),
+        pytest.param("tello", "rk4", "float64", marks=pytest.mark.slow),
+    ],
+)
+def test_rollouts_are_those_of_the_processor(robot: str, method: str, dtype: str) -> None:
+    model = rm.robots.load(robot)
+    kernel = rm.rollout_kernel(model, method, dtype=dtype)
+    q, v, tau = motions(model, 3, 6, dtype)
+    result = np.full((4, 7, kernel.sizes[-1]), 7.0, dtype)
+    pointers = [x.ctypes.data for x in (q, v, tau, result)]
+    loop_on_host(kernel)(*pointers, model.nq, model.nv, 6 * model.nv, 3, 6, 1e-3, count=3)
+    expected = rm.rollout(model, q, v, tau, 1e-3, method, dtype=dtype, friction=False)
+    together = np.concatenate(expected, axis=-1)
+    np.testing.assert_allclose(result[:3], together, rtol=0,
+                               atol=1e-35 if dtype == "float32" else 0)  # fmt: skip
+    assert np.all(result[3] == 7.0)
+
+
+def test_rollouts_are_called_with_an_axis_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = rm.robots.load("four_bar")
+    kernel = rm.rollout_kernel(model, "semi_implicit_euler")
+    card = Card(None, loop_on_host(kernel), numbers=(9,))
+    monkeypatch.setattr(cuda, "driver", lambda: cuda.Driver(card))
+    q, v, tau = motions(model, 4, 5, "float64")
+    expected = rm.rollout(model, q, v, tau, 2e-3, "semi_implicit_euler", friction=False)
+    for a, b in zip(kernel(*map(OnCard, (q, v, tau)), 2e-3, stream=7), expected, strict=True):
+        np.testing.assert_array_equal(a.array, b)
+    found = kernel(OnCard(q), OnCard(v[0]), OnCard(tau[0]), 2e-3)[0].array
+    shared = rm.rollout(model, q, v[0], tau[0], 2e-3, "semi_implicit_euler", friction=False)[0]
+    np.testing.assert_array_equal(found, shared)
+    lost = q + np.array([0.0, 0.1, 0.0])  # open loops: no numbers from the first step on
+    found = kernel(OnCard(lost), OnCard(v), OnCard(tau), 2e-3)[0].array
+    np.testing.assert_array_equal(found[:, 0], lost)
+    assert np.isnan(found[:, 1:]).all()
+    for wrong, error, message in (
+        ((OnCard(q), OnCard(v), OnCard(tau[..., 0]), 1e-3), ValueError, r"\(\.\.\., T, 1\)"),
+        ((OnCard(q), OnCard(v), OnCard(tau[:, ::2]), 1e-3), ValueError, "rows of tau"),
+        ((OnCard(q), OnCard(v), OnCard(tau), math.nan), ValueError, "number of seconds"),
+        ((OnCard(q), OnCard(v), OnCard(tau), "1 ms"), TypeError, "step"),
+    ):
+        with pytest.raises(error, match=message):
+            kernel(*wrong)
+    assert pickle.loads(pickle.dumps(kernel)).ptx == kernel.ptx
+    with pytest.raises(ValueError, match="'time_stepping' cannot be had on cards"):
+        rm.rollout_kernel(model, "time_stepping")
+    with pytest.raises(ValueError, match="at least one"):
+        rm.rollout_kernel(model, closing=0)
+
+
 # ---- PTX -----------------------------------------------------------------------------------------
 
 
@@ -113,7 +199,7 @@ def test_ptx_has_one_entry_with_its_parameters(dtype: str) -> None:
     assert text.count("bar.sync") == 2
 
 
-def assembled(kernel: CudaKernel, folder: Path) -> tuple[int, int]:
+def assembled(kernel: CudaKernel | CudaRollout, folder: Path) -> tuple[int, int]:
     """What NVIDIA's assembler says: registers, and bytes of spill stores."""
     (folder / "k.ptx").write_text(kernel.ptx)
     command = [PTXAS, "-v", "-arch=sm_90", folder / "k.ptx", "-o", folder / "k.cubin"]
@@ -129,6 +215,7 @@ def assembled(kernel: CudaKernel, folder: Path) -> tuple[int, int]:
     [
         ("four_bar", "aba", "float64", 0),
         ("mini_cheetah", "rnea", "float32", 0),
+        ("four_bar", "rollout", "float64", 0),
         *[
             pytest.param(*case, marks=pytest.mark.slow)
             for case in [
@@ -147,7 +234,11 @@ def assembled(kernel: CudaKernel, folder: Path) -> tuple[int, int]:
 def test_nvidias_assembler_takes_it(
     robot: str, algorithm: str, dtype: str, spilled: int, tmp_path: Path
 ) -> None:
-    kernel = rm.compile(rm.robots.load(robot), algorithm, dtype=dtype, target="cuda")
+    model = rm.robots.load(robot)
+    if algorithm == "rollout":
+        kernel = rm.rollout_kernel(model, "semi_implicit_euler", dtype=dtype)
+    else:
+        kernel = rm.compile(model, algorithm, dtype=dtype, target="cuda")
     registers, spills = assembled(kernel, tmp_path)
     assert registers <= 255
     assert spills <= spilled
@@ -159,11 +250,17 @@ def test_nvidias_assembler_takes_it(
 class Card:
     """Stands for the driver's library: what is launched runs here, at once."""
 
-    def __init__(self, kernel: CudaKernel) -> None:
-        self.sizes = [*kernel.sizes.values(), kernel.size]
-        text = ptx.emit(kernel.program, "f", self.sizes, kernel.dtype, ptx.ON_HOST)
-        self.run = threads(text, len(self.sizes), len(self.sizes))
+    def __init__(
+        self, kernel: CudaKernel | None, run: Any = None, numbers: Sequence[int] = ()
+    ) -> None:
+        """``run``: a function of which these arguments are numbers, not pointers or integers."""
+        self.numbers, self.pointers, self.run = numbers, 4, run
+        if kernel is not None:
+            sizes = [*kernel.sizes.values(), kernel.size]
+            text = ptx.emit(kernel.program, "f", sizes, kernel.dtype, ptx.ON_HOST)
+            self.run, self.pointers = threads(text, len(sizes), len(sizes)), len(sizes)
         self.log: list[str] = []
+        self.memory: dict[int, np.ndarray] = {}
         self.fails: dict[str, int] = {}
         self.streams: list[int] = []
 
@@ -178,10 +275,20 @@ class Card:
                 assert (shared.value, extra) == (0, None)
                 blocks, *others, size = [x.value for x in grid][0:4]
                 assert others == [1, 1]
-                values = [ctypes.c_int64.from_address(x).value for x in given]
-                assert (blocks - 1) * size < values[-1] <= blocks * size
+                kinds = dict.fromkeys(self.numbers, ctypes.c_double)
+                values = [kinds.get(i, ctypes.c_int64).from_address(x).value
+                          for i, x in enumerate(given)]  # fmt: skip
+                count = values[2 * self.pointers - 1]
+                assert (blocks - 1) * size < count <= blocks * size
                 self.streams.append(stream.value)
-                self.run(*values, count=values[-1])
+                self.run(*values, count=count)
+            if name == "cuMemAlloc_v2":
+                made = np.full(64, 7.0)
+                assert arguments[1].value <= made.nbytes
+                self.memory[made.ctypes.data] = made
+                ctypes.cast(arguments[0], ctypes.POINTER(ctypes.c_uint64))[0] = made.ctypes.data
+            if name == "cuMemFree_v2":
+                del self.memory[arguments[0].value]
             if name == "cuGetErrorString":
                 ctypes.cast(arguments[1], ctypes.POINTER(ctypes.c_char_p))[0] = b"out of memory"
             return code
@@ -293,8 +400,47 @@ def test_streams_and_dlpack(launched: tuple[CudaKernel, Card]) -> None:
     assert packs[0].streams == card.streams
     with pytest.raises(TypeError, match="stream must be"):
         kernel(OnCard(given[0]), *packs, stream="first")
-    with pytest.raises(TypeError, match="give out="):
-        kernel(*(ByDLPack(x) for x in given))
+
+
+def test_new_arrays_of_other_libraries_are_handed_over(
+    launched: tuple[CudaKernel, Card], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By DLPack or the interface, with their memory, which lives as long as anybody has it."""
+    kernel, card = launched
+    given = arguments_of(kernel, 4)
+    expected = rm.compile(kernel.model, "aba")(*given)
+    packs = [ByDLPack(x) for x in given]
+    found = kernel(*packs, stream=17)
+    assert found.__dlpack_device__() == (2, 0)
+    np.testing.assert_array_equal(on_this(found.__dlpack__(stream=17)), expected)
+    told = found.__cuda_array_interface__
+    assert (told["shape"], told["typestr"], told["stream"]) == ((4, 2), "<f8", 17)
+    part = found[..., 1:2].reshape((4, 1, 1))
+    np.testing.assert_array_equal(on_this(part.__dlpack__(stream=-1)), expected[:, 1:, None])
+    assert "cuStreamSynchronize" not in card.log
+    capsule = found.__dlpack__()
+    assert card.log.count("cuStreamSynchronize") == 1  # for whom it does not say
+    del found, part, told
+    assert len(card.memory) == 1
+    np.testing.assert_array_equal(on_this(capsule), expected)
+    del capsule
+    assert not card.memory
+
+    class OfJax(ByDLPack):
+        """Stands for JAX's arrays."""
+
+    OfJax.__module__ = "jaxlib._jax"
+    taken = types.SimpleNamespace(numpy=types.SimpleNamespace(from_dlpack=lambda x: [x.shape]))
+    monkeypatch.setitem(sys.modules, "jax", taken)
+    assert kernel(OfJax(given[0]), *packs[1:]) == [(4, 2)]
+
+
+def on_this(capsule: Any) -> np.ndarray:
+    """A capsule's numbers, copied."""
+    x = cuda_arrays.tensor(capsule)
+    numbers = (ctypes.c_double * 64).from_address(x.address)
+    strides = [8 * s for s in x.strides]
+    return np.lib.stride_tricks.as_strided(np.frombuffer(numbers), x.shape, strides).copy()
 
 
 def test_several_results_are_views_of_one_array(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ class CudaKernel:
             dtype=dtype,
             label=f"compiling {task.name} of '{model.name}'",
         )
-        self._compiled = Compiled(text, entry, self.sizes, self.size, dtype)
+        self._compiled = Compiled(text, entry, self.sizes, dtype)
         self.backward_error: float | None = None  # as of kernels for the processor
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.kernels import cache, loader, machine, ptx, python
+from robomodel.kernels import cache, loader, machine, ptx, ptx_loop, python
 from robomodel.kernels.emit import emit
 from robomodel.kernels.machine import obstacle
 from robomodel.kernels.modules import cut
@@ -102,23 +102,32 @@ def compile_ptx(
     name: str,
     dtype: Dtype = "float64",
     label: str = "compiling",
+    iteration: Iteration | None = None,
+    parts: Sequence[int] = (),
 ) -> str:
     """PTX of a program, as :func:`robomodel.kernels.ptx.ptx` says, from the cache or from LLVM.
 
-    ``name`` says all that makes the program what it is. NoCompilerError where LLVM is missing, or
-    does not know NVIDIA's cards, and the cache has nothing.
+    With an ``iteration``, and the state's ``parts``, as :func:`robomodel.kernels.ptx_loop.ptx`
+    does. ``name`` says all that makes the program what it is. NoCompilerError where LLVM is
+    missing, or does not know NVIDIA's cards, and the cache has nothing.
     """
     try:
         circumstances = _compiler()
     except ImportError:
         raise NoCompilerError(_cannot()) from None
-    key = cache.digest((*circumstances, repr(("ptx", entry, tuple(sizes), dtype)), name))
+    what = ("ptx", entry, tuple(sizes), dtype, iteration, tuple(parts))
+    key = cache.digest((*circumstances, repr(what), name))
     kept = cache.load(key)
     if kept is None:
         with Progress(label, 1.0, after=PATIENCE):
             made = program()
             try:
-                kept = ptx.ptx(made, entry, sizes, dtype).encode()
+                text = (
+                    ptx.ptx(made, entry, sizes, dtype)
+                    if iteration is None
+                    else ptx_loop.ptx(made, entry, sizes, parts, iteration, dtype)
+                )
+                kept = text.encode()
             except (ImportError, OSError, RuntimeError) as error:
                 raise NoCompilerError(f"PTX cannot be written here ({error})") from None
         cache.store(key, kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -144,7 +145,9 @@ def rollout(
     how: Method = method
 
     def program(view: View) -> Function:
-        return _program(view, how, closing, backend, touching, passive, bool(saturate), number)
+        made = steps(view, how, closing, touching, passive, bool(saturate), number)
+        return function(made.model, made.name, made.sizes, made.build, iteration=made.iteration,
+                        backend=backend, dtype=number)  # fmt: skip
 
     run = program(View.of(model))
     states = np.empty((*batch, times + 1, run.sizes[-1]), number)
@@ -242,16 +245,26 @@ RUNGE_KUTTA = (
 )
 
 
-def _program(
+@dataclass(frozen=True)
+class Steps:
+    """What a rollout repeats, on whatever machine: a function as of :func:`function`."""
+
+    model: Model
+    name: str
+    sizes: tuple[int, ...]
+    build: Build
+    iteration: Iteration
+
+
+def steps(
     view: View,
     method: str,
     closing: int,
-    backend: str,
     touching: Contacts | None,
     passive: bool,
     saturate: bool,
     dtype: Dtype,
-) -> Function:
+) -> Steps:
     """(state, tau at each instant, step) → the state after it, and what tells of its loops.
 
     That is, where there are any, the sum of the squares of the gaps *before* the step, and for each
@@ -335,7 +348,7 @@ def _program(
         checks = told(known[1:], known[0], systems) if loops else []
         return [*q1, *v1, *checks, *slope, *total, *known]
 
-    sizes = (nq + nv, nv, 1, nq + nv + len(shapes) + loops)
+    sizes: tuple[int, ...] = (nq + nv, nv, 1, nq + nv + len(shapes) + loops)
     if method == "rk4":
         carried = 2 * (nq + nv) + (1 + entries if loops else 0)
         build: Build = stage
@@ -350,7 +363,7 @@ def _program(
     name = f"rollout {method} {closing} {passive} {saturate} {touching!r}"
     if not view.is_own:
         name += f" seen from {own_chart(own)!r}"
-    return function(model, name, sizes, build, iteration=iteration, backend=backend, dtype=dtype)
+    return Steps(model, name, sizes, build, iteration)
 
 
 def _systems(model: Model) -> int:
