@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from robomodel.curvatures import SECOND, curvature
 from robomodel.dynamics.compiled import content
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program
@@ -107,12 +108,28 @@ class Differentiable:
         """Compiled: arguments → the Jacobian (size, all arguments' numbers), by rows."""
         return self._compiled("slopes", dtype, self.size * sum(self.sizes))
 
+    @property
+    def second_obstacle(self) -> str | None:
+        """Why there are no second derivatives; None where there are."""
+        if self.name not in SECOND:
+            known = " and ".join(f"'{name}'" for name in SECOND)
+            return f"second derivatives of '{self.name}' are not available; {known} have them"
+        if self.options:
+            options = ", ".join(self.options)
+            return f"second derivatives of '{self.name}' are not available with {options}"
+        return None
+
+    def curvature(self, dtype: Dtype) -> Compiled:
+        """Compiled: arguments, and weights of the results → the weighted sum's Hessian, by rows."""
+        return self._compiled("curvature", dtype, sum(self.sizes) ** 2)
+
     def _compiled(self, what: str, dtype: Dtype, size: int) -> Compiled:
         if (what, dtype) not in self.kept:
-            program = self._value if what == "value" else self._slopes
+            programs = {"value": self._value, "slopes": self._slopes, "curvature": self._curvature}
+            more = [self.size] if what == "curvature" else []
             self.kept[what, dtype] = compile_program(
-                program,
-                [*self.sizes, size],
+                programs[what],
+                [*self.sizes, *more, size],
                 name=f"{what} {self.key}",
                 label=f"compiling {what} of {self.name} of '{self.model.name}'",
                 dtype=dtype,
@@ -147,6 +164,14 @@ class Differentiable:
         directions: list[dict[Traced, Any]] = [{x: 1.0} for own in inputs.values() for x in own]
         columns = list(along(trace, outputs, directions))
         return trace.program([x for row in zip(*columns, strict=True) for x in row]).fused()
+
+    def _curvature(self) -> Program:
+        trace = Trace()
+        inputs = self._arguments(trace)
+        weights, at = trace.inputs(self.size), self._settled(inputs)
+        p = tangents(self.model, inputs["q"], at["q"])
+        rows = curvature(self.model, self.name, at, weights, inputs["q"], p)
+        return trace.program([x for row in rows for x in row]).fused()
 
     def _outright(self, inputs: dict[str, list[Traced]]) -> list[Scalar]:
         """∂/∂q along the independent velocities, these by q's numbers; then ∂/∂v and the last."""

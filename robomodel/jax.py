@@ -51,8 +51,9 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
     "aba" by their derivative algorithms. q (..., nq) is first brought to unit quaternions and, by
     one step of Newton's, to closed loops, which leaves closed configurations as they are; gradients
     by q are of that function, so their part along a quaternion, and at the dependent joints of
-    loops, is zero. Second derivatives, and those of functions that are derivatives themselves,
-    raise NotImplementedError. Runs on processors only. ValueError for what cannot be had.
+    loops, is zero. "rnea" and "aba" without options have second derivatives too; those of other
+    functions, and of such that are derivatives themselves, raise NotImplementedError. Runs on
+    processors only. ValueError for what cannot be had.
     """
     return _Function(differentiable(model, name, options))
 
@@ -107,8 +108,23 @@ def _differentiable(what: Differentiable, dtype: Dtype) -> Callable[..., Array]:
 
     run, slopes = jax.custom_jvp(value), jax.custom_jvp(slopes_of)
 
-    def second(primals: Any, tangents: Any) -> Any:
-        raise NotImplementedError(f"second derivatives of '{what.name}' are not available")
+    def second(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
+        if what.second_obstacle is not None:
+            raise NotImplementedError(what.second_obstacle)
+        columns = sum(what.sizes)
+        sizes = [*what.sizes, what.size, columns**2]
+        curved = _call(what.curvature(dtype), sizes, dtype, f"{what.name}_curvature")
+        bent = jax.custom_jvp(curved)
+        bent.defjvp(third)
+        batch = (*primals[0].shape[:-1], what.size)
+        wide = [jnp.broadcast_to(x[..., None, :], (*batch, x.shape[-1])) for x in primals]
+        weights = jnp.broadcast_to(jnp.eye(what.size, dtype=dtype), (*batch, what.size))
+        each = bent(*wide, weights).reshape((*batch, columns, columns))
+        change = jnp.concatenate(tangents, axis=-1)
+        return slopes(*primals), jnp.einsum("...ijk,...k->...ij", each, change)
+
+    def third(primals: Any, tangents: Any) -> Any:
+        raise NotImplementedError(f"third derivatives of '{what.name}' are not available")
 
     def rule(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
         if what.obstacle is not None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.differentiable import Differentiable, columns_of, differentiable
+from robomodel.dynamics.compiled import split
 from robomodel.errors import MissingPackageError
 from robomodel.kernels.precision import Dtype
 from robomodel.model.model import Model
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["function"]
 
+KINDS: tuple[Dtype, ...] = ("float64", "float32")
 _numbers = count()  # operators' names are the process's
 
 
@@ -43,8 +45,9 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
 
     Gradients, forward and backwards, are those of :func:`robomodel.jax.function`: q is first
     brought to unit quaternions and closed loops, which leaves closed configurations as they are.
-    Second derivatives, and those of functions that are derivatives themselves, raise
-    NotImplementedError. ValueError for what cannot be had.
+    "rnea" and "aba" without options have second derivatives too; those of other functions, and of
+    such that are derivatives themselves, raise NotImplementedError. ``torch.compile`` need not
+    break its graph. ValueError for what cannot be had.
     """
     return _Function(differentiable(model, name, options))
 
@@ -53,7 +56,8 @@ class _Function:
     """A function, which compiles what it is asked for."""
 
     def __init__(self, what: Differentiable) -> None:
-        self._what = what
+        self._what, self._sizes, self._shapes = what, dict(what.routine.arguments), what.shapes
+        self._made = {dtype: _differentiable(what, dtype) for dtype in KINDS}
         self.__name__ = what.name
         self.__doc__ = what.routine.said
 
@@ -62,11 +66,13 @@ class _Function:
 
     def __call__(self, *arguments: Any) -> Any:
         tensors, dtype = self._checked(arguments)
-        return self._what.split(_differentiable(self._what, dtype)(*tensors))
+        in_both_modes, operator = self._made[dtype]
+        return split((operator if torch.compiler.is_compiling() else in_both_modes)(*tensors),
+                     self._shapes)  # fmt: skip
 
     def _checked(self, arguments: Sequence[Any]) -> tuple[list[Tensor], Dtype]:
         """The arguments, of one type and one batch."""
-        name, sizes = self._what.name, self._what.routine.arguments
+        name, sizes = self.__name__, self._sizes
         self._what.count(arguments)
         tensors = [torch.as_tensor(x) for x in arguments]
         kind = tensors[0].dtype
@@ -88,62 +94,122 @@ class _Function:
         return wide, "float32" if kind == torch.float32 else "float64"
 
 
-def _differentiable(what: Differentiable, dtype: Dtype) -> Callable[..., Tensor]:
-    """All results' numbers of arguments of one batch, with its rules for derivatives."""
-    known: Callable[..., Tensor] | None = what.kept.get(("torch", dtype))
+def _differentiable(what: Differentiable, dtype: Dtype) -> tuple[Callable[..., Tensor], ...]:
+    """All results' numbers of arguments of one batch, with rules for derivatives, in two ways.
+
+    The first has them in both modes. The second, for ``torch.compile``, which has no forward mode,
+    is an operator with a rule backwards, so that graphs need not break.
+    """
+    known: tuple[Callable[..., Tensor], ...] | None = what.kept.get(("torch", dtype))
     if known is None:
-        known = what.kept["torch", dtype] = torch.compiler.disable(_made)(what, dtype)
+        total = sum(what.sizes)
+        value = _operator(what, "value", dtype, (what.size,))
+        slopes = _operator(what, "slopes", dtype, (what.size, total))
+        curvature = _operator(what, "curvature", dtype, (total, total))
+        known = _in_both_modes(what, value, slopes, curvature), value
+        what.kept["torch", dtype] = known
+        _register(what, value, slopes, curvature)
     return known
 
 
-def _made(what: Differentiable, dtype: Dtype) -> Callable[..., Tensor]:
-    total = sum(what.sizes)
-    value = _operator(what, "value", dtype, (what.size,))
-    columns = columns_of(what.sizes)
+# ---- rules ---------------------------------------------------------------------------------------
 
-    def slopes(*arguments: Tensor) -> Tensor:
+
+def _first(what: Differentiable, slopes: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The Jacobian, or why there is none."""
+
+    def call(arguments: Sequence[Tensor]) -> Tensor:
         if what.obstacle is not None:
             raise NotImplementedError(what.obstacle)
-        if ("torch slopes", dtype) not in what.kept:
-            made = torch.compiler.disable(_operator)(what, "slopes", dtype, (what.size, total))
-            what.kept["torch slopes", dtype] = _constant(made, what.name)
-        found: Tensor = what.kept["torch slopes", dtype](*arguments)
-        return found
+        return slopes(*arguments)
 
-    def setup_context(ctx: Any, inputs: Sequence[Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
+    return call
+
+
+def _second(what: Differentiable, curvature: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """(..., size, all numbers, all numbers): each result's Hessian, or why there is none."""
+
+    def call(arguments: Sequence[Tensor]) -> Tensor:
+        if what.second_obstacle is not None:
+            raise NotImplementedError(what.second_obstacle)
+        batch = (*arguments[0].shape[:-1], what.size)
+        wide = [x.unsqueeze(-2).expand(*batch, x.shape[-1]) for x in arguments]
+        one = torch.eye(what.size, dtype=arguments[0].dtype).expand(*batch, what.size)
+        return curvature(*wide, one)
+
+    return call
+
+
+def _save(ctx: Any, inputs: Sequence[Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _save_both(ctx: Any, inputs: Sequence[Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+    ctx.save_for_forward(*inputs)
+
+
+def _backward(what: Differentiable, matrix: Callable[..., Tensor], axes: int) -> Callable[..., Any]:
+    """Backwards through a result of so many axes, which has these derivatives."""
+    columns = columns_of(what.sizes)
 
     def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor | None, ...]:
-        matrix = slopes(*ctx.saved_tensors)
+        whole = (cotangent.unsqueeze(-2) @ matrix(ctx.saved_tensors)).squeeze(-2)
+        whole = whole if axes == 1 else whole.sum(-2)
         return tuple(
-            (cotangent.unsqueeze(-2) @ matrix[..., part]).squeeze(-2) if needed else None
+            whole[..., part] if needed else None
             for part, needed in zip(columns, ctx.needs_input_grad, strict=True)
         )
 
+    return backward
+
+
+def _forward(what: Differentiable, matrix: Callable[..., Tensor], axes: int) -> Callable[..., Any]:
+    """Forward, in the same way."""
+    columns = columns_of(what.sizes)
+
     def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        matrix = slopes(*ctx.saved_tensors)
-        parts = [
-            (matrix[..., part] @ change.unsqueeze(-1)).squeeze(-1)
-            for part, change in zip(columns, tangents, strict=True)
-            if change is not None
-        ]
+        each = matrix(ctx.saved_tensors)
+        parts = []
+        for part, change in zip(columns, tangents, strict=True):
+            if change is not None:
+                x = change if axes == 1 else change.unsqueeze(-2)
+                parts.append((each[..., part] @ x.unsqueeze(-1)).squeeze(-1))
         return torch.stack(parts).sum(dim=0)
 
-    made: Callable[..., Tensor] = _apply("Kernel", value, setup_context, backward, jvp)
-    return made
+    return jvp
 
 
-def _constant(operator: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
-    """An operator that says why it cannot be differentiated."""
-
-    def setup_context(ctx: Any, inputs: Sequence[Tensor], output: Tensor) -> None:
-        """Nothing is kept."""
-
+def _refusal(what: Differentiable) -> Callable[..., Any]:
     def refuse(ctx: Any, *_: Any) -> Any:
-        raise NotImplementedError(f"second derivatives of '{name}' are not available")
+        raise NotImplementedError(f"third derivatives of '{what.name}' are not available")
 
-    made: Callable[..., Tensor] = _apply("Slopes", operator, setup_context, refuse, refuse)
+    return refuse
+
+
+def _register(what: Differentiable, value: Any, slopes: Any, curvature: Any) -> None:
+    """Rules backwards, on the operators themselves."""
+    first, second = _first(what, slopes), _second(what, curvature)
+    for operator, backward in (
+        (value, _backward(what, first, 1)),
+        (slopes, _backward(what, second, 2)),
+        (curvature, _refusal(what)),
+    ):
+        operator.register_autograd(backward, setup_context=_save)
+
+
+def _in_both_modes(
+    what: Differentiable, value: Any, slopes: Any, curvature: Any
+) -> Callable[..., Tensor]:
+    """The same rules, and those of the forward mode."""
+    refuse = _refusal(what)
+    bent = _apply("Curvature", curvature, _save_both, refuse, refuse)
+    second = _second(what, bent)
+    sloping = _apply("Slopes", slopes, _save_both, _backward(what, second, 2),
+                     _forward(what, second, 2))  # fmt: skip
+    first = _first(what, sloping)
+    made: Callable[..., Tensor] = _apply("Kernel", value, _save_both, _backward(what, first, 1),
+                                         _forward(what, first, 1))  # fmt: skip
     return made
 
 
@@ -164,15 +230,15 @@ def _operator(
     what: Differentiable, kind: str, dtype: Dtype, shape: tuple[int, ...]
 ) -> Callable[..., Tensor]:
     """A kernel as an operator: (..., size) of each argument → (..., *shape)."""
-    compiled = what.value(dtype) if kind == "value" else what.slopes(dtype)
     size = math.prod(shape)
-    places = [f"x{k}" for k in range(len(what.sizes))]
+    places = [f"x{k}" for k in range(len(what.sizes) + (kind == "curvature"))]
 
     def run(*arguments: Tensor) -> Tensor:
         result = arguments[0].new_empty((*arguments[0].shape[:-1], *shape))
         given = [x.detach().resolve_neg().numpy() for x in arguments]
+        make = {"value": what.value, "slopes": what.slopes, "curvature": what.curvature}[kind]
         with np.errstate(all="ignore"):
-            compiled.ufunc(*given, out=result.view((*result.shape[: -len(shape)], size)).numpy())
+            make(dtype).ufunc(*given, out=result.view((*result.shape[: -len(shape)], size)).numpy())
         return result
 
     def fake(*arguments: Tensor) -> Tensor:

@@ -27,6 +27,11 @@ BALL = (
     '<robot name="ball">' + link("a") + link("b")
     + joint("shoulder", "a", "b", "0.1 0.2 0.3", kind="spherical") + "</robot>"
 )  # fmt: skip
+PLANAR = (
+    '<robot name="plane"><link name="world"/>' + link("a") + link("b")
+    + joint("plane", "world", "a", "0 0 0", kind="planar")
+    + joint("arm", "a", "b", "0.3 0.1 0") + "</robot>"
+)  # fmt: skip
 
 
 def states(model: rm.Model, count: int, *sizes: int) -> list[np.ndarray]:
@@ -131,6 +136,29 @@ def test_derivatives_in_both_modes(name: str, kind: str) -> None:
     np.testing.assert_allclose(along, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rnea", "aba"])
+@pytest.mark.parametrize("kind", ["loop", "ball", "planar", "belt_leg"])
+def test_second_derivatives(name: str, kind: str) -> None:
+    """As q's numbers move, quaternions' lengths and loops' dependent joints included."""
+    texts = {"ball": BALL, "planar": PLANAR}
+    if kind in texts:
+        model = rm.load(texts[kind], floating_base=kind == "ball")
+    else:
+        model = four_bar() if kind == "loop" else rm.robots.load(kind)
+    at = [x[0] for x in states(model, 1)]
+    f = robomodel.jax.function(model, name)
+    check_grads(f, at, order=2, modes=("fwd", "rev"), rtol=1e-5, atol=1e-5)
+
+
+def test_hessians_are_the_algorithms() -> None:
+    model = four_bar()
+    q, v, a = (x[0] for x in states(model, 1))
+    f = robomodel.jax.function(model, "rnea")
+    by_v = jax.hessian(lambda v: f(q, v, a)[0])(v)
+    np.testing.assert_allclose(by_v, rm.rnea_hessian_product(model, q, v, a, [1.0])[1], rtol=1e-11)
+
+
 def test_functions_without_derivative_algorithms_differentiate_their_trace() -> None:
     model = four_bar()
     (q,) = (x[0] for x in states(model, 1, 0)[:1])
@@ -183,8 +211,11 @@ def test_what_cannot_be_had_is_said() -> None:
         jax.jit(f)(np.tile(q, (2, 1)), np.tile(v, (3, 1)), x)
     with pytest.raises(TypeError, match="complex"):
         f(q + 0j, v, x)
-    with pytest.raises(NotImplementedError, match="second derivatives of 'aba'"):
-        jax.hessian(lambda y: f(q, v, y).sum())(x)
+    pose = robomodel.jax.function(model, "frame_pose", frame=model.bodies[-1].name)
+    with pytest.raises(NotImplementedError, match="second derivatives of 'frame_pose'"):
+        jax.hessian(lambda y: pose(y).sum())(q)
+    with pytest.raises(NotImplementedError, match="third derivatives of 'aba'"):
+        jax.jacfwd(jax.hessian(lambda y: f(q, y, x).sum()))(v)
     slopes = robomodel.jax.function(model, "aba_derivatives")
     np.testing.assert_allclose(slopes(q, v, x)[2], rm.aba_derivatives(model, q, v, x)[2])
     with pytest.raises(NotImplementedError, match="made of derivatives"):
