@@ -4,12 +4,14 @@ import json
 import re
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.cli import main
+from robomodel.cli import COMMANDS, complete, main
+from robomodel.cli.output import complain
 
 ROBOTS = rm.robots.names()
 INERTIAL = (
@@ -488,6 +490,42 @@ def test_help_and_version(run):
     code, out, err = run()
     assert (code, out) == (2, "")
     assert err.startswith("Usage: robomodel")
+    assert all(f"robomodel {step}" in err for step in ("robots", "info", "validate", "--help"))
+    assert max(map(len, err.splitlines())) <= 80
+
+
+def test_help_ends_with_examples_and_fits_a_terminal(run):
+    shown = run("--help")[1]
+    assert "..." not in shown.partition("Commands:")[2]
+    for name, command in COMMANDS.items():
+        lines = run(name, "--help")[1].rstrip().splitlines()
+        assert max(map(len, lines)) <= 80
+        assert 2 <= len(command.EXAMPLES) <= 3
+        start = len(lines) - len(command.EXAMPLES)
+        assert [line.strip() for line in lines[start - 1 :]] == ["Examples:", *command.EXAMPLES]
+        assert any(example.startswith(f"robomodel {name}") for example in command.EXAMPLES)
+
+
+@pytest.mark.slow
+def test_examples_of_help_run(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for example in dict.fromkeys(each for c in COMMANDS.values() for each in c.EXAMPLES):
+        words = example.split()[1:]
+        words += ["--seconds", "0"] if words[0] == "view" else []
+        code, _, err = run(*words)
+        assert code == 0, (example, err)
+
+
+def test_messages_fit_a_terminal(monkeypatch, capsys):
+    text = "warning: " + "a joint without limits " * 12 + "x" * 90
+    complain(text)
+    assert capsys.readouterr().err == text + "\n"  # elsewhere one line each, for other programs
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    complain(text)
+    told = capsys.readouterr().err
+    assert " ".join(told.split()) == text
+    assert all(len(line) <= 80 for line in told.splitlines() if "xx" not in line)
 
 
 def test_as_a_process_reading_standard_input():
@@ -612,3 +650,16 @@ def test_shells_complete_commands_and_robots(tmp_path):
     assert completed("robomodel da") == []
     assert completed("robomodel dy") == ["dynamics"]
     assert completed("robomodel info four") == ["four_bar"]
+    assert completed("robomodel graph four_bar --over joint1") == ["joint1"]
+
+
+def test_names_are_completed(tmp_path):
+    context = types.SimpleNamespace(params={"file": "four_bar"})
+    assert complete.joints("=")(context, "j") == ["joint1=", "joint2=", "joint3="]
+    assert "link1" in complete.links()(context, "")
+    for file in ("none.urdf", None, __file__):
+        assert complete.links()(types.SimpleNamespace(params={"file": file}), "") == []
+    (tmp_path / "mine.urdf").touch()
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "notes.txt").touch()
+    assert complete.robots(f"{tmp_path}/m") == [f"{tmp_path}/mine.urdf", f"{tmp_path}/meshes/"]

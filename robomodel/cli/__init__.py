@@ -32,34 +32,57 @@ from robomodel.cli import (
     validate,
     view,
 )
-from robomodel.cli.frame import UserError, framed
+from robomodel.cli.frame import UserError, framed, in_short
 from robomodel.cli.output import complain, print_json
 
 __all__ = ["app", "main"]
 
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # click's, wherever typer keeps it
 
+FIRST_STEPS = """\
+Usage: robomodel COMMAND [ROBOT] [OPTIONS]
+
+The exact dynamics of robots as they are built. Three steps to begin with:
+
+  robomodel robots                what is shipped, to try things on
+  robomodel info mini_cheetah     what a robot is made of; or: info yours.urdf
+  robomodel validate crank_rocker what is wrong or odd in it, and what to do
+
+robomodel --help lists the commands; robomodel COMMAND --help ends in examples.
+robomodel --install-completion: the shell completes robots, joints and links.
+"""
+
 app = typer.Typer(
     help="Exact dynamics of robots as they are built: gears, belts, four-bars, rods.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _command in (
-    info,
-    dynamics,
-    benchmark,
-    graph,
-    view,
-    robots,
-    validate,
-    armature,
-    actuation,
-    convert,
-    code,
-    identify,
-    excite,
-):
-    app.command(_command.__name__.rpartition(".")[2])(framed(_command.command))
+COMMANDS = {
+    each.__name__.rpartition(".")[2]: each
+    for each in (
+        info,
+        dynamics,
+        benchmark,
+        graph,
+        view,
+        robots,
+        validate,
+        armature,
+        actuation,
+        convert,
+        code,
+        identify,
+        excite,
+    )
+}
+"""The modules of the commands, each with its ``command`` and ``EXAMPLES``."""
+
+for _name, _command in COMMANDS.items():
+    app.command(
+        _name,
+        short_help=in_short(_command.command.__doc__ or ""),
+        epilog="\b\nExamples:\n" + "\n".join(f"  {example}" for example in _command.EXAMPLES),
+    )(framed(_command.command))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -115,5 +138,5 @@ def _robomodel(
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
+        typer.echo(FIRST_STEPS, err=True)
         raise typer.Exit(2)

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from robomodel import studies
+from robomodel.cli import complete
 from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.robot import Robot
 from robomodel.dynamics.frames import FrameLike
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+EXAMPLES = (
+    "robomodel actuation planar_leg_linkage",
+    "robomodel actuation belt_leg --html leg.html",
+)
 
 
 def command(
@@ -22,6 +28,7 @@ def command(
         str | None,
         typer.Option(
             metavar="LINK[:X,Y,Z]",
+            autocompletion=complete.links(),
             help="Find the workspace of this link's origin, or of a point in its axes.",
             show_default=False,
         ),
@@ -31,6 +38,7 @@ def command(
         typer.Option(
             "--joint",
             metavar="JOINT",
+            autocompletion=complete.joints(),
             help="A joint that moves the foot, one or two of them. [default: the last two]",
             show_default=False,
         ),
@@ -56,8 +64,6 @@ def command(
     ] = "png",
 ) -> Answer:
     """Say what motors can do through gears and linkages: ratios, torque, speed, range, workspace.
-
-    For example: robomodel actuation leg.urdf --foot calf:0,0,-0.2 --html leg.html
 
     Keys of the JSON document: robot, file, actuators (name, joint, effort_limit, velocity_limit,
     stall_torque, no_load_speed, ratios), joints (joint, tree, actuators, lower, upper, lower_by,

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 ROBOTS = (".urdf", ".xml", ".mjcf", ".sdf", ".xacro")
 
+EXAMPLES = (
+    "robomodel armature belt_leg",
+    "robomodel armature belt_leg --value best --csv",
+)
+
 
 def command(
     robot: Robot,

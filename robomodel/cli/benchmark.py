@@ -28,6 +28,11 @@ ALGORITHMS = ("rnea", "aba", "crba", "bias_force", "rnea_derivatives", "aba_deri
 USUAL = ALGORITHMS[:4]
 ROUNDS, SLICE = 15, 5e-3  # rounds, and seconds of each
 
+EXAMPLES = (
+    "robomodel benchmark four_bar --algorithm aba",
+    "robomodel benchmark mini_cheetah --states 512 --threads 2",
+)
+
 
 def command(
     robot: Robot,

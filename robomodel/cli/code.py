@@ -10,6 +10,11 @@ import typer
 from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.robot import Robot
 
+EXAMPLES = (
+    "robomodel code four_bar -o generated",
+    "robomodel code mini_cheetah -o generated --functions rnea,crba --lanes 4",
+)
+
 
 def command(
     robot: Robot,

@@ -34,6 +34,11 @@ SUFFIXES: dict[str, Format] = {
     ".mjcf": "mjcf",
 }
 
+EXAMPLES = (
+    "robomodel convert four_bar -o four_bar.sdf",
+    "robomodel convert mini_cheetah -o cheetah.urdf --approximate --no-check",
+)
+
 
 def command(
     robot: Robot,

@@ -12,6 +12,7 @@ import numpy as np
 import typer
 
 from robomodel import dynamics as compute
+from robomodel.cli import complete as complete_names
 from robomodel.cli.frame import Answer
 from robomodel.cli.output import short, table
 from robomodel.cli.robot import Robot
@@ -28,6 +29,13 @@ ROUND_TRIP = 1e-6  # relative; forward dynamics of a regular state returns a far
 
 def _numbers(what: str) -> Any:
     return typer.Option(metavar="NUMBERS", help=what, show_default=False)
+
+
+EXAMPLES = (
+    "robomodel dynamics four_bar",
+    "robomodel dynamics four_bar --position joint1=0.4 --v 2",
+    "robomodel dynamics puma560 --seed 1 --json",
+)
 
 
 def command(
@@ -49,6 +57,7 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="JOINT=VALUE",
+            autocompletion=complete_names.joints("="),
             help="A joint's position, once for each joint; loops are solved for the rest.",
             show_default=False,
         ),

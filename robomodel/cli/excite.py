@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from robomodel.cli import complete
 from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.output import print_list
 from robomodel.cli.robot import Robot
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SHOWN = 12  # limits
+
+EXAMPLES = (
+    "robomodel excite four_bar -o motion.csv",
+    "robomodel excite puma560 -o motion.csv --harmonics 3 --tries 1",
+)
 
 
 def command(
@@ -40,6 +46,7 @@ def command(
         typer.Option(
             "--joint",
             metavar="JOINT",
+            autocompletion=complete.joints(),
             help="An independent joint that moves; may be given several times (default: all).",
             show_default=False,
         ),
@@ -72,9 +79,10 @@ def command(
     tries: Annotated[int, typer.Option(help="Random motions that are made better.")] = 2,
     seed: Annotated[int, typer.Option(help="The same motion for the same seed.")] = 0,
 ) -> Answer:
-    """A periodic motion within all limits from which identify tells a robot's parameters well.
+    """A motion that tells a robot's parameters well, within all limits, for identify to use.
 
-    It begins and ends at rest, loops closed at each sample. docs/parameters.md explains it.
+    It is periodic, begins and ends at rest, and its loops are closed at each sample.
+    docs/parameters.md explains it.
 
     Keys of the JSON document: robot, output, samples, period, rank, condition, information, limits
     (of each name, quantity, lower, upper, share), notes.

@@ -31,6 +31,8 @@ from robomodel.errors import (
 if TYPE_CHECKING:
     from rich.console import Console
 
+FITS = 64  # characters beside the names of commands, in 80 columns
+
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Output: TypeAlias = Annotated[
     Path | None,
@@ -161,6 +163,14 @@ def framed(command: Callable[..., Answer]) -> Callable[..., int]:
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in options]
     vars(run)["__signature__"] = signature.replace(parameters=parameters)
     return run
+
+
+def in_short(text: str) -> str:
+    """Of a command's first sentence what fits a line of the list of commands."""
+    said = text.partition("\n\n")[0].strip().rstrip(".")
+    while len(said) > FITS and (cut := max(said.rfind(mark) for mark in ":;,")) > 0:
+        said = said[:cut]
+    return said
 
 
 def _is_argument(parameter: inspect.Parameter) -> bool:

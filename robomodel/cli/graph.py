@@ -7,8 +7,14 @@ from typing import Annotated
 
 import typer
 
+from robomodel.cli import complete
 from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.robot import Robot
+
+EXAMPLES = (
+    "robomodel graph mini_cheetah",
+    "robomodel graph four_bar --over joint1 -o crank.svg",
+)
 
 
 def command(
@@ -24,12 +30,13 @@ def command(
         typer.Option(
             "--over",
             metavar="JOINT",
+            autocompletion=complete.joints(),
             help="Plot positions, ratios (G) and inertias over this independent joint's range.",
             show_default=False,
         ),
     ] = None,
 ) -> Answer:
-    """Draw connectivity graph, spanning tree and cluster tree side by side.
+    """Draw a robot's graphs: connectivity, spanning tree, cluster tree, side by side.
 
     Keys of the JSON document: robot, file, picture, warnings, and over, lower, upper, closed where
     a joint's range is plotted (closed is false where loops do not close over all of it).

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from robomodel.cli import complete
 from robomodel.cli.convert import SUFFIXES, WRITERS
 from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.output import print_list, short, table
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 NARROW = 1e4  # a gap between singular values that leaves a doubt
+
+EXAMPLES = (
+    "robomodel excite four_bar -o motion.csv",
+    "robomodel identify four_bar motion.csv -o found.urdf",
+    "robomodel identify four_bar --what",
+)
 
 
 def command(
@@ -65,6 +72,7 @@ def command(
         typer.Option(
             "--free",
             metavar="NAME",
+            autocompletion=complete.joints(),
             help="What may change: a kind (mass, damping, inertial, …), a parameter, a body, a "
             "joint or a pattern of names; may be given several times (default: all but armatures "
             "of geared joints).",
@@ -140,6 +148,7 @@ def command(
         typer.Option(
             "--measured",
             metavar="JOINT",
+            autocompletion=complete.joints(),
             help="A coordinate whose force is known, or 'actuators'; may be given several times "
             "(default: all).",
             show_default=False,
@@ -150,6 +159,7 @@ def command(
         typer.Option(
             "--contact",
             metavar="LINK",
+            autocompletion=complete.links(),
             help="A link on which an unknown wrench acts; may be given several times.",
             show_default=False,
         ),

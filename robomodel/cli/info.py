@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 DEEPEST = 16  # deeper levels of the tree are drawn at this one
 
+EXAMPLES = (
+    "robomodel info mini_cheetah",
+    "robomodel info four_bar --json",
+    "robomodel info mini_cheetah --floating-base",
+)
+
 
 def command(robot: Robot) -> Answer:
     """Say what a robot is made of, and what was assumed.

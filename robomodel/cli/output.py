@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat, TextIO
@@ -14,12 +17,19 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+READABLE = 100  # columns of a message, however wide the terminal is
 WIDE = 100_000  # columns, where no terminal sets them
 
 
 def complain(text: str) -> None:
-    """One line on standard error."""
-    typer.echo(" ".join(text.split()), err=True)
+    """One line on standard error; in a terminal, lines that fit it, broken between words."""
+    line = " ".join(text.split())
+    if sys.stderr.isatty():
+        width = min(shutil.get_terminal_size().columns, READABLE)
+        line = textwrap.fill(
+            line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    typer.echo(line, err=True)
 
 
 def print_json(report: object, to: TextIO | None = None) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from robomodel import loading
 from robomodel import robots as shipped
+from robomodel.cli import complete
 from robomodel.cli.frame import UserError
 from robomodel.description import Rotor
 from robomodel.errors import DescriptionError, did_you_mean
@@ -32,9 +33,7 @@ class Robot:
             help="A robot file, the name of a shipped robot (see 'robomodel robots'), or - for "
             "standard input.",
             show_default=False,
-            autocompletion=lambda incomplete: [
-                x for x in shipped.names() if x.startswith(incomplete)
-            ],
+            autocompletion=complete.robots,
         ),
     ]
     extend: Annotated[
@@ -52,6 +51,7 @@ class Robot:
         typer.Option(
             "--rotor",
             metavar="JOINT:inertia=…,ratio=…",
+            autocompletion=complete.joints(":"),
             help="The rotor of a joint, or of all joints that a name with * means; also mass, "
             "transverse, damping, friction, or link=… for a link of the robot that is the rotor; "
             "may be given several times.",

@@ -12,6 +12,11 @@ from robomodel.cli.output import print_list, short, table
 if TYPE_CHECKING:
     from rich.console import Console
 
+EXAMPLES = (
+    "robomodel robots",
+    "robomodel robots --json",
+)
+
 
 def command() -> Answer:
     """List the robots shipped with the package.

@@ -18,6 +18,11 @@ from robomodel.studies.validation.study import of_error, of_model
 if TYPE_CHECKING:
     from rich.console import Console
 
+EXAMPLES = (
+    "robomodel validate crank_rocker",
+    "robomodel validate belt_leg --html leg.html",
+)
+
 
 def command(
     robot: Robot,

@@ -11,6 +11,11 @@ import typer
 from robomodel.cli.frame import Answer
 from robomodel.cli.robot import Robot
 
+EXAMPLES = (
+    "robomodel view mini_cheetah",
+    "robomodel view four_bar --port 8090 --seconds 60",
+)
+
 
 def command(
     robot: Robot,
