@@ -1,0 +1,194 @@
+"""Parameters of a model as unknowns of its graphs: estimated with its motion, with covariances.
+
+A variable "p" holds the chosen parameters of :func:`robomodel.parameters`, the same at all times.
+Inverse dynamics is linear in them, so that their columns of the regressor Y are all that the
+equations of motion need besides the file's own: e = rnea(q, v, a) + Y (p - p₀) - tau.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from robomodel.dynamics import rnea, rnea_derivatives
+from robomodel.dynamics.regressor import regressor
+from robomodel.dynamics.tangents import Direction, position_directions
+from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.trace import Operand, Traced
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.model.parameters import parameters, with_parameters
+from robomodel.scalars import Scalar, Vector, dot
+from robomodel.trajectory.factors import Dynamics, Equal, Errors, Prior, Variables
+from robomodel.trajectory.functions import Function, function
+from robomodel.trajectory.graph import Graph
+from robomodel.trajectory.incremental import Incremental
+from robomodel.trajectory.noise import NoiseLike
+from robomodel.trajectory.solve import Solution
+from robomodel.trajectory.spaces import Vectors
+
+
+@dataclass(frozen=True)
+class ParametricDynamics:
+    """The equations of motion of a model whose parameters ``names`` are the variable ``p``.
+
+    As :class:`robomodel.trajectory.factors.Dynamics` in its form "force": e = rnea - tau [N m, N],
+    tau known (``data``), unknown, or both. Damping and dry friction (with the exact sign of the
+    joint's velocity) count where they are among the names; with ``passive``, springs and the file's
+    other dampers count, too.
+    """
+
+    model: Model
+    names: tuple[str, ...]
+    tau: str | None = None
+    passive: bool = False
+    q: str = "q"
+    v: str = "v"
+    a: str = "a"
+    p: str = "p"
+
+    def __post_init__(self) -> None:
+        known = parameters(self.model)
+        for name in self.names:
+            known[name]  # a KeyError with a hint for unknown ones
+        if not self.names or len(set(self.names)) < len(self.names):
+            raise ValueError("the names of one parameter or more are needed, each once")
+
+    @property
+    def variables(self) -> Variables:
+        """q, v, a, p and, where unknown, tau."""
+        names = (self.q, self.v, self.a, self.p, self.tau)
+        return tuple((x, 0) for x in names if x is not None)
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Accelerations, parameters and forces."""
+        return tuple(x for x in (self.a, self.p, self.tau) if x is not None)
+
+    @property
+    def rows(self) -> int:
+        """nv."""
+        return self.model.nv
+
+    @cached_property
+    def values(self) -> Array:
+        """The file's values of the parameters."""
+        return np.array([parameters(self.model)[name] for name in self.names])
+
+    @cached_property
+    def _counted(self) -> Array:
+        """The values with which ``rnea`` counts them."""
+        left_out = ("friction",) if self.passive else ("damping", "friction")
+        kinds = [name.rpartition(".")[2] for name in self.names]
+        return np.where(np.isin(kinds, left_out), 0.0, self.values)
+
+    @cached_property
+    def _function(self) -> Function:
+        """(q, v, a, d) → Y's columns, by rows, and the derivatives of Y d by motions of q, v, a."""
+        model, known = self.model, parameters(self.model).names
+        chosen = [known.index(name) for name in self.names]
+
+        def build(
+            q: Sequence[Traced], v: Sequence[Traced], a: Sequence[Traced], d: Vector
+        ) -> list[Scalar]:
+            columns = [[row[c] for c in chosen] for row in regressor(model, q, v, a)]
+            faster: list[Direction] = [{x: 1.0} for x in (*v, *a)]
+            forces: list[Operand] = [dot(row, d) for row in columns]
+            slopes = differentiate(v[0].trace, forces, [*position_directions(model, q), *faster])
+            return [*(x for row in columns for x in row), *(x for along in slopes for x in along)]
+
+        nv, m = model.nv, len(chosen)
+        sizes = (model.nq, nv, nv, m, nv * m + 3 * nv * nv)
+        return function(model, f"parametric dynamics {chosen!r}", sizes, build)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Data besides a variable tau are forces of which the total is made up."""
+        model, (q, v, a, p) = self.model, x[:4]
+        nv, m, count = model.nv, len(self.names), len(p)
+        change = p - self._counted
+        found = self._function(q, v, a, change)
+        columns = found[:, : nv * m].reshape(count, nv, m)
+        e = rnea(model, q, v, a, passive=self.passive)
+        e = e + np.einsum("kij,kj->ki", columns, change)
+        slopes = list(rnea_derivatives(model, q, v, a, passive=self.passive))
+        for i, part in enumerate(np.split(found[:, nv * m :], 3, axis=1)):
+            slopes[i] = slopes[i] + np.swapaxes(part.reshape(count, nv, nv), 1, 2)
+        slopes.append(columns)
+        if self.tau is not None:
+            e = e - x[4]
+            slopes.append(np.broadcast_to(-np.eye(nv), (count, nv, nv)))
+        return e if data is None else e - data, slopes
+
+
+def with_unknown_parameters(
+    graph: Graph,
+    names: Sequence[str],
+    noise: NoiseLike,
+    *,
+    drift: NoiseLike = 0.0,
+    passive: bool = False,
+) -> Graph:
+    """A graph in which parameters are unknown, too: "p", the same at all times.
+
+    Takes the place of its :class:`Dynamics` (form "force"). The file's values are what is believed
+    of them, with the standard deviations ``noise`` (one for all, or by parameter, in their units):
+    what no motion tells stays there. ``drift``: by how much they change from one time to the next.
+    """
+    chosen, space = tuple(names), Vectors(len(names))
+    made: ParametricDynamics | None = None
+    terms = []
+    for term in graph.terms:
+        old, new = term.factor, term
+        if isinstance(old, Dynamics):
+            if old.form != "force":
+                raise ValueError("the graph's dynamics must be of the form 'force'")
+            made = ParametricDynamics(
+                old.model, chosen, old.tau, passive, q=old.q, v=old.v, a=old.a
+            )
+            new = replace(term, factor=made)
+        terms.append(new)
+    if made is None:
+        raise ValueError("the graph has no equations of motion")
+    graph = Graph({**graph.spaces, "p": space}, graph.count, tuple(terms))
+    graph = graph.add(Prior("p", space), noise, times=[0], data=made.values)
+    return graph.add(Equal("p", space), drift)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Parameters ``names`` of a model as estimated: ``values`` (p,), Σ ``covariance`` (p, p)."""
+
+    model: Model
+    names: tuple[str, ...]
+    values: Array
+    covariance: Array
+
+    def __getitem__(self, name: str) -> float:
+        return self.mapping[name]
+
+    @property
+    def mapping(self) -> Mapping[str, float]:
+        """By name, as :func:`robomodel.with_parameters` takes them."""
+        return dict(zip(self.names, self.values.tolist(), strict=True))
+
+    @property
+    def sigmas(self) -> Mapping[str, float]:
+        """Standard deviations by name."""
+        return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
+
+    def applied(self) -> Model:
+        """The model with these parameters; a warning tells of bodies that cannot exist."""
+        return with_parameters(self.model, self.mapping)
+
+
+def estimated(found: Solution | Incremental) -> Estimate:
+    """The parameters that a graph was solved for, as known at the last time."""
+    for term in found.graph.terms:
+        factor = term.factor
+        if isinstance(factor, ParametricDynamics):
+            covariance = found.covariance(factor.p)[-1]
+            return Estimate(factor.model, factor.names, found[factor.p][-1], covariance)
+    raise ValueError("the graph has no parameters among its unknowns")
