@@ -90,6 +90,52 @@ def test_regressors_with_balls_loops_and_a_floating_base() -> None:
     check(model, *(x[0] for x in states(model, 1)))
 
 
+def with_reference(model: rm.Model, q: Array, v: Array, a: Array) -> None:
+    """The regressor with a reference's velocities u against M a + C u and gravity; of all columns,
+    by another robot's parameters.
+    """
+    p, u = rm.parameters(model), np.roll(v, 1, axis=-1) - 0.3
+    rng = np.random.default_rng(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DescriptionWarning)  # bodies need not exist
+        other = rm.with_parameters(model, p.values + rng.uniform(0.01, 0.1, len(p.values)))
+    values = rm.parameters(other).values
+    damping = np.where([n.endswith("damping") for n in p.names], values, 0.0)
+    friction = np.where([n.endswith("friction") for n in p.names], values, 0.0)
+    lost = rm.regressor(model, q, u, a) @ damping + rm.regressor(model, q, v, a) @ friction
+    c, mass = rm.coriolis(other, q, v), rm.crba(other, q)
+    expected = np.einsum("...ij,...j->...i", mass, a) + np.einsum("...ij,...j->...i", c, u)
+    y = rm.regressor(model, q, v, a, reference=u)
+    close(y @ values, expected + rm.gravity_force(other, q) + lost, 1e-12)
+    plain = rm.regressor(model, q, v, a)
+    close(rm.regressor(model, q, v, a, reference=v), plain, 1e-12)
+
+
+def test_a_reference_of_the_velocities_that_are() -> None:
+    model = rm.robots.load("four_bar")
+    q, v, a = states(model, 1)
+    y = rm.regressor(model, q, v, a, reference=v, backend="numpy")
+    close(y, rm.regressor(model, q, v, a, backend="numpy"), 1e-12)
+    with pytest.raises(ValueError, match="reference"):
+        rm.regressor(model, q, v, a, reference=np.zeros(3))
+
+
+@pytest.mark.slow
+def test_a_reference_with_balls_loops_and_a_floating_base() -> None:
+    model = resisted(spatial())
+    with_reference(model, *states(model))
+    q, v, a = states(model, 1)
+    numpy = rm.regressor(model, q[0], v[0], a[0], reference=a[0], backend="numpy")
+    close(rm.compile(model, "reference_regressor")(q, v, a, a)[0], numpy, 1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["crank_rocker", "belt_leg", "six_bar", "puma560", "mini_cheetah"])
+def test_a_reference_on_shipped_robots(name: str) -> None:
+    model = rm.robots.load(name)
+    with_reference(resisted(model), *states(model, 2))
+
+
 @given(mechanism=mechanisms(max_joints=8))
 @settings(max_examples=2)
 def test_regressors_of_random_mechanisms(mechanism: Mechanism) -> None:

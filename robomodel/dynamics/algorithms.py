@@ -34,7 +34,12 @@ from robomodel.dynamics.kinematics import Matrix
 from robomodel.dynamics.lean import lean
 from robomodel.dynamics.order import Order
 from robomodel.dynamics.passive import passive_derivatives, passive_force
-from robomodel.dynamics.regressor import energy_regressor, momentum_regressor, regressor
+from robomodel.dynamics.regressor import (
+    energy_regressor,
+    momentum_regressor,
+    reference_regressor,
+    regressor,
+)
 from robomodel.dynamics.rnea import bias_force, rnea
 from robomodel.dynamics.saturation import saturated
 from robomodel.dynamics.touch import touch_derivatives, touching
@@ -83,6 +88,7 @@ Name: TypeAlias = Literal[
     "mass_inverse",
     "momentum_regressor",
     "passive_force",
+    "reference_regressor",
     "reflected",
     "regressor",
     "rnea",
@@ -428,6 +434,12 @@ TABLE: Mapping[Name, _Algorithm] = {
         ("q", "v", "a"),
         lambda m, _: {"Y": (m.nv, count(m))},
         lambda m, x, _f, _: _flat(regressor(m, x["q"], x["v"], x["a"])),
+    ),
+    "reference_regressor": _Algorithm(
+        ("q", "v", "a", "reference"),
+        lambda m, _: {"Y": (m.nv, count(m))},
+        lambda m, x, _f, _: _flat(reference_regressor(m, x["q"], x["v"], x["a"], x["reference"])),
+        by_trace=True,
     ),
     "momentum_regressor": _Algorithm(
         ("q", "v"),

@@ -108,7 +108,7 @@ def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
             if parent != WORLD:
                 moved = inertia[body].in_parent(x)
                 inertia[parent] += moved
-                streams[parent] += streams[body].in_parent(x, _drift(state, body), moved)
+                streams[parent] += streams[body].in_parent(x, origin_rate(state, body), moved)
         for i in range(count):
             matrix[first + i][first : first + count] = own[i]
         above = cluster.parent
@@ -153,7 +153,7 @@ def changes(state: State, rates: Matrix, body: int, motions: Sequence[Motion]) -
     ]
 
 
-def _drift(state: State, body: int) -> Vec:
+def origin_rate(state: State, body: int) -> Vec:
     """How the body's origin leaves its parent's, in the parent's axes."""
     x, parent = state.transforms[body], state.model.nodes[body].parent
     slide = x.rotate(state.relative[body].linear)
@@ -167,7 +167,7 @@ def _carry(
     parent, x = state.model.nodes[body].parent, state.transforms[body]
     if parent == WORLD:
         return
-    drift = _drift(state, body)
+    drift = origin_rate(state, body)
     known = carried.get(parent, [_Column()] * len(columns))
     moved = [column.in_parent(x, drift) for column in columns]
     carried[parent] = [a + b for a, b in zip(known, moved, strict=True)]

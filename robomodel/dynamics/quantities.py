@@ -57,7 +57,7 @@ def coriolis(
     recursion (2021), carried over to clusters.
 
     ``kind``: "christoffel" computes the same matrix from M's derivatives by those symbols, which
-    takes many times as long.
+    takes many times as long (``rm.compile(model, "coriolis", method="christoffel")``).
     """
     if kind not in ("factorization", "christoffel"):
         raise ValueError(f"kind '{kind}' is not known; 'factorization' and 'christoffel' are")

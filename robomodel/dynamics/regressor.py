@@ -6,6 +6,9 @@ points that accelerate with a + U r, U = [α]x + [ω]x²,
     [ 0   -a x   L(α) + ω x L(ω) ]
     [ a    U          0          ]      with L(x) I = I x.
 
+Where velocities u of a reference stand for those that are there in C v, U = [α]x + [υ]x [ω]x with
+the reference's angular velocity υ, and the last block is L(α) + ω x (L(υ) - υ tr / 2).
+
 Columns are in the axes of the body's link, see :mod:`robomodel.model.parameters`; each goes inwards
 like a wrench through all clusters that carry the body, and meets their motions S G there. Bodies
 that spin are turned, as other inertias than theirs would feel it.
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robomodel.dynamics.coriolis import changes, rows_rates
+from robomodel.dynamics.coriolis import changes, origin_rate, rows_rates
 from robomodel.dynamics.kinematics import Matrix, State
 from robomodel.kernels.trace import Traced
 from robomodel.model.model import WORLD, Model
@@ -28,23 +31,32 @@ from robomodel.spatial import (
     Vec,
     Wrench,
     apply,
+    combine,
     cross,
     inner,
+    minus,
     plus,
+    scale,
     transpose,
 )
 
 STILL = 1e-12  # of the cluster's velocities: a joint's velocity that may be rounding
 
 
-def block(omega: Vec, alpha: Vec, a: Vec) -> list[Wrench]:
-    """The wrench on a body by each of its ten parameters, all in its link's axes."""
+def block(omega: Vec, alpha: Vec, a: Vec, reference: Vec | None = None) -> list[Wrench]:
+    """The wrench on a body by each of its ten parameters, all in its link's axes.
+
+    ``reference``: its angular velocity by the reference's velocities, where there is one.
+    """
+    other = omega if reference is None else reference
     columns = [Wrench(ZERO, a)]
     for e in UNIT:
-        turned = plus(cross(alpha, e), cross(omega, cross(omega, e)))
+        turned = plus(cross(alpha, e), cross(other, cross(omega, e)))
         columns.append(Wrench(cross(e, a), turned))
     for i, j in ENTRIES:
-        by_alpha, by_omega = _entry(i, j, alpha), _entry(i, j, omega)
+        by_alpha, by_omega = _entry(i, j, alpha), _entry(i, j, other)
+        if i == j and reference is not None:
+            by_omega = minus(by_omega, scale(0.5, reference))
         columns.append(Wrench(plus(by_alpha, cross(omega, by_omega)), ZERO))
     return columns
 
@@ -73,6 +85,56 @@ def regressor(model: Model, q: Vector, v: Vector, a: Vector) -> Matrix:
                 force = rates[r]
             elif kind == "damping":
                 force = state.velocities[r]
+            else:
+                force = _sign(state, joint, r)
+            _add_joint(state, matrix, at, joint, state.rows[r], force)
+    return matrix
+
+
+def reference_regressor(
+    model: Model,
+    q: Sequence[Traced],
+    v: Sequence[Traced],
+    a: Sequence[Traced],
+    reference: Sequence[Traced],
+) -> Matrix:
+    """Y (nv by p): Y π = M a + C(q, v) u + gravity + damping of u + dry friction of v.
+
+    u is the reference's velocity, C that of :mod:`robomodel.dynamics.coriolis`: points' velocities
+    Σ w_j u_j change by Σ w_j a_j + ẇ_j u_j as the robot moves with v.
+    """
+    state = _turned(model, q, v)
+    wanted = _turned(model, q, reference)
+    slopes = rows_rates(state, q)
+    rates: list[Scalar] = []
+    for cluster in model.clusters:
+        own = reference[cluster.v]
+        linear = state.spanning(cluster, a[cluster.v])
+        rates += [
+            add(x, dot(row, own)) for x, row in zip(linear, slopes[cluster.spanning_v], strict=True)
+        ]
+    matrix = _zeros(model)
+    base = Motion(ZERO, minus(ZERO, model.gravity))
+    moved: list[Motion] = []
+    for body, node in enumerate(model.nodes):
+        x, omega, turning = state.transforms[body], state.omega[body], wanted.relative[body]
+        above = base if node.parent == WORLD else moved[node.parent]
+        swung = plus(above.linear, cross(above.angular, x.offset))
+        if node.parent != WORLD:
+            swung = plus(swung, cross(wanted.omega[node.parent], origin_rate(state, body)))
+        before = Motion(x.unrotate(above.angular), x.unrotate(swung))
+        own_rates = combine([rates[r] for r in node.freedoms], node.joint.subspace)
+        turned = Motion(cross(omega, turning.angular), cross(omega, turning.linear))
+        moved.append(before + (own_rates + turned))
+        now = moved[body]
+        columns = _in_link(state, body, omega, now.angular, now.linear, wanted.omega[body])
+        _project(state, matrix, body, columns)
+    for at, (joint, kind) in enumerate(of_joints(model), len(INERTIAL) * len(model.nodes)):
+        for r in model.nodes[joint].freedoms:
+            if kind == "armature":
+                force = rates[r]
+            elif kind == "damping":
+                force = wanted.velocities[r]
             else:
                 force = _sign(state, joint, r)
             _add_joint(state, matrix, at, joint, state.rows[r], force)
@@ -161,11 +223,14 @@ def _zeros(model: Model) -> Matrix:
     return [[0.0] * columns for _ in range(model.nv)]
 
 
-def _in_link(state: State, body: int, omega: Vec, alpha: Vec, a: Vec) -> list[Wrench]:
+def _in_link(
+    state: State, body: int, omega: Vec, alpha: Vec, a: Vec, reference: Vec | None = None
+) -> list[Wrench]:
     """A body's columns, of its link's axes, in its own."""
     axes = state.model.nodes[body].axes
     back = transpose(axes)
-    columns = block(apply(axes, omega), apply(axes, alpha), apply(axes, a))
+    other = None if reference is None else apply(axes, reference)
+    columns = block(apply(axes, omega), apply(axes, alpha), apply(axes, a), other)
     return [Wrench(apply(back, w.moment), apply(back, w.force)) for w in columns]
 
 

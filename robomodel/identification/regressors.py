@@ -21,6 +21,7 @@ def regressor(
     v: ArrayLike,
     a: ArrayLike,
     *,
+    reference: ArrayLike | None = None,
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
@@ -30,9 +31,18 @@ def regressor(
     come to the independent ones through Gᵀ. Dry friction has the exact sign of that velocity, and
     is 0 at rest, where rounding (1e-12 of the cluster's velocities) makes no sign. Springs are not
     in it. One recursion for all columns; rows of clusters that do not carry a body are zero.
+
+    ``reference`` (..., nv): velocities u beside v, as adaptive control has them (Slotine and Li
+    1987): Y π = M a + C(q, v) u + gravity + the damping of u + the dry friction of v, with the C of
+    :func:`robomodel.coriolis`, so that Ṁ - 2C is skew; compiled, "reference_regressor".
     """
     arguments = {"q": q, "v": v, "a": a}
-    result: Array = run(model, "regressor", arguments, backend, check=check)
+    result: Array
+    if reference is None:
+        result = run(model, "regressor", arguments, backend, check=check)
+    else:
+        arguments["reference"] = reference
+        result = run(model, "reference_regressor", arguments, backend, check=check)
     return result
 
 
