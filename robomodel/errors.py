@@ -134,8 +134,9 @@ _SYNONYMS = {  # what other formats and catalogues call it
 
 
 def as_real(value: SupportsFloat, what: str) -> float:
-    """A number as a float, finite or not; TypeError in words for what is none."""
-    if not isinstance(value, SupportsFloat) or isinstance(value, str):
+    """A number as a float, finite or not; TypeError in words for what is none, or several."""
+    several = getattr(value, "shape", ()) != ()
+    if several or not isinstance(value, SupportsFloat) or isinstance(value, str):
         raise TypeError(f"{what} must be a number, got {value!r}")
     return float(value)
 

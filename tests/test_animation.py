@@ -141,3 +141,42 @@ def test_a_plot_has_forces() -> None:
     ]
     assert len(figure.axes[4].lines) == 8
     pyplot.close(figure)
+
+
+@pytest.mark.slow
+def test_forces_between_links_are_kept_and_drawn(tmp_path: Path) -> None:
+    """A ball falls on a plate on a spring-less rail: the pair counts while it is near."""
+    model = rm.load(
+        robot(
+            link("plate"), link("ball"),
+            joint("rail", "base", "plate", kind="fixed"),
+            joint("fall", "plate", "ball", kind="prismatic", axis="0 0 1"),
+        )
+    )  # fmt: skip
+
+    def near(q: Any, v: Any) -> list[rm.Contact]:
+        gap = float(q[0]) - 0.01
+        at = (0.0, 0.0, 0.01)
+        return (
+            [rm.Contact("ball", at, (0, 0, 1), gap, other="plate", name="b")] if gap < 0.1 else []
+        )
+
+    motion = rm.simulate(model, [0.2], duration=0.3, contacts=near)
+    (pair,) = motion.contact_pairs
+    assert (pair.link, pair.other, pair.name, str(pair)) == ("ball", "plate", "b", "ball on plate")
+    assert motion.contact_forces.shape == motion.contact_places.shape == (300, 1, 3)
+    assert np.isnan(motion.contact_places[0]).all()
+    np.testing.assert_allclose(motion.contact_places[-1], [[0, 0, 0.01]])
+    np.testing.assert_allclose(motion.contact_forces[-1], [[0, 0, 9.81]], rtol=1e-9)
+    assert np.all(motion.contact_forces[0] == 0.0)
+    motion.animate(tmp_path / "pair.html", fps=50)
+    forces = told(tmp_path / "pair.html")["forces"].reshape(-1, 1, 6)
+    np.testing.assert_allclose(forces[-1, 0], [0, 0, 0.01, 0, 0, 9.81], atol=1e-6)
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    figure = motion.plot()
+    assert figure.axes[4].get_ylabel() == "contact [N]"
+    (line,) = figure.axes[4].lines
+    np.testing.assert_allclose(line.get_ydata()[-1], 9.81)
+    assert figure.axes[4].get_legend().get_texts()[0].get_text() == "ball on plate"
+    pyplot.close(figure)

@@ -202,6 +202,13 @@ def test_contacts_that_a_function_gives() -> None:
         model, at_rest(model, 0.1), v, duration=0.2, ground=rm.Ground(friction=0.5), contacts=BOTTOM
     )
     np.testing.assert_allclose(motion.v, same.v, atol=1e-9)
+    assert motion.contact_points == ()
+    assert [(at.link, at.other, at.name) for at in motion.contact_pairs] == [
+        ("block", None, n) for n in range(4)
+    ]
+    np.testing.assert_allclose(motion.contact_forces, same.contact_forces, atol=1e-6)
+    np.testing.assert_allclose(motion.contact_places, same.contact_places, atol=1e-9)
+    assert motion.contact_residual.max() <= 1e-10
 
 
 # ---- joint stops and dry friction ----------------------------------------------------------------
@@ -226,6 +233,17 @@ def test_stops(restitution: float) -> None:
         assert motion.q[-1, 0] == pytest.approx(0.9, abs=1e-9)
         assert abs(motion.v[-1, 0]) < 1e-12
     assert np.all(np.diff(motion.energy) <= 1e-5)  # the method's own, of second order in the step
+
+
+def test_a_start_beyond_a_stop_is_told() -> None:
+    model = rm.load(PENDULUM)
+    with pytest.warns(RuntimeWarning, match=r"beyond stops.* 'j' by 0\.3 \(upper limit 0\.9\)"):
+        motion = rm.simulate(model, [1.2], duration=0.002, stops=True)
+    assert motion.q[1:, 0] == pytest.approx(0.9, abs=1e-9)
+    tau = np.zeros((1, 1))
+    with pytest.warns(RuntimeWarning, match=r"'j' by 0\.1 \(lower limit -0\.4\)"):
+        rm.rollout(model, [[0.2], [-0.5], [np.nan]], [0.0], tau, 1e-3, stops=["j"])
+    rm.simulate(model, [0.9], duration=0.001, stops=True)  # at it, there is nothing to be told
 
 
 def test_stops_of_dependent_joints() -> None:
@@ -349,6 +367,9 @@ def test_wrong_arguments() -> None:
     for name in ("friction", "restitution", "spacing"):
         with pytest.raises(TypeError, match=f"{name} must be a number, got None"):
             rm.Ground(**{name: None})
+        for several in ([0.5], [[0.5, 0.6]]):
+            with pytest.raises(TypeError, match=f"{name} must be a number, got array"):
+                rm.Ground(**{name: np.array(several)})
     for ground in (True, 0.0, rm.Ground):
         with pytest.raises(TypeError, match=r"ground is a robomodel\.Ground"):
             rm.simulate(model, q, duration=0.1, ground=ground, contacts=BOTTOM)

@@ -333,7 +333,7 @@ def test_a_six_bar_that_rushes_through_dead_points_wins_no_energy(rolled: bool) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [*range(24), 63])
 def test_random_robots_win_no_energy(seed: int) -> None:
     """Loops, gears and trees that fall on points and spheres, with friction and restitution."""
     try:
@@ -345,7 +345,7 @@ def test_random_robots_win_no_energy(seed: int) -> None:
         motion = rm.simulate(model, q, v, duration=0.1, **options)
     except rm.SimulationError as error:
         motion = rm.simulate(model, q, v, duration=0.5 * error.time, **options)
-    assert motion.contact_residual.max() <= 1e-8
+    assert motion.contact_residual.max() <= 1e-10
     assert motion.residual.max() < 1e-10
     energy, most = motion.energy, motion.kinetic.max() + 1e-9
     assert np.diff(energy).max() <= 1e-3 * most

@@ -112,6 +112,21 @@ class Contact:
     name: Any = None
 
 
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two links that have touched: what a trajectory tells of a :class:`Contact` over time.
+
+    ``name`` is the contact's, or its number among those given at once where it has none.
+    """
+
+    link: str
+    other: str | None
+    name: Any
+
+    def __str__(self) -> str:
+        return f"{self.link} on {'the world' if self.other is None else self.other}"
+
+
 Contacts: TypeAlias = Callable[[Array, Array], Sequence[Contact]]
 
 

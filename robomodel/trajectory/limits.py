@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from robomodel.errors import warn
+from robomodel.model.closure import unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.trajectory.record import Stop
@@ -31,15 +33,7 @@ class Limits:
         """Those of the joints that are wanted; ValueError where one is beyond its own."""
         if wanted is False:
             return Limits(model)
-        names = named(model, wanted)
-        rows = [
-            (joint.name, node.q, bound, sign)
-            for joint, node in zip(model.joints, model.nodes, strict=True)
-            if joint.name in names and joint.nv == 1 and joint.type != "continuous"
-            for bound, sign in ((joint.lower, 1.0), (joint.upper, -1.0))
-            if math.isfinite(bound)
-        ]
-        made = Limits(model, *(tuple(column) for column in zip(*rows, strict=True)))
+        made = Limits.all_of(model, named(model, wanted))
         beyond = made.margins(start) < -INSIDE
         if np.any(beyond):
             n = int(np.argmax(beyond))
@@ -48,6 +42,18 @@ class Limits:
                 "at the start"
             )
         return made
+
+    @staticmethod
+    def all_of(model: Model, names: Container[str]) -> Limits:
+        """The limits of these joints."""
+        rows = [
+            (joint.name, node.q, bound, sign)
+            for joint, node in zip(model.joints, model.nodes, strict=True)
+            if joint.name in names and joint.nv == 1 and joint.type != "continuous"
+            for bound, sign in ((joint.lower, 1.0), (joint.upper, -1.0))
+            if math.isfinite(bound)
+        ]
+        return Limits(model, *(tuple(column) for column in zip(*rows, strict=True)))
 
     def side(self, n: int) -> str:
         """Which limit this is."""
@@ -85,3 +91,28 @@ class Limits:
         state = x if share == 0.0 else at(share)
         stop = Stop(t + share * h, self.joints[n], self.side(n), self.bounds[n])
         return share, state, stop
+
+
+def warn_of_starts_beyond(model: Model, stops: Container[str], q: Array) -> None:
+    """A RuntimeWarning where a motion with stops starts beyond one: the first step moves it there.
+
+    Of batches (..., nq) the state that is furthest beyond each is told of.
+    """
+    watched = Limits.all_of(model, stops)
+    if not watched.places or not q.size:
+        return
+    positions = model.spanning_positions(unstack(q))
+    told = []
+    for n, place in enumerate(watched.places):
+        inside = watched.signs[n] * (positions[place] - watched.bounds[n])
+        margin = float(np.fmin.reduce(np.ravel(inside)))  # beside those that are not numbers
+        if margin < -INSIDE:
+            limit = f"{watched.side(n)} limit {watched.bounds[n]:g}"
+            told.append(f"'{watched.joints[n]}' by {-margin:.3g} ({limit})")
+    if told:
+        warn(
+            RuntimeWarning(
+                f"'{model.name}' starts beyond stops, to which the first step moves it: "
+                + ", ".join(told)
+            )
+        )

@@ -18,7 +18,7 @@ from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_numbers
 from robomodel.model.states import position_names
-from robomodel.trajectory.ground import Placed
+from robomodel.trajectory.ground import Pair, Placed
 
 if TYPE_CHECKING:
     import pandas
@@ -55,7 +55,11 @@ class Trajectory:
     After time stepping: ``contact_forces`` (T, k, 3) [N], the mean force on each contact point over
     each step, in world axes, and ``contact_residual`` (T,), what each step's contact equations fail
     by, relative to the velocities in them: above 1e-10 they were not solved to rounding;
-    ``contact_points``, the k points that the forces act on.
+    ``contact_places`` (T, k, 3) [m], where the forces act in the world, at the steps' beginnings.
+    The first of the k are ``contact_points``, the points that may touch the ground; then come
+    ``contact_pairs``, links that a callable given as ``contacts=`` has found near each other
+    (``link``, ``other``, ``name``), the force being that on ``link``, and the place nan while it
+    does not name them.
 
     With ``saturate=True``, ``tau`` is what the motors gave, and ``saturated`` (T+1, nu) says which
     of ``model.actuators`` were asked for more than they can.
@@ -80,6 +84,8 @@ class Trajectory:
     charts: tuple[Independent, ...] = ()
     _rates: Array | None = field(default=None, repr=False)
     contact_points: tuple[Placed, ...] = field(default=(), repr=False)
+    contact_pairs: tuple[Pair, ...] = field(default=(), repr=False)
+    contact_places: Array | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -192,8 +198,8 @@ class Trajectory:
     def plot(self) -> Figure:
         """Positions, velocities, change of energy and gaps over time; needs Matplotlib.
 
-        After time stepping also contact forces (their vertical parts) and the residuals of their
-        equations.
+        After time stepping also contact forces (of points on the ground their vertical parts, of
+        pairs of links their magnitudes) and the residuals of their equations.
         """
         try:
             from matplotlib import pyplot
@@ -219,10 +225,14 @@ class Trajectory:
         axes[3].plot(self.times, self.residual)
         axes[3].set_ylabel("residual")
         if self.contact_forces is not None and self.contact_residual is not None:
-            lines = axes[4].plot(self.times[:-1], self.contact_forces[..., 2])
-            axes[4].set_ylabel("contact, upward [N]")
+            count, pairs = len(self.contact_points), self.contact_pairs
+            between = np.linalg.norm(self.contact_forces[:, count:], axis=-1)
+            upward = self.contact_forces[:, :count, 2]
+            lines = axes[4].plot(self.times[:-1], np.concatenate([upward, between], axis=1))
+            axes[4].set_ylabel("contact [N]" if pairs else "contact, upward [N]")
             if 0 < len(lines) <= few:
-                axes[4].legend(lines, [at.link for at in self.contact_points], fontsize="small")
+                touching = [*(at.link for at in self.contact_points), *map(str, pairs)]
+                axes[4].legend(lines, touching, fontsize="small")
             axes[5].semilogy(self.times[:-1], np.maximum(self.contact_residual, 1e-18))
             axes[5].set_ylabel("residual of contacts")
         axes[-1].set_xlabel("time [s]")

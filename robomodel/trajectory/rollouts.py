@@ -33,6 +33,7 @@ from robomodel.trajectory.contact_rollouts import Contacts
 from robomodel.trajectory.contact_rollouts import step as time_step
 from robomodel.trajectory.functions import Build, Function, function, openness, rates, settled
 from robomodel.trajectory.ground import Ground, Point, touching_points
+from robomodel.trajectory.limits import warn_of_starts_beyond
 from robomodel.trajectory.record import Trajectory
 from robomodel.trajectory.rollout_charts import Motions
 from robomodel.trajectory.runs import stepped
@@ -130,6 +131,8 @@ def rollout(
     if force.ndim < 2:
         raise ValueError(f"tau needs an axis of time, (..., T, nv), got shape {force.shape}")
     check_closed(model, at, backend)
+    if touching is not None:
+        warn_of_starts_beyond(model, touching.forces.stops, at)
     try:
         batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1], force.shape[:-2])
     except ValueError:

@@ -118,14 +118,17 @@ class Run:
             from scipy.integrate import OdeSolution
 
             dense = OdeSolution(self.knots, self.pieces)
-        forces = residual = None
+        forces = places = residual = None
         if self.stepping is not None:
-            forces, residual = self.stepping.forces, self.stepping.residual
+            forces, places = self.stepping.touched
+            residual = self.stepping.residual
         return Trajectory(
             self.model, self.method, times, q, v, tau, self.stop, dense,
             forces, residual, np.array(self.saturated) if self.saturated else None,
             tuple(self.charts), rates,
             contact_points=() if self.stepping is None else tuple(self.stepping.points),
+            contact_pairs=() if self.stepping is None else self.stepping.pairs,
+            contact_places=places,
         )  # fmt: skip
 
     def keep(self, t: float, x: Array, motion: Motion, rates: Array | None = None) -> None:

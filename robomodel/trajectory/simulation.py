@@ -19,7 +19,7 @@ from robomodel.trajectory.charts import View
 from robomodel.trajectory.ground import Contacts, Ground, Point, touching_points
 from robomodel.trajectory.inputs import Controller, Inputs, Pusher, Wrenches
 from robomodel.trajectory.integrators import STEPS, chart_of
-from robomodel.trajectory.limits import Limits
+from robomodel.trajectory.limits import Limits, warn_of_starts_beyond
 from robomodel.trajectory.record import Trajectory
 from robomodel.trajectory.rollouts import check_closed
 from robomodel.trajectory.runs import ADAPTIVE, Run, count_steps, fixed
@@ -129,6 +129,7 @@ def simulate(
     if method == "variational":
         chart_of(model)
     start = _start(model, q, v)
+    warn_of_starts_beyond(model, forces.stops, start[: model.nq])
     inputs = Inputs.of(model, tau, f_ext, hold, passive and stepping is None, saturate)
     tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
     if step is None and (method not in (None, *ADAPTIVE) or inputs.stepwise):

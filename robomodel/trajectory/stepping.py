@@ -33,7 +33,7 @@ from robomodel.model.joints import Array, Floating, JointModel, Planar
 from robomodel.model.model import Model, as_numbers
 from robomodel.trajectory.charts import View
 from robomodel.trajectory.functions import position_rates
-from robomodel.trajectory.ground import Contact, Contacts, Ground, Placed
+from robomodel.trajectory.ground import Contact, Contacts, Ground, Pair, Placed
 from robomodel.trajectory.integrators import Motion
 from robomodel.trajectory.linkage_energy import keeping, linkage_columns
 from robomodel.trajectory.passing import StepError, settle
@@ -41,6 +41,7 @@ from robomodel.trajectory.step_terms import Forces, State, groups, terms
 
 NEAR = 0.01  # m (rad at joints): what else happens in a step may bring so near
 SLOP = 1e-4  # m: positions are corrected from here on
+TOUCHING = 1e-12  # m (rad): gaps below are rounding; a point on one line may not close and stick
 TOLERANCE = 1e-10
 PASSES = 3  # for the velocity that the bias is taken at
 NEGLIGIBLE = 1e-24  # J
@@ -59,8 +60,8 @@ class TimeStepping:
     contacts: Contacts | None
     acting: Forces
     restitution: float = 0.0
-    _kept: list[tuple[Array, float]] = field(default_factory=list)
-    _last: tuple[Array, float] = (np.empty(0), 0.0)
+    _kept: list[Kept] = field(default_factory=list)
+    _last: Kept | None = None
     _warm: dict[Any, Array] = field(default_factory=dict)
     _change: Array = field(default_factory=lambda: np.empty(0))
 
@@ -96,7 +97,7 @@ class TimeStepping:
             middle = aim
         self._change = np.zeros_like(v) if struck else after - v
         self._warm = made.known(impulse)
-        self._last = made.at_points(impulse, len(self.points)) / h, residual
+        self._last = made.kept(impulse / h, now.places, residual)
         ahead = self._moved(q, h * after)
         after = self._in_turned_axes(after, h)
         if self._linked:
@@ -110,18 +111,35 @@ class TimeStepping:
 
     def record(self) -> None:
         """Keep the forces of the last step."""
+        assert self._last is not None
         self._kept.append(self._last)
 
     @property
-    def forces(self) -> Array:
-        """Mean contact forces (T, k, 3) [N] of the steps kept, on the points, in world axes."""
-        kept = [forces for forces, _ in self._kept]
-        return np.array(kept).reshape(len(kept), len(self.points), 3)
+    def pairs(self) -> tuple[Pair, ...]:
+        """The pairs of links that a callable has given, in the order in which they came."""
+        return tuple(dict.fromkeys(pair for kept in self._kept for pair in kept.given))
+
+    @property
+    def touched(self) -> tuple[Array, Array]:
+        """Mean contact forces (T, k, 3) [N] of the steps kept, and where, in world axes.
+
+        On the points, then on the pairs' links; where there was no contact the place is nan.
+        """
+        pairs = self.pairs
+        number = {pair: len(self.points) + n for n, pair in enumerate(pairs)}
+        shape = len(self._kept), len(self.points) + len(pairs), 3
+        forces, places = np.zeros(shape), np.full(shape, np.nan)
+        for t, kept in enumerate(self._kept):
+            forces[t, : len(self.points)] = kept.forces
+            places[t, : len(self.points)] = kept.places
+            for pair, (force, place) in kept.given.items():
+                forces[t, number[pair]], places[t, number[pair]] = force, place
+        return forces, places
 
     @property
     def residual(self) -> Array:
         """What the steps' equations fail by (T,), as a share of the velocities in them."""
-        return np.array([residual for _, residual in self._kept], dtype=float)
+        return np.array([kept.residual for kept in self._kept], dtype=float)
 
     def _moved(self, q: Array, motion: Array) -> Array:
         """q after a constant velocity for unit time, in axes that do not turn; loops closed."""
@@ -157,7 +175,7 @@ class TimeStepping:
             bounce = contact.gap + h * ahead < 0.0 and (
                 contact.restitution * -before > 2.0 * h * self.weight
             )
-            shift = max(contact.gap, 0.0) / h
+            shift = contact.gap / h if contact.gap > TOUCHING else 0.0
             if bounce:
                 shift = _rebound(contact.restitution, before, ahead)
             made.contact(contact, shift)
@@ -173,7 +191,7 @@ class TimeStepping:
                 bounce = gap + h * ahead < 0.0 and self.restitution * -before > h * abs(
                     ahead - before
                 )
-                shift = max(gap, 0.0) / h
+                shift = gap / h if gap > TOUCHING else 0.0
                 if bounce:
                     shift = _rebound(self.restitution, before, ahead)
                 made.stop((joint.name, side), row, shift)
@@ -249,8 +267,21 @@ class TimeStepping:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a step: forces at the points and their places (k, 3), and at given pairs."""
+
+    forces: Array
+    places: Array
+    given: Mapping[Pair, tuple[Array, Array]]
+    residual: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Touch:
-    """A contact with its rows (tangents, normal) and their axes in the world."""
+    """A contact with its rows (tangents, normal) and their axes in the world.
+
+    ``pair`` and ``place`` of one that a callable gives.
+    """
 
     name: Any
     rows: Array
@@ -259,6 +290,8 @@ class _Touch:
     restitution: float
     axes: Array
     label: str
+    pair: Pair | None = None
+    place: Array | None = None
 
 
 @dataclass
@@ -352,13 +385,19 @@ class _Active:
             known["box", name] = x[first + n : first + n + 1]
         return known
 
-    def at_points(self, x: Array, count: int) -> Array:
-        """Impulses at the ground's points (count, 3) in world axes."""
-        result = np.zeros((count, 3))
+    def kept(self, x: Array, places: Array, residual: float) -> Kept:
+        """Forces x at the ground's points, which are at ``places``, and at pairs; world axes."""
+        forces = np.zeros_like(places)
+        given: dict[Pair, tuple[Array, Array]] = {}
         for i, touch in enumerate(self.touches):
-            if isinstance(touch.name, int):
-                result[touch.name] = touch.axes.T @ x[3 * i : 3 * i + 3]
-        return result
+            force = touch.axes.T @ x[3 * i : 3 * i + 3]
+            if touch.pair is None:
+                forces[touch.name] = force
+            else:
+                assert touch.place is not None
+                before, _ = given.get(touch.pair, (0.0, touch.place))
+                given[touch.pair] = before + force, touch.place
+        return Kept(forces, places, given, residual)
 
 
 def _larger(matrix: Array, change: Array, other: Array) -> bool:
@@ -393,13 +432,12 @@ def _given(model: Model, q: Array, contact: Contact, number: int) -> _Touch:
     if contact.other is not None:
         rows = rows - _moving(model, q, contact.other, point)
     axes = basis(normal)
-    name = ("given", number if contact.name is None else contact.name)
-    label = f"'{contact.link}' on " + (
-        "the world" if contact.other is None else f"'{contact.other}'"
-    )
+    pair = Pair(contact.link, contact.other, number if contact.name is None else contact.name)
+    other = "the world" if contact.other is None else f"'{contact.other}'"
     return _Touch(
-        name, axes @ rows, float(contact.gap), contact.friction, contact.restitution, axes, label
-    )
+        ("given", pair.name), axes @ rows, float(contact.gap), contact.friction,
+        contact.restitution, axes, f"'{contact.link}' on {other}", pair, point,
+    )  # fmt: skip
 
 
 def _moving(model: Model, q: Array, link: str, point: Array) -> Array:

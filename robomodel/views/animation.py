@@ -66,16 +66,21 @@ def frames(trajectory: Trajectory, rate: float) -> Frames:
     each = [link_poses(trajectory.model, at) for at in q]
     poses = {name: np.array([pose[name] for pose in each]) for name in each[0]}
     points, given = trajectory.contact_points, trajectory.contact_forces
-    forces, at = np.zeros((2, len(shown), len(points), 3))
+    pairs = slice(len(points), len(points) + len(trajectory.contact_pairs))
+    forces, at = np.zeros((2, len(shown), pairs.stop, 3))
     for k, point in enumerate(points):
         pose = poses[point.link]
         at[:, k] = pose[:, :3, 3] + pose[:, :3, :3] @ np.array(point.offset)
         at[:, k, 2] -= point.radius
-    if given is not None and len(points):
+    places = trajectory.contact_places
+    if given is not None and places is not None and pairs.stop:
         for n, i in enumerate(indices):
             since = indices[n - 1] if n else 0
             if i > since:
                 forces[n] = given[since:i].mean(axis=0)
+                for k in range(pairs.start, pairs.stop):
+                    met = np.flatnonzero(np.isfinite(places[since:i, k, 0]))
+                    at[n, k] = places[since + met[-1], k] if len(met) else 0.0
     return Frames(shown, q, poses, forces, at)
 
 
