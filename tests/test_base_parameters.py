@@ -328,8 +328,25 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
             assert document["rank"] == base.rank
             assert [each["name"] for each in document["base"]] == list(base.names)
         else:
-            assert "Never" in said.out
-            assert "In combinations" in said.out
+            assert "Never: without effect" in said.out
+            assert "In combinations: each sum" in said.out
+            assert "the neutral configuration's branch" in said.out
+            where = "joint1" if "--measured" in arguments else "all coordinates"
+            assert f"Forces are known in {where}." in said.out
+
+
+@pytest.mark.slow
+def test_words_of_a_floating_robot_with_rotors(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["identify", "belt_leg", "--what", "--floating-base"])
+    said = capsys.readouterr().out
+    assert done.value.code == 0
+    assert "those of the floating base are zero, or the contacts' as measured" in said
+    assert "branch" not in said
+    combined, never = said.split("In combinations")[1], said.partition("Never")[2]
+    assert "friction of knee_link_joint + 12 friction of knee_rotor_joint" in combined
+    assert "m of ground + m of hip_ry_link + m of hip_ry_rotor" in combined
+    assert never == ""  # a floating base feels all
 
 
 def test_wrong_arguments() -> None:

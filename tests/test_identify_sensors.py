@@ -151,6 +151,17 @@ def test_a_ratio_of_a_gear() -> None:
 
 
 @pytest.mark.slow
+def test_a_ratio_of_a_gear_in_a_loop() -> None:
+    model = rm.robots.load("tello")
+    q, v, a = motion(model, 3, 20)
+    values = rm.parameters(model).values
+    tau = rm.regressor(model, q, v, a, backend="numpy") @ values
+    (name,) = (c.name for c in model.couplings if c.name == "left-hip-gear-1")
+    fit = rm.identify(model, q, v, a, tau, ratios=name, free="damping")
+    assert of(fit, "ratio") == {name: pytest.approx(1.0 / 6.0, rel=1e-4)}
+
+
+@pytest.mark.slow
 def test_measured_wrenches() -> None:
     model = rm.load(rm.robots.path("belt_leg"), floating_base=True)
     q, v, a = motion(model, 3, 300)

@@ -211,7 +211,12 @@ def command(
         "gap": {"kept": base.gap.kept, "dropped": base.gap.dropped},
         "method": base.method,
     }
-    return Answer(document=document, show=lambda to: _show(model.name, base, to), output=output)
+    given = "" if not (measured or contact) else _given(measured or [], contact or [])
+    floats = model.floating_base is not None
+    told = given or ("Forces are known in all coordinates" + (
+        "; those of the floating base are zero, or the contacts' as measured." if floats else "."
+    ))  # fmt: skip
+    return Answer(document=document, show=lambda to: _show(model, base, told, to), output=output)
 
 
 def _constants(said: list[str]) -> str | dict[str, float] | None:
@@ -334,17 +339,27 @@ def _show_fit(model: Model, fit: Identified, log: Log, before: np.ndarray, to: C
     print_list(to, "Columns that were not used", log.unused)
 
 
-def _show(name: str, base: BaseParameters, to: Console) -> None:
+def _given(measured: list[str], contacts: list[str]) -> str:
+    """Which forces are known, in words."""
+    where = ", ".join(measured) if measured else "all coordinates"
+    also = f"; unknown wrenches act on {', '.join(contacts)}" if contacts else ""
+    return f"Forces are known in {where}{also}."
+
+
+def _show(model: Model, base: BaseParameters, told: str, to: Console) -> None:
     to.print(
-        f"{name}: forces tell {base.rank} combinations of {len(base.parameters)} parameters "
+        f"{model.name}: forces tell {base.rank} combinations of {len(base.parameters)} parameters "
         f"(gap {base.gap.ratio:.0e})"
     )
+    to.print(told)
+    if any(cluster.implicit for cluster in model.clusters):
+        to.print("Loops move on the neutral configuration's branch.")
     if base.gap.ratio < NARROW:
         to.print("The gap is narrow: the robot's geometry is nearly special.", style="bold yellow")
     print_list(to, "By themselves", _by_owner(base.alone))
     combined = [each for each in base.names if " of " in each.partition(" of ")[2]]
-    print_list(to, "In combinations", combined)
-    print_list(to, "Never", _by_owner(base.never))
+    print_list(to, "In combinations: each sum, and never its terms apart", combined)
+    print_list(to, "Never: without effect on any force", _by_owner(base.never))
 
 
 def _by_owner(names: Iterable[str]) -> list[str]:

@@ -8,6 +8,7 @@ differences, about the values that they have so far.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +20,7 @@ from robomodel.description import Description, JointCoupling, LinkCoupling
 from robomodel.dynamics import passive_force, rnea
 from robomodel.dynamics.actuation import actuator_map
 from robomodel.dynamics.calling import Backend
-from robomodel.errors import as_names, did_you_mean, few
+from robomodel.errors import DescriptionWarning, as_names, did_you_mean, few
 from robomodel.identification.regressors import filtered_regressor, regressor
 from robomodel.model.build import build
 from robomodel.model.closure import stack, unstack
@@ -462,7 +463,9 @@ def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
         for joint in said.joints
     ]
     changed: Description = replace(said, couplings=tuple(couplings), joints=tuple(joints))
-    made = build(changed, gravity=model.gravity)
+    with warnings.catch_warnings():  # what there is to say of the file was said when it was read
+        warnings.simplefilter("ignore", DescriptionWarning)
+        made = build(changed, gravity=model.gravity)
     if made.dof_names != model.dof_names:
         raise ValueError("ratios: with others the robot has other independent coordinates")
     return made
