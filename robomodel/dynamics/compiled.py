@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-import robomodel
 from robomodel.dynamics.algorithms import Method, Name, Task
 from robomodel.dynamics.frames import FrameLike, Reference, frame_keys
 from robomodel.dynamics.order import OrderLike
@@ -280,7 +279,7 @@ def content(model: Model, what: str) -> str:
 @functools.cache
 def sources() -> str:
     """A digest of the modules that programs come from."""
-    package = Path(robomodel.__file__).parent
+    package = Path(__file__).parents[1]
     within = [file for name in PROGRAMS for file in (package / name).rglob("*.py")]
     result = hashlib.sha256()
     for file in sorted([*package.glob("*.py"), *within]):
