@@ -91,8 +91,6 @@ def _pictures(fit: Identified, names: Sequence[str]) -> Iterator[str]:
     at = np.arange(0, len(fit.measured), every)
     x = at.astype(float)
     for i, name in enumerate(names):
-        if not np.any(fit.measured[:, i]):  # nan counts: it is not zero
-            continue
         measured, predicted, file = (f[at, i] for f in (fit.measured, fit.predicted, fit.file))
         if not np.any(np.isfinite(measured)):
             continue

@@ -6,6 +6,16 @@ They need matplotlib and viser (``pip install 'robomodel[views]'``), imported wh
 from robomodel.views.animation import Player, play, write_html
 from robomodel.views.graph import draw_graph
 from robomodel.views.plots import draw_cluster
+from robomodel.views.residuals import draw_residuals
 from robomodel.views.viewer import Viewer, view
 
-__all__ = ["Player", "Viewer", "draw_cluster", "draw_graph", "play", "view", "write_html"]
+__all__ = [
+    "Player",
+    "Viewer",
+    "draw_cluster",
+    "draw_graph",
+    "draw_residuals",
+    "play",
+    "view",
+    "write_html",
+]

@@ -17,7 +17,7 @@ def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
     or .pdf. Raises ImportError without matplotlib.
     """
     names = fit.model.dof_names
-    shown = [i for i in range(len(names)) if np.any(np.nan_to_num(fit.measured[:, i]))]
+    shown = [i for i in range(len(names)) if np.any(np.isfinite(fit.measured[:, i]))]
     drawn = figures.figure(9.0, 2.0 * max(len(shown), 1))
     grid = drawn.subplots(max(len(shown), 1), 2, sharex=True, squeeze=False)
     for (left, right), i in zip(grid, shown, strict=False):
