@@ -233,7 +233,12 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status == 0
     assert json.loads(text)["sensors"] == []
     assert picture.stat().st_size > 1000
-    for wrong in (["--constant", "x"], ["--constant", "a=b"], ["--folds", "1"]):
+    for wrong in (
+        ["--constant", "x"],
+        ["--constant", "a=b"],
+        ["--folds", "1"],
+        ["--constant", "knee_link_joint=2"],
+    ):  # of a log of torques
         status, _, said = run(log, *wrong)
         assert status == 2
         assert said.count("\n") == 1

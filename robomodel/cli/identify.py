@@ -252,8 +252,6 @@ def _identified(
         )
     model = robot.load()
     log = read_log(model, path, topic=topic)
-    if log.currents is None:
-        options.pop("constants")
     try:
         fit = identify(model, log, **options)
     except KeyError as error:

@@ -100,8 +100,9 @@ def base_parameters(
     ``method``: "numeric" (the default), from the singular values of a stacked
     :func:`robomodel.regressor`, or "structure", cluster by cluster (see
     :mod:`robomodel.identification.structure`), whose cost is linear in the robot's size, for tau
-    known in all coordinates. Both give the same. Springs, and what wrench sensors on links would
-    see, are not considered.
+    known in all coordinates. Both give the same where ``gap`` is wide; where it is narrow the rank
+    is a matter of tolerance for either. Springs, and what wrench sensors on links would see, are
+    not considered.
 
     Raises KeyError for unknown names, ValueError for a ``near`` that is no configuration.
     """
