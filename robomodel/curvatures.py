@@ -23,8 +23,6 @@ from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sub
 
 Matrix: TypeAlias = list[list[Scalar]]
 Inputs: TypeAlias = Mapping[str, Sequence[Traced]]
-SECOND = ("rnea", "aba")
-"""Functions whose second derivatives are known."""
 
 
 def curvature(model: Model, name: str, at: Inputs, w: Vector, given: Vector, p: Matrix) -> Matrix:
@@ -118,6 +116,3 @@ def _lengths(model: Model, found: Matrix, slopes: Vector, given: Vector) -> None
                 for j in at:
                     both = add(mul(slopes[i], given[j]), mul(given[i], slopes[j]))
                     found[i][j] = sub(found[i][j], div(both, square))
-
-
-__all__ = ["SECOND", "curvature"]

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from robomodel.curvatures import SECOND, curvature
+from robomodel.curvatures import curvature
 from robomodel.dynamics.compiled import content
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program
-from robomodel.kernels.differentiate import along
+from robomodel.kernels.differentiate import along, gradient
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced
@@ -109,15 +109,18 @@ class Differentiable:
         return self._compiled("slopes", dtype, self.size * sum(self.sizes))
 
     @property
+    def outright(self) -> bool:
+        """Whether its derivatives are those of an algorithm."""
+        task = self.routine.task
+        known = task is not None and task.name in OUTRIGHT and not task.f_ext
+        return known and self.options.get("method", "cluster") == "cluster"
+
+    @property
     def second_obstacle(self) -> str | None:
         """Why there are no second derivatives; None where there are."""
-        if self.name not in SECOND:
-            known = " and ".join(f"'{name}'" for name in SECOND)
-            return f"second derivatives of '{self.name}' are not available; {known} have them"
-        if self.options:
-            options = ", ".join(self.options)
-            return f"second derivatives of '{self.name}' are not available with {options}"
-        return None
+        if self.obstacle is None and self.outright and self.options.get("passive"):
+            return f"second derivatives of '{self.name}' are not available with passive=True"
+        return self.obstacle
 
     def curvature(self, dtype: Dtype) -> Compiled:
         """Compiled: arguments, and weights of the results → the weighted sum's Hessian, by rows."""
@@ -125,10 +128,9 @@ class Differentiable:
 
     def _compiled(self, what: str, dtype: Dtype, size: int) -> Compiled:
         if (what, dtype) not in self.kept:
-            programs = {"value": self._value, "slopes": self._slopes, "curvature": self._curvature}
             more = [self.size] if what == "curvature" else []
             self.kept[what, dtype] = compile_program(
-                programs[what],
+                lambda: self.program(what),
                 [*self.sizes, *more, size],
                 name=f"{what} {self.key}",
                 label=f"compiling {what} of {self.name} of '{self.model.name}'",
@@ -138,6 +140,11 @@ class Differentiable:
         return made
 
     # ---- programs
+
+    def program(self, what: str) -> Program:
+        """The program of "value", "slopes" or "curvature"."""
+        programs = {"value": self._value, "slopes": self._slopes, "curvature": self._curvature}
+        return programs[what]()
 
     def _arguments(self, trace: Trace) -> dict[str, list[Traced]]:
         return {name: trace.inputs(n) for name, n in self.routine.arguments.items()}
@@ -156,9 +163,7 @@ class Differentiable:
     def _slopes(self) -> Program:
         trace = Trace()
         inputs = self._arguments(trace)
-        task = self.routine.task
-        outright = task is not None and task.name in OUTRIGHT and not task.f_ext
-        if outright and self.options.get("method", "cluster") == "cluster":
+        if self.outright:
             return trace.program(self._outright(inputs)).fused()
         outputs = self.routine.build(self._settled(inputs))
         directions: list[dict[Traced, Any]] = [{x: 1.0} for own in inputs.values() for x in own]
@@ -169,6 +174,11 @@ class Differentiable:
         trace = Trace()
         inputs = self._arguments(trace)
         weights, at = trace.inputs(self.size), self._settled(inputs)
+        if not self.outright:
+            every = [x for own in inputs.values() for x in own]
+            slopes = gradient(dot(weights, self.routine.build(at)), every)
+            rows = list(along(trace, slopes, [{x: 1.0} for x in every]))
+            return trace.program([x for row in rows for x in row]).fused()
         p = tangents(self.model, inputs["q"], at["q"])
         rows = curvature(self.model, self.name, at, weights, inputs["q"], p)
         return trace.program([x for row in rows for x in row]).fused()

@@ -51,8 +51,8 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
     "aba" by their derivative algorithms. q (..., nq) is first brought to unit quaternions and, by
     one step of Newton's, to closed loops, which leaves closed configurations as they are; gradients
     by q are of that function, so their part along a quaternion, and at the dependent joints of
-    loops, is zero. "rnea" and "aba" without options have second derivatives too; those of other
-    functions, and of such that are derivatives themselves, raise NotImplementedError. Runs on
+    loops, is zero. There are second derivatives too, but with ``passive=True``; third ones, and
+    those of functions that are derivatives themselves, raise NotImplementedError. Runs on
     processors only. ValueError for what cannot be had.
     """
     return _Function(differentiable(model, name, options))

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from robomodel.differentiable import differentiable
 from robomodel.errors import MissingPackageError
+from robomodel.external import external
 from robomodel.kernels.program import COS, DIV, MEANING, SELECT, SIN, SQRT
 from robomodel.model import Model
 from robomodel.routines import routine
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
     import casadi
 
 
-def to_casadi(model: Model, algorithm: str, **options: Any) -> casadi.Function:
+def to_casadi(
+    model: Model, algorithm: str, *, compiled: bool = False, **options: Any
+) -> casadi.Function:
     """A ``casadi.Function`` of an algorithm, for differentiation, optimisation or C code.
 
     ``algorithm``: any that :func:`robomodel.compile` takes ("rnea", "aba", "crba", "jacobian",
@@ -27,12 +31,21 @@ def to_casadi(model: Model, algorithm: str, **options: Any) -> casadi.Function:
     it too, as CasADi wants them apart); wrenches of ``f_ext`` are further inputs, in
     their order. Jacobians that CasADi makes are by the plain numbers of q, "rnea_derivatives" and
     "aba_derivatives" are along integrate(q, ·). Needs the extra ``robomodel[casadi]``.
+
+    ``compiled``: an external function of machine code, by the C compiler here, with its Jacobian:
+    faster, for MX expressions, once differentiable, and with first derivatives as of
+    :func:`robomodel.jax.function`: q is first brought to unit quaternions and closed loops.
+    RuntimeError where there is no compiler.
     """
     try:
         import casadi
     except ImportError as error:
         raise MissingPackageError("to_casadi needs", "casadi", "casadi") from error
     asked = routine(model, algorithm, **options)
+    names = [f"f_ext_{i}" if "[" in name else name for i, name in enumerate(asked.arguments)]
+    given = [f"{name}_" if name in asked.results else name for name in names]
+    if compiled:
+        return external(differentiable(model, algorithm, options), given)
     symbols = {name: casadi.SX.sym(name, size) for name, size in asked.arguments.items()}
     scalars = [x[i] for x in symbols.values() for i in range(x.numel())]
     meaning: dict[str, Callable[..., Any]] = {
@@ -51,8 +64,6 @@ def to_casadi(model: Model, algorithm: str, **options: Any) -> casadi.Function:
         for entry in range(math.prod(shape)):
             matrix[entry // columns, entry % columns] = next(found)
         results[name] = matrix
-    names = [f"f_ext_{i}" if "[" in name else name for i, name in enumerate(symbols)]
-    given = [f"{name}_" if name in results else name for name in names]
     return casadi.Function(
         algorithm, list(symbols.values()), list(results.values()), given, list(results)
     )

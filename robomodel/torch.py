@@ -45,9 +45,9 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
 
     Gradients, forward and backwards, are those of :func:`robomodel.jax.function`: q is first
     brought to unit quaternions and closed loops, which leaves closed configurations as they are.
-    "rnea" and "aba" without options have second derivatives too; those of other functions, and of
-    such that are derivatives themselves, raise NotImplementedError. ``torch.compile`` need not
-    break its graph. ValueError for what cannot be had.
+    There are second derivatives too, but with ``passive=True``; third ones, and those of functions
+    that are derivatives themselves, raise NotImplementedError. ``torch.compile`` need not break its
+    graph. ValueError for what cannot be had.
     """
     return _Function(differentiable(model, name, options))
 
