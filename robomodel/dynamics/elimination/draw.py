@@ -17,7 +17,8 @@ from robomodel.errors import MissingPackageError
 
 HEIGHT = {"tau": 3.0, "f": 2.0, "net": 1.5, "a": 1.0, "fx": 2.5, "lambda": 1.5, "qdd": 0.0}
 COLOUR = {"tau": "#d9822b", "f": "#4878cf", "fx": "#9fc0ef", "net": "#9fc0ef", "a": "#6acc65",
-          "qdd": "#d65f5f", "lambda": "#b47cc7"}  # fmt: skip
+          "qdd": "#d65f5f", "lambda": "#b47cc7", "q": "#4878cf", "v": "#9fc0ef", "Q": "#d9822b",
+          "p": "#d65f5f"}  # fmt: skip
 
 
 def _kind(name: str) -> str:
@@ -27,8 +28,11 @@ def _kind(name: str) -> str:
 def _places(names: Iterable[str], graph: FactorGraph) -> dict[str, tuple[float, float]]:
     """Where variables stand: a column for each body, in the order in which they are listed.
 
-    Joints stand in the column of the wrench that they share a factor with.
+    Joints stand in the column of the wrench that they share a factor with. Graphs over time have a
+    column for each time, "q[3]", and a row for each variable.
     """
+    if graph.system is None and (grid := _grid(graph.sizes)):
+        return grid
     column: dict[str, float] = {}
     for name in names:
         if _kind(name) in ("a", "f"):
@@ -46,6 +50,19 @@ def _places(names: Iterable[str], graph: FactorGraph) -> dict[str, tuple[float, 
         return max(found) if _kind(name) == "qdd" else sum(found) / len(found) + 0.15
 
     return {name: (at(name), HEIGHT.get(_kind(name), 1.5)) for name in graph.sizes}
+
+
+def _grid(names: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Columns by the number in brackets, rows by kind; nothing where some name has no number."""
+    parts = [(name, _kind(name), name.partition("[")[2].rstrip("]")) for name in names]
+    if not all(number.isdigit() for _, _, number in parts):
+        return {}
+    kinds = list(dict.fromkeys(kind for _, kind, _ in parts))
+    # neighbours of the same kind are not all in one line, so that edges are seen
+    return {
+        name: (1.2 * int(number) + 0.18 * (kinds.index(kind) % 2), -1.0 * kinds.index(kind))
+        for name, kind, number in parts
+    }
 
 
 def _axes(ax: Any) -> Any:

@@ -1,0 +1,62 @@
+"""Graphs over time as factor graphs of names: pictures and Bayes trees."""
+
+from __future__ import annotations
+
+import pytest
+
+import robomodel as rm
+from robomodel.dynamics.elimination.draw import dot, draw_clique_tree, draw_factor_graph
+from robomodel.trajectory.draw import bayes_tree, factor_graph
+from robomodel.trajectory.factors import Gyroscope
+from robomodel.trajectory.graph import Graph
+from robomodel.trajectory.problems import motion
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    model = rm.robots.load("crank_rocker")
+    plain = motion(model, 4, 0.01, q=model.neutral(), v=[0.5], q_noise=0.1)
+    return plain.add(Gyroscope(model, "coupler"), 0.1, times=[1, 3])
+
+
+def test_variables_and_factors_have_names(graph: Graph) -> None:
+    named = factor_graph(graph)
+    assert list(named.sizes)[:4] == ["q[0]", "v[0]", "a[0]", "q[1]"]
+    factors = {factor.name: factor for factor in named.factors}
+    assert factors["Trapezoid q[1]"].variables == {"q[1]", "q[2]", "v[1]", "v[2]"}
+    assert factors["Gyroscope q[3]"].variables == {"q[3]", "v[3]"}
+    assert (factors["Prior q[0]"].soft, factors["Prior v[0]"].soft) == (True, False)
+    assert len(factors) == len(named.factors) == sum(len(term.times) for term in graph.terms)
+    within = factor_graph(graph, 1, 3)
+    assert "Trapezoid q[1]" in {factor.name for factor in within.factors}
+    assert "Trapezoid q[2]" not in {factor.name for factor in within.factors}
+    twice = factor_graph(graph.add(Gyroscope(rm.robots.load("crank_rocker"), "crank"), 1.0))
+    assert "Gyroscope q[1] (2)" in {factor.name for factor in twice.factors}
+    with pytest.raises(ValueError, match="not within"):
+        factor_graph(graph, 2, 6)
+
+
+def test_the_bayes_tree_along_time_is_a_path(graph: Graph) -> None:
+    tree = bayes_tree(graph)
+    parents = [clique.parent for clique in tree.cliques if clique.parent is not None]
+    assert len(set(parents)) == len(parents) == len(tree.cliques) - 1
+    root = next(clique for clique in tree.cliques if clique.parent is None)
+    assert "a[3]" in root.frontal
+    for clique in tree.cliques:  # no clique reaches further than from a time to the next
+        times = {int(name[2]) for name in (*clique.frontal, *clique.separator)}
+        assert max(times) - min(times) <= 1
+    other = bayes_tree(graph, [*(f"{x}[{t}]" for t in (0, 3, 1, 2) for x in "qva")])
+    parents = [clique.parent for clique in other.cliques if clique.parent is not None]
+    assert len(set(parents)) < len(parents)  # from both ends, it has two branches
+
+
+def test_pictures(graph: Graph) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("networkx")
+    tree = bayes_tree(graph, stop=3)
+    labels = {text.get_text() for text in draw_factor_graph(factor_graph(graph)).texts}
+    assert {"q[0]", "v[3]", "a[2]"} <= labels
+    cliques = [text.get_text() for text in draw_clique_tree(tree).texts]
+    assert len(cliques) == len(tree.cliques)
+    assert '"q[0]" -> ' in dot(tree) or '-> "q[0]"' in dot(tree)
+    assert '"factor:Trapezoid v[2]" -- "a[3]"' in dot(factor_graph(graph))
