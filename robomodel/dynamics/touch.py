@@ -76,7 +76,7 @@ def touch_derivatives(
     still = [q[0].trace.hold(x) for x in a] if q else list(a)
     push = [q[0].trace.hold(x) for x in forces] if q else list(forces)
     state = State(model, q, {at.body for at in places}, v)
-    jacobian = _jacobian(model, state, q, places)
+    jacobian = points_jacobian(model, state, q, places)
     torque = [dot(column, push) for column in zip(*jacobian, strict=True)]
     left = [sub(t, f) for t, f in zip(rnea(model, q, v, still), torque, strict=True)]
     _, right = touching(model, q, v, still, places)
@@ -93,7 +93,9 @@ def touch_derivatives(
     ]
 
 
-def _jacobian(model: Model, state: State, q: Vector, places: Sequence[Place]) -> list[list[Scalar]]:
+def points_jacobian(
+    model: Model, state: State, q: Vector, places: Sequence[Place]
+) -> list[list[Scalar]]:
     """J (3k by nv) of points in world axes."""
     return [
         joint_forces(model, state, at.body, at.pose.to_parent(Wrench(ZERO, axis)))

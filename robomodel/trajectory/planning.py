@@ -1,0 +1,409 @@
+"""Kinodynamic planning: motions that keep limits and reach goals with the least torque.
+
+A motion over equal time steps as one factor graph (document 001, III-B and its outlook):
+positions, velocities, accelerations, torques and contact forces; trapezoidal integrators, the
+equations of motion and goals as conditions; limits of every joint, dependent ones too, as barriers
+(:mod:`robomodel.trajectory.barrier`). Which points stand on the ground when is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics import actuator_map, frame_pose, rnea
+from robomodel.dynamics.frames import FrameKey, FrameLike, frame_key
+from robomodel.errors import did_you_mean
+from robomodel.model.joints import Array
+from robomodel.model.model import Model, as_array, as_numbers
+from robomodel.trajectory.barrier import minimize_inside
+from robomodel.trajectory.factors import Marker, Prior, Reading, Trapezoid
+from robomodel.trajectory.graph import Graph, Values
+from robomodel.trajectory.margins import (
+    Bounds,
+    ConeMargins,
+    Held,
+    HeldDynamics,
+    JointMargins,
+    LinearMargins,
+    PointVelocity,
+)
+from robomodel.trajectory.problems import spaces
+from robomodel.trajectory.solve import LinearSolver
+from robomodel.trajectory.spaces import Space, Vectors
+
+BAUMGARTE = 20.0  # 1/s: how fast points return to where they are held
+FORCE = 1e-3  # weight of contact forces beside torques, so that redundant ones are unique
+CONSTANT = 1e-12  # how much an actuator's map may change with q and still count as constant
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """What shall be at a time (an index, negative from the end): exactly.
+
+    ``q`` (nq,), ``v`` (nv,), and ``points``: links, or (link, offset) as keys, to positions (3,) in
+    the world [m]. Any of them may be left out.
+    """
+
+    time: int
+    q: ArrayLike | None = None
+    v: ArrayLike | None = None
+    points: Mapping[FrameLike, ArrayLike] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Stance:
+    """Points that stand on the ground from time ``first`` up to, but not at, ``stop``.
+
+    They stay where they are, or come to rest at ``at`` (k, 3) [m, world axes]; what they feel
+    pushes along ``normal`` and lies within the friction cone. At other times they feel nothing.
+    """
+
+    frames: Sequence[FrameLike]
+    first: int
+    stop: int
+    friction: float = 0.8
+    normal: Sequence[float] = (0.0, 0.0, 1.0)
+    at: ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A planned motion, one row a time.
+
+    ``q`` (T, nq), ``v``, ``a``, ``tau`` (T, nv); ``forces`` (T, k, 3) on ``points`` [N, world
+    axes]; ``cost``: ½ ∫ Σ (tau / weight)² dt, by the trapezoidal rule; ``residual``: the largest
+    error of the equations of motion [N m, N]; ``margin``: the least of all limits' margins, in
+    their units; ``violation``: norm of all conditions' errors.
+    """
+
+    model: Model
+    times: Array
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    points: tuple[FrameKey, ...]
+    forces: Array
+    cost: float
+    residual: float
+    margin: float
+    violation: float
+    iterations: int
+    converged: bool
+
+    def controller(
+        self, stiffness: float = 0.0, damping: float = 0.0
+    ) -> Callable[[float, Array, Array], Array]:
+        """tau(t, q, v) for :func:`robomodel.simulate`: the plan's torques, linear in between.
+
+        With ``stiffness`` [N m/rad, N/m] and ``damping``, what draws the driven coordinates back to
+        the plan besides, as motions that are unstable need it.
+        """
+        model, times = self.model, self.times
+        h = float(times[1] - times[0])
+        driven = np.any(self.tau != 0.0, axis=0)
+
+        def torques(t: float, q: Array, v: Array) -> Array:
+            i = min(max(int(t / h), 0), len(times) - 2)
+            s = min(max(t / h - i, 0.0), 1.0)
+            tau: Array = (1.0 - s) * self.tau[i] + s * self.tau[i + 1]
+            if stiffness or damping:
+                speed = (1.0 - s) * self.v[i] + s * self.v[i + 1]
+                way = h * (s * self.v[i] + 0.5 * s * s * (self.v[i + 1] - self.v[i]))
+                wanted = model.integrate(self.q[i], way)
+                back = stiffness * model.difference(q, wanted) + damping * (speed - v)
+                tau = tau + np.where(driven, back, 0.0)
+            return tau
+
+        return torques
+
+
+def plan(
+    model: Model,
+    count: int,
+    step: float,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    goals: Sequence[Goal] = (),
+    stances: Sequence[Stance] = (),
+    positions: Bounds | None = None,
+    velocities: Mapping[str, float] | None = None,
+    torques: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | None = None,
+    start: Values | None = None,
+    tolerance: float = 1e-5,
+    parameter: float | None = None,
+    least: float = 1e-6,
+    max_iterations: int = 300,
+    linear_solver: LinearSolver = "augmented",
+    progress: Callable[[int, float, float, float], None] | None = None,
+) -> Plan:
+    """The motion of least torque over ``count`` times ``step`` [s] apart, from q (nq,) and v (nv,).
+
+    Limits are the file's, of every joint, dependent ones too: ``positions`` ((lower, upper) by
+    joint), ``velocities`` and ``torques`` (by joint, or for torques by actuator) take their place
+    where given; infinite ones are none. A floating base gets no torque. Torques of actuators
+    behind gears and belts are limited as theirs; where an actuator's map changes with the
+    configuration, limit the coordinates' torques.
+    ``weights``: torques [N m, N] that cost alike, by coordinate (default 1). ``start``: where to
+    begin ("q", "v", "a", "tau" and, with stances, "f"; default: from q to the last goal with a q).
+    ``parameter`` and ``least`` of the barrier as of :func:`minimize_inside`, relative to the first
+    cost (1 at least) per margin. Springs and damping of the file act. Raises ValueError for goals,
+    stances and limits that the model does not have; a plan that did not converge says so.
+    """
+    problem = _Problem(model, count, step, tuple(goals), tuple(stances), dict(weights or {}))
+    at = as_array(q, model.nq, "q", "nq")
+    speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
+    graph = problem.graph(at, speed)
+    margins = problem.margins(positions or {}, velocities or {}, torques or {})
+    begin = problem.start(at, speed) | dict(start or {})
+    scale = max(1.0, graph.linearize(graph.checked(begin)).residuals()[0]) / max(1, _rows(margins))
+    found = minimize_inside(
+        graph, margins, begin, parameter=scale if parameter is None else parameter * scale,
+        least=least * scale, tolerance=tolerance, max_iterations=max_iterations,
+        linear_solver=linear_solver, progress=progress,
+    )  # fmt: skip
+    return problem.plan(found.values, found.margin, found.violation, found.iterations,
+                        found.converged)  # fmt: skip
+
+
+def _rows(graph: Graph) -> int:
+    return sum(term.factor.rows * len(term.times) for term in graph.terms)
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """A planning problem as two graphs: conditions and costs, and margins."""
+
+    model: Model
+    count: int
+    step: float
+    goals: tuple[Goal, ...]
+    stances: tuple[Stance, ...]
+    weights: dict[str, float]
+
+    def __post_init__(self) -> None:
+        if self.count < 2 or not self.step > 0.0:
+            raise ValueError("a plan has two times or more, a positive step apart")
+        for goal in self.goals:
+            if not -self.count <= goal.time < self.count:
+                raise ValueError(f"a goal's time {goal.time} is outside of 0 … {self.count - 1}")
+        for stance in self.stances:
+            if not 0 <= stance.first < stance.stop <= self.count:
+                raise ValueError(
+                    f"a stance from {stance.first} to {stance.stop} is outside of 0 … {self.count}"
+                )
+            if not stance.friction > 0.0 or not math.isfinite(stance.friction):
+                raise ValueError("a stance's friction is a positive number")
+        for name in self.weights:
+            self._known(name, self.model.dof_names, "coordinate")
+
+    def _known(self, name: str, known: Sequence[str], what: str) -> None:
+        if name not in known:
+            raise ValueError(
+                f"no {what} '{name}' in '{self.model.name}'{did_you_mean(name, known)}"
+            )
+
+    @cached_property
+    def points(self) -> tuple[FrameKey, ...]:
+        """All points that stand at some time."""
+        keys = (frame_key(frame) for stance in self.stances for frame in stance.frames)
+        return tuple(dict.fromkeys(keys))
+
+    def chosen(self, stance: Stance) -> tuple[int, ...]:
+        """The numbers of a stance's points."""
+        return tuple(self.points.index(frame_key(frame)) for frame in stance.frames)
+
+    @cached_property
+    def spaces(self) -> dict[str, Space]:
+        found = spaces(self.model, forces=True)
+        return found | {"f": Vectors(3 * len(self.points))} if self.points else found
+
+    @cached_property
+    def base(self) -> tuple[int, ...]:
+        """The coordinates of a floating base."""
+        if not self.model.floating_base:
+            return ()
+        names = [joint.name for joint in self.model.joints]
+        node = self.model.nodes[names.index(self.model.floating_base)]
+        return tuple(range(self.model.nv)[self.model.clusters[node.cluster].v])
+
+    def graph(self, q: Array, v: Array) -> Graph:
+        """Conditions and costs."""
+        model, count, space = self.model, self.count, self.spaces
+        graph = Graph(space, count)
+        graph = graph.add(Prior("q", space["q"]), 0.0, times=[0], data=q)
+        graph = graph.add(Prior("v", space["v"]), 0.0, times=[0], data=v)
+        for name, rate in (("q", "v"), ("v", "a")):
+            graph = graph.add(Trapezoid(name, rate, self.step, space[name]), 0.0)
+        graph = graph.add(HeldDynamics(model, self.points), 0.0)
+        index = {name: i for i, name in enumerate(model.dof_names)}
+        driven = tuple(i for i in range(model.nv) if i not in self.base)
+        if self.base:
+            graph = graph.add(Reading("tau", self.base, model.nv), 0.0)
+        share = np.full(count, self.step)
+        share[[0, -1]] /= 2.0
+        weight = np.ones(model.nv)
+        for name, x in self.weights.items():
+            weight[index[name]] = x
+        for times, h in ((range(1, count - 1), self.step), ((0, count - 1), self.step / 2)):
+            sigmas = weight[list(driven)] / math.sqrt(h)
+            if len(times) and driven:
+                graph = graph.add(Reading("tau", driven, model.nv), sigmas, times=list(times))
+        for goal in self.goals:
+            at = [goal.time % count]
+            if goal.q is not None:
+                graph = graph.add(Prior("q", space["q"]), 0.0, times=at,
+                                  data=as_array(goal.q, model.nq, "q", "nq"))  # fmt: skip
+            if goal.v is not None:
+                graph = graph.add(Prior("v", space["v"]), 0.0, times=at,
+                                  data=as_array(goal.v, model.nv, "v", "nv"))  # fmt: skip
+            for frame, position in goal.points.items():
+                graph = graph.add(Marker(model, frame), 0.0, times=at,
+                                  data=as_array(position, 3, "a goal", "3"))  # fmt: skip
+        return self._held(graph, q) if self.points else graph
+
+    def _held(self, graph: Graph, q: Array) -> Graph:
+        """Points that stand, and forces that are none."""
+        free = np.ones((self.count, len(self.points)), dtype=bool)
+        for stance in self.stances:
+            chosen = self.chosen(stance)
+            free[stance.first : stance.stop, list(chosen)] = False
+            where = self.where(stance, q)
+            times = np.arange(stance.first, stance.stop)
+            held = Held(self.model, self.points, chosen, BAUMGARTE)
+            graph = graph.add(held, 0.0, times=times, data=where.ravel())
+            if stance.first > 0:  # it comes to rest where it shall stand
+                for i in chosen:
+                    key = self.points[i]
+                    here = where[list(chosen).index(i)]
+                    graph = graph.add(Marker(self.model, key), 0.0, times=times[:1], data=here)
+                keys = tuple(self.points[i] for i in chosen)
+                graph = graph.add(PointVelocity(self.model, keys), 0.0, times=times[:1])
+        for i in range(len(self.points)):
+            rows = (3 * i, 3 * i + 1, 3 * i + 2)
+            for flags, noise in ((free[:, i], 0.0), (~free[:, i], 1.0 / FORCE)):
+                if np.any(flags):
+                    reading = Reading("f", rows, 3 * len(self.points))
+                    graph = graph.add(reading, noise, times=np.flatnonzero(flags))
+        return graph
+
+    def where(self, stance: Stance, q: Array) -> Array:
+        """Where a stance's points stand (k, 3)."""
+        if stance.at is not None:
+            return np.broadcast_to(as_numbers(stance.at, "at"), (len(stance.frames), 3))
+        if stance.first > 0:
+            raise ValueError("a stance that begins later says where its points stand: at=")
+        return np.array([frame_pose(self.model, q, frame)[:3, 3] for frame in stance.frames])
+
+    # ---- limits
+
+    def margins(
+        self, positions: Bounds, velocities: Mapping[str, float], torques: Mapping[str, float]
+    ) -> Graph:
+        """The margins of all limits."""
+        model = self.model
+        single = {joint.name: joint for joint in model.joints if joint.nv == 1}
+        for name in (*positions, *velocities):
+            self._known(name, list(single), "joint of one freedom")
+        at = {n: (j.lower, j.upper) for n, j in single.items() if j.type != "continuous"}
+        at |= {n: (float(low), float(high)) for n, (low, high) in positions.items()}
+        speed = {n: j.velocity_limit for n, j in single.items()} | dict(velocities)
+        graph = Graph(self.spaces, self.count)
+        joints = JointMargins(model, at, {n: (-x, x) for n, x in speed.items()})
+        if joints.rows:  # the first state is given
+            graph = graph.add(joints, 1.0, times=np.arange(1, self.count))
+        matrix, bound = self._torques(torques)
+        if len(bound):
+            both = np.concatenate([matrix, -matrix]), np.concatenate([-bound, -bound])
+            graph = graph.add(LinearMargins("tau", *both), 1.0)
+        for stance in self.stances:
+            normal = np.array(stance.normal, dtype=float)
+            x, y, z = (normal / np.linalg.norm(normal)).tolist()
+            chosen = self.chosen(stance)
+            cone = ConeMargins(len(self.points), chosen, stance.friction, (x, y, z))
+            graph = graph.add(cone, 1.0, times=np.arange(stance.first, stance.stop))
+        return graph
+
+    def _torques(self, given: Mapping[str, float]) -> tuple[Array, Array]:
+        """Rows on tau (m, nv) and the size each may have (m,)."""
+        model = self.model
+        efforts = {name: joint.effort_limit for joint in model.joints if joint.nv == 1
+                   for name in model.dof_names if name == joint.name}  # fmt: skip
+        motors = {motor.name: motor.effort_limit for motor in model.actuators}
+        limits = motors or efforts
+        for name in given:
+            self._known(name, [*limits, *efforts], "coordinate or actuator")
+        limits = {n: x for n, x in {**limits, **given}.items() if math.isfinite(x)}
+        rows: list[Array] = []
+        for name in limits:
+            if name in motors:
+                rows.append(self._motors[list(motors).index(name)])
+            else:
+                rows.append(np.eye(model.nv)[model.dof_names.index(name)])
+        return np.array(rows).reshape(len(rows), model.nv), np.array(list(limits.values()))
+
+    @cached_property
+    def _motors(self) -> Array:
+        """The forces of actuators by tau (nu, nv), of least norm."""
+        q = np.array([self.model.random_configuration(seed) for seed in range(3)])
+        maps = actuator_map(self.model, q)
+        if np.max(np.abs(maps - maps[0])) > CONSTANT * np.max(np.abs(maps)):
+            raise ValueError(
+                f"the actuators of '{self.model.name}' drive it through linkages, so that their "
+                "limits change with q: give torques= of its coordinates, infinite ones for motors"
+            )
+        result: Array = np.linalg.pinv(maps[0])
+        return result
+
+    # ---- values
+
+    def start(self, q: Array, v: Array) -> dict[str, Array]:
+        """Straight from q to the last goal with a configuration, at the speed that takes."""
+        model, count = self.model, self.count
+        ends = [goal for goal in self.goals if goal.q is not None]
+        goal = ends[-1].q if ends else q
+        stop = q if goal is None else as_array(goal, model.nq, "q", "nq")
+        last = ends[-1].time % count if ends else count - 1
+        share = np.minimum(np.arange(count) / max(last, 1), 1.0)
+        way = model.difference(q, stop)
+        at = model.integrate(np.broadcast_to(q, (count, model.nq)), share[:, None] * way)
+        speed = np.zeros((count, model.nv))
+        none = np.zeros((count, model.nv))
+        found = {"q": at, "v": speed, "a": none, "tau": rnea(model, at, speed, none, passive=True)}
+        found["tau"][:, list(self.base)] = 0.0
+        if self.points:
+            forces = np.zeros((count, len(self.points), 3))
+            weight = model.mass * float(np.linalg.norm(model.gravity))
+            for stance in self.stances:
+                n = np.array(stance.normal, dtype=float) / np.linalg.norm(stance.normal)
+                chosen = list(self.chosen(stance))
+                forces[stance.first : stance.stop, chosen] = weight / len(chosen) * n
+            found["f"] = forces.reshape(count, -1)
+        return found
+
+    def plan(
+        self, values: Values, margin: float, violation: float, iterations: int, converged: bool
+    ) -> Plan:
+        """What was found, with what it costs and how well it obeys the equations of motion."""
+        model, count = self.model, self.count
+        q, v, a, tau = (values[name] for name in ("q", "v", "a", "tau"))
+        forces = values["f"].reshape(count, -1, 3) if self.points else np.zeros((count, 0, 3))
+        x = [values[name] for name in self.spaces]
+        wrong, _ = HeldDynamics(model, self.points).evaluate(x, None)
+        weight = np.ones(model.nv)
+        for name, size in self.weights.items():
+            weight[model.dof_names.index(name)] = size
+        power = np.sum((tau / weight) ** 2, axis=1)
+        cost = 0.5 * float(np.trapezoid(power, dx=self.step))
+        times = self.step * np.arange(count, dtype=float)
+        return Plan(model, times, q, v, a, tau, self.points, forces, cost,
+                    float(np.max(np.abs(wrong), initial=0.0)), margin, violation, iterations,
+                    converged)  # fmt: skip
