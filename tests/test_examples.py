@@ -154,3 +154,49 @@ def test_bodies_on_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.abs(motion.v[-1]).max() < 1e-10
     assert motion.contact_residual.max() <= 1e-8
     assert np.all(np.diff(motion.energy) <= 1e-9)
+
+
+@pytest.mark.slow
+def test_legs_are_identified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forces on fresh motions within 2 %, rotors' inertias within 5 %, from 1 % of noise."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    module = importlib.import_module("identifying")
+    for name, rotors in (("belt_leg", 2), ("planar_leg_linkage", 0)):
+        found = module.identified(name)
+        assert found.before.max() > 0.2
+        assert found.after.max() < 0.02
+        assert len(found.rotors) == rotors
+        assert max(found.rotors.values(), default=0.0) < 0.05
+
+
+@pytest.mark.slow
+def test_a_push_is_felt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Soon, and as it was; nothing is felt before."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    module = importlib.import_module("collision")
+    found = module.feel(module.motion())
+    assert np.abs(found.felt[found.t < module.FROM]).max() < 1e-4
+    soon = found.felt[np.isclose(found.t, module.FROM + 0.01)]
+    assert np.abs(soon).max() > module.ALARM
+    settled = (found.t > module.FROM + 0.1) & (found.t < module.TO)
+    error = (found.felt - found.pushed)[settled]
+    assert np.abs(error).max() < 0.1 * np.abs(found.pushed).max()
+    np.testing.assert_allclose(found.force[settled].mean(axis=0), module.PUSH[[3, 5]], atol=0.5)
+    module.main()
+    assert "felt at 1.00" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_linkage_learns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors fall, and V falls by what gains and damping take."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    module = importlib.import_module("adaptive")
+    run, deaf = module.follow(), module.follow(1.0, learning=False)
+    np.testing.assert_allclose(run.energy + run.taken, run.energy[0], rtol=1e-7)
+    assert np.diff(run.energy).max() < 1e-7 * run.energy[0]
+    first, last = (np.abs(run.error[part]).max() for part in (run.t < 2.0, run.t > 6.0))
+    assert last < 0.6 * first
+    assert last < 0.1 * np.abs(deaf.error).max()
+    assert run.residual < 1e-12
