@@ -11,6 +11,7 @@ from robomodel.description import (
 )
 from robomodel.errors import Source
 from robomodel.parsers.sdf.document import SdfDocument
+from robomodel.parsers.shared.elements import check_limits
 from robomodel.parsers.xml import Element, shown, spelled
 
 _UNIT_TOLERANCE = 1e-3  # files round 0.57735; more than this is a slip
@@ -128,14 +129,7 @@ def _limits(document: SdfDocument, element: Element | None, bounded: bool) -> Li
     upper = _limit(document, parts.get("upper"), math.inf)
     if not bounded:
         lower, upper = -math.inf, math.inf
-    elif lower > upper:
-        raise document.error(
-            element,
-            f"the lower limit {lower:g} is above the upper limit {upper:g}, which is how some "
-            "exporters write a joint without limits; leave lower and upper out for that",
-        )
-    elif lower == math.inf or upper == -math.inf:
-        raise document.error(element, "these limits leave no finite position")
+    check_limits(document, element, lower, upper)
     velocity, effort = (
         limit if (limit := _limit(document, parts.get(tag), math.inf)) >= 0.0 else math.inf
         for tag in ("velocity", "effort")

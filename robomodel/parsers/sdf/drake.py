@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from robomodel.description import Anchor, JointCoupling, JointSpring, Pose, Spring
-from robomodel.parsers.sdf.document import SdfDocument
 from robomodel.parsers.sdf.frames import Frame, Frames
 from robomodel.parsers.shared.drake import (
     LINEAR_SPRING,
@@ -13,6 +12,7 @@ from robomodel.parsers.shared.drake import (
     TENDON,
     TENDON_NUMBERS,
     linear_spring,
+    part_of,
     room,
     tendon,
 )
@@ -29,7 +29,7 @@ def two_points(frame: Frame, prefix: str, carrier: Carrier) -> list[Anchor]:
     document, element = frame.document, frame.element
     ends = []
     for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
-        link, at = (_part(document, element, f"{prefix}_{part}") for part in (body, point))
+        link, at = (part_of(document, element, f"{prefix}_{part}") for part in (body, point))
         named = carrier(frame, (link.text or "").strip(), link)
         ends.append(Anchor(named.name, Pose(document.three(at))))
     return ends
@@ -46,7 +46,7 @@ def read_springs(
         kind = shown(element)
         source = document.source(element, f"<{kind}>")
         if kind == LINEAR_SPRING:
-            parts = (_part(document, element, f"{kind}_{word}") for word in SPRING_NUMBERS)
+            parts = (part_of(document, element, f"{kind}_{word}") for word in SPRING_NUMBERS)
             numbers = [document.content(part) for part in parts]
             ends = two_points(frame, kind, carrier)
             springs.append(linear_spring(frame.name, ends, numbers, source))
@@ -74,10 +74,3 @@ def _joint(frame: Frame, element: Element, frames: Frames) -> str:
     assert frame.scope is not None
     name = frame.document.text(element, "name")
     return frames.named(name, frame.scope, frame.document, element).name
-
-
-def _part(document: SdfDocument, element: Element, tag: str) -> Element:
-    for child in element:
-        if shown(child) == tag:
-            return child
-    raise document.error(element, f"<{shown(element)}> needs a <{tag}>")

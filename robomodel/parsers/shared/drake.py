@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from robomodel.description import Anchor, JointCoupling, JointSpring, Spring
 from robomodel.errors import DescriptionError, Source
+from robomodel.parsers.xml import Document, Element, shown
 
 LINEAR_SPRING = "drake:linear_spring_damper"
 TENDON = "drake:tendon_constraint"
@@ -22,6 +23,14 @@ TENDON_NUMBERS = {
     "damping": 0.0,
 }
 """The numbers of a tendon constraint and what each is where it is not given."""
+
+
+def part_of(document: Document, element: Element, tag: str) -> Element:
+    """The child of this tag, which must be there."""
+    for child in element:
+        if shown(child) == tag:
+            return child
+    raise document.error(element, f"<{shown(element)}> needs a <{tag}>")
 
 
 def linear_spring(

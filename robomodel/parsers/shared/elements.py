@@ -135,3 +135,15 @@ def read_term(document: Document, element: Element) -> tuple[str, float]:
     """``<joint name ratio>``, of a coupling or a spring over joints."""
     document.expect(element, _TERM)
     return document.text(element, "name"), document.number(element, "ratio", 1.0)
+
+
+def check_limits(document: Document, element: Element, lower: float, upper: float) -> None:
+    """Refuse limits of position that leave nothing in between."""
+    if lower > upper:
+        raise document.error(
+            element,
+            f"the lower limit {lower:g} is above the upper limit {upper:g}, which is how some "
+            "exporters write a joint without limits; leave lower and upper out for that",
+        )
+    if lower == math.inf or upper == -math.inf:
+        raise document.error(element, "these limits leave no finite position")

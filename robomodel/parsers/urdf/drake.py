@@ -19,6 +19,7 @@ from robomodel.parsers.shared.drake import (
     TENDON,
     TENDON_NUMBERS,
     linear_spring,
+    part_of,
     room,
     tendon,
 )
@@ -44,7 +45,7 @@ def _joint(document: Document, element: Element, found: Found) -> None:
             f"{', '.join(_JOINTS)}",
         )
     if kind == "screw":  # metres per revolution
-        pitch = _part(document, element, "drake:screw_thread_pitch")
+        pitch = part_of(document, element, "drake:screw_thread_pitch")
         said = repr(read_value(document, pitch) / (2.0 * math.pi))
         element.replace(pitch, etree.Element("pitch", {"value": said}))
     elif kind != "planar":
@@ -70,7 +71,7 @@ def _spring(document: Document, element: Element, found: Found) -> None:
     """``<drake:linear_spring_damper>`` between points of two bodies; a ``name`` is our own."""
     ends = [_point(document, element, LINEAR_SPRING, end) for end in ("AP", "BQ")]
     numbers = [
-        read_value(document, _part(document, element, f"{LINEAR_SPRING}_{word}"))
+        read_value(document, part_of(document, element, f"{LINEAR_SPRING}_{word}"))
         for word in SPRING_NUMBERS
     ]
     name = _spring_name(element, found)
@@ -116,17 +117,10 @@ READERS: dict[str, Callable[[Document, Element, Found], None]] = {
 """What reads the elements under ``<robot>``, by their tags."""
 
 
-def _part(document: Document, element: Element, tag: str) -> Element:
-    for child in element:
-        if shown(child) == tag:
-            return child
-    raise document.error(element, f"<{shown(element)}> needs a <{tag}>")
-
-
 def _point(document: Document, element: Element, prefix: str, end: str) -> Anchor:
     """A body and a point of it, as in ``_body_A`` and ``_p_AP``."""
-    body = _part(document, element, f"{prefix}_body_{end[0]}")
-    point: Vec3 = document.vector(_part(document, element, f"{prefix}_p_{end}"), "value")
+    body = part_of(document, element, f"{prefix}_body_{end[0]}")
+    point: Vec3 = document.vector(part_of(document, element, f"{prefix}_p_{end}"), "value")
     return Anchor(document.text(body, "name"), Pose(point))
 
 

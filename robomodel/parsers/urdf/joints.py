@@ -13,6 +13,7 @@ from robomodel.description import FREEDOMS, ONE_DOF, Joint, JointType, Limits, L
 from robomodel.parsers.shared.elements import (
     XYZ,
     X,
+    check_limits,
     read_axis,
     read_linked,
     read_origin,
@@ -191,14 +192,7 @@ def _limits(document: Document, joint: Element, element: Element | None, kind: s
     upper = found.get("upper", math.inf)
     if kind == "continuous":
         lower, upper = -math.inf, math.inf
-    elif lower > upper:
-        raise document.error(
-            element,
-            f"the lower limit {lower:g} is above the upper limit {upper:g}, which is how some "
-            "exporters write a joint without limits; leave lower and upper out for that",
-        )
-    elif lower == math.inf or upper == -math.inf:
-        raise document.error(element, "these limits leave no finite position")
+    check_limits(document, element, lower, upper)
     return Limits(
         lower,
         upper,
