@@ -102,7 +102,6 @@ def test_rotors_and_a_log(tmp_path: Path) -> None:
     assert not log.unused
     again = quickly(model, seed=3)
     np.testing.assert_array_equal(again.q, found.q)
-    assert not np.array_equal(quickly(model, seed=4).q, found.q)
 
 
 def test_from_where_it_stands_and_some_joints_only() -> None:
