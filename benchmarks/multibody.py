@@ -52,10 +52,10 @@ def _robot(name: str, parts: Iterable[str]) -> str:
     return f'<robot name="{name}"><link name="base"/>{"".join(parts)}</robot>'
 
 
-def _rod(name: str, along: Iterable[float] = (1.0, 0.0, 0.0)) -> str:
-    """A slender uniform rod of 1 m and 1 kg from its link's origin."""
+def _rod(name: str, along: Iterable[float] = (1.0, 0.0, 0.0), width: float = 0.0) -> str:
+    """A uniform rod of 1 m and 1 kg from its link's origin, slender or of square section [m]."""
     direction = np.array(list(along))
-    inertia = (1.0 - direction**2) / 12.0
+    inertia = (1.0 - direction**2 + (1.0 + direction**2) * width**2) / 12.0
     middle = " ".join(f"{float(x):.17g}" for x in direction / 2.0)
     numbers = [f"{float(x):.17g}" for x in inertia]
     return f'<link name="{name}">{ROD.format(x=middle, i=numbers)}</link>'
@@ -92,13 +92,13 @@ def n_four_bar(n: int) -> str:
 
 
 def bricard() -> str:
-    """A04: rods along five edges of a cube, hinged square to both of the rods that meet."""
+    """A04: rods 0.1 m square along five edges of a cube, hinged square to both that meet."""
     edges = [(1, 0, 0), (0, -1, 0), (0, 0, 1), (-1, 0, 0), (0, 1, 0)]
     axes = ["0 1 0", "0 0 1", "1 0 0", "0 1 0", "0 0 1"]
     parts, parent, at = [], "base", "0 0 0"
     for i, (edge, axis) in enumerate(zip(edges, axes, strict=True)):
         name = f"rod{i + 1}"
-        parts.append(_rod(name, edge))
+        parts.append(_rod(name, edge, 0.1))
         parts.append(
             TURN.format(name=f"hinge{i + 1}", parent=parent, child=name, at=at, axis=axis,
                         start=0.0)
