@@ -14,6 +14,7 @@ from robomodel.dynamics.elimination import (
     gauss,
     ldlt,
     search,
+    search_order,
 )
 from robomodel.dynamics.elimination.draw import (
     as_networkx,
@@ -23,6 +24,7 @@ from robomodel.dynamics.elimination.draw import (
     draw_factor_graph,
     draw_pattern,
 )
+from robomodel.dynamics.elimination.programs import as_order
 from robomodel.dynamics.equations import gyroscope
 from robomodel.dynamics.equations.system import pieces
 from robomodel.dynamics.problem import Problem
@@ -280,6 +282,45 @@ def test_search_is_seeded_and_no_worse_than_its_start(arm):
         problem.graph, cost=lambda o: len(problem.graph.eliminate(o).edges), steps=300
     )
     assert len(problem.graph.eliminate(by_edges).edges) <= 14
+
+
+@pytest.mark.parametrize("scalars", [False, True])
+def test_searched_orders_of_hybrid_problems_are_never_worse(arm, scalars):
+    problem = Problem.hybrid(arm, ["joint2"])
+    found = problem.search(scalars=scalars, nodes=40, seed=1)
+    assert found == problem.search(scalars=scalars, nodes=40, seed=1)
+    assert found.nodes == 40
+    known = [problem.factorize(name).operations for name in NAMES if name != "searched"]
+    if scalars:
+        names_of = ("scalar markowitz", "scalar colamd", "scalar minimum degree")
+        known += [problem.factorize(name).operations for name in names_of]
+    assert found.start_operations == min(known) >= found.operations
+    assert problem.factorize(found.order).operations == found.operations
+    hurried = problem.search(scalars=scalars, nodes=10**6, seconds=0.0)
+    assert hurried.operations == hurried.start_operations
+    begun = as_order(arm, "aba")
+    assert search_order(arm, start=begun, seconds=0.0) == begun
+    with pytest.raises(ValueError, match="one order or more"):
+        problem.search(nodes=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["five_bar", "mini_cheetah"])
+def test_searched_orders_compile(name):
+    model = rm.robots.load(name)
+    free = [piece.name for piece in pieces(model) if piece.dofs]
+    problem = Problem.hybrid(model, [free[-1]], view="cluster")
+    found = problem.search(scalars=True, nodes=30)
+    assert found.operations <= found.start_operations
+    rng = np.random.default_rng(2)
+    q, (v, a) = model.random_configuration(rng), rng.normal(size=(2, model.nv))
+    tau = rm.rnea(model, q, v, a)
+    values = {f"{'qdd' if p.name == free[-1] else 'tau'}[{p.name}]":
+              (a if p.name == free[-1] else tau)[list(p.dofs)]
+              for p in pieces(model) if p.dofs}  # fmt: skip
+    solver = problem.compile([f"tau[{free[-1]}]"], order=found.order)
+    got = solver(q, v, values)[f"tau[{free[-1]}]"]
+    assert np.allclose(got, tau[-len(got) :], rtol=1e-9, atol=1e-9)
 
 
 def test_lists_of_variables_are_checked(arm):

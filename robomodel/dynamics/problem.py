@@ -7,7 +7,7 @@ sensors, make a problem in the same way (documents 003 and 001).
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,6 +37,7 @@ from robomodel.scalars import Scalar
 from robomodel.spatial import Motion, Transform, Wrench
 
 if TYPE_CHECKING:
+    from robomodel.dynamics.elimination.searching import Searched
     from robomodel.dynamics.solver import Solver
 
 Method = Literal["gauss", "ldlt", "qr"]
@@ -186,6 +187,28 @@ class Problem:
     def factorize(self, order: str | Sequence[gauss.Group] = "aba") -> gauss.Elimination:
         """Gaussian elimination in general position: its ``fill``, ``entries``, ``operations``."""
         return gauss.eliminate(self.structure, self.groups(order))
+
+    def search(
+        self,
+        *,
+        scalars: bool = False,
+        nodes: int = 500,
+        seconds: float | None = None,
+        seed: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Searched:
+        """An order of few operations, by annealing from the best one known by name; seeded.
+
+        Of variables, or of ``scalars``, which may take a variable's components at different times.
+        The budget: so many ``nodes`` (orders counted, those known by name included, which are
+        counted in any case), and ``seconds``, after which the best so far is taken, whichever it is
+        on this machine. ``found.order`` is what :meth:`compile`, :meth:`factorize` and, of
+        variables, :meth:`solve` take. ``progress`` is called with nodes and fewest operations.
+        """
+        from robomodel.dynamics.elimination.searching import search_problem
+
+        return search_problem(self, scalars=scalars, nodes=nodes, seconds=seconds, seed=seed,
+                              progress=progress)  # fmt: skip
 
     def system(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -118,13 +119,15 @@ def search_order(
     steps: int = 1500,
     seed: int = 0,
     start: OrderLike | None = None,
+    seconds: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Order:
     """The order of the cheapest program that annealing finds; seeded.
 
     A step moves a body's pair (a, f), or a joint acceleration, to another place, and traces the
     program anew, which is what takes the time: 10 to 20 ms for an arm, more for more bodies.
-    ``start``: where to begin (default: the cheapest named order). ``progress`` is called with the
+    ``start``: where to begin (default: the cheapest named order). ``seconds``: after which the best
+    so far is taken, whichever it is on this machine. ``progress`` is called with the
     step and the fewest operations so far.
     """
     starts = [as_order(model, name, seed=seed) for name in (STARTS if start is None else [start])]
@@ -145,7 +148,10 @@ def search_order(
     units = list(_units(at.variables))
     value = cost(units)
     best, fewest = units, value
+    until = math.inf if seconds is None else time.monotonic() + seconds
     for step in range(steps if len(units) > 1 else 0):
+        if time.monotonic() > until:
+            break
         # at first one in three moves that cost a fortieth more is taken, in the end none
         temperature = 0.025 * fewest * (1.0 - step / steps) ** 2 + 1e-9
         trial = list(units)
