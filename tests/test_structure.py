@@ -26,9 +26,10 @@ LAYERS = (
     ("parsers", "dynamics"),
     ("loading", "identification", "trajectory"),
     ("robots", "routines"),
-    ("writers", "curvatures", "symbolic"),
+    ("writers", "curvatures"),
     ("differentiable",),
-    ("jax", "torch", "studies"),
+    ("external", "jax", "torch", "studies"),
+    ("symbolic",),
     ("views",),
     ("robomodel",),  # the package itself: the names that users import
     ("cli",),
