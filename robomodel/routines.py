@@ -13,7 +13,7 @@ from typing import Any
 from robomodel.dynamics.algorithms import TABLE, Task
 from robomodel.dynamics.compiled import as_task
 from robomodel.dynamics.kinematics import State
-from robomodel.errors import did_you_mean
+from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced
 from robomodel.model.configuration import held
@@ -55,8 +55,13 @@ def routine(model: Model, name: str, **options: Any) -> Routine:
     """A function by its name, with options as :func:`robomodel.compile` has them.
 
     ``steps``, of "close": how many steps of Newton's. ValueError for what is not known, or cannot
-    be a straight-line program.
+    be a straight-line program; TypeError for what is no model or no name, KeyError for links that
+    are none of the model's.
     """
+    if not isinstance(model, Model):
+        raise no_model(model)
+    if isinstance(name, list | dict | set):
+        raise TypeError(f"one function is asked for, by its name, not {name!r}")
     if name in ELSEWHERE:
         raise ValueError(f"'{name}' cannot be had as a program: {ELSEWHERE[name]}")
     if name not in OWN and name not in TABLE:
@@ -74,6 +79,8 @@ def routine(model: Model, name: str, **options: Any) -> Routine:
         if option not in known_options:
             raise ValueError(f"'{name}' has no option '{option}'; it may have {known_options}")
     task = as_task(model, name, **options)  # type: ignore[arg-type]
+    for link in (*(x if isinstance(x, str) else x[0] for x in task.frames), *task.f_ext):
+        model.frame(link)
     results = task.results(model)
     empty = [result for result, shape in results.items() if 0 in shape]
     if empty:

@@ -303,6 +303,14 @@ def test_what_cannot_be_had_is_said_before_anything_is_written(tmp_path: Path) -
             rm.write_c(model, path, functions)
     with pytest.raises(KeyError, match="no link 'foot'"):
         rm.write_c(model, path, "frame_pose:foot")
+    with pytest.raises(FileNotFoundError, match=r"none/robot\.c' cannot be written: there is no"):
+        rm.write_c(model, tmp_path / "none" / "robot.c")
+    with pytest.raises(TypeError, match="a Model is needed, not the text 'four_bar'"):
+        rm.write_c("four_bar", path)
+    with pytest.raises(TypeError, match="one function is asked for"):
+        rm.to_casadi(model, ["aba"])
+    with pytest.raises(KeyError, match="no link 'foot'"):
+        rm.to_casadi(model, "rnea", f_ext="foot")
     assert not list(tmp_path.iterdir())
 
 

@@ -159,7 +159,7 @@ class Statements(Target):
     """Of one piece, which works on arrays; ``kind``: the type of values."""
 
     def __init__(self, dtype: Dtype, kind: str) -> None:
-        self.dtype, self.kind = dtype, kind
+        self.dtype, self.kind, self.static = dtype, kind, "static"
         self.lines: list[str] = []
 
     def constant(self, x: float) -> str:
@@ -311,7 +311,14 @@ def parts(f: CFunction, prefix: str, words: Callable[[], Statements]) -> list[st
         given = ", ".join(
             f"{'const ' if name == 'xs' else ''}{body.kind} *restrict {name}" for name in names
         )
-        lines += [f"static void {prefix}_part{n}({given})", "{", *unused, *body.lines, "}", ""]
+        lines += [
+            f"{body.static} void {prefix}_part{n}({given})",
+            "{",
+            *unused,
+            *body.lines,
+            "}",
+            "",
+        ]
     return lines
 
 

@@ -24,7 +24,7 @@ def definition(f: CFunction, lanes: int) -> list[str]:
     """The function of many states, so many at a time: rows into lanes, the parts, lanes to rows."""
     prefix = f"{f.name}_lanes"
     lines = [*parts(f, prefix, lambda: _Vectors(f.dtype, "lanes")), *tables(f, prefix, 0)]
-    lines += [f.batch_declaration, "{"]
+    lines += [f"WIDE {f.batch_declaration}", "{"]
     lines += [f"    lanes {name}[{count}];" for name, count in arrays(f)]
     lines += [
         f"    rs[{i}] = {literal(constant, f.dtype)} - ZERO;"
@@ -57,6 +57,7 @@ class _Vectors(Statements):
 
     def __init__(self, dtype: Dtype, kind: str) -> None:
         super().__init__(dtype, kind)
+        self.static = "WIDE static"
         self._turns: dict[Reference, int] = {}
 
     def compute(self, number: int, step: Step, names: list[str]) -> str:
@@ -117,7 +118,7 @@ def preamble(functions: Sequence[CFunction], lanes: int) -> list[str]:
     ]
     turning = [
         "/* x becomes its sine */",
-        "static void lanes_sincos(lanes *x, lanes *cosine)",
+        "WIDE static void lanes_sincos(lanes *x, lanes *cosine)",
         "{",
         "    const lanes angle = *x;",
         f"    for (int k = 0; k < {lanes}; ++k)",
@@ -152,9 +153,16 @@ def preamble(functions: Sequence[CFunction], lanes: int) -> list[str]:
         '#error "functions of batches need the vectors of GCC or Clang"',
         "#endif",
         "#ifdef __clang__",
+        "/* else it halves the widest vectors: twice the instructions, and what they spill */",
+        "#if __has_attribute(min_vector_width)",
+        f"#define WIDE __attribute__((min_vector_width({lanes * precision.bits})))",
+        "#endif",
         "#pragma STDC FP_CONTRACT ON",
         "#else",
         '#pragma GCC optimize("fp-contract=fast")',
+        "#endif",
+        "#ifndef WIDE",
+        "#define WIDE",
         "#endif",
         PRODUCT,
         "",

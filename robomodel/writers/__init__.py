@@ -204,7 +204,10 @@ def replace_file(path: str, text: str) -> None:
         with open(path, "w", encoding="utf-8") as stream:
             stream.write(text)
         return
-    beside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.urandom(4).hex()}")
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise FileNotFoundError(f"'{path}' cannot be written: there is no folder '{folder}'")
+    beside = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(4).hex()}")
     try:
         with open(beside, "x", encoding="utf-8") as stream:
             stream.write(text)
