@@ -22,6 +22,7 @@ from robomodel.views.graph import PLAIN, colours_of, ties
 from robomodel.views.layout import lay_out
 from robomodel.views.plots import sweep
 from robomodel.views.poses import link_poses
+from robomodel.views.solids import link_solids
 from robomodel.views.viewer import freedoms
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -150,6 +151,35 @@ def test_cluster_plots(tmp_path: Path) -> None:
     assert "no other joint moves with it" in texts_of(tmp_path / "alone.svg")
 
 
+def test_cluster_plots_over_dependent_joints(tmp_path: Path) -> None:
+    model = rm.robots.load("crank_rocker")
+    found = draw_cluster(model, "rocker_joint", tmp_path / "rocker.svg", steps=20)
+    assert found.joint == "rocker_joint"
+    assert not found.closed  # a rocker turns back
+    assert {"crank_joint", "coupler_joint"} <= set(texts_of(tmp_path / "rocker.svg"))
+    assert np.abs(model.residual(found.q)).max() < 1e-12
+    with pytest.raises(KeyError, match="no joint 'rocker'"):
+        draw_cluster(model, "rocker", tmp_path / "none.svg")
+
+
+# ---- solids --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["four_bar", "tello", "mini_cheetah"])
+def test_bodies_without_shapes_have_volume(name: str) -> None:
+    model = rm.robots.load(name)
+    drawn = list(link_solids(model))
+    frames = {frame.name: frame.body for frame in model.frames}
+    moving = {frames[each.link] for each in drawn} - {-1}
+    assert moving == set(range(len(model.bodies)))
+    for each in drawn:
+        a, b, c = (each.corners[each.faces[:, k]] for k in range(3))
+        assert np.einsum("ij,ij->", a, np.cross(b, c)) > 0.0  # six times the volume: outward
+    if name == "four_bar":
+        (crank,) = (each for each in drawn if each.link == "link1" and len(each.corners) > 40)
+        assert np.ptp(crank.corners, axis=0)[0] == pytest.approx(0.5, rel=0.3)
+
+
 # ---- the page ------------------------------------------------------------------------------------
 
 
@@ -182,6 +212,11 @@ def test_sliders_move_the_robot(viewers: list[Viewer]) -> None:
     viewer.move({name: start + 0.4})
     assert model.joint_positions(viewer.q)[name] == pytest.approx(start + 0.4, abs=1e-9)
     assert np.abs(model.residual(viewer.q)).max() < 1e-12
+    pose = json.loads(viewer.pose())
+    assert pose["q"] == viewer.q.tolist()
+    assert pose["joints"][name] == pytest.approx(start + 0.4, abs=1e-9)
+    for dependent in set(pose["joints"]) - {name}:
+        assert f"| {dependent} | {pose['joints'][dependent]:.4f} |" in viewer._dependent.content
     poses = link_poses(model, viewer.q)
     for link, handle in viewer._frames.items():
         np.testing.assert_allclose(handle.position, poses[link][:3, 3], atol=1e-12)

@@ -31,7 +31,7 @@ def command(
             "--over",
             metavar="JOINT",
             autocompletion=complete.joints(),
-            help="Plot positions, ratios (G) and inertias over this independent joint's range.",
+            help="Plot positions, ratios (G) and inertias over this joint's range.",
             show_default=False,
         ),
     ] = None,

@@ -1,8 +1,7 @@
 """Motions to look at: on the viewer's page, and as one HTML file that needs nothing besides.
 
 In the file every shape is a convex polyhedron: what boxes, spheres and cylinders are nearly, and
-meshes by their hulls. Robots without shapes are drawn as lines between their joints, with the
-ellipsoids that have their links' inertias.
+meshes by their hulls. Robots without shapes are drawn as solids made of joints and inertias.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import base64
 import json
 import os
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -19,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robomodel.description import Inertial, Link, Shape
+from robomodel.description import Shape
 from robomodel.errors import DescriptionError, MissingPackageError
 from robomodel.model import Model
 from robomodel.model.joints import Array
 from robomodel.views.poses import link_poses
+from robomodel.views.solids import ball, hull, link_solids
 from robomodel.views.viewer import Viewer, link_colours
 
 if TYPE_CHECKING:
@@ -91,8 +90,8 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
     """An HTML file that plays the motion: a slider for time, dragging turns, the wheel zooms."""
     model = trajectory.model
     shown = frames(trajectory, rate)
-    solids, lines = _drawn(model)
-    names = sorted({name for name, _, _, _ in solids} | {name for name, _, _ in lines})
+    solids = _drawn(model)
+    names = sorted({name for name, _, _, _ in solids})
     number = {name: n for n, name in enumerate(names)}
     poses = np.array([shown.poses[name][:, :3] for name in names])
     poses = poses.transpose(1, 0, 2, 3) if names else np.zeros((len(shown.times), 0, 3, 4))
@@ -101,7 +100,7 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
                   for a in (loop.predecessor, loop.successor)], axis=1)
         for loop in model.description.loops if loop.type == "rod"
     ]  # fmt: skip
-    corners = _extent(shown, solids, lines)
+    corners = _extent(shown, solids)
     size = float(max(np.ptp(corners[0], axis=0).max(), 0.05))
     pushing = shown.forces.any(axis=2)
     low = shown.at[pushing][:, 2] if pushing.any() else corners[..., 2]
@@ -119,10 +118,6 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
                 "faces": faces.tolist(),
             }
             for name, colour, points, faces in solids
-        ],
-        "lines": [
-            {"link": number[name], "colour": colour, "at": _rounded(ends)}
-            for name, colour, ends in lines
         ],
         "poses": _packed(poses),
         "forces": _packed(np.concatenate([shown.at, shown.forces], axis=2)),
@@ -147,10 +142,9 @@ def _rounded(values: Array) -> Any:
     return np.round(values, 5).tolist()
 
 
-def _extent(shown: Frames, solids: list[Any], lines: list[Any]) -> Array:
+def _extent(shown: Frames, solids: list[Solid]) -> Array:
     """Corners of all that is drawn (frames, n, 3)."""
     parts = [(name, points) for name, _, points, _ in solids]
-    parts += [(name, np.asarray(ends).reshape(-1, 3)) for name, _, ends in lines]
     found = [
         points @ np.swapaxes(shown.poses[name][:, :3, :3], 1, 2) + shown.poses[name][:, None, :3, 3]
         for name, points in parts
@@ -160,71 +154,29 @@ def _extent(shown: Frames, solids: list[Any], lines: list[Any]) -> Array:
 
 
 Solid = tuple[str, str, Array, Array]  # link, colour, corners (n, 3), triangles (m, 3)
-Lines = tuple[str, str, Array]  # link, colour, ends (n, 2, 3)
 
 
-def _drawn(model: Model) -> tuple[list[Solid], list[Lines]]:
-    """Shapes that are seen, else those that touch; else lines and ellipsoids."""
+def _drawn(model: Model) -> list[Solid]:
+    """Shapes that are seen, else those that touch; else solids made of joints and inertias."""
+    from scipy.spatial import QhullError
+
     colours = {name: f"#{r:02x}{g:02x}{b:02x}" for name, (r, g, b) in link_colours(model).items()}
-    solids: list[Solid] = []
+    found: list[Solid] = []
     for link in model.description.links:
         shapes = [x for x in link.shapes if x.role == "visual"] or list(link.shapes)
         for shape in shapes:
             points = _corners(shape)
-            made = None if points is None else _hull(points)
-            if made is not None:
-                turn, at = np.array(shape.origin.rotation), np.array(shape.origin.xyz)
-                solids.append((link.name, colours[link.name], made[0] @ turn.T + at, made[1]))
-    if solids:
-        return solids, []
-    lines = []
-    for link in model.description.links:
-        ends = list(_ends(model, link))
-        if ends:
-            lines.append(
-                (link.name, colours[link.name], np.array([(np.zeros(3), e) for e in ends]))
-            )
-        made = None if link.inertial is None else _hull(_ellipsoid(link.inertial))
-        if made is not None:
-            solids.append((link.name, colours[link.name], *made))
-    return solids, lines
-
-
-def _ends(model: Model, link: Link) -> Iterator[Array]:
-    """Where joints and loops hang on a link."""
-    for joint in model.description.joints:
-        if joint.parent == link.name:
-            yield np.array(joint.origin.xyz)
-    for loop in model.description.loops:
-        for end in (loop.predecessor, loop.successor):
-            if end.link == link.name:
-                yield np.array(end.origin.xyz)
-
-
-def _hull(points: Array) -> tuple[Array, Array] | None:
-    """Corners and triangles, outward; None for what is flat."""
-    from scipy.spatial import ConvexHull, QhullError
-
-    try:
-        hull = ConvexHull(points)
-    except QhullError:
-        return None
-    corners, faces = points[hull.vertices], hull.simplices
-    place = np.zeros(len(points), dtype=int)
-    place[hull.vertices] = np.arange(len(hull.vertices))
-    faces = place[faces]
-    a, b, c = (corners[faces[:, k]] for k in range(3))
-    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0.0
-    faces[inward] = faces[inward][:, ::-1]
-    return corners, faces
-
-
-def _sphere(directions: int = 8 * ROUND) -> Array:
-    """Directions spread evenly (n, 3), by a spiral."""
-    n = np.arange(directions) + 0.5
-    z, turn = 1.0 - 2.0 * n / directions, np.pi * (1.0 + 5.0**0.5) * n
-    r = np.sqrt(1.0 - z * z)
-    return np.stack([r * np.cos(turn), r * np.sin(turn), z], axis=1)
+            if points is None:
+                continue
+            try:
+                corners, faces = hull(points)
+            except QhullError:  # flat
+                continue
+            turn, at = np.array(shape.origin.rotation), np.array(shape.origin.xyz)
+            found.append((link.name, colours[link.name], corners @ turn.T + at, faces))
+    return found or [
+        (each.link, colours[each.link], each.corners, each.faces) for each in link_solids(model)
+    ]
 
 
 def _corners(shape: Shape) -> Array | None:
@@ -234,13 +186,13 @@ def _corners(shape: Shape) -> Array | None:
             signs = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, -1).T
             return np.asarray(signs * shape.size)
         case "sphere" | "ellipsoid":
-            return np.asarray(_sphere() * np.array(shape.size))
+            return np.asarray(ball(8 * ROUND) * np.array(shape.size))
         case "capsule" | "cylinder":
             r, length = shape.size
             if shape.kind == "capsule":
-                ball = r * _sphere()
-                away = np.where(ball[:, 2:] > 0.0, 0.5, -0.5) * length
-                return np.asarray(ball + away * [0.0, 0.0, 1.0])
+                ends = r * ball(8 * ROUND)
+                away = np.where(ends[:, 2:] > 0.0, 0.5, -0.5) * length
+                return np.asarray(ends + away * [0.0, 0.0, 1.0])
             turn = 2 * np.pi * np.arange(2 * ROUND) / (2 * ROUND)
             rim = np.stack([r * np.cos(turn), r * np.sin(turn), 0 * turn], axis=1)
             return np.concatenate([rim + np.array([0, 0, e * length / 2]) for e in (-1, 1)])
@@ -252,20 +204,10 @@ def _corners(shape: Shape) -> Array | None:
             except (DescriptionError, MissingPackageError):
                 return None
             if len(points) > DETAIL:
-                points = points[np.unique(np.argmax(points @ _sphere(DETAIL).T, axis=0))]
+                points = points[np.unique(np.argmax(points @ ball(DETAIL).T, axis=0))]
             return points
         case _:
             return None
-
-
-def _ellipsoid(inertial: Inertial) -> Array:
-    """Points on the solid ellipsoid of the same mass and inertia; thin ones where it is none."""
-    xx, xy, xz, yy, yz, zz = inertial.inertia
-    moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    square = 2.5 * (moments.sum() - 2.0 * moments) / max(inertial.mass, 1e-12)
-    radii = np.sqrt(np.maximum(square, 1e-3 * max(float(square.max()), 0.0)))
-    turn = np.array(inertial.origin.rotation) @ axes
-    return np.asarray((_sphere() * radii) @ turn.T + inertial.origin.xyz)
 
 
 # ---- the viewer's page ---------------------------------------------------------------------------

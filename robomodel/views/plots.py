@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 
 from robomodel.dynamics import armature, crba
-from robomodel.model import Model
+from robomodel.model import Model, build
 from robomodel.model.joints import Array
 from robomodel.model.sweeps import STEPS, Sweep, sweep
 from robomodel.views import figures
@@ -16,13 +17,16 @@ from robomodel.views import figures
 def draw_cluster(
     model: Model, joint: str, path: str | os.PathLike[str], *, steps: int = STEPS
 ) -> Sweep:
-    """Draw positions, transmission ratios (G) and inertias over the range of an independent joint.
+    """Draw positions, transmission ratios (G) and inertias over the range of a joint.
 
     Three plots: where the other joints of its cluster go; their velocities for unit velocity of
     this joint (its column of G); and its entry of the mass matrix beside the reflected inertia
-    (armature) in it. The file's format is its suffix: .svg, .png or .pdf. Errors as of
+    (armature) in it. A dependent joint is made independent for it, in the place of the one of its
+    cluster that moves it most at the neutral configuration; q of the result is then that of the
+    model so made. The file's format is its suffix: .svg, .png or .pdf. Errors as of
     :func:`sweep`; ImportError without matplotlib.
     """
+    model = _led_by(model, joint)
     found = sweep(model, joint, steps=steps)
     index = model.dof_names.index(joint)
     cluster = next(c for c in model.clusters if joint in c.joints)
@@ -58,6 +62,25 @@ def draw_cluster(
     drawn.tight_layout()
     figures.save(drawn, path)
     return found
+
+
+def _led_by(model: Model, name: str) -> Model:
+    """The model with this joint among its independent ones."""
+    joint = next((each for each in model.joints if each.name == name), None)
+    if joint is None or joint.nv != 1 or name in model.dof_names:
+        return model
+    cluster = next(c for c in model.clusters if name in c.joints)
+    body = cluster.bodies[cluster.joints.index(name)]
+    row = model.constraint_jacobian(model.neutral())[model.nodes[body].v]
+    if not np.any(row[cluster.v]):
+        return model
+    given_up = model.dof_names[cluster.v.start + int(np.argmax(np.abs(row[cluster.v])))]
+    chosen = {name, *cluster.independent} - {given_up}
+    joints = tuple(
+        replace(each, independent=each.name in chosen) if each.name in cluster.joints else each
+        for each in model.description.joints
+    )
+    return build(replace(model.description, joints=joints))
 
 
 def _bounded(values: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The robot in a browser: shapes or sticks, sliders for its freedoms, loops that close as it moves.
+"""The robot in a browser: its shapes, or solids made of its joints; sliders that close its loops.
 
 The page is served by viser on this machine alone, unless another host is asked for.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,17 @@ from robomodel.model import Model
 from robomodel.model.joints import Array
 from robomodel.views.graph import PLAIN, colours_of
 from robomodel.views.poses import link_poses
+from robomodel.views.solids import THICKEST, link_solids, size_of
 
 if TYPE_CHECKING:
     import trimesh
 
 FREE_ANGLE, FREE_LENGTH = math.pi, 0.5  # sliders of joints without limits reach so far
 STEPS = 400  # of a slider
-GREY = (140, 140, 140)
+GREY, DARK = (140, 140, 140), (70, 70, 70)
+SHADES = (1.0, 0.75, 0.88, 0.62)  # of the bodies of a cluster
+FIELD = 0.7  # of view [rad]
+FLAT = 0.35  # of its width: what is thinner is looked at from its side
 
 
 @dataclass(frozen=True)
@@ -66,9 +71,11 @@ class Viewer:
         self._colours = link_colours(model)
         self._frames: dict[str, Any] = {}
         self._shapes: list[Any] = []
-        self._sticks: list[Any] = []
+        self._solids: list[Any] = []
+        self._names: list[Any] = []
         self._rods: dict[str, Any] = {}
         self._allowance = Allowance()
+        self._dependent: Any = None
         self._draw_scene()
         self.sliders: dict[str, Any] = {}
         self._draw_controls()
@@ -103,40 +110,61 @@ class Viewer:
     # ---- the scene
 
     def _draw_scene(self) -> None:
-        scene = self.server.scene
+        scene, size = self.server.scene, size_of(self.model)
         scene.set_up_direction("+z")
-        size = self._size()
-        scene.add_grid(
-            "/grid", width=6 * size, height=6 * size, cell_size=size / 5, section_size=size
-        )
-        anchors: dict[str, list[Vec3]] = {}
-        for joint in self.model.description.joints:
-            anchors.setdefault(joint.parent, []).append(joint.origin.xyz)
         for loop in self.model.description.loops:
-            for end in (loop.predecessor, loop.successor):
-                anchors.setdefault(end.link, []).append(end.origin.xyz)
             if loop.type == "rod":
                 self._rods[loop.name] = scene.add_line_segments(
-                    f"/rods/{loop.name}",
-                    np.zeros((1, 2, 3)),
-                    GREY,
-                    thickness=4.0,
-                    thickness_units="screen",
-                )
+                    f"/rods/{loop.name}", np.zeros((1, 2, 3)), DARK,
+                    thickness=6.0, thickness_units="screen",
+                )  # fmt: skip
         for link in self.model.description.links:
             path = f"/links/{link.name}"
-            self._frames[link.name] = scene.add_frame(path, show_axes=False)
-            colour = self._colours[link.name]
+            self._frames[link.name] = scene.add_frame(
+                path, show_axes=False, axes_length=0.12 * size, axes_radius=0.004 * size
+            )
             shapes = [x for x in link.shapes if x.role == "visual"] or list(link.shapes)
             for k, shape in enumerate(shapes):
-                handle = self._draw_shape(f"{path}/shape{k}", shape, colour)
+                handle = self._draw_shape(f"{path}/shape{k}", shape, self._colours[link.name])
                 if handle is not None:
                     self._shapes.append(handle)
-            self._draw_stick(path, anchors.get(link.name, []), link.inertial, colour, size)
-        self._choose("shapes" if self._shapes else "sticks")
+            self._names.append(scene.add_label(f"{path}/name", link.name, visible=False))
+        poses, corners = link_poses(self.model, self.q), []
+        for number, each in enumerate(link_solids(self.model)):
+            pose = poses[each.link]
+            corners.append(each.corners @ pose[:3, :3].T + pose[:3, 3])
+            self._solids.append(
+                scene.add_mesh_simple(
+                    f"/links/{each.link}/solid{number}", each.corners, each.faces,
+                    color=self._colours[each.link], flat_shading=True,
+                )
+            )  # fmt: skip
+        for loop in self.model.description.loops:
+            for end in (loop.predecessor, loop.successor):
+                self._solids.append(
+                    scene.add_icosphere(
+                        f"/links/{end.link}/{loop.name}", radius=1.2 * THICKEST * size / 2,
+                        color=DARK, position=end.origin.xyz, subdivisions=2,
+                    )
+                )  # fmt: skip
+        self._choose("shapes" if self._shapes else "solids")
+        self._look(np.concatenate(corners) if corners else np.zeros((1, 3)), size)
+
+    def _look(self, points: Array, size: float) -> None:
+        """The grid below the robot, and a camera from where all of it fills the window."""
+        scene, camera = self.server.scene, self.server.initial_camera
+        low, high = points.min(axis=0), points.max(axis=0)
+        middle = (low + high) / 2
+        cell = 10.0 ** math.floor(math.log10(size))
+        scene.add_grid(
+            "/grid", width=4 * size, height=4 * size, cell_size=cell / 10, section_size=cell,
+            position=(middle[0], middle[1], low[2]),
+        )  # fmt: skip
         scene.configure_default_lights()
-        middle, camera = self._middle(), self.server.initial_camera
-        camera.position = tuple(middle + size * np.array([1.3, -1.5, 0.9]))
+        radius = float(np.linalg.norm(points - middle, axis=1).max(initial=0.05))
+        away = _view_direction(points - middle)
+        camera.fov = FIELD
+        camera.position = tuple(middle + away * 1.15 * radius / math.sin(FIELD / 2))
         camera.look_at = tuple(middle)
 
     def _draw_shape(self, path: str, shape: Shape, colour: tuple[int, int, int]) -> Any:
@@ -156,48 +184,43 @@ class Viewer:
             position=shape.origin.xyz,
         )
 
-    def _draw_stick(
-        self, path: str, ends: list[Vec3], inertial: Any, colour: tuple[int, int, int], size: float
-    ) -> None:
-        """Lines from the link's origin to what hangs on it, or else to its centre of mass."""
-        scene = self.server.scene
-        if not ends and inertial is not None:
-            ends = [inertial.origin.xyz]
-        lines = np.array([((0.0, 0.0, 0.0), end) for end in ends if any(end)])
-        if len(lines):
-            self._sticks.append(
-                scene.add_line_segments(
-                    f"{path}/stick", lines, colour, thickness=5.0, thickness_units="screen"
-                )
-            )
-        self._sticks.append(
-            scene.add_icosphere(f"{path}/joint", radius=0.012 * size, color=colour, subdivisions=2)
-        )
-
-    def _points(self) -> Array:
-        return np.array([pose[:3, 3] for pose in link_poses(self.model, self.q).values()])
-
-    def _size(self) -> float:
-        return float(max(np.ptp(self._points(), axis=0).max(), 0.05))
-
-    def _middle(self) -> Array:
-        points = self._points()
-        middle: Array = (points.min(axis=0) + points.max(axis=0)) / 2
-        return middle
-
     # ---- the controls
 
     def _draw_controls(self) -> None:
         gui = self.server.gui
         gui.set_panel_label(self.model.name)
         self._status = gui.add_markdown("")
-        if self._shapes:
-            choice = gui.add_dropdown("Show", ("shapes", "sticks", "both"), initial_value="shapes")
-            choice.on_update(lambda _: self._choose(choice.value))
         gui.add_button("Neutral").on_click(lambda _: self._jump(self.model.neutral()))
         gui.add_button("Random").on_click(lambda _: self._jump(self.model.random_configuration()))
+        gui.add_button("Save this pose").on_click(self._save)
         for freedom in self.freedoms:
             self._draw_slider(freedom)
+        with gui.add_folder("Draw", expand_by_default=False):
+            if self._shapes:
+                choice = gui.add_dropdown("Bodies", ("shapes", "solids", "both"))
+                choice.on_update(lambda _: self._choose(choice.value))
+            frames, names = gui.add_checkbox("Frames", False), gui.add_checkbox("Names", False)
+            frames.on_update(lambda _: self._set(self._frames.values(), "show_axes", frames.value))
+            names.on_update(lambda _: self._set(self._names, "visible", names.value))
+        if len(self.model.joints) > len(self.freedoms):
+            with gui.add_folder("Dependent joints"):
+                self._dependent = gui.add_markdown("")
+
+    def _set(self, handles: Iterable[Any], what: str, value: bool) -> None:
+        with self.server.atomic():
+            for handle in handles:
+                setattr(handle, what, value)
+
+    def _save(self, event: Any) -> None:
+        """Give the pose to who asked: positions by joint, as ``Model.configuration`` takes them."""
+        if event.client is not None:
+            event.client.send_file_download(f"{self.model.name}_pose.json", self.pose().encode())
+
+    def pose(self) -> str:
+        """The configuration shown, as JSON: ``q``, and the positions of joints by their names."""
+        positions = self.model.joint_positions(self.q)
+        said = {name: np.asarray(value).tolist() for name, value in positions.items()}
+        return json.dumps({"q": self.q.tolist(), "joints": said}, indent=1)
 
     def _draw_slider(self, freedom: Freedom) -> None:
         slider = self.server.gui.add_slider(
@@ -212,8 +235,8 @@ class Viewer:
 
     def _choose(self, what: str) -> None:
         for handle in self._shapes:
-            handle.visible = what != "sticks"
-        for handle in self._sticks:
+            handle.visible = what != "solids"
+        for handle in self._solids:
             handle.visible = what != "shapes"
 
     def _value(self, freedom: Freedom) -> float:
@@ -271,6 +294,17 @@ class Viewer:
         lines += [what] if what else []
         lines += self.notes[:3]
         self._status.content = "\n\n".join(lines)
+        if self._dependent is not None:
+            self._dependent.content = self._table()
+
+    def _table(self) -> str:
+        """Positions of the joints that have no slider."""
+        moved = {freedom.joint for freedom in self.freedoms}
+        rows = ["| joint | rad, m |", "|---|---:|"]
+        for name, value in self.model.joint_positions(self.q).items():
+            if name not in moved and np.ndim(value) == 0:
+                rows.append(f"| {name} | {float(value):.4f} |")
+        return "\n".join(rows)
 
 
 def view(model: Model, *, host: str = "127.0.0.1", port: int = 8080) -> Viewer:
@@ -294,6 +328,17 @@ def freedoms(model: Model) -> tuple[Freedom, ...]:
             upper = lower + 2 * reach
         found.append(Freedom(label, index, joint.name, lower, upper, alone))
     return tuple(found)
+
+
+def _view_direction(points: Array) -> Array:
+    """Where to look from: across what is flat, from above and aside; else from a corner."""
+    _, spread, axes = np.linalg.svd(points, full_matrices=False)
+    corner = np.array([1.3, -1.5, 0.9])
+    if len(spread) == 3 and spread[2] < FLAT * spread[1]:
+        normal = axes[2] if axes[2] @ corner > 0.0 else -axes[2]
+        corner = normal + 0.25 * np.array([0.0, 0.0, 1.0]) + 0.2 * np.cross([0.0, 0.0, 1.0], normal)
+    away: Array = corner / np.linalg.norm(corner)
+    return away
 
 
 def solid(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trimesh | None:
@@ -329,12 +374,17 @@ def _silent() -> contextlib.redirect_stdout[io.StringIO]:
 
 
 def link_colours(model: Model) -> dict[str, tuple[int, int, int]]:
-    """Each link's colour: its cluster's."""
+    """Each link's colour: its cluster's, in shades by bodies."""
     colours = colours_of(model)
     found = {}
     for frame in model.frames:
-        code = PLAIN if frame.body < 0 else colours[model.nodes[frame.body].cluster]
-        found[frame.name] = GREY if code == PLAIN else _rgb(code)
+        code, shade = PLAIN, 1.0
+        if frame.body >= 0:
+            cluster = model.nodes[frame.body].cluster
+            code = colours[cluster]
+            shade = SHADES[model.clusters[cluster].bodies.index(frame.body) % len(SHADES)]
+        red, green, blue = GREY if code == PLAIN else _rgb(code)
+        found[frame.name] = (int(red * shade), int(green * shade), int(blue * shade))
     return found
 
 
