@@ -59,6 +59,7 @@ def spanning_tree(model: Model) -> Model:
         couplings=(),
         clusters=tuple(clusters),
         nodes=tuple(replace(node, cluster=body) for body, node in enumerate(model.nodes)),
+        joints=tuple(replace(joint, independent=True) for joint in model.joints),
     )
     model.derived["spanning tree"] = tree
     return tree

@@ -1,0 +1,326 @@
+"""Graphs over time in the coordinates of all joints of the spanning tree, loops as factors.
+
+The counterpart of :mod:`robomodel.trajectory.planar` for spatial mechanisms: dependent positions
+"q", rates "v" and accelerations "a" of every joint (n,), all vectors; loops and couplings are
+conditions Φ(q) = 0, K q̇ = 0 and K q̈ = k; the equations of motion are those of the tree, projected
+onto the motions that keep loops closed, Gᵀ (tree's rnea) = tau.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics import rnea, rnea_derivatives
+from robomodel.dynamics.projection import spanning_tree
+from robomodel.dynamics.tangents import Direction
+from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.trace import Operand, Traced
+from robomodel.model.constraints import evaluate_loops
+from robomodel.model.joints import Array
+from robomodel.model.model import Cluster, Model, as_numbers
+from robomodel.scalars import Scalar, Vector, dot, mul, sub
+from robomodel.trajectory.factors import Errors, Prior, Trapezoid, Variables
+from robomodel.trajectory.functions import Build, Function, function
+from robomodel.trajectory.graph import Graph
+from robomodel.trajectory.noise import NoiseLike
+from robomodel.trajectory.spaces import Vectors
+
+
+def gaps(model: Model, q: Vector) -> list[Scalar]:
+    """Φ (m) at positions of all joints: loops' gaps, redundant ones too, and couplings'."""
+    result: list[Scalar] = []
+    for cluster in model.clusters:
+        own = q[cluster.spanning_q]
+        if cluster.implicit:
+            geometry = cluster.geometry
+            assert geometry is not None
+            values = evaluate_loops(geometry.links, geometry.loops, own).values
+            for linear in geometry.linear:
+                terms = [mul(c, own[geometry.links[link].q]) for link, c in linear.terms]
+                values.append(sub(dot(terms, [1.0] * len(terms)), linear.offset))
+            result += [values[row] for row in cluster.closing_rows]
+        elif len(own) > cluster.nv:
+            chosen = [own[i] for i in _independent(cluster)]
+            wanted = cluster.constraint.positions(chosen)
+            result += [
+                sub(x, y)
+                for i, (x, y) in enumerate(zip(own, wanted, strict=True))
+                if i not in _independent(cluster)
+            ]
+    return result
+
+
+def _independent(cluster: Cluster) -> list[int]:
+    """Where a cluster's q stands among the positions of its joints, couplings being linear."""
+    columns = range(cluster.q.stop - cluster.q.start)
+    base = np.array(cluster.constraint.positions([0.0 for _ in columns]), dtype=float)
+    moved = [
+        np.array(cluster.constraint.positions([float(i == j) for i in columns]), dtype=float) - base
+        for j in columns
+    ]
+    matrix = np.stack(moved, axis=-1)
+    return [
+        next(i for i, row in enumerate(matrix) if base[i] == 0.0 and np.array_equal(row, unit))
+        for unit in np.eye(len(columns))
+    ]
+
+
+@dataclass(frozen=True)
+class _Spanning:
+    """A robot whose joints have one freedom each."""
+
+    model: Model
+
+    def __post_init__(self) -> None:
+        for joint in self.model.joints:
+            if joint.nv != 1:
+                raise ValueError(
+                    f"joint '{joint.name}' has {joint.nv} freedoms; coordinates of all joints are "
+                    "for robots whose joints have one each"
+                )
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return self.model.n_joint_velocities
+
+    @cached_property
+    def count(self) -> int:
+        """Number of conditions."""
+        return len(gaps(self.model, [0.0] * self.n))
+
+    @cached_property
+    def tree(self) -> Model:
+        """The robot without its loops and couplings."""
+        return spanning_tree(self.model)
+
+    @cached_property
+    def independent(self) -> tuple[int, ...]:
+        """Which joints are the model's independent ones."""
+        pairs = zip(self.model.joints, self.model.nodes, strict=True)
+        return tuple(node.v for joint, node in pairs if joint.independent)
+
+    def _made(self, name: str, inputs: int, size: int, build: Build) -> Function:
+        sizes = (*(self.n for _ in range(inputs)), size)
+        return function(self.model, f"spanning {name}", sizes, build)
+
+    def _split(self, found: Array, count: int) -> Errors:
+        """Values (K, m), and Jacobians (K, m, n) whose columns stand one after the other."""
+        m, n = self.count, self.n
+        blocks = [found[:, m + i * m * n : m + (i + 1) * m * n] for i in range(count)]
+        return found[:, :m], [np.swapaxes(x.reshape(-1, n, m), 1, 2) for x in blocks]
+
+
+def _with_slopes(values: Sequence[Scalar], *inputs: Sequence[Traced]) -> list[Scalar]:
+    """Values, and their derivatives by each number of the inputs."""
+    units: list[Direction] = [{x: 1.0} for given in inputs for x in given]
+    operands: list[Operand] = list(values)
+    slopes = differentiate(inputs[0][0].trace, operands, units)
+    return [*values, *(x for along in slopes for x in along)]
+
+
+def _rates(values: Sequence[Scalar], q: Sequence[Traced], *along: Sequence[Traced]) -> list[Scalar]:
+    operands: list[Operand] = list(values)
+    chain = [q, *along]
+    direction: Direction = {}
+    for of, rate in pairwise(chain):
+        direction |= dict(zip(of, rate, strict=True))
+    return list(differentiate(q[0].trace, operands, [direction])[0])
+
+
+@dataclass(frozen=True)
+class LoopPositions(_Spanning):
+    """Φ(q) = 0: loops are closed and couplings kept."""
+
+    @property
+    def variables(self) -> Variables:
+        """Q."""
+        return (("q", 0),)
+
+    @property
+    def rows(self) -> int:
+        """Conditions."""
+        return self.count
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Φ."""
+        m, n = self.count, self.n
+        made = self._made("positions", 1, m + m * n, lambda q: _with_slopes(gaps(self.model, q), q))
+        return self._split(made(x[0]), 1)
+
+
+@dataclass(frozen=True)
+class LoopVelocities(_Spanning):
+    """Φ_q q̇ = 0."""
+
+    @property
+    def variables(self) -> Variables:
+        """q and v."""
+        return (("q", 0), ("v", 0))
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Rates."""
+        return ("v",)
+
+    @property
+    def rows(self) -> int:
+        """Conditions."""
+        return self.count
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Φ_q q̇."""
+        m, n = self.count, self.n
+
+        def build(q: Sequence[Traced], v: Sequence[Traced]) -> list[Scalar]:
+            return _with_slopes(_rates(gaps(self.model, q), q, v), q, v)
+
+        return self._split(self._made("velocities", 2, m + 2 * m * n, build)(*x), 2)
+
+
+@dataclass(frozen=True)
+class LoopAccelerations(_Spanning):
+    """Φ_q q̈ + Φ̇_q q̇ = 0."""
+
+    @property
+    def variables(self) -> Variables:
+        """q, v and a."""
+        return (("q", 0), ("v", 0), ("a", 0))
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Accelerations."""
+        return ("a",)
+
+    @property
+    def rows(self) -> int:
+        """Conditions."""
+        return self.count
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Φ_q q̈ + Φ̇_q q̇."""
+        m, n = self.count, self.n
+
+        def build(q: Sequence[Traced], v: Sequence[Traced], a: Sequence[Traced]) -> list[Scalar]:
+            rates = _rates(gaps(self.model, q), q, v)
+            return _with_slopes(_rates(rates, q, v, a), q, v, a)
+
+        return self._split(self._made("accelerations", 3, m + 3 * m * n, build)(*x), 3)
+
+
+@dataclass(frozen=True)
+class SpanningDynamics(_Spanning):
+    """Gᵀ (inverse dynamics of the tree) - tau [N m, N]; ``data``: tau (nv)."""
+
+    @property
+    def variables(self) -> Variables:
+        """q, v and a."""
+        return (("q", 0), ("v", 0), ("a", 0))
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Accelerations."""
+        return ("a",)
+
+    @property
+    def rows(self) -> int:
+        """nv."""
+        return self.model.nv
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """The tree's forces along the motions that keep loops closed."""
+        model, n, nv = self.model, self.n, self.model.nv
+
+        def build(q: Sequence[Traced], f: Vector) -> list[Scalar]:
+            columns: list[list[Scalar]] = [[0.0] * n for _ in range(nv)]
+            for cluster in model.clusters:
+                rows = cluster.constraint.jacobian(q[cluster.spanning_q])
+                for i, column in enumerate(zip(*rows, strict=True), cluster.v.start):
+                    columns[i][cluster.spanning_v] = list(column)
+            forces = [dot(column, f) for column in columns]
+            return [*(g for column in columns for g in column), *_with_slopes(forces, q)]
+
+        f = rnea(self.tree, *x)
+        found = self._made("forces", 2, nv * n + nv + nv * n, build)(x[0], f)
+        across = found[:, : nv * n].reshape(-1, nv, n)
+        e, turned = found[:, nv * n : nv * n + nv], found[:, nv * n + nv :].reshape(-1, n, nv)
+        slopes = [across @ slope for slope in rnea_derivatives(self.tree, *x)]
+        slopes[0] = slopes[0] + np.swapaxes(turned, 1, 2)
+        return e if data is None else e - data, slopes
+
+
+@dataclass(frozen=True)
+class ChosenTrapezoid:
+    """The trapezoidal rule for some components of x (n): those of the independent joints."""
+
+    name: str
+    rate: str
+    step: float
+    chosen: tuple[int, ...]
+    n: int
+
+    @property
+    def variables(self) -> Variables:
+        """x and its rate at both times."""
+        return ((self.name, 0), (self.name, 1), (self.rate, 0), (self.rate, 1))
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """All."""
+        return (self.name, self.rate)
+
+    @property
+    def rows(self) -> int:
+        """Number of components."""
+        return len(self.chosen)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """x_t+1 - x_t - h (ẋ_t + ẋ_t+1) / 2."""
+        e, slopes = Trapezoid(self.name, self.rate, self.step, Vectors(self.n)).evaluate(x, None)
+        rows = list(self.chosen)
+        e = e[:, rows]
+        return e if data is None else e - data, [slope[:, rows] for slope in slopes]
+
+
+def joint_positions(model: Model, q: ArrayLike) -> Array:
+    """Positions of all joints (..., n) at a model's q (..., nq)."""
+    found = model.joint_positions(q)
+    return np.stack([found[name] for name in model.joint_names], axis=-1)
+
+
+def forward(
+    model: Model,
+    count: int,
+    step: float,
+    *,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike = 0.0,
+    force_noise: NoiseLike = 0.0,
+) -> Graph:
+    """Forward dynamics in all joints' coordinates from q and v (n) at the first time.
+
+    Conditions hold exactly for positions, rates and accelerations; independent joints are
+    integrated by the trapezoidal rule. As many equations as unknowns: the solution is that of
+    :func:`robomodel.trajectory.problems.motion` in independent coordinates.
+    """
+    positions = LoopPositions(model)
+    n, vectors = positions.n, Vectors(positions.n)
+    graph = Graph(dict.fromkeys(("q", "v", "a"), vectors), count)
+    for name, value in (("q", q), ("v", v)):
+        graph = graph.add(Prior(name, vectors), 0.0, times=[0], data=value)
+    later = np.arange(1, count)  # the priors say it of the first
+    graph = graph.add(positions, 0.0, times=later)
+    graph = graph.add(LoopVelocities(model), 0.0, times=later)
+    graph = graph.add(LoopAccelerations(model), 0.0)
+    for name, rate in (("q", "v"), ("v", "a")):
+        factor = ChosenTrapezoid(name, rate, step, positions.independent, n)
+        graph = graph.add(factor, 0.0)
+    forces = np.broadcast_to(as_numbers(tau, "tau"), (count, model.nv))
+    return graph.add(SpanningDynamics(model), force_noise, data=forces)

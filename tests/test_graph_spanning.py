@@ -1,0 +1,102 @@
+"""Graphs over time in all joints' coordinates, loops as factors, beside the independent ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lxml import etree
+
+import robomodel as rm
+from robomodel.trajectory.graph import Factor
+from robomodel.trajectory.problems import rolled_out, undisturbed
+from robomodel.trajectory.solve import fixed_lag
+from robomodel.trajectory.spanning import (
+    LoopAccelerations,
+    LoopPositions,
+    LoopVelocities,
+    SpanningDynamics,
+    forward,
+    joint_positions,
+)
+
+
+def leg() -> rm.Model:
+    """Tello's left leg on a fixed torso."""
+    tree = etree.parse(rm.robots.path("tello"), etree.XMLParser(remove_comments=True))
+    root = tree.getroot()
+    for element in [e for e in root if "right" in e.get("name", "")]:
+        root.remove(element)
+    return rm.load(etree.tostring(root, encoding="unicode"), floating_base=False)
+
+
+def robot(name: str) -> rm.Model:
+    return leg() if name == "leg" else rm.robots.load(name)
+
+
+ROBOTS = ["crank_rocker", pytest.param("leg", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_errors_and_jacobians(name: str) -> None:
+    model = robot(name)
+    rng = np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(2)])
+    v, a = rng.standard_normal((2, 2, model.nv))
+    g = model.constraint_jacobian(q)
+    s = joint_positions(model, q)
+    sd = np.einsum("kij,kj->ki", g, v)
+    sdd = np.einsum("kij,kj->ki", g, a) + model.constraint_bias(q, v)
+    closed = {"q": s, "v": sd, "a": sdd}
+    factors: list[Factor] = [
+        LoopPositions(model),
+        LoopVelocities(model),
+        LoopAccelerations(model),
+        SpanningDynamics(model),
+    ]
+    for factor in factors[:3]:
+        e = factor.evaluate([closed[x] for x, _ in factor.variables], None)[0]
+        assert np.abs(e).max() < 1e-10 * max(1.0, np.abs(sdd).max())
+    tau = rm.rnea(model, q, v, a)
+    e = factors[3].evaluate([s, sd, sdd], tau)[0]
+    assert np.abs(e).max() < 1e-10 * max(1.0, np.abs(tau).max())
+    for factor in factors:
+        x = [closed[y] + 0.01 * rng.standard_normal(s.shape) for y, _ in factor.variables]
+        slopes = factor.evaluate(x, None)[1]
+        for i, slope in enumerate(slopes):
+            for j in range(s.shape[1]):
+                step = np.zeros(s.shape[1])
+                step[j] = 1e-3
+                near, far = (
+                    factor.evaluate([*x[:i], x[i] + k * step, *x[i + 1 :]], None)[0]
+                    - factor.evaluate([*x[:i], x[i] - k * step, *x[i + 1 :]], None)[0]
+                    for k in (1, 2)
+                )
+                wanted = (8 * near - far) / 12e-3
+                size = max(1.0, float(np.abs(wanted).max()))
+                assert slope[..., j] == pytest.approx(wanted, abs=1e-7 * size)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_motions_are_those_of_independent_coordinates(name: str) -> None:
+    model = robot(name)
+    count, step = 8, 2e-3
+    q0, v0 = model.random_configuration(1), np.full(model.nv, 0.5)
+    tau = 0.01 * np.random.default_rng(2).standard_normal((count, model.nv))
+    wanted = undisturbed(model, count, step, q0, v0, tau)
+    a0 = rm.aba(model, q0, v0, tau[0])
+    g = model.constraint_jacobian(q0)
+    begin = {
+        "q": joint_positions(model, q0),
+        "v": g @ v0,
+        "a": g @ a0 + model.constraint_bias(q0, v0),
+    }
+    graph = forward(model, count, step, q=begin["q"], v=begin["v"], tau=tau)
+    found = fixed_lag(graph, begin, 2, predict=rolled_out(step, graph.spaces["q"])).newest
+    assert found["q"] == pytest.approx(joint_positions(model, wanted["q"]), abs=1e-9)
+    v = np.einsum("kij,kj->ki", model.constraint_jacobian(wanted["q"]), wanted["v"])
+    assert found["v"] == pytest.approx(v, abs=1e-8 * max(1.0, np.abs(v).max()))
+
+
+def test_joints_of_several_freedoms_are_refused() -> None:
+    with pytest.raises(ValueError, match="freedoms"):
+        LoopPositions(rm.robots.load("tello"))
