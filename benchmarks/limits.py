@@ -11,11 +11,15 @@ A kernel takes ``width`` states, a tile, at a time. Held against it are, all in 
 - the *multiplier* and the *divider*: the operations that only they can do, at the rates measured;
 - the *path*: the longest chain of operations that wait for each other, at the latencies measured;
   tiles that follow each other hide some of it;
+- *fill*: writing as many numbers as the result has, all the same, by ``numpy.ndarray.fill``:
+  stores alone, into the same memory;
+- the *assembly*: vectors stored on the stack and fetched from there: there are 32 registers;
 - *memory*: bytes in and out of a batch larger than the caches, at the bandwidth measured.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +28,8 @@ from race import Array
 from states import States
 
 import robomodel as rm
-from robomodel.kernels import Program, compile_program
+from robomodel.kernels import Program, compile_program, machine
+from robomodel.kernels.emit import emit
 from robomodel.kernels.program import (
     ADD,
     COS,
@@ -79,7 +84,7 @@ class Work:
     @property
     def ceiling(self) -> float:
         """The share of the FMA peak if every instruction took a slot, and nothing else did."""
-        return self.flops / (2 * self.instructions)
+        return self.flops / (2 * max(1, self.instructions))
 
     def operations(self, rates: Mapping[str, float]) -> float:
         """Instructions, a division counted as many as fused multiply-adds take its time."""
@@ -158,6 +163,7 @@ class Bounds:
 
     measured: float
     rows: float
+    fill: float
     unhindered: float | None
     multiplier: float
     divider: float
@@ -181,6 +187,27 @@ class Bounds:
                 text += f" (the {port} alone {ports[port] / self.measured:.0%})"
             found.append(text)
         return ", ".join(found)
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """A kernel's vector instructions, and those that move vectors to the stack and from it."""
+
+    instructions: int
+    spilled: int
+    fetched: int
+
+    @classmethod
+    def of(cls, kernel: rm.Kernel) -> Assembly:
+        """As LLVM writes it for this machine."""
+        text = emit(kernel.program, [*kernel.sizes.values(), kernel.size], machine.lanes())
+        vectors = [
+            line.split("#")[0].strip()
+            for line in machine.assembly(text, **machine._settings()).splitlines()
+            if re.search(r"%[xyz]mm", line)
+        ]
+        spilled = sum(line.endswith("(%rsp)") for line in vectors)
+        return cls(len(vectors), spilled, sum("(%rsp)" in line for line in vectors) - spilled)
 
 
 def traffic(kernel: rm.Kernel) -> int:

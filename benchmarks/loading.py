@@ -1,11 +1,16 @@
-"""Import and loading times: ``python benchmarks/loading.py``. Prints the machine and medians."""
+"""Import and loading times: ``python benchmarks/loading.py``. Prints the machine and times.
+
+Times are the processor's, the least of several, in fresh processes and in this one. ``first …``:
+from after import and load to the first result, its machine code on disk from an earlier process.
+"""
 
 from __future__ import annotations
 
+import os
 import platform
-import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy
@@ -13,27 +18,41 @@ import numpy
 import robomodel as rm
 from robomodel import parsers
 
-RUNS = 15
+RUNS = 9
+ARGUMENTS = {"aba": ("v", "tau"), "crba": (), "aba_derivatives": ("v", "tau")}
+FIRST = (
+    ("mini_cheetah", "aba"),
+    ("mini_cheetah", "crba"),
+    ("mit_humanoid", "aba"),
+    ("mit_humanoid", "aba_derivatives"),
+    ("jvrc1", "aba"),
+)
 
 
 def fresh(code: str) -> float:
-    """Median of what a fresh interpreter says ``code`` took (it prints seconds)."""
-    runs = [
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
-        for _ in range(RUNS)
-    ]
-    return statistics.median(runs)
+    """Least of what a fresh interpreter says ``code`` took (it prints seconds).
+
+    Its modules are compiled beforehand, as those of installed packages are.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        settings = os.environ | {"PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
+        line = [sys.executable, "-c", code]
+        runs = [
+            float(subprocess.run(line, capture_output=True, check=True, env=settings).stdout)
+            for _ in range(RUNS + 1)
+        ]
+    return min(runs)
 
 
 def repeated(action: object) -> float:
-    """Median seconds of an action in this process."""
+    """Least seconds of an action in this process."""
     assert callable(action)
     times = []
     for _ in range(RUNS):
-        start = time.perf_counter()
+        start = time.process_time()
         action()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 def chain(count: int) -> str:
@@ -74,13 +93,21 @@ def main() -> None:
     """Measure and print."""
     print(
         f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, "
-        f"NumPy {numpy.__version__}, medians of {RUNS}"
+        f"NumPy {numpy.__version__}, the least of {RUNS}"
     )
-    clock = "import time; t = time.perf_counter(); "
-    end = "; print(time.perf_counter() - t)"
+    clock = "import time; t = time.process_time(); "
+    end = "; print(time.process_time() - t)"
+    row("import numpy, fresh process", fresh(f"{clock}import numpy{end}"))
     row("import robomodel, fresh process", fresh(f"{clock}import robomodel{end}"))
     first = f"import robomodel as rm; {clock}rm.robots.load('mini_cheetah'){end}"
     row("first mini_cheetah after import", fresh(first))
+    for name, algorithm in FIRST:
+        ready = (
+            f"import robomodel as rm, numpy as np; m = rm.robots.load('{name}');"
+            f" x = [m.neutral(), *[np.ones(m.nv)] * {len(ARGUMENTS[algorithm])}]"
+        )
+        call = f"rm.{algorithm}(m, *x)"
+        row(f"first {algorithm} of {name}", fresh(f"{ready}; {clock}{call}{end}"))
     for name in rm.robots.names():
         row(name, repeated(lambda name=name: rm.robots.load(name)))
     text = arm(40)

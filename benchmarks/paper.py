@@ -1,9 +1,10 @@
 """The paper's experiments (Chignoli, Adrian, Kim and Wensing): ``python benchmarks/paper.py``.
 
-Tables II to IV, figures 9 to 14, the approximate method's errors and C-EFPA's growth with depth,
-as ``results.json`` and figures in ``--output`` (default: paper-results), tables on the screen.
-``--docs`` writes figures and results to docs/paper/ and the tables into docs/paper.md. ``--from``
-takes the results of an earlier run. ``--quick`` is a smoke run.
+Tables II to IV, figures 8 to 14, inverse dynamics over dense blocks, the approximate method's
+errors and C-EFPA's growth with depth, as ``results.json`` and figures in ``--output`` (default:
+paper-results), tables on the screen. ``--docs`` writes figures and results to docs/paper/ and the
+tables into docs/paper.md. ``--from`` takes the results of an earlier run. ``--quick`` is a smoke
+run.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import blocks
 import paper_docs
 import paper_experiments as experiments
 import paper_figures
@@ -63,6 +65,9 @@ def measure(effort: experiments.Effort) -> dict[str, Any]:
             f"{row.algorithm} {row.ns:.0f} ns" for row in rows if row.method == "cluster"
         )
         say(f"speed {n + 1}/{total}: {name}, {len(rows)} programs; by clusters {exact}")
+    dense = blocks.measure(effort)
+    for line in blocks.lines(dense):
+        say(f"blocks: {line}")
     mistakes = []
     for name, model in experiments.approximated():
         mistakes.append(experiments.errors(name, model, effort.configurations))
@@ -78,6 +83,7 @@ def measure(effort: experiments.Effort) -> dict[str, Any]:
         **{name: [asdict(row) for row in rows] for name, rows in found.items()},
         "leg": experiments.leg_table(tau, joints),
         "errors": mistakes,
+        "blocks": dense,
     }
 
 
@@ -112,7 +118,8 @@ def main(words: Sequence[str] | None = None) -> None:
         rows = {name: [experiments.Row(**row) for row in results[name]]
                 for name in ("robots", "chains")}  # fmt: skip
         compared = [row for row in rows["chains"] if row.system in experiments.COMPARED]
-        paper_figures.draw(rows["robots"], compared, experiments.leg_torques(), folder)
+        systems = list(experiments.robots())
+        paper_figures.draw(rows["robots"], compared, systems, experiments.leg_torques(), folder)
     except ImportError as missing:
         print(f"\nno figures: {missing}", file=sys.stderr)
     print(f"\nresults are in {folder}")

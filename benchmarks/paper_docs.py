@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from paper_experiments import CHAINS, LEG_METHODS, METHODS, Row, growth
-from paper_published import EXPONENTS, PERCENT, SYSTEMS, TABLES
+from paper_published import EXPONENTS, NANOSECONDS, PERCENT, SYSTEMS, TABLES
 
 MARK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SAME = 2.0  # percent of difference that is none
@@ -32,6 +32,7 @@ def tables(results: Mapping[str, Any]) -> dict[str, str]:
         "growth": exponents(chains),
         "lengths": lengths(chains),
         "depth": depth(chains),
+        "blocks": blocks(results["blocks"], robots),
         "leg": leg(results["leg"]),
         "errors": errors(results["errors"]),
     }
@@ -71,6 +72,7 @@ def against_paper(rows: Sequence[Row], algorithm: str) -> str:
     exact = [found[name, "cluster"] for name in SYSTEMS]
     lines = [
         ["cluster, ns a state", *(f"{row.ns:.0f}" for row in exact)],
+        ["cluster, authors' C++, ns", *(f"{x:.0f}" for x in NANOSECONDS[algorithm])],
         ["cluster, operations", *(str(row.flops) for row in exact)],
     ]
     for method in (m for m in METHODS[algorithm] if m != "cluster"):
@@ -127,6 +129,19 @@ def differences(found: Mapping[tuple[str, str], Row], algorithm: str) -> Iterato
         orders.setdefault(text, []).append(name)
     for text, names in orders.items():
         yield f"order of times: {text}, on {', '.join(names)}."
+
+
+def blocks(rows: Sequence[Mapping[str, Any]], robots: Sequence[Row]) -> str:
+    """Inverse dynamics over dense blocks, by compilers; ours beside it."""
+    own = {row.system: row for row in robots if (row.algorithm, row.method) == ("rnea", "cluster")}
+    names = list(rows[0]["ns"]) if rows else []
+    lines = []
+    for row in rows:
+        first = row["ns"][names[0]]
+        shares = [f"{row['ns'][x]:.0f} ({percent(row['ns'][x], first):+.0f} %)" for x in names[1:]]
+        lines.append([f"{row['system']}, {row['compiler']}", f"{first:.0f}", *shares,
+                      f"{own[row['system']].ns:.0f}"])  # fmt: skip
+    return table(["ns a state", *names, "this package"], lines)
 
 
 # ---- chains --------------------------------------------------------------------------------------

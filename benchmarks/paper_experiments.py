@@ -17,7 +17,9 @@ from race import Array, Race
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.compiled import trace
+from robomodel.dynamics.crba import crba
 from robomodel.dynamics.frames import frame_keys
+from robomodel.dynamics.projection import spanning_tree
 from robomodel.model import build
 from robomodel.model.approximate import approximate
 
@@ -141,6 +143,29 @@ def largest_difference(found: Array, expected: Array) -> float:
     """The largest difference of any state, relative to the state's largest number."""
     a, b = (x.reshape(len(x), -1) for x in (found, expected))
     return float((np.abs(a - b).max(axis=1) / np.abs(b).max(axis=1)).max())
+
+
+def patterns(model: rm.Model) -> tuple[Array, Array, Array]:
+    """Which entries are not zero: of H of all joints, of the conditions K on them, and of Gᵀ H G.
+
+    At a random configuration, where none is zero by chance.
+    """
+    rng = np.random.default_rng(SEED)
+    q = model.random_configuration(rng)
+    positions = model.spanning_positions(q)
+    joints = np.array(crba(spanning_tree(model), positions), dtype=float)
+    rows: list[Array] = []
+    for cluster in model.clusters:
+        own = positions[cluster.spanning_q]
+        still = [0.0] * (cluster.spanning_v.stop - cluster.spanning_v.start)
+        for condition in cluster.constraint.conditions(own, still)[0]:
+            rows.append(np.zeros(len(joints)))
+            rows[-1][cluster.spanning_v] = condition
+    conditions = np.array(rows).reshape(-1, len(joints))
+    return tuple(
+        (np.abs(x) > 1e-12 * np.abs(x).max(initial=1.0)).astype(float)
+        for x in (joints, conditions, rm.crba(model, q))
+    )
 
 
 def robots() -> Iterator[System]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paper_experiments import CHAINS, LEG, METHODS, Row, growth
+from paper_experiments import CHAINS, LEG, METHODS, Row, System, growth, patterns
 from race import Array
 
 TITLES = {"rnea": "inverse dynamics", "aba": "forward dynamics", "efpa": "inverse OSIM"}
@@ -37,11 +37,13 @@ def pyplot() -> Any:
 def draw(
     robots: Sequence[Row],
     chains: Sequence[Row],
+    systems: Sequence[System],
     leg: tuple[Array, Mapping[str, Array], Sequence[str]],
     folder: Path,
 ) -> list[Path]:
-    """Figures 9 to 14 of the paper; the files."""
-    files = []
+    """Figures 8 to 14 of the paper; the files."""
+    files = [folder / "figure8.png"]
+    spots(systems, "Figure 8: what is not zero in the methods' matrices", files[-1])
     for number, algorithm in ((9, "rnea"), (10, "aba"), (12, "efpa")):
         files.append(folder / f"figure{number}.png")
         own = [row for row in robots if row.algorithm == algorithm]
@@ -53,6 +55,32 @@ def draw(
     files.append(folder / "figure14.png")
     torques(*leg, f"Figure 14: torques of {LEG}, and their errors", files[-1])
     return files
+
+
+def spots(systems: Sequence[System], title: str, file: Path) -> None:
+    """Above multipliers' matrix of all joints and conditions, below the mass matrix of clusters."""
+    plt = pyplot()
+    figure, charts = plt.subplots(
+        2, len(systems), figsize=(2.7 * len(systems), 5.8), layout="constrained"
+    )
+    for (upper, lower), system in zip(charts.T, systems, strict=True):
+        joints, conditions, mass = patterns(system.model)
+        full = np.block([[joints, conditions.T], [conditions, np.zeros((len(conditions),) * 2)]])
+        for axes, matrix, colour in ((upper, full, COLOURS["lagrange"]),
+                                     (lower, mass, COLOURS["cluster"])):  # fmt: skip
+            colours = plt.matplotlib.colors.ListedColormap(["white", colour])
+            axes.imshow(matrix, cmap=colours, interpolation="none")
+            axes.set_xlabel(f"{len(matrix)} × {len(matrix)}, {np.count_nonzero(matrix)} not zero",
+                            fontsize=8)  # fmt: skip
+            axes.set(xticks=[], yticks=[])
+        for draw in (upper.axhline, upper.axvline):
+            draw(len(joints) - 0.5, color="C7", linewidth=0.5)
+        upper.set_title(system.name, fontsize=9)
+    charts[0, 0].set_ylabel("multipliers: [H Kᵀ; K 0]")
+    charts[1, 0].set_ylabel("projection: Gᵀ H G")
+    figure.suptitle(title)
+    figure.savefig(file, dpi=90)
+    plt.close(figure)
 
 
 def bars(rows: Sequence[Row], title: str, file: Path) -> None:

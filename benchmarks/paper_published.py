@@ -24,6 +24,13 @@ PERCENT: Mapping[tuple[str, str], tuple[float, ...]] = {
 }
 """Time of a method against the cluster algorithm's, by system: + is slower."""
 
+NANOSECONDS: Mapping[str, tuple[float, ...]] = {
+    "rnea": (12898, 12295, 14083, 20277, 29130, 35842),
+    "aba": (29692, 31415, 34317, 51365, 60781, 86077),
+    "efpa": (32789, 44994, 30064, 48198, 63004, 73260),
+}
+"""The cluster algorithms' times a state of the authors' C++, from the same files, by system."""
+
 EXPONENTS: Mapping[tuple[str, str, str], float] = {
     ("aba", "geared", "cluster"): 0.98,
     ("aba", "geared", "projection"): 1.65,

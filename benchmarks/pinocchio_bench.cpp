@@ -62,11 +62,13 @@ struct Robot {
 
 // kinds: 0 free flyer, 1 2 3 revolute about x y z, 4 about axes; matrices by rows; inertias about
 // centres of mass; joint: whose Jacobian is asked for
-extern "C" void *make(int n, int joint, const int *parents, const int *kinds, const double *axes,
-                      const double *rotations, const double *origins, const double *masses,
-                      const double *centres, const double *inertias) {
+extern "C" void *make(int n, int joint, const double *gravity, const int *parents,
+                      const int *kinds, const double *axes, const double *rotations,
+                      const double *origins, const double *masses, const double *centres,
+                      const double *inertias) {
   Robot *robot = new Robot;
   robot->joint = joint;
+  robot->model.gravity.linear() = Vector3(gravity);
   for (int i = 0; i < n; i++) {
     Eigen::Matrix3d rotation = Matrix3(rotations + 9 * i);
     Eigen::Matrix3d inertia = Matrix3(inertias + 9 * i);

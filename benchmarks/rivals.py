@@ -90,6 +90,7 @@ class Rival:
     def __init__(self, tree: rm.Model) -> None:
         base = [pin.JointModelFreeFlyer()] if tree.floating_base else []
         self.model = pin.buildModelFromXML(for_pinocchio(tree), *base)
+        self.model.gravity.linear = np.array(tree.gravity)
         self.data = self.model.createData()
         names = [name.partition(".")[0] for name in tree.dof_names]
         joints = [names.index(name) for name in list(self.model.names)[1 + len(base) :]]
@@ -163,6 +164,7 @@ class Library:
         model, kinds = rival.model, ["FreeFlyer", "RX", "RY", "RZ", "RevoluteUnaligned"]
         n = model.njoints - 1
         parts = [
+            np.array(model.gravity.linear),
             np.array([model.parents[i + 1] for i in range(n)], np.int32),
             np.array(
                 [kinds.index(j.shortname().removeprefix("JointModel")) for j in model.joints[1:]],
@@ -203,6 +205,12 @@ class Compiler:
     words: tuple[str, ...]
     version: str
 
+    @property
+    def release(self) -> tuple[int, ...]:
+        """Its version's numbers."""
+        found = re.search(r"\d+(\.\d+)+", self.version)
+        return tuple(int(x) for x in found[0].split(".")) if found else ()
+
     @classmethod
     def find(cls, command: str) -> Compiler | None:
         """None where the command does not run."""
@@ -222,7 +230,8 @@ def compilers(commands: Sequence[str]) -> list[Compiler]:
     places = os.environ.get("PATH", "").split(os.pathsep)
     clangs = {x.name for place in places for x in Path(place).glob("clang++*")}
     clangs = {x for x in clangs if re.fullmatch(r"clang\+\+(-\d+)?", x)}
-    names = sorted(clangs, key=lambda x: int(x.partition("-")[2] or 10**6), reverse=True)[:1]
+    known = [compiler for x in clangs if (compiler := Compiler.find(x))]
+    names = [max(known, key=lambda x: x.release).words[0]] if known else []
     if not names and importlib.util.find_spec("ziglang"):
         names = [f"{shlex.quote(sys.executable)} -m ziglang c++"]
     names += [x for x in ("g++", "c++") if shutil.which(x)][:1]
@@ -252,9 +261,15 @@ def headers() -> list[Path] | None:
 
 
 def build(commands: Sequence[str]) -> tuple[list[Library], list[str]]:
-    """The C++ side by each compiler, and what to say about it: how it was made, or why not."""
+    """Pinocchio's side by each compiler, and what to say about it: how it was made, or why not."""
     if pin is None:
         return [], ["pin is not installed"]
+    made, said = built(SOURCE, commands)
+    return [Library(*x) for x in made], said
+
+
+def built(source: Path, commands: Sequence[str] = ()) -> tuple[list[tuple[Path, str]], list[str]]:
+    """Libraries of a C++ file and their compilers' names, and what to say about each."""
     found, folders = compilers(commands), headers()
     if not found:
         return [], ["no C++ compiler was found"]
@@ -262,14 +277,16 @@ def build(commands: Sequence[str]) -> tuple[list[Library], list[str]]:
         return [], ["the headers of Pinocchio, Boost and Eigen are not all installed"]
     place = platformdirs.user_cache_path("robomodel-benchmarks", appauthor=False)
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    packages = pin.__version__ if pin is not None else ""
 
-    def one(compiler: Compiler) -> tuple[Library | None, str]:
-        made = (compiler.version, *FLAGS, processor(), pin.__version__, SOURCE.read_text("utf-8"))
+    def one(compiler: Compiler) -> tuple[tuple[Path, str] | None, str]:
+        text = source.read_text("utf-8")
+        made = (compiler.version, *FLAGS, processor(), packages, text)
         target = place / f"{hashlib.sha256(repr(made).encode()).hexdigest()[:32]}.so"
         said = "kept from an earlier run"
         if not target.exists():
             start, fresh = time.perf_counter(), target.with_suffix(f".{os.getpid()}")
-            line = [*compiler.words, *FLAGS, *(f"-I{x}" for x in folders), str(SOURCE)]
+            line = [*compiler.words, *FLAGS, *(f"-I{x}" for x in folders), str(source)]
             run = subprocess.run(
                 [*line, "-o", str(fresh)], capture_output=True, text=True, check=False
             )
@@ -279,7 +296,7 @@ def build(commands: Sequence[str]) -> tuple[list[Library], list[str]]:
             fresh.replace(target)
             said = f"compiled in {time.perf_counter() - start:.0f} s"
         name = re.sub(r"\s*\([^()]*\)|-\S*", "", compiler.version).replace(" version", "")
-        return Library(target, name), f"{compiler.version}, -O3 -march=native, {said}"
+        return (target, name), f"{compiler.version}, -O3 -march=native, {said}"
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = list(pool.map(one, found))

@@ -26,6 +26,10 @@ class States:
         v, x = rng.normal(size=(2, count, model.nv))
         return cls(np.resize(some, (count, model.nq)), v, x)
 
+    def arguments(self, kernel: rm.Kernel) -> tuple[Array, ...]:
+        """As many of the three as the kernel takes."""
+        return (self.q, self.v, self.x)[: len(kernel.sizes)]
+
     def first(self, count: int) -> States:
         """The first ``count``."""
         return States(self.q[:count], self.v[:count], self.x[:count])

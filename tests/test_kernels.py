@@ -25,12 +25,12 @@ from shipped import ROBOTS
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
-from robomodel.kernels import Iteration, Trace, compile_program, lanes, loop, python
+from robomodel.kernels import Iteration, Trace, compile_program, lanes, loop, plan, python
 from robomodel.kernels import compile as compiling
 from robomodel.kernels.emit import emit
 from robomodel.kernels.plan import CHUNK
 from robomodel.kernels.threads import share
-from robomodel.scalars import sincos
+from robomodel.scalars import add, mul, sincos
 
 
 def close(found: np.ndarray, expected: np.ndarray, tolerance: float = 1e-13) -> None:
@@ -708,6 +708,27 @@ def test_several_results_share_one_out() -> None:
     kinetic, potential = rm.compile(model, "energy")(q, v)
     close(kinetic, rm.energy(model, q, v)[0])
     assert potential.shape == (20,)
+
+
+@pytest.mark.parametrize("count", [1, 9, 16, 37])
+def test_tiles_that_take_turns_keep_apart(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "CHUNK", 2)
+    monkeypatch.setattr(plan, "PIECE", 1)
+    trace = Trace()
+    x, y, t = trace.inputs(3)
+    both = mul(x, y)
+    chain = [both]
+    for k in range(6):
+        chain.append(add(mul(chain[-1], t), float(k)))
+    program = trace.program([chain[-1], both, 0.0, 4.0, x])
+    compiled = compile_program(program, [2, 1, 5])
+    rng = np.random.default_rng(count)
+    q, v = rng.normal(size=(count, 2)), rng.normal(size=(2 * count, 3))[::2, 1:2]
+    expected = np.stack([np.broadcast_to(z, count) for z in program([*q.T, *v.T])], axis=1)
+    for out in (np.empty((count, 5)), np.empty((count, 11))[:, ::2][:, :5], np.empty((5, count)).T):
+        out[...] = np.nan
+        compiled.ufunc(q, v, out=out)
+        np.testing.assert_allclose(out, expected, rtol=1e-14, atol=1e-300)
 
 
 @pytest.mark.parametrize("threads", [2, 3, 16])

@@ -13,6 +13,7 @@ import robomodel as rm
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
+import blocks  # noqa: E402
 import paper_docs  # noqa: E402
 import paper_experiments as experiments  # noqa: E402
 import paper_published as published  # noqa: E402
@@ -112,6 +113,32 @@ def test_signs_and_orders_that_differ_are_named() -> None:
         "projection: slower in the paper, no difference above 2 % here: GT.",
         "order of times: cluster < approximate < projection, on Tello.",
     ]
+
+
+def test_patterns_are_those_of_the_matrices() -> None:
+    model = rm.robots.load("mini_cheetah")
+    joints, conditions, mass = experiments.patterns(model)
+    n = model.n_joint_velocities
+    assert joints.shape == (n, n)
+    assert conditions.shape == (n - model.nv, n)
+    assert (conditions.sum(axis=1) == 2).all()  # a rotor and its joint
+    packed = rm.compile(model, "crba", packed=True)
+    assert np.array_equal(mass != 0, (packed.index >= 0) | (packed.constants != 0))
+
+
+def test_blocks_have_the_robots_nodes() -> None:
+    model = rm.robots.chain("belt", 2)  # link1, link2 on it, and both rotors on the base
+    body, placement, inertia, node, _, g, _ = blocks.tables(model, clustered=True)
+    assert body[:, :3].tolist() == [[0, -1, -1], [0, 0, -1], [0, -1, -1], [0, -1, -1]]
+    assert node.tolist() == [[-1, 0, 2, 0, 4]]
+    assert g.shape == (4, 2)
+    assert placement.shape == (4, 12)
+    assert np.array_equal(inertia, inertia.transpose(0, 2, 1))
+    alone = blocks.tables(model, clustered=False)
+    assert alone[0][:, :3].tolist() == [[0, -1, -1], [1, -1, 0], [2, -1, -1], [3, -1, -1]]
+    assert alone[3][:, 0].tolist() == [-1, 0, -1, -1]
+    assert blocks.linear(model)
+    assert not blocks.linear(rm.robots.load("tello"))
 
 
 @pytest.mark.slow

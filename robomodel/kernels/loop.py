@@ -2,27 +2,32 @@
 
 Fewer states than lanes have the last of them in all lanes that are over; rows whose numbers do not
 follow each other are staged. Rows of results are written while the next tile is computed. A program
-may also be iterated over time, on inputs of each instant; each tile then has all its instants,
-written one by one, before the next tile.
+that is cut into pieces may take several tiles along, each with memory of its own: a piece works on
+all of them before the next one's instructions are fetched (a tenth of the time of forward dynamics
+of JVRC-1, a sixth of a chain's of 24 links). A program may also be iterated over time, on inputs of
+each instant; each tile then has all its instants, written one by one, before the next tile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from robomodel.kernels import tiles
 from robomodel.kernels.llvm import Vectors
-from robomodel.kernels.plan import Iteration, Plan
+from robomodel.kernels.plan import Plan
 
 LARGE = 1 << 21  # bytes from which on caches cannot be expected to hold arguments or results
+TOGETHER = 2  # tiles that take turns in each piece of a program
+NEAR = 1 << 17  # bytes of a tile's values and results up to which they do
 STACK = 1 << 16  # bytes of a kernel's own memory on the stack, which some threads have little of
 
 
 def loop(plan: Plan, vectors: Vectors) -> list[str]:
     """``loop(char **args, npy_intp *dims, npy_intp *steps, void *data)`` over tiles."""
     places, total = _places(plan, vectors)
-    taken, given_back = _memory(total, vectors.bytes)
-    over_time, untimed = plan.iteration, {*range(len(plan.sizes) - 1)} - _timed(plan)
+    several, over_time = _together(plan, vectors), plan.iteration
+    taken, given_back = _memory(several * total, vectors.bytes)
     return [
         "define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) {",
         "entry:",
@@ -38,34 +43,33 @@ def loop(plan: Plan, vectors: Vectors) -> list[str]:
         "start:",
         *taken,
         "begin:",
-        *(f"%place{x} = getelementptr i8, ptr %memory, i64 {at}" for x, at in places.items()),
-        *_constants(plan, vectors),
-        *_context(plan, vectors),
+        *_sizes(plan, vectors),
+        *(
+            line
+            for t in range(several)
+            for line in (
+                *_copy(f"begin{t}", places, f"{t * total}"),
+                *_constants(plan, vectors, f"begin{t}"),
+                *_context(plan, f"begin{t}"),
+            )
+        ),
         *(["%flushed = call i32 @flush()"] if plan.dtype == "float32" else []),
         "br label %tile",
         "tile:",
         "%i = phi i64 [0, %begin], [%next, %done]",
-        "%results = phi ptr [%place.results, %begin], [%others, %done]",
-        "%others = phi ptr [%place.others, %begin], [%results, %done]",
-        "%left = sub i64 %n, %i",
-        f"%count = call i64 @llvm.smin.i64(i64 %left, i64 {vectors.lanes})",
-        "%last = sub i64 %count, 1",
-        *(
-            line
-            for k in range(len(plan.sizes))
-            for line in (
-                f"%offset{k} = mul i64 %i, %step{k}",
-                f"%first{k} = getelementptr i8, ptr %arg{k}, i64 %offset{k}",
-            )
-        ),
-        *(line for k in sorted(untimed) for line in _read(plan, k)),
-        *(_iterated(plan, vectors, over_time) if over_time else _once(plan)),
+        "%turn = phi i1 [false, %begin], [%turned, %done]",
+        f"%turned = xor i1 %turn, {'false' if over_time else 'true'}",
+        *(_iterated(plan, vectors) if over_time else _once(plan, vectors)),
         "done:",
-        f"%next = add i64 %i, {vectors.lanes}",
+        f"%next = add i64 %i, {several * vectors.lanes}",
         "%more = icmp slt i64 %next, %n",
         "br i1 %more, label %tile, label %free",
         "free:",
-        *([] if over_time else _write(plan, vectors)),
+        *(
+            line
+            for t in range(0 if over_time else several)
+            for line in _write(plan, vectors, f"begin{t}")
+        ),
         *(["call void @keep(i32 %flushed)"] if plan.dtype == "float32" else []),
         *given_back,
         "br label %exit",
@@ -73,6 +77,12 @@ def loop(plan: Plan, vectors: Vectors) -> list[str]:
         "ret void",
         "}",
     ]
+
+
+def _together(plan: Plan, vectors: Vectors) -> int:
+    """How many tiles take turns: several where instructions cost more than moving their numbers."""
+    size = (plan.workspace + len(plan.columns)) * vectors.bytes
+    return 1 if plan.iteration or len(plan.pieces) == 1 or size > NEAR else TOGETHER
 
 
 # ---- memory --------------------------------------------------------------------------------------
@@ -105,28 +115,67 @@ def _places(plan: Plan, vectors: Vectors) -> tuple[dict[str, int], int]:
     carried, columns = (iteration.carried, iteration.columns) if iteration else (0, 0)
     places, total = {}, 0
     for name, count in (
-        *((str(k), size) for k, size in enumerate(plan.sizes[:-1])),
-        (".carried", carried),
-        (".constants", columns),
-        (".results", results),
-        (".others", 0 if iteration else results),
-        (".work", plan.workspace),
-        (".stage", max(plan.sizes[:-1])),
-        (".staged", plan.sizes[-1]),
-        (".context", -(-8 * len(tiles.CONTEXT) // vectors.bytes)),
+        *((f"given{k}", size) for k, size in enumerate(plan.sizes[:-1])),
+        ("carried", carried),
+        ("constants", columns),
+        ("results", results),
+        ("others", 0 if iteration else results),
+        ("work", plan.workspace),
+        ("stage", max(plan.sizes[:-1])),
+        ("staged", plan.sizes[-1]),
+        ("context", -(-8 * len(tiles.CONTEXT) // vectors.bytes)),
     ):
         places[name] = total
         total += count * vectors.bytes
     return places, total
 
 
-def _constants(plan: Plan, vectors: Vectors) -> Iterator[str]:
+def _copy(where: str, places: dict[str, int], offset: str) -> Iterator[str]:
+    """The places in the memory of one of the tiles that take turns."""
+    yield f"%{where}.memory = getelementptr i8, ptr %memory, i64 {offset}"
+    for name, at in places.items():
+        yield f"%{where}.{name} = getelementptr i8, ptr %{where}.memory, i64 {at}"
+
+
+def _constants(plan: Plan, vectors: Vectors, where: str) -> Iterator[str]:
     """Constant results, which stay where they are."""
     for tile in ("results",) if plan.iteration else ("results", "others"):
         for i, x in enumerate(plan.constants, len(plan.columns)):
-            at = f"%constant.{tile}{i}"
-            yield f"{at} = getelementptr i8, ptr %place.{tile}, i64 {i * vectors.bytes}"
+            at = f"%{where}.constant.{tile}{i}"
+            yield f"{at} = getelementptr i8, ptr %{where}.{tile}, i64 {i * vectors.bytes}"
             yield f"store {vectors.type} {vectors.constant(x)}, ptr {at}, align {vectors.bytes}"
+
+
+def _each(
+    plan: Plan, vectors: Vectors, where: str, body: Callable[[str], Iterator[str]]
+) -> Iterator[str]:
+    """What is to be done with each of the tiles that take turns, of those that there are."""
+    places, total = _places(plan, vectors)
+    several = _together(plan, vectors) > 1
+    if several:
+        yield from (f"br label %{where}.before", f"{where}.before:", f"br label %{where}")
+        yield f"{where}:"
+        yield f"%{where}.t = phi i64 [0, %{where}.before], [%{where}.following, %{where}.end]"
+    tile = f"%{where}.t" if several else "0"
+    yield f"%{where}.offset = mul i64 {tile}, {total}"
+    yield from _copy(where, places, f"%{where}.offset")
+    yield f"%{where}.results.now = select i1 %turn, ptr %{where}.others, ptr %{where}.results"
+    yield f"%{where}.beyond = mul i64 {tile}, {vectors.lanes}"
+    yield f"%{where}.i = add i64 %i, %{where}.beyond"
+    yield f"%{where}.left = sub i64 %n, %{where}.i"
+    yield f"%{where}.count = call i64 @llvm.smin.i64(i64 %{where}.left, i64 {vectors.lanes})"
+    yield f"%{where}.last = sub i64 %{where}.count, 1"
+    yield from body(where)
+    if several:
+        yield from (f"br label %{where}.end", f"{where}.end:")
+        yield f"%{where}.following = add i64 %{where}.t, 1"
+        yield f"%{where}.begins = mul i64 %{where}.following, {vectors.lanes}"
+        yield f"%{where}.further = add i64 %i, %{where}.begins"
+        yield f"%{where}.is.there = icmp slt i64 %{where}.further, %n"
+        yield f"%{where}.is.own = icmp slt i64 %{where}.following, {_together(plan, vectors)}"
+        yield f"%{where}.more = and i1 %{where}.is.there, %{where}.is.own"
+        yield f"br i1 %{where}.more, label %{where}, label %{where}.after"
+        yield f"{where}.after:"
 
 
 # ---- rows ----------------------------------------------------------------------------------------
@@ -157,112 +206,154 @@ def _arguments(plan: Plan) -> Iterator[str]:
         inner += 1
 
 
-def _from(plan: Plan, k: int) -> Iterator[str]:
+def _from(plan: Plan, k: int, where: str) -> Iterator[str]:
     """Where the rows of an argument, or of the result, are for this tile at this instant."""
     elapsed = f"%elapsed{k}" if k in _timed(plan) else "0"
     if k in _timed(plan):
         yield f"%elapsed{k} = mul i64 %t, %later{k}"
+    yield f"%offset{k} = mul i64 %{where}.i, %step{k}"
+    yield f"%first{k} = getelementptr i8, ptr %arg{k}, i64 %offset{k}"
     yield f"%from{k} = getelementptr i8, ptr %first{k}, i64 {elapsed}"
 
 
-def _read(plan: Plan, k: int) -> Iterator[str]:
+def _read(plan: Plan, k: int, where: str) -> Iterator[str]:
     """An argument's rows into its tile."""
-    yield from _from(plan, k)
-    yield f"%rows{k} = select i1 %gaps{k}, ptr %place.stage, ptr %from{k}"
+    yield from _from(plan, k, where)
+    yield f"%rows{k} = select i1 %gaps{k}, ptr %{where}.stage, ptr %from{k}"
     yield f"br i1 %gaps{k}, label %stage{k}, label %moved{k}"
     yield f"stage{k}:"
-    rows = f"ptr %from{k}, i64 %step{k}, i64 %inner{k}, i64 {plan.sizes[k]}, i64 %count"
-    yield f"call void @gather({rows}, ptr %place.stage)"
+    rows = f"ptr %from{k}, i64 %step{k}, i64 %inner{k}, i64 {plan.sizes[k]}, i64 %{where}.count"
+    yield f"call void @gather({rows}, ptr %{where}.stage)"
     yield f"br label %moved{k}"
     yield f"moved{k}:"
-    rows = f"ptr %rows{k}, i64 %stride{k}, i64 %last"
-    yield f"call void @pack{k}({rows}, ptr %place{k}, i1 %many)"
+    rows = f"ptr %rows{k}, i64 %stride{k}, i64 %{where}.last"
+    yield f"call void @pack{k}({rows}, ptr %{where}.given{k}, i1 %many)"
 
 
-def _context(plan: Plan, vectors: Vectors) -> Iterator[str]:
-    """What those who write results know from the beginning."""
+def _sizes(plan: Plan, vectors: Vectors) -> Iterator[str]:
+    """Whether there is much to be moved, and how far ahead lines of results are fetched."""
     result = len(plan.sizes) - 1
-    for i, name in enumerate(tiles.CONTEXT):
-        yield f"%context.{name} = getelementptr i8, ptr %place.context, i64 {8 * i}"
     of_all, of_results = sum(plan.sizes), plan.sizes[-1]
     for name, count in (("many", of_all), ("many.results", of_results)):
         yield f"%bytes.{name} = mul i64 %n, {count * plan.precision.bytes}"
         yield f"%{name} = icmp sgt i64 %bytes.{name}, {LARGE}"
-    yield f"%next.rows = mul i64 %step{result}, {vectors.lanes}"
+    yield f"%next.rows = mul i64 %step{result}, {_together(plan, vectors) * vectors.lanes}"
     yield "%ahead = select i1 %many.results, i64 %next.rows, i64 0"
-    yield "store i64 %ahead, ptr %context.ahead"
+
+
+def _known(where: str) -> Iterator[str]:
+    """Where those who write results look."""
+    for i, name in enumerate(tiles.CONTEXT):
+        yield f"%{where}.to.{name} = getelementptr i8, ptr %{where}.context, i64 {8 * i}"
+
+
+def _context(plan: Plan, where: str) -> Iterator[str]:
+    """What those who write results know from the beginning."""
+    result = len(plan.sizes) - 1
+    yield from _known(where)
+    yield f"store i64 %ahead, ptr %{where}.to.ahead"
     for name in ("stride", "step", "inner"):
-        yield f"store i64 %{name}{result}, ptr %context.{name}"
+        yield f"store i64 %{name}{result}, ptr %{where}.to.{name}"
     for name in ("rows", "from"):
-        yield f"store ptr null, ptr %context.{name}"
+        yield f"store ptr null, ptr %{where}.to.{name}"
 
 
-def _to_write(plan: Plan, tile: str) -> Iterator[str]:
+def _to_write(plan: Plan, where: str) -> Iterator[str]:
     """The results of this tile are what is to be written next."""
     k = len(plan.sizes) - 1
-    yield from _from(plan, k)
-    yield f"%rows{k} = select i1 %gaps{k}, ptr %place.staged, ptr %from{k}"
+    yield from _from(plan, k, where)
+    yield f"%rows{k} = select i1 %gaps{k}, ptr %{where}.staged, ptr %from{k}"
     yield f"%staged{k} = select i1 %gaps{k}, ptr %from{k}, ptr null"
     for name, value in (
         ("rows", f"ptr %rows{k}"),
         ("from", f"ptr %staged{k}"),
-        ("last", "i64 %last"),
-        ("tile", f"ptr {tile}"),
+        ("last", f"i64 %{where}.last"),
+        ("tile", f"ptr %{where}.results.now"),
     ):
-        yield f"store {value}, ptr %context.{name}"
+        yield f"store {value}, ptr %{where}.to.{name}"
 
 
-def _write(plan: Plan, vectors: Vectors) -> Iterator[str]:
+def _write(plan: Plan, vectors: Vectors, where: str) -> Iterator[str]:
     """Write what is to be written."""
     for part in tiles.parts(vectors, plan.sizes[-1]):
-        yield f"call void @unpack{part}(ptr %place.context)"
-    yield "call void @settle(ptr %place.context)"
+        yield f"call void @unpack{part}(ptr %{where}.context)"
+    yield f"call void @settle(ptr %{where}.context)"
 
 
 # ---- the program ---------------------------------------------------------------------------------
 
 
-def _computed(plan: Plan, results: str) -> Iterator[str]:
-    """The program on the tile; it may write the results of the tile before meanwhile."""
+def _piece(n: int, where: str) -> Iterator[str]:
+    """A piece on a tile; it may write the results of the tile before meanwhile."""
+    places = ("given0", "results.now", "work", "context")
+    yield f"call void @piece{n}({', '.join(f'ptr %{where}.{x}' for x in places)})"
+
+
+def _tamed(plan: Plan, where: str) -> Iterator[str]:
+    """Angles are brought near zero first."""
     if plan.angles:
-        yield "call void @tame(ptr %place0)"
+        yield f"call void @tame(ptr %{where}.given0)"
+
+
+def _once(plan: Plan, vectors: Vectors) -> Iterator[str]:
+    def read(where: str) -> Iterator[str]:
+        for k in range(len(plan.sizes) - 1):
+            yield from _read(plan, k, where)
+        yield from _tamed(plan, where)
+
+    def written(where: str) -> Iterator[str]:
+        yield f"call void @settle(ptr %{where}.context)"
+        yield from _known(where)
+        yield from _to_write(plan, where)
+
+    yield from _each(plan, vectors, "read", read)
     for n in range(len(plan.pieces)):
-        tiles_of = f"ptr %place0, ptr {results}, ptr %place.work, ptr %place.context"
-        yield f"call void @piece{n}({tiles_of})"
-
-
-def _once(plan: Plan) -> Iterator[str]:
-    yield from _computed(plan, "%results")
-    yield "call void @settle(ptr %place.context)"
-    yield from _to_write(plan, "%results")
+        yield from _each(plan, vectors, f"at{n}", partial(_piece, n))
+    yield from _each(plan, vectors, "written", written)
     yield "br label %done"
 
 
-def _iterated(plan: Plan, vectors: Vectors, iteration: Iteration) -> Iterator[str]:
+def _iterated(plan: Plan, vectors: Vectors) -> Iterator[str]:
+    yield from _each(plan, vectors, "own", lambda where: _over_time(plan, vectors, where))
+    yield "br label %done"
+
+
+def _over_time(plan: Plan, vectors: Vectors, where: str) -> Iterator[str]:
+    """All instants of a tile."""
+    assert plan.iteration is not None
+    iteration, timed = plan.iteration, _timed(plan)
+    yield from _known(where)
+    for k in range(len(plan.sizes) - 1):
+        if k not in timed:
+            yield from _read(plan, k, where)
     carried = iteration.carried * vectors.bytes
-    yield f"call void @llvm.memset.p0.i64(ptr %place.carried, i8 0, i64 {carried}, i1 false)"
+    cleared = f"ptr %{where}.carried, i8 0, i64 {carried}, i1 false"
+    yield f"call void @llvm.memset.p0.i64({cleared})"
     yield "br label %instant.before"
     yield "instant.before:"
     yield "br label %instant"
     yield "instant:"
     yield "%t = phi i64 [0, %instant.before], [%t.next, %stage.after]"
     for k in iteration.timed:
-        yield from _read(plan, k)
+        yield from _read(plan, k, where)
     yield "br label %stage.before"
     yield "stage.before:"
     yield "br label %stage"
     yield "stage:"
     yield "%s = phi i64 [0, %stage.before], [%s.next, %stage]"
     if iteration.columns:
-        yield "call void @constants(i64 %s, ptr %place.constants)"
-    yield from _computed(plan, "%place.results")
-    yield "call void @advance(ptr %place0, ptr %place.results)"
+        yield f"call void @constants(i64 %s, ptr %{where}.constants)"
+    yield from _tamed(plan, where)
+    for n in range(len(plan.pieces)):
+        yield from _piece(n, where)
+    yield f"call void @advance(ptr %{where}.given0, ptr %{where}.results.now)"
     yield "%s.next = add i64 %s, 1"
     yield f"%s.more = icmp slt i64 %s.next, {max(1, len(iteration.table))}"
     yield "br i1 %s.more, label %stage, label %stage.after"
     yield "stage.after:"
-    yield from _to_write(plan, "%place.results")
-    yield from _write(plan, vectors)
+    yield from _to_write(plan, where)
+    yield from _write(plan, vectors, where)
     yield "%t.next = add i64 %t, 1"
     yield "%t.more = icmp slt i64 %t.next, %instants"
-    yield "br i1 %t.more, label %instant, label %done"
+    yield "br i1 %t.more, label %instant, label %after.instants"
+    yield "after.instants:"
