@@ -30,7 +30,6 @@ from typing import Any
 
 import kernels_tables
 import numpy as np
-import one_core  # noqa: F401  (before NumPy)
 from counts import print_counts
 from limits import (
     Assembly,
