@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -213,7 +214,8 @@ class _Results:
     def __call__(self, *arguments: ArrayLike) -> Any:
         self.count(arguments)
         numbers = self.ufunc(*arguments)
-        masked = isinstance(numbers, np.ma.MaskedArray)  # masks would mean states
+        masks = sys.modules.get("numpy.ma")  # imported where masked arrays come from
+        masked = masks is not None and isinstance(numbers, masks.MaskedArray)
         if masked or not isinstance(numbers, np.ndarray):
             raise TypeError(f"{self.name} takes plain arrays, not such as give a "
                             f"{type(numbers).__name__}")  # fmt: skip

@@ -7,6 +7,7 @@ for people (``bodies``, ``joints``, ``loops``, ``couplings``, ``frames``); ``nod
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -753,6 +754,7 @@ def as_numbers(values: ArrayLike, name: str) -> Array:
         raise ValueError(f"{name} must be real numbers, got rows of several lengths") from None
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be real numbers, got an array of {array.dtype}")
-    if np.ma.is_masked(values):
+    masks = sys.modules.get("numpy.ma")  # who has a masked array has imported it, slow as it is
+    if masks is not None and masks.is_masked(values):
         raise ValueError(f"{name} must be real numbers, and some are masked; fill or drop them")
     return array.astype(np.float64, copy=False)
