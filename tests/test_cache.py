@@ -330,8 +330,8 @@ def test_without_llvm_numpy_serves_and_says_so_once(tmp_path: Path) -> None:
 def test_what_is_on_disk_needs_no_llvm(place: Path) -> None:
     code = (
         "import sys, numpy as np, robomodel as rm\n"
-        "model = rm.robots.load('six_bar')\n"
-        "a = rm.aba(model, model.neutral(), np.ones(3), np.ones(3))\n"
+        "model = rm.robots.load('mit_humanoid_leg')\n"
+        "a = rm.aba(model, model.neutral(), np.ones(5), np.ones(5))\n"
         "print(a, 'numpy.ma' in sys.modules, 'llvmlite' in sys.modules)\n"
     )
     path = str(Path(rm.__file__).parent.parent)
