@@ -27,7 +27,7 @@ from robomodel.dynamics.elimination.programs import as_order, backward_error
 from robomodel.dynamics.elimination.scalars import SCALAR_ORDERS, scalar_order
 from robomodel.dynamics.equations import contact
 from robomodel.dynamics.equations.system import System, pieces
-from robomodel.dynamics.problem import Problem
+from robomodel.dynamics.problem.problem import Problem
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_program
 from robomodel.model.closure import unstack

@@ -16,10 +16,10 @@ from race import Array, Race
 
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.compiled import trace
-from robomodel.dynamics.crba import crba
-from robomodel.dynamics.frames import frame_keys
-from robomodel.dynamics.projection import spanning_tree
+from robomodel.dynamics.kinematics.frames import frame_keys
+from robomodel.dynamics.recursions.crba import crba
 from robomodel.model import build
 from robomodel.model.approximate import approximate
 

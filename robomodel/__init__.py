@@ -44,8 +44,8 @@ from robomodel.dynamics import (
     torque_limits,
     torque_polytope,
 )
+from robomodel.dynamics.baselines.spanning import Accelerations, accelerations
 from robomodel.dynamics.compiled import Kernel, compile
-from robomodel.dynamics.spanning import Accelerations, accelerations
 from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning, no_model
 from robomodel.identification import (
     base_parameters,
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
         rollout,
         simulate,
     )
-    from robomodel.trajectory.card import rollout_kernel
+    from robomodel.trajectory.rollouts.card import rollout_kernel
     from robomodel.writers.c import write_c
 
 __version__ = "0.1.0"

@@ -1,6 +1,6 @@
 """Second derivatives of inverse and forward dynamics by plain numbers, contracted with a vector.
 
-Along motions of the joints they are :func:`robomodel.dynamics.hessian.rnea_hessian_product`'s.
+Along motions of the joints they are :func:`.recursions.hessian.rnea_hessian_product`'s.
 Those of a = aba(q, v, τ) follow, as rnea(q, v, a) = τ stays what it is: with λ = M⁻¹ w and Z = ∂(q,
 v, a)/∂(q, v, τ), w · ∂²a = -Zᵀ (λ · ∂²rnea) Z. By q's numbers they are Pᵀ H P, where P are the
 velocities that changes of q's numbers are, and what comes of P's own changes: the logarithm of a
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from robomodel.dynamics.hessian import rnea_hessian_product, slopes_along
-from robomodel.dynamics.rnea import rnea
+from robomodel.dynamics.recursions.hessian import rnea_hessian_product, slopes_along
+from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.kernels.trace import Traced
 from robomodel.model.configuration import held
 from robomodel.model.joints import Floating, Planar, Spherical

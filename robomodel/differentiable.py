@@ -29,7 +29,7 @@ from robomodel.model.joints import Floating, Spherical
 from robomodel.model.model import Model
 from robomodel.routines import OWN, Routine, routine
 from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt
-from robomodel.trajectory.functions import settled
+from robomodel.trajectory.simulation.integrator_functions import settled
 
 OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}
 """Functions whose derivatives have algorithms of their own."""

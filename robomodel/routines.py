@@ -12,7 +12,7 @@ from typing import Any
 
 from robomodel.dynamics.algorithms import TABLE, Task
 from robomodel.dynamics.compiled import as_task
-from robomodel.dynamics.kinematics import State
+from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced
@@ -21,7 +21,7 @@ from robomodel.model.constraints import LoopConstraint
 from robomodel.model.exponentials import moved
 from robomodel.model.model import Cluster, Model
 from robomodel.scalars import Scalar, Vector, dot, sqrt
-from robomodel.trajectory.functions import left_open, settled
+from robomodel.trajectory.simulation.integrator_functions import left_open, settled
 
 Inputs = Mapping[str, Sequence[Traced]]
 STEPS = 4  # of Newton's, by which `close` closes loops: from 0.1 away to rounding

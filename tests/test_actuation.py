@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from texts import coupling, four_bar, joint, link, robot
 
 import robomodel as rm
-from robomodel.dynamics.actuation import limits
+from robomodel.dynamics.actuators.maps import limits
 
 Array = NDArray[np.float64]
 LIMIT = '<limit lower="-1" upper="1" effort="{effort}" velocity="{velocity}"/>'

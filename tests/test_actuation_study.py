@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import robomodel as rm
 from robomodel.cli import app, main
-from robomodel.dynamics.reach import Reach
+from robomodel.dynamics.actuators.reach import Reach
 from robomodel.studies.actuators.four_bars import grashof
 
 Array = NDArray[np.float64]

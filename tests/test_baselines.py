@@ -22,10 +22,10 @@ from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.baselines.lagrange import weights
+from robomodel.dynamics.baselines.open_tree import open_tree
+from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.compiled import trace
-from robomodel.dynamics.independent import open_tree
-from robomodel.dynamics.lagrange import weights
-from robomodel.dynamics.projection import spanning_tree
 from robomodel.model import build
 from robomodel.model.approximate import approximate, select, unconstrained
 

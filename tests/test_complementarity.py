@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from robomodel.dynamics.complementarity import Problem, Rows, Sweeps, solve
+from robomodel.dynamics.contact.complementarity import Problem, Rows, Sweeps, solve
 
 Array = NDArray[np.float64]
 

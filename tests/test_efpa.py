@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from texts import joint, link, robot
 
 import robomodel as rm
-from robomodel.dynamics import MANY, frames
-from robomodel.dynamics.efpa import efpa
+from robomodel.dynamics.functions.contact import MANY
+from robomodel.dynamics.kinematics import frames
+from robomodel.dynamics.recursions.efpa import efpa
 from robomodel.kernels import Trace
 
 Array = NDArray[np.float64]

@@ -9,6 +9,7 @@ import pytest
 from mechanisms import random_mechanism
 
 import robomodel as rm
+from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.elimination import SingularError
 from robomodel.dynamics.equations import (
     accelerometer,
@@ -22,8 +23,7 @@ from robomodel.dynamics.equations import (
     torque,
 )
 from robomodel.dynamics.equations.system import pieces
-from robomodel.dynamics.problem import Problem
-from robomodel.dynamics.projection import spanning_tree
+from robomodel.dynamics.problem.problem import Problem
 
 SLOW = pytest.mark.slow
 ROBOTS = ("puma560", "five_bar", "mini_cheetah", pytest.param("tello", marks=pytest.mark.slow))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.dynamics.frames import frame_key, frame_keys
+from robomodel.dynamics.kinematics.frames import frame_key, frame_keys
 
 POINT = ("shin", (0.0, 0.0, -0.2))
 

@@ -17,7 +17,7 @@ from texts import coupling, four_bar, joint, link, robot
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.compiled import trace
-from robomodel.dynamics.lean import lean
+from robomodel.dynamics.recursions.lean import lean
 from robomodel.model.normals import _factored, _steps, on_common_normals
 from robomodel.model.regroup import regrouped
 from robomodel.spatial import ZERO, Transform, about_axis

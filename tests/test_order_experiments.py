@@ -13,7 +13,7 @@ import robomodel as rm
 from robomodel.dynamics.elimination import gauss, scalar_order
 from robomodel.dynamics.equations import System
 from robomodel.dynamics.equations.system import Factor, Variable
-from robomodel.dynamics.problem import Problem
+from robomodel.dynamics.problem.problem import Problem
 
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "benchmarks"))

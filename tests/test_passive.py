@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.dynamics.passive import angle, rotation_vector
+from robomodel.dynamics.recursions.passive import angle, rotation_vector
 
 Array = NDArray[np.float64]
 

@@ -37,7 +37,7 @@ from robomodel.kernels import (
 )
 from robomodel.kernels.precision import PRECISIONS
 from robomodel.scalars import sincos
-from robomodel.trajectory.card import CudaRollout
+from robomodel.trajectory.rollouts.card import CudaRollout
 
 PTXAS = shutil.which("ptxas")
 needs_ptxas = pytest.mark.skipif(PTXAS is None, reason="NVIDIA's assembler ptxas is not installed")

@@ -16,7 +16,7 @@ from texts import coupling, joint, link, robot
 import robomodel as rm
 from robomodel.dynamics.algorithms import TABLE, Task
 from robomodel.dynamics.compiled import trace
-from robomodel.dynamics.lean import LIKE, lean
+from robomodel.dynamics.recursions.lean import LIKE, lean
 from robomodel.kernels import Trace
 from robomodel.model.regroup import regrouped
 

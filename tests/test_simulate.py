@@ -20,7 +20,7 @@ from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.model.joints import Floating, Planar, Spherical
-from robomodel.trajectory import integrators
+from robomodel.trajectory.simulation import integrators
 
 Array = np.ndarray
 State = tuple[rm.Model, Array, Array]
@@ -744,7 +744,7 @@ def test_a_bar_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy gives the same motion."""
     from robomodel.kernels import NoCompilerError
-    from robomodel.trajectory import functions
+    from robomodel.trajectory.simulation import integrator_functions as functions
 
     model, q, v = crank_rocker()
     found = rm.simulate(model, q, v, duration=0.05, step=0.01, method="rk4")

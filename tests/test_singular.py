@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from texts import four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.dynamics.projection import spanning_tree
+from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.model.charts import best, goodness, in_chart, own_chart
 
 Array = np.ndarray

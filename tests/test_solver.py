@@ -9,7 +9,6 @@ import pytest
 from mechanisms import random_mechanism
 
 import robomodel as rm
-from robomodel.dynamics import solver as module
 from robomodel.dynamics.elimination import SingularError, gauss
 from robomodel.dynamics.equations import (
     accelerometer,
@@ -20,7 +19,8 @@ from robomodel.dynamics.equations import (
     torque,
 )
 from robomodel.dynamics.equations.system import Factor, System, Variable, pieces
-from robomodel.dynamics.problem import Problem
+from robomodel.dynamics.problem import solver as module
+from robomodel.dynamics.problem.problem import Problem
 
 SLOW = pytest.mark.slow
 

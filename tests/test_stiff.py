@@ -8,7 +8,7 @@ from test_passive import ROBOTS, sprung, states
 from texts import joint, link, robot
 
 import robomodel as rm
-from robomodel.trajectory import implicit
+from robomodel.trajectory.simulation import implicit
 
 
 def damped(damping: float, stiffness: float = 3.0) -> rm.Model:

@@ -39,17 +39,15 @@ LAYERS = (
 
 UPWARD = {
     ("studies.sketch", "views.poses"),  # pictures of a page draw what the viewer shows
-    ("trajectory.record", "views.animation"),  # a method that plays a motion
+    ("trajectory.simulation.trajectory", "views.animation"),  # a method that plays a motion
 }
 """Imports that run upwards or sideways all the same, (importer, imported); they may only go."""
 
 CIRCLES = (
     {"model.model", "model.configuration", "model.continuation", "model.conventions"}
     | {"model.layouts", "model.states"},
-    {"dynamics", "dynamics.algorithms", "dynamics.calling", "dynamics.card", "dynamics.compiled"}
-    | {"dynamics.complementarity", "dynamics.elimination.programs", "dynamics.quantities"}
-    | {"dynamics.touch"},
-    {"dynamics.problem", "dynamics.solver"},
+    {"dynamics.card", "dynamics.compiled"},
+    {"dynamics.problem.problem", "dynamics.problem.solver"},
     {"studies.actuators.page", "studies.actuators.study", "studies.actuators.text"},
     {"studies.validation.page", "studies.validation.report"},
 )

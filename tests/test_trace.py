@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from shipped import ROBOTS
 
 import robomodel as rm
-from robomodel.dynamics.aba import aba
-from robomodel.dynamics.crba import crba
-from robomodel.dynamics.rnea import rnea
+from robomodel.dynamics.recursions.aba import aba
+from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.kernels import Program, Trace, Traced
 from robomodel.scalars import add, div, mul, neg, select, sincos, sqrt, sub
 

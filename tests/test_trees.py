@@ -23,7 +23,7 @@ from test_dynamics import compare, named, relative
 import robomodel as rm
 from robomodel.dynamics.algorithms import TABLE, Task
 from robomodel.dynamics.compiled import kernel, trace
-from robomodel.dynamics.frames import frame_keys
+from robomodel.dynamics.kinematics.frames import frame_keys
 from robomodel.kernels import Trace
 from robomodel.model.closure import stack, unstack
 from robomodel.model.normals import on_common_normals

@@ -13,10 +13,10 @@ from test_regroup import TEXTS as GEARED
 from texts import link
 
 import robomodel as rm
-from robomodel.dynamics.derivatives import SMALL
-from robomodel.dynamics.rnea import rnea
-from robomodel.dynamics.tangents import position_directions
-from robomodel.dynamics.variations import rnea_derivatives
+from robomodel.dynamics.kinematics.tangents import position_directions
+from robomodel.dynamics.recursions.derivatives import SMALL
+from robomodel.dynamics.recursions.rnea import rnea
+from robomodel.dynamics.recursions.variations import rnea_derivatives
 from robomodel.kernels import Trace
 from robomodel.kernels.differentiate import differentiate
 from robomodel.model.regroup import regrouped

@@ -11,7 +11,7 @@ from robomodel import studies
 from robomodel.cli import complete
 from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.robot import Robot
-from robomodel.dynamics.frames import FrameLike
+from robomodel.dynamics.kinematics.frames import FrameLike
 
 if TYPE_CHECKING:
     from rich.console import Console

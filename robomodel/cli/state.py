@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from robomodel.cli.frame import UserError
-from robomodel.dynamics.hybrid_dynamics import freedoms
+from robomodel.dynamics.recursions.hybrid_dynamics import freedoms
 from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning, did_you_mean
 from robomodel.files import named
 from robomodel.model import Model, states

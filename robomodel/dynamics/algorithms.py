@@ -11,38 +11,33 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypeAlias
 
-from robomodel.dynamics import (
-    frames,
-    independent,
-    lagrange,
-    momentum,
-    orthonormal,
-    projection,
-    sensors,
-)
-from robomodel.dynamics.aba import aba
-from robomodel.dynamics.actuation import actuator_map
-from robomodel.dynamics.actuation import reflected as actuator_shares
-from robomodel.dynamics.coriolis import christoffel, coriolis
-from robomodel.dynamics.crba import crba
-from robomodel.dynamics.derivatives import aba_derivatives, rnea_derivatives
-from robomodel.dynamics.efpa import efpa, efpa_factors
-from robomodel.dynamics.frames import Reference
-from robomodel.dynamics.hessian import rnea_hessian_product
-from robomodel.dynamics.impulse import contact, contact_factors
-from robomodel.dynamics.kinematics import Matrix
-from robomodel.dynamics.lean import lean
+from robomodel.dynamics.actuators.maps import actuator_map
+from robomodel.dynamics.actuators.maps import reflected as actuator_shares
+from robomodel.dynamics.actuators.saturation import saturated
+from robomodel.dynamics.baselines import lagrange, projection
+from robomodel.dynamics.baselines import open_tree as independent
+from robomodel.dynamics.contact.points import touch_derivatives, touching
+from robomodel.dynamics.kinematics import frames, momentum, sensors
+from robomodel.dynamics.kinematics.frames import Reference
+from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.dynamics.order import Order
-from robomodel.dynamics.passive import passive_derivatives, passive_force
-from robomodel.dynamics.regressor import (
+from robomodel.dynamics.recursions import orthonormal
+from robomodel.dynamics.recursions.aba import aba
+from robomodel.dynamics.recursions.coriolis import christoffel, coriolis
+from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.recursions.derivatives import aba_derivatives, rnea_derivatives
+from robomodel.dynamics.recursions.efpa import efpa, efpa_factors
+from robomodel.dynamics.recursions.hessian import rnea_hessian_product
+from robomodel.dynamics.recursions.impulse import contact, contact_factors
+from robomodel.dynamics.recursions.lean import lean
+from robomodel.dynamics.recursions.passive import passive_derivatives, passive_force
+from robomodel.dynamics.recursions.regressor import (
     energy_regressor,
     momentum_regressor,
     reference_regressor,
     regressor,
 )
-from robomodel.dynamics.rnea import bias_force, rnea
-from robomodel.dynamics.saturation import saturated
-from robomodel.dynamics.touch import touch_derivatives, touching
+from robomodel.dynamics.recursions.rnea import bias_force, rnea
 from robomodel.errors import did_you_mean
 from robomodel.model.approximate import reflected
 from robomodel.model.joints import Array
@@ -167,7 +162,7 @@ def _open_contact(
 
 
 def _hybrid(m: Model, x: Arguments, f: Forces, known: Sequence[str]) -> Sequence[Scalar]:
-    from robomodel.dynamics.hybrid_dynamics import hybrid, prescribed
+    from robomodel.dynamics.recursions.hybrid_dynamics import hybrid, prescribed
 
     return _flat(hybrid(m, x["q"], x["v"], x["given"], prescribed(m, known), f))
 
@@ -198,7 +193,7 @@ def _aba_passive(m: Model, x: Arguments, _: object, run: _Inner) -> Sequence[Sca
 
 
 def _hybrid_passive(m: Model, x: Arguments, known: Sequence[str], run: _Inner) -> Sequence[Scalar]:
-    from robomodel.dynamics.hybrid_dynamics import prescribed
+    from robomodel.dynamics.recursions.hybrid_dynamics import prescribed
 
     passive = passive_force(m, x["q"], x["v"])
     names = prescribed(m, known)
@@ -593,7 +588,7 @@ class Task:
         if self.method in OPEN_TREES:
             return independent.lean_tree(model, self.method, self.name)
         if self.name == "hybrid":
-            from robomodel.dynamics.hybrid_dynamics import prescribed
+            from robomodel.dynamics.recursions.hybrid_dynamics import prescribed
 
             inverse = len(prescribed(model, self.known)) == model.nv
             return lean(model, "rnea" if inverse else "aba")

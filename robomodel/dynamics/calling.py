@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.algorithms import Method, Name, Task
 from robomodel.dynamics.compiled import kernel, trace
-from robomodel.dynamics.frames import FrameKey, Reference
+from robomodel.dynamics.kinematics.frames import FrameKey, Reference
 from robomodel.errors import no_model, warn
 from robomodel.kernels import NoCompilerError
 from robomodel.model.closure import stack, unstack

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from robomodel.dynamics.algorithms import Method, Name, Task
-from robomodel.dynamics.frames import FrameLike, Reference, frame_keys
+from robomodel.dynamics.kinematics.frames import FrameLike, Reference, frame_keys
 from robomodel.dynamics.order import OrderLike
+from robomodel.dynamics.sources import sources
 from robomodel.errors import as_names
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 Target: TypeAlias = Literal["cpu", "cuda"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 DTYPES: tuple[Dtype, Dtype] = ("float64", "float32")
-PROGRAMS = ("model", "dynamics", "trajectory")  # packages that programs come from
 
 
 def trace(model: Model, task: Task) -> Program:
@@ -278,17 +275,6 @@ def content(model: Model, what: str) -> str:
     return f"{built}{what}{sources()}"
 
 
-@functools.cache
-def sources() -> str:
-    """A digest of the modules that programs come from."""
-    package = Path(__file__).parents[1]
-    within = [file for name in PROGRAMS for file in (package / name).rglob("*.py")]
-    result = hashlib.sha256()
-    for file in sorted([*package.glob("*.py"), *within]):
-        result.update(file.read_bytes())
-    return result.hexdigest()
-
-
 def kernel(model: Model, task: Task, dtype: Dtype = "float64", *, packed: bool = False) -> Kernel:
     """The kernel of a task, compiled once a model."""
     key = (task, dtype, packed)
@@ -423,7 +409,7 @@ def as_task(
     links, known = as_names(f_ext, "f_ext"), as_names(known, "known")
     task = Task(algorithm, keys, links, method, known, passive=passive, reference=reference)
     if task.known:
-        from robomodel.dynamics.hybrid_dynamics import prescribed
+        from robomodel.dynamics.recursions.hybrid_dynamics import prescribed
 
         task = replace(task, known=prescribed(model, task.known))
     return task

@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.actuation import actuator_map
+from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.calling import run
-from robomodel.dynamics.frames import FrameKey, FrameLike, frame_keys
+from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.errors import as_names, did_you_mean
 from robomodel.identification.regressors import regressor
 from robomodel.identification.sampling import on_branch

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from robomodel.dynamics import actuator_map, passive_force
-from robomodel.dynamics.actuation import bounds, forces
+from robomodel.dynamics.actuators.maps import bounds, forces
 from robomodel.identification.regressors import regressor
 from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array

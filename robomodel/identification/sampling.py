@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.dynamics.kinematics import Configuration
+from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.model import configuration
 from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array

@@ -3,7 +3,7 @@
 Of hinges about parallel axes that follow each other the bodies' internal axes may all stand as the
 first joint stands. Between them transforms are then shifts, without rotation, and no vector, wrench
 or composite inertia that is carried over them is turned: each body's own inertia and offsets are,
-once, by all their angles (:class:`robomodel.dynamics.kinematics.Configuration`).
+once, by all their angles (:class:`robomodel.dynamics.kinematics.state.Configuration`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from robomodel.dynamics.frames import FrameLike
+    from robomodel.dynamics.kinematics.frames import FrameLike
     from robomodel.model import Model
     from robomodel.studies.actuators.study import Actuation
     from robomodel.studies.approximation.errors import Price

@@ -14,22 +14,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from robomodel.dynamics import (
-    aba,
-    aba_derivatives,
-    frame_pose,
-    jacobian,
-    rnea,
-    rnea_derivatives,
-)
+from robomodel.dynamics import aba, aba_derivatives, frame_pose, jacobian, rnea, rnea_derivatives
 from robomodel.dynamics.algorithms import Name
 from robomodel.dynamics.calling import run
-from robomodel.dynamics.frames import FrameLike, frame_key
+from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
 from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
-from robomodel.trajectory.functions import Function, function
+from robomodel.trajectory.simulation.integrator_functions import Function, function
 from robomodel.trajectory.spaces import Space, Vectors
 
 Variables: TypeAlias = tuple[tuple[str, int], ...]

@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.dynamics import rnea, rnea_derivatives
-from robomodel.dynamics.regressor import regressor
-from robomodel.dynamics.tangents import Direction, position_directions
+from robomodel.dynamics.kinematics.tangents import Direction, position_directions
+from robomodel.dynamics.recursions.regressor import regressor
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.joints import Array
@@ -23,10 +23,10 @@ from robomodel.model.model import Model
 from robomodel.model.parameters import parameters, with_parameters
 from robomodel.scalars import Scalar, Vector, dot
 from robomodel.trajectory.factors import Dynamics, Equal, Errors, Prior, Variables
-from robomodel.trajectory.functions import Function, function
 from robomodel.trajectory.graph import Graph
 from robomodel.trajectory.incremental import Incremental
 from robomodel.trajectory.noise import NoiseLike
+from robomodel.trajectory.simulation.integrator_functions import Function, function
 from robomodel.trajectory.solve import Solution
 from robomodel.trajectory.spaces import Vectors
 

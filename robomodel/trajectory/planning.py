@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import actuator_map, frame_pose, rnea
-from robomodel.dynamics.frames import FrameKey, FrameLike, frame_key
+from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key
 from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model, as_array, as_numbers

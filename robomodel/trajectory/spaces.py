@@ -16,7 +16,7 @@ from robomodel.model.constraints import LoopConstraint
 from robomodel.model.joints import Array, Floating, JointModel, Planar
 from robomodel.model.model import Cluster, Model
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sqrt
-from robomodel.trajectory.functions import Function, function
+from robomodel.trajectory.simulation.integrator_functions import Function, function
 
 SMALL = 0.1  # motions of a loop's independent joints up to which a few Newton steps will close it
 CLOSED = 1e-12

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import rnea, rnea_derivatives
-from robomodel.dynamics.projection import spanning_tree
-from robomodel.dynamics.tangents import Direction
+from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.kinematics.tangents import Direction
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.constraints import evaluate_loops
@@ -26,9 +26,9 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Cluster, Model, as_numbers
 from robomodel.scalars import Scalar, Vector, dot, mul, sub
 from robomodel.trajectory.factors import Errors, Prior, Trapezoid, Variables
-from robomodel.trajectory.functions import Build, Function, function
 from robomodel.trajectory.graph import Graph
 from robomodel.trajectory.noise import NoiseLike
+from robomodel.trajectory.simulation.integrator_functions import Build, Function, function
 from robomodel.trajectory.spaces import Vectors
 
 

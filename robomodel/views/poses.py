@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robomodel.dynamics.kinematics import Configuration
+from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.model import Model
 from robomodel.model.joints import Array
 from robomodel.spatial import Transform

@@ -119,7 +119,7 @@ def _said(model: Model, approximate: bool) -> Description:
     """The description to write."""
     if not approximate:
         return model.description
-    from robomodel.dynamics.locked import with_reflected
+    from robomodel.dynamics.baselines.locked_joints import with_reflected
     from robomodel.model import approximate as open_trees
     from robomodel.writers.limits import with_limits
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from robomodel.description import Description, Joint, Motor
-from robomodel.dynamics.reach import Reach, reaches
+from robomodel.dynamics.actuators.reach import Reach, reaches
 from robomodel.model import Model
 
 

@@ -1,7 +1,7 @@
 """Mutation testing: small faults put into the package one at a time; does a test notice?
 
     python tests/mutation/run.py --count 60 --seed 1 --out found.jsonl
-    python tests/mutation/run.py --only dynamics/aba.py --count 20
+    python tests/mutation/run.py --only dynamics/recursions/aba.py --count 20
     python tests/mutation/run.py --summary found.jsonl
 
 A mutant is killed when one of the quick test files that belong to its module fails, or when they
@@ -34,33 +34,33 @@ BESIDE = ("tests", "docs", "examples", "benchmarks", "pyproject.toml", "README.m
 # Test files by module, the most telling first; a folder's entry serves modules without their own.
 TESTS: dict[str, str] = {
     "dynamics": "dynamics oracle",
-    "dynamics/__init__.py": "options dynamics hybrid impulse efpa",
-    "dynamics/actuation.py": "actuation",
+    "dynamics/functions/motion.py": "options dynamics hybrid impulse efpa",
+    "dynamics/actuators/maps.py": "actuation",
     "dynamics/algorithms.py": "passive trees hybrid impulse frames dynamics efpa",
-    "dynamics/articulated.py": "dynamics efpa impulse",
+    "dynamics/recursions/articulated.py": "dynamics efpa impulse",
     "dynamics/compiled.py": "cache rollout kernels",
-    "dynamics/complementarity.py": "complementarity contact touch",
-    "dynamics/derivatives.py": "derivatives variations hessian",
-    "dynamics/efpa.py": "efpa impulse",
+    "dynamics/contact/complementarity.py": "complementarity contact touch",
+    "dynamics/recursions/derivatives.py": "derivatives variations hessian",
+    "dynamics/recursions/efpa.py": "efpa impulse",
     "dynamics/elimination": "elimination orders equations",
     "dynamics/equations": "equations elimination",
-    "dynamics/frames.py": "frames efpa",
-    "dynamics/hessian.py": "hessian derivatives",
-    "dynamics/hybrid_dynamics.py": "hybrid",
-    "dynamics/impulse.py": "impulse",
-    "dynamics/independent.py": "baselines armature dynamics price",
-    "dynamics/lagrange.py": "baselines dynamics",
+    "dynamics/kinematics/frames.py": "frames efpa",
+    "dynamics/recursions/hessian.py": "hessian derivatives",
+    "dynamics/recursions/hybrid_dynamics.py": "hybrid",
+    "dynamics/recursions/impulse.py": "impulse",
+    "dynamics/baselines/open_tree.py": "baselines armature dynamics price",
+    "dynamics/baselines/lagrange.py": "baselines dynamics",
     "dynamics/natural": "natural",
     "dynamics/operators": "operators",
-    "dynamics/passive.py": "passive simulate",
-    "dynamics/reach.py": "actuation_study",
-    "dynamics/saturation.py": "saturation",
-    "dynamics/problem.py": "elimination equations",
-    "dynamics/projection.py": "baselines dynamics",
-    "dynamics/sensors.py": "equations",
-    "dynamics/tangents.py": "derivatives variations",
-    "dynamics/touch.py": "touch contact",
-    "dynamics/variations.py": "variations derivatives hessian",
+    "dynamics/recursions/passive.py": "passive simulate",
+    "dynamics/actuators/reach.py": "actuation_study",
+    "dynamics/actuators/saturation.py": "saturation",
+    "dynamics/problem/problem.py": "elimination equations",
+    "dynamics/baselines/projection.py": "baselines dynamics",
+    "dynamics/kinematics/sensors.py": "equations",
+    "dynamics/kinematics/tangents.py": "derivatives variations",
+    "dynamics/contact/points.py": "touch contact",
+    "dynamics/recursions/variations.py": "variations derivatives hessian",
     "kernels": "trace kernels",
     "kernels/cache.py": "cache",
     "kernels/compile.py": "cache kernels",

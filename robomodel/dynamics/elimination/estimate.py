@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from robomodel.dynamics.elimination import gauss
 from robomodel.dynamics.equations.system import System
-from robomodel.dynamics.kinematics import Matrix
+from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.scalars import Factorization, Scalar, add, dot, mul, neg
 
 FLOOR = 1e-13  # a pivot of N below this share of its diagonal is rounding: not determined

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from robomodel.dynamics.elimination.gauss import SingularError, residual
 from robomodel.dynamics.equations.system import AXES, Factor, System
-from robomodel.dynamics.kinematics import Matrix
+from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.scalars import Factorization, Scalar, add, dot, is_zero, mul, neg, sub
 from robomodel.spatial import ArticulatedInertia, Mat, Motion, RigidInertia, Transform, Wrench
 

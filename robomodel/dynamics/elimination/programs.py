@@ -22,9 +22,11 @@ from robomodel.dynamics.elimination.graph import FactorGraph
 from robomodel.dynamics.elimination.orders import order as named_order
 from robomodel.dynamics.equations.system import Split, System, equations, pieces
 from robomodel.dynamics.order import Order, OrderLike
-from robomodel.dynamics.rnea import bias_force
+from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
+from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, sub
@@ -201,10 +203,10 @@ def backward_error(model: Model, q: Array, v: Array, tau: Array, a: Array) -> Ar
     The largest row of |M a + bias - tau| over that of |M| |a| + |bias| + |tau|: the least relative
     change of M, bias and tau that would make them exact (Oettli and Prager, by rows).
     """
-    from robomodel.dynamics import bias_force, crba
-
-    mass = crba(model, q, backend="numpy")
-    bias = bias_force(model, q, v, backend="numpy")
+    batch, at = q.shape[:-1], unstack(q)
+    mass = stack([x for row in crba(model, at) for x in row], batch)
+    mass = mass.reshape(*batch, model.nv, model.nv)
+    bias = stack(bias_force(model, at, unstack(v)), batch)
     wrong = np.abs(np.einsum("...ij,...j->...i", mass, a) + bias - tau)
     size = np.einsum("...ij,...j->...i", np.abs(mass), np.abs(a)) + np.abs(bias) + np.abs(tau)
     result: Array = (wrong / np.maximum(size, np.finfo(float).tiny)).max(axis=-1, initial=0.0)

@@ -18,7 +18,7 @@ from robomodel.dynamics.elimination.orders import NAMES
 from robomodel.dynamics.elimination.scalars import SCALAR_ORDERS
 
 if TYPE_CHECKING:
-    from robomodel.dynamics.problem import Problem
+    from robomodel.dynamics.problem.problem import Problem
 
 NEAR = 6  # places that every other move goes at most
 
@@ -46,7 +46,7 @@ def search_problem(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Searched:
-    """See :meth:`robomodel.dynamics.problem.Problem.search`."""
+    """See :meth:`robomodel.dynamics.problem.problem.Problem.search`."""
     if nodes < 1:
         raise ValueError("a search counts one order or more")
     until = math.inf if seconds is None else time.monotonic() + seconds

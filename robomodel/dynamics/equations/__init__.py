@@ -1,6 +1,6 @@
 """The equations of motion as one sparse linear system (document 003), and what sensors add to it.
 
-Problems, that is what is known of it and how it is solved, are :mod:`robomodel.dynamics.problem`.
+Problems, that is what is known of it and how it is solved, are :mod:`.problem.problem`.
 """
 
 from robomodel.dynamics.equations.sensors import (

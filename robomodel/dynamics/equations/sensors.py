@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from robomodel.dynamics.equations.system import AXES, FORCES, Factor, loop_wrenches
-from robomodel.dynamics.frames import FrameKey, FrameLike, frame_key, place
-from robomodel.dynamics.kinematics import Matrix, State
+from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place
+from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.errors import did_you_mean
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.model import WORLD, as_numbers

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from robomodel.dynamics.kinematics import Matrix, State
-from robomodel.dynamics.projection import spanning_tree
+from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.model.constraints import (
     Anchor,
     End,

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.kinematics import State
+from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.natural.constraints import (
     Angle,
     Constraint,

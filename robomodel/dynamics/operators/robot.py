@@ -9,12 +9,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.frames import FrameLike, body_wrenches, frame_keys, place
-from robomodel.dynamics.kinematics import State
+from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.kinematics.frames import FrameLike, body_wrenches, frame_keys, place
+from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.operators.algebra import Adjacency, PickOff, Space, blockwise, transposed
 from robomodel.dynamics.operators.sko import SKO
 from robomodel.dynamics.operators.tree import ROOT, Tree
-from robomodel.dynamics.projection import spanning_tree
 from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import WORLD, Cluster, Model, as_array

@@ -9,7 +9,7 @@ from html import escape
 
 import numpy as np
 
-from robomodel.dynamics.reach import Reach
+from robomodel.dynamics.actuators.reach import Reach
 from robomodel.model.joints import Array
 from robomodel.studies.actuators.four_bars import FourBar
 from robomodel.studies.actuators.study import LOW, Actuation, Polygon

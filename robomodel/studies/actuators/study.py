@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.dynamics import actuation as motors
 from robomodel.dynamics import actuator_map
-from robomodel.dynamics.frames import FrameLike
-from robomodel.dynamics.reach import Reach, reaches, tree_rates, tree_rows
+from robomodel.dynamics.actuators import maps as motors
+from robomodel.dynamics.actuators.reach import Reach, reaches, tree_rates, tree_rows
+from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import ClosureError
 from robomodel.model import Model
 from robomodel.model.joints import Array
@@ -74,7 +74,7 @@ class Actuation:
     """What :func:`robomodel.actuation` found; ``str()`` is text, :meth:`html` a page.
 
     ``joints``: what reaches each joint of the open tree, and of linkages of one freedom each other
-    joint but rotors, see :class:`robomodel.dynamics.reach.Reach`.
+    joint but rotors, see :class:`robomodel.dynamics.actuators.reach.Reach`.
     """
 
     robot: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from robomodel.dynamics.reach import Reach
+from robomodel.dynamics.actuators.reach import Reach
 from robomodel.studies.actuators.four_bars import FourBar
 from robomodel.studies.actuators.study import LOW, Actuation, Drive, Polygon
 from robomodel.studies.actuators.workspace import Workspace

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.dynamics import frame_pose, jacobian
-from robomodel.dynamics.frames import FrameLike
-from robomodel.dynamics.reach import Reach, reaches, tree_rates, tree_rows
+from robomodel.dynamics.actuators.reach import Reach, reaches, tree_rates, tree_rows
+from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import as_names, did_you_mean
 from robomodel.model import Model
 from robomodel.model.joints import Array

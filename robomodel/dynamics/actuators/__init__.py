@@ -1,0 +1,1 @@
+"""What motors do through gears and linkages."""

@@ -1,0 +1,310 @@
+"""What motors can do through gears and linkages: forces, their limits, the limits' polygon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.model.actuators import Actuator
+from robomodel.model.joints import Array, Revolute
+from robomodel.model.model import Model, as_array
+from robomodel.scalars import Scalar, Vector, add, div, maximum, minimum, mul, neg, select, sub
+
+HUGE = 1e150  # in the place of no limit, where it is multiplied
+EXACT = 1e-9  # of the largest number: what of a torque no motor may leave
+
+
+def actuator_map(model: Model, q: Vector) -> list[list[Scalar]]:
+    """B (nv by nu): tau = B u; column by column the actuators' rates Σ k G_row, transposed."""
+    state = Configuration(model, q)
+    result: list[list[Scalar]] = [[0.0] * len(model.actuators) for _ in range(model.nv)]
+    first = [
+        c.v.start for c in model.clusters for _ in range(c.spanning_v.start, c.spanning_v.stop)
+    ]
+    for n, actuator in enumerate(model.actuators):
+        for row, k in actuator.rows:
+            for i, g in enumerate(state.rows[row], first[row]):
+                result[i][n] = add(result[i][n], mul(k, g))
+    return result
+
+
+class Reflected(NamedTuple):
+    """What of each actuator is felt at each independent velocity, (..., nv, nu) each."""
+
+    inertia: Array
+    damping: Array
+    friction: Array
+
+
+def reflected(model: Model, q: Vector) -> list[list[list[Scalar]]]:
+    """Inertia I b², viscous damping d b² and dry friction f |b| of each actuator's shaft."""
+    matrix = actuator_map(model, q)
+    shafts = [_shaft(model, actuator) for actuator in model.actuators]
+    squares = [[mul(b, b) for b in row] for row in matrix]
+    sizes = [[select(b, neg(b), b) for b in row] for row in matrix]
+    return [
+        [[mul(shaft[k], x) for shaft, x in zip(shafts, row, strict=True)] for row in rows]
+        for k, rows in enumerate((squares, squares, sizes))
+    ]
+
+
+def _shaft(model: Model, actuator: Actuator) -> tuple[float, float, float]:
+    """Moment of inertia, damping and friction at the joint where an actuator pushes.
+
+    A rotor's are its own; at a joint without one they are its armature, damping and friction; a sum
+    of several joints has none.
+    """
+    driven = dict(actuator.terms)
+    if actuator.joint in driven and len(driven) > 1:
+        return 0.0, 0.0, 0.0
+    node = next(
+        node
+        for joint, node in zip(model.joints, model.nodes, strict=True)
+        if joint.name == actuator.joint
+    )
+    inertia = node.armature
+    tied = model.clusters[node.cluster].kind != "joint"
+    if isinstance(node.joint, Revolute) and node.spins and (actuator.joint not in driven or tied):
+        inertia += float(node.inertia.inertia[node.joint.k][node.joint.k])
+    return inertia, node.damping, node.friction
+
+
+def forces(matrix: Array, tau: Array) -> Array:
+    """U (..., nu) of least norm with B u = tau; not-a-number where no u gives it."""
+    if not matrix.shape[-1]:
+        lost = np.any(tau != 0.0, axis=-1, keepdims=True)
+        return np.where(lost, np.nan, np.zeros((*tau.shape[:-1], 0)))
+    regular = np.asarray(np.isfinite(matrix).all(axis=(-1, -2), keepdims=True))
+    inverse = np.linalg.pinv(np.where(regular, matrix, 0.0), rcond=1e-12)
+    u: Array = (inverse @ tau[..., None])[..., 0]
+    left = np.max(np.abs((matrix @ u[..., None])[..., 0] - tau), axis=-1, keepdims=True)
+    fits = regular[..., 0] & (left <= EXACT * np.max(np.abs(tau), axis=-1, keepdims=True))
+    return np.where(fits, u, np.nan)
+
+
+def bounds(model: Model, rates: Array | None) -> tuple[Array, Array]:
+    """The least and the greatest force of each actuator at these rates (..., nu), or at rest.
+
+    With a torque-speed curve driving force falls linearly from stall to zero at no-load speed and
+    is zero beyond; without one nothing drives beyond the velocity limit. Braking force stays.
+    """
+    if rates is None:
+        most = np.array([float(driving(each, 0.0)) for each in model.actuators])
+        return -most, most
+    shape = (*rates.shape[:-1], len(model.actuators))
+    lower, upper = np.empty(shape), np.empty(shape)
+    with np.errstate(all="ignore"):
+        for n, each in enumerate(model.actuators):
+            lower[..., n] = -driving(each, -rates[..., n])
+            upper[..., n] = driving(each, rates[..., n])
+    lower[np.isnan(rates)] = upper[np.isnan(rates)] = np.nan
+    return lower, upper
+
+
+def driving(actuator: Actuator, rate: Scalar, band: float = 0.0) -> Scalar:
+    """The greatest force along a rate, scalars of any kind: effort, curve, velocity limit.
+
+    ``band``: the share of the velocity limit in which force falls to zero, instead of at once.
+    """
+    force: Scalar = actuator.effort_limit
+    if actuator.stall_torque is not None and actuator.no_load_speed is not None:
+        share = sub(1.0, div(maximum(rate, 0.0), actuator.no_load_speed))
+        force = minimum(mul(actuator.stall_torque, maximum(share, 0.0)), force)
+    limit = actuator.velocity_limit
+    if not math.isfinite(limit):
+        return force
+    if not band or not limit:
+        return select(sub(rate, limit), force, 0.0)
+    share = div(sub(limit, rate), band * limit)
+    force = HUGE if unlimited(force) else force
+    return mul(force, maximum(minimum(share, 1.0), 0.0))
+
+
+def unlimited(force: Scalar) -> bool:
+    """Whether nothing limits it, wherever the robot stands."""
+    return type(force) is float and math.isinf(force)
+
+
+def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Of each coordinate while the others get nothing: (least, greatest) tau (..., nv)."""
+    shape = np.broadcast_shapes(matrix.shape[:-2], lower.shape[:-1])
+    nv, nu = matrix.shape[-2:]
+    count = math.prod(shape)
+    wide = np.broadcast_to(matrix, (*shape, nv, nu)).reshape(count, nv, nu)
+    low, high = (np.broadcast_to(x, (*shape, nu)).reshape(count, nu) for x in (lower, upper))
+    least, most = np.zeros((count, nv)), np.zeros((count, nv))
+    for rows, columns in blocks(np.any(wide != 0.0, axis=0)):
+        own = wide[:, rows][:, :, columns]
+        found = _limits(own, low[:, columns], high[:, columns])
+        least[:, rows], most[:, rows] = found
+    return least.reshape(*shape, nv), most.reshape(*shape, nv)
+
+
+def blocks(pattern: ArrayLike) -> Iterator[tuple[list[int], list[int]]]:
+    """Coordinates and actuators that have to do with one another, in the order of the former."""
+    columns_of = (np.flatnonzero(row).tolist() for row in np.asarray(pattern))
+    left = {i: set[int](columns) for i, columns in enumerate(columns_of) if columns}
+    while left:
+        first = next(iter(left))
+        rows, columns = {first}, left.pop(first)
+        while tied := {i for i, others in left.items() if others & columns}:
+            rows |= tied
+            columns = columns.union(*(left.pop(i) for i in tied))
+        yield sorted(rows), sorted(columns)
+
+
+def _limits(b: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Of one block: b (n, rows, columns), limits (n, columns)."""
+    finite = np.all(np.isfinite(b), axis=(1, 2))
+    b = np.where(finite[:, None, None], b, 0.0)
+    inverse = np.linalg.pinv(b, rcond=1e-12)
+    size = np.abs(b).max(axis=(1, 2))
+    unique = np.linalg.matrix_rank(b, tol=1e-10 * np.maximum(1.0, size)) == b.shape[2]
+    alone = np.abs(b @ inverse - np.eye(b.shape[1])).max(axis=1) <= EXACT
+    share = np.swapaxes(inverse, 1, 2)  # (n, rows, columns): forces for a unit of each coordinate
+    used = np.abs(share) > 1e-12 * np.abs(share).max(axis=2, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.sort(np.stack([lower[:, None] / share, upper[:, None] / share]), axis=0)
+    least = np.max(np.where(used, ends[0], -np.inf), axis=2)
+    most = np.min(np.where(used, ends[1], np.inf), axis=2)
+    pushed = np.any(~used & ((lower > 0.0) | (upper < 0.0))[:, None], axis=2)
+    lost = ~alone | pushed  # nothing pushes it alone
+    least, most = np.where(lost, 0.0, least), np.where(lost, 0.0, most)
+    for n, i in np.argwhere(alone & ~unique[:, None]).tolist():
+        unit = np.eye(b.shape[1])[i]
+        least[n, i] = -_reach(b[n], -unit, lower[n], upper[n])
+        most[n, i] = _reach(b[n], unit, lower[n], upper[n])
+    return np.where(finite[:, None], least, np.nan), np.where(finite[:, None], most, np.nan)
+
+
+def _reach(b: Array, unit: Array, lower: Array, upper: Array) -> float:
+    """The greatest share of a torque that the motors give, by a linear programme."""
+    if np.isnan(lower).any():
+        return np.nan
+    from scipy.optimize import linprog
+
+    nu = b.shape[1]
+    found = linprog(
+        np.r_[np.zeros(nu), -1.0], A_eq=np.c_[b, -unit], b_eq=np.zeros(len(unit)),
+        bounds=[*zip(lower, upper, strict=True), (None, None)], method="highs",
+    )  # fmt: skip
+    if found.status == 3:  # unbounded
+        return np.inf
+    return float(found.x[-1]) if found.status == 0 else 0.0
+
+
+def polytope(b: Array, chosen: Sequence[int], lower: Array, upper: Array) -> Array:
+    """Vertices (m, len(chosen)) of the torques that these coordinates can get, others nothing.
+
+    In the plane counterclockwise. The set {B_c u : lower <= u <= upper, B_o u = 0} with c the
+    chosen coordinates and o the others.
+    """
+    if np.isnan(b).any() or np.isnan(lower).any():
+        return np.full((1, len(chosen)), np.nan)
+    others = [i for i in range(len(b)) if i not in chosen]
+    null = _null(b[others])
+    reach = b[list(chosen)] @ null
+    corners = _box_in(null, lower, upper)
+    return _hull(corners @ reach.T)
+
+
+def _null(rows: Array) -> Array:
+    """An orthonormal basis of what these rows do not see, as columns."""
+    if not rows.size:
+        return np.eye(rows.shape[1])
+    _, values, vectors = np.linalg.svd(rows)
+    rank = int(np.sum(values > 1e-10 * max(values.max(initial=0.0), 1e-300)))
+    return np.asarray(vectors[rank:].T)
+
+
+def _box_in(null: Array, lower: Array, upper: Array) -> Array:
+    """The corners z of {lower <= N z <= upper}."""
+    size = null.shape[1]
+    if size == 0:
+        return np.zeros((1, 0))
+    used = np.abs(null).max(axis=1) > 1e-12
+    n, low, high = null[used], lower[used], upper[used]
+    if size == 1:
+        ends = np.sort(np.stack([low / n[:, 0], high / n[:, 0]]), axis=0)
+        return np.array([[ends[0].max()], [ends[1].min()]])
+    from scipy.optimize import linprog
+    from scipy.spatial import HalfspaceIntersection
+
+    planes = np.concatenate([np.c_[n, -high], np.c_[-n, low]])
+    norms = np.linalg.norm(planes[:, :-1], axis=1, keepdims=True)
+    inner = linprog(
+        np.r_[np.zeros(size), -1.0], A_ub=np.c_[planes[:, :-1], norms], b_ub=-planes[:, -1],
+        bounds=[(None, None)] * size + [(0.0, None)], method="highs",
+    )  # fmt: skip
+    if inner.status != 0 or inner.x[-1] <= 1e-12 * np.abs(high).max():
+        return np.asarray(inner.x[None, :-1]) if inner.status == 0 else np.zeros((0, size))
+    found = HalfspaceIntersection(planes, inner.x[:-1])
+    return np.asarray(found.intersections)
+
+
+def _hull(points: Array) -> Array:
+    """The corners of the convex hull of points, counterclockwise in the plane."""
+    if len(points) <= 1:
+        return points
+    if points.shape[1] == 1:
+        return np.array([points.min(axis=0), points.max(axis=0)])
+    from scipy.spatial import ConvexHull, QhullError
+
+    centre = points.mean(axis=0)
+    spread = points - centre
+    _, values, axes = np.linalg.svd(spread, full_matrices=False)
+    rank = int(np.sum(values > 1e-9 * max(values[0], 1e-300))) if values[0] > 0.0 else 0
+    if rank == 0:
+        return points[:1]
+    if rank < points.shape[1]:  # a segment, or a flat: its own hull
+        return np.asarray(centre + _hull(spread @ axes[:rank].T) @ axes[:rank])
+    try:
+        return np.asarray(points[ConvexHull(points).vertices])
+    except QhullError:
+        return points
+
+
+def selected(model: Model, joints: Sequence[str] | str) -> list[int]:
+    """Indices into v of coordinates by name: joints of one freedom, or single freedoms."""
+    from robomodel.errors import did_you_mean
+
+    names = [joints] if isinstance(joints, str) else list(joints)
+    for name in names:
+        if name not in model.dof_names:
+            raise KeyError(
+                f"'{name}' is no independent coordinate of '{model.name}'"
+                f"{did_you_mean(name, model.dof_names)}"
+            )
+    if len(set(names)) < len(names) or not names:
+        raise ValueError(f"joints are one or more coordinates, each once, got {names}")
+    return [model.dof_names.index(name) for name in names]
+
+
+def needs_limits(model: Model, lower: Array, upper: Array) -> None:
+    """Refuse a polytope that has no corners; ValueError names the actuator without a limit."""
+    endless = np.isinf(lower) | np.isinf(upper)
+    for n, each in enumerate(model.actuators):
+        if np.any(endless[..., n]):
+            raise ValueError(
+                f"the actuator '{each.name}' has no effort limit, so that torques have none"
+            )
+
+
+def copper_loss(model: Model, u: ArrayLike) -> Array:
+    """Heat in the windings [W] at motor forces u (..., nu): R (u/k)²; not-a-number without them.
+
+    Needs each motor's torque constant and resistance (``<motor torque_constant resistance>``).
+    """
+    force = as_array(u, len(model.actuators), "u", "nu")
+    constants = [
+        each.resistance / each.torque_constant**2
+        if each.resistance and each.torque_constant
+        else np.nan
+        for each in model.actuators
+    ]
+    return np.asarray(np.array(constants) * force * force)

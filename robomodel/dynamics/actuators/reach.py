@@ -1,0 +1,427 @@
+"""How far, how hard and how fast motors move the joints of the open tree behind their linkages.
+
+The joints that move in the open tree (:mod:`robomodel.model.approximate`) are what simulators
+without loops know. What reaches them is followed along the range of a cluster of one freedom, and
+looked at on a grid where there are several.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robomodel.description import Limits
+from robomodel.dynamics.actuators import maps as actuation
+from robomodel.dynamics.functions.actuators import actuator_map
+from robomodel.errors import ClosureError
+from robomodel.model.actuators import Actuator
+from robomodel.model.approximate import select
+from robomodel.model.joints import Array, Mask
+from robomodel.model.model import Cluster, Model
+from robomodel.model.sweeps import grid, sweep
+
+GRIDS = ((3, 3), (5, 1), (math.inf, 0))
+"""Of clusters of so many joints: how many positions are looked at on either side of neutral."""
+FREE = 0.5  # rad or m, either way: of joints without limits in such clusters
+Places = NDArray[np.intp]
+
+NONE: Places = np.empty(0, dtype=np.intp)
+STEPS = 96  # along the whole range of a linkage's joint, to find what ends it
+POINTS = 30  # along each half of a linkage's range
+INSIDE = 1e-9
+ALIKE = 1e-9  # relative: values that differ by less are one
+NOTHING = 1e-3  # of the greatest: what counts as a dead point's
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """What reaches a joint, and how far it goes.
+
+    ``tree``: it moves in the open tree; of linkages of one freedom all other joints but rotors are
+    told of too.
+    ``positions`` (n,) of the joint at the configurations ``q`` (n, nq); ``ratios`` (n, actuators):
+    the motors' rates for unit velocity of the joint, all others standing; ``torque`` and ``speed``
+    (n,): the greatest there, all other joints of the open tree getting nothing, or standing;
+    infinite where nothing limits them.
+    ``lower`` and ``upper``: as far as all limits of its cluster let it go; ``lower_by`` and
+    ``upper_by`` name the joint whose limit that is, or say "loop" where the linkage ends it.
+    ``effort`` and ``velocity``: what there is everywhere, the least of ``torque`` and ``speed``
+    (at the neutral configuration where the range has dead points, at which they vanish).
+    ``line``: which of the configurations have all other joints of the tree at neutral, in order.
+    ``given``: the file's own limits.
+    """
+
+    joint: str
+    cluster: str
+    tree: bool
+    actuators: tuple[str, ...]
+    q: Array
+    positions: Array
+    ratios: Array
+    torque: Array
+    speed: Array
+    lower: float
+    upper: float
+    lower_by: str
+    upper_by: str
+    effort: float
+    velocity: float
+    line: Places
+    given: Limits
+
+    @property
+    def limits(self) -> Limits:
+        """What a file of the open tree should say: the tighter of these and the file's own."""
+        own = self.given
+        return Limits(
+            max(self.lower, own.lower),
+            min(self.upper, own.upper),
+            min(self.velocity, own.velocity),
+            min(self.effort, own.effort),
+        )
+
+    @property
+    def hidden(self) -> bool:
+        """Whether another joint's limit, or the linkage, ends its range."""
+        return any(by not in ("", self.joint) for by in (self.lower_by, self.upper_by))
+
+    @property
+    def constant(self) -> bool:
+        """Whether what reaches the joint is the same all over its range."""
+        return all(bool(np.ptp(x) <= ALIKE * np.max(x)) if np.all(np.isfinite(x)) else True
+                   for x in (self.torque, self.speed))  # fmt: skip
+
+
+def reaches(model: Model) -> tuple[Reach, ...]:
+    """Of every joint of one freedom that moves in the open tree; made once a model."""
+    known = model.derived.get("reaches")
+    if known is None:
+        moving = _moving(model)
+        known = tuple(
+            each for cluster in model.clusters for each in _of_cluster(model, cluster, moving)
+        )
+        model.derived["reaches"] = known
+    found: tuple[Reach, ...] = known
+    return found
+
+
+def _moving(model: Model) -> frozenset[int]:
+    """Bodies whose joints move in the open tree; where none stands for a robot, in its own."""
+    try:
+        return select(model).moving
+    except ValueError:
+        return frozenset(n for n, joint in enumerate(model.joints) if joint.independent)
+
+
+def _of_cluster(model: Model, cluster: Cluster, moving: frozenset[int]) -> list[Reach]:
+    tree = [b for b in cluster.bodies if b in moving]
+    rows = [v for b in tree for v in model.nodes[b].freedoms]
+    bodies = tree if cluster.nv != 1 else [b for b in cluster.bodies if _counts(model, b, tree)]
+    bodies = [b for b in bodies if model.nodes[b].joint.nv == 1]
+    if not bodies or len(rows) != cluster.nv:
+        return []
+    q, start, ranges, lines = _poses(model, cluster, bodies)
+    return [
+        _reach(model, cluster, body, (q, start), rows if body in tree else None,
+               ranges[model.joints[body].name], lines.get(model.joints[body].name, NONE))
+        for body in bodies
+    ]  # fmt: skip
+
+
+def _counts(model: Model, body: int, tree: Sequence[int]) -> bool:
+    """Whether a joint of a cluster of one freedom is worth telling of: one that is no rotor's."""
+    return body in tree or not model.nodes[body].spins
+
+
+def _reach(
+    model: Model,
+    cluster: Cluster,
+    body: int,
+    poses: tuple[Array, int],
+    rows: Sequence[int] | None,
+    ends: Range,
+    line: Places,
+) -> Reach:
+    """Of one joint; ``rows``: spanning velocities of the joints that move with it, None: alone."""
+    joint, node, (q, start) = model.joints[body], model.nodes[body], poses
+    own = [node.v] if rows is None else rows
+    b = _in_these(model, q, cluster, own)
+    v = cluster.v.start + own.index(node.v)
+    driven = np.any(b[:, v] != 0.0, axis=0)
+    speed = np.full(len(q), np.inf)
+    torque = speed.copy()
+    if np.any(driven):
+        with np.errstate(all="ignore"):
+            low, high = actuation.limits(b, *actuation.bounds(model, None))
+            fastest = np.array([_fastest(actuator) for actuator in model.actuators])
+            speed = np.min(fastest[driven] / np.abs(b[:, v][:, driven]), axis=-1)
+        torque = np.minimum(high[:, v], -low[:, v])
+    (lower, lower_by), (upper, upper_by) = ends
+    return Reach(
+        joint=joint.name,
+        cluster=cluster.name,
+        tree=rows is not None,
+        actuators=tuple(a.name for a, on in zip(model.actuators, driven, strict=True) if on),
+        q=q,
+        positions=np.asarray(model.joint_positions(q)[joint.name]),
+        ratios=b[:, v][:, driven],
+        torque=torque,
+        speed=speed,
+        lower=lower,
+        upper=upper,
+        lower_by=lower_by,
+        upper_by=upper_by,
+        effort=_everywhere(torque, start),
+        velocity=_everywhere(speed, start),
+        line=line,
+        given=Limits(joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit),
+    )
+
+
+def _fastest(actuator: Actuator) -> float:
+    free = actuator.no_load_speed
+    return min(actuator.velocity_limit, math.inf if free is None else free)
+
+
+def _in_these(model: Model, q: Array, cluster: Cluster, rows: Sequence[int]) -> Array:
+    """B (n, nv, nu) over the velocities of the joints that move, in this cluster's place."""
+    b = np.array(actuator_map(model, q, backend="numpy"))
+    if cluster.kind == "joint" or not b.shape[-1]:
+        return b
+    kept = model.constraint_jacobian(q)[:, rows, cluster.v]
+    if np.array_equal(kept, np.broadcast_to(np.eye(len(rows)), kept.shape)):
+        return b
+    with np.errstate(all="ignore"):
+        finite: Mask = np.all(np.isfinite(kept), axis=(1, 2))
+        kept = np.where(finite[:, None, None], kept, 0.0)
+        singular = np.linalg.svd(kept, compute_uv=False)
+        regular: Mask = singular[:, -1] > 1e-8 * singular[:, 0]
+        safe = np.where(regular[:, None, None], kept, np.eye(len(rows)))
+        own = np.linalg.solve(np.swapaxes(safe, 1, 2), b[:, cluster.v])
+    b[:, cluster.v] = np.where(regular[:, None, None], own, np.nan)
+    return b
+
+
+def _everywhere(values: Array, start: int) -> float:
+    """The least; where some vanish, that of the start."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return math.inf
+    least, at_start = float(np.min(known)), float(values[start])
+    return at_start if least <= NOTHING * np.max(known) and math.isfinite(at_start) else least
+
+
+def tree_rows(model: Model, instead: Sequence[int] = ()) -> list[int]:
+    """Spanning velocities of the joints that move in the open tree, which determine all others.
+
+    ``instead``: bodies of clusters of one freedom whose joints stand for these.
+    """
+    moving, rows = _moving(model), []
+    for cluster in model.clusters:
+        own = [b for b in instead if b in cluster.bodies] if cluster.nv == 1 else []
+        bodies = own[:1] or [b for b in cluster.bodies if b in moving]
+        rows += [v for b in bodies for v in model.nodes[b].freedoms]
+    return rows
+
+
+def tree_rates(model: Model, q: Array, rows: Sequence[int]) -> Array:
+    """The independent velocities (..., nv, nv) for unit rates of such joints, one each column.
+
+    Not-a-number where they do not determine each other.
+    """
+    rates = model.constraint_jacobian(q)[..., rows, :]
+    with np.errstate(all="ignore"):
+        singular = np.linalg.svd(np.where(np.isfinite(rates), rates, 0.0), compute_uv=False)
+        regular: Mask = singular[..., -1] > 1e-9 * singular[..., 0]
+        safe = np.where(regular[..., None, None], rates, np.eye(model.nv))
+        return np.where(regular[..., None, None], np.linalg.inv(safe), np.nan)
+
+
+# ---- ranges --------------------------------------------------------------------------------------
+
+Range = tuple[tuple[float, str], tuple[float, str]]
+
+
+def _poses(
+    model: Model, cluster: Cluster, bodies: Sequence[int]
+) -> tuple[Array, int, dict[str, Range], dict[str, Places]]:
+    """Configurations (n, nq) to look at, which of them is the start, and the joints' ranges.
+
+    Also which of them are those where this joint moves alone.
+    """
+    neutral = model.neutral()
+    own = {model.joints[b].name: _own(model, b) for b in bodies}
+    if cluster.kind == "joint":
+        return neutral[None], 0, own, {}
+    if cluster.kind == "couplings":
+        if cluster.nv == 1:
+            own = {model.joints[b].name: _geared(model, cluster, b) for b in bodies}
+        return neutral[None], 0, own, {}
+    (first, *_) = cluster.independent
+    if cluster.nv == 1 and first in model.joint_names:
+        q, start, ends = _along(model, cluster, first)
+        ranges = {model.joints[b].name: _spanned(model, b, q, ends) for b in bodies}
+        return q, start, ranges, {name: np.arange(len(q)) for name in ranges}
+    names, at = list(own), model.joint_positions(neutral)
+    count = next(n for most, n in GRIDS if len(names) <= most)
+    axes = [_spread(own[name], float(at[name]), count) for name in names]
+    poses = grid(model, names, axes).reshape(-1, model.nq)
+    there: Mask = np.all(np.isfinite(poses), axis=1)
+    if not np.any(there):  # neutral is out of its limits
+        return neutral[None], 0, own, {}
+    shape = tuple(len(axis) for axis in axes)
+    number = np.where(there, np.cumsum(there) - 1, -1).reshape(shape)
+    middle = tuple(len(axis) // 2 for axis in axes)
+    lines = {}
+    for n, name in enumerate(names):
+        row = np.moveaxis(number, n, -1)[(*middle[:n], *middle[n + 1 :])]
+        lines[name] = row[row >= 0]
+    return poses[there], max(int(number[middle]), 0), own, lines
+
+
+def _spread(ends: Range, at: float, count: int) -> Array:
+    """Positions of a joint: its own in the middle, as many on either side up to its limits."""
+    (low, _), (high, _) = ends
+    if not count:
+        return np.array([at])
+    low = low if math.isfinite(low) else at - FREE
+    high = high if math.isfinite(high) else at + FREE
+    return np.concatenate(
+        [np.linspace(min(low, at), at, count + 1), np.linspace(at, max(high, at), count + 1)[1:]]
+    )
+
+
+def _own(model: Model, body: int) -> Range:
+    joint = model.joints[body]
+    lower, upper = joint.lower, joint.upper
+    return (
+        (lower, joint.name if math.isfinite(lower) else ""),
+        (upper, joint.name if math.isfinite(upper) else ""),
+    )
+
+
+def _geared(model: Model, cluster: Cluster, body: int) -> Range:
+    """The range of a joint of a cluster of gears, by the limits of all of its joints."""
+    neutral = model.neutral()
+    at, rates = model.joint_positions(neutral), model.constraint_jacobian(neutral)
+    name, column = model.joints[body].name, cluster.v.start
+    own = float(rates[model.nodes[body].v, column])
+    lower, upper = (-math.inf, ""), (math.inf, "")
+    for other in sorted(cluster.bodies, key=lambda b: b != body):
+        joint = model.joints[other]
+        slope = float(rates[model.nodes[other].v, column]) / own
+        if joint.nv != 1 or not slope:
+            continue
+        ends = [float(at[name] + (x - at[joint.name]) / slope) for x in (joint.lower, joint.upper)]
+        low, high = ends if slope > 0.0 else ends[::-1]
+        if low > lower[0] + INSIDE or lower[0] == -math.inf < low:
+            lower = low, joint.name
+        if high < upper[0] - INSIDE or upper[0] == math.inf > high:
+            upper = high, joint.name
+    return lower, upper
+
+
+def _outside(model: Model, cluster: Cluster, q: Array) -> list[str | None]:
+    """Of each configuration, the joint that is furthest beyond its limit, if one is."""
+    at = model.joint_positions(q)
+    worst = np.full(len(q), INSIDE)
+    found: list[str | None] = [None] * len(q)
+    for body in cluster.bodies:
+        joint = model.joints[body]
+        if joint.nv != 1 or joint.type == "continuous":
+            continue
+        off = np.maximum(joint.lower - at[joint.name], at[joint.name] - joint.upper)
+        for n in np.flatnonzero(off > worst).tolist():
+            worst[n], found[n] = off[n], joint.name
+    return found
+
+
+def _along(model: Model, cluster: Cluster, joint: str) -> tuple[Array, int, tuple[str, str]]:
+    """The range of a linkage of one freedom, to its ends, and what ends it on either side."""
+    whole = sweep(model, joint, steps=STEPS)
+    index = {each.name: each for each in model.joints}
+    out = _outside(model, cluster, whole.q)
+    zero = float(model.joint_positions(model.neutral())[joint])
+    start = int(np.argmin(np.abs(whole.positions - zero)))
+    own = index[joint]
+    low = high = start
+    while low > 0 and out[low - 1] is None:
+        low -= 1
+    while high < len(out) - 1 and out[high + 1] is None:
+        high += 1
+    ends: list[Array | None] = []
+    names: list[str] = []
+    for at, side, limit in ((low, -1, own.lower), (high, 1, own.upper)):
+        here, beyond = float(whole.positions[at]), at + side
+        outside = here + side * float(np.median(np.diff(whole.positions)))
+        name = "" if whole.closed else "loop"
+        if 0 <= beyond < len(out):
+            name, outside = str(out[beyond]), float(whole.positions[beyond])
+        elif math.isfinite(limit) and abs(here - limit) <= INSIDE:
+            name = joint
+        names.append(name)
+        ends.append(
+            None
+            if name in ("", joint) and not 0 <= beyond < len(out)
+            else _end(model, cluster, joint, whole.q[at], (here, outside))
+        )
+    below, above = (
+        _between(model, joint, whole.q[start], whole.q[at] if end is None else end)
+        for at, end in zip((low, high), ends, strict=True)
+    )
+    inner = [*below[::-1], whole.q[start], *above]
+    return np.array(inner), len(below), (names[0], names[1])
+
+
+def _between(model: Model, joint: str, start: Array, end: Array) -> list[Array]:
+    """Configurations after the start, up to the end, evenly along a joint."""
+    first, last = (float(model.joint_positions(q)[joint]) for q in (start, end))
+    if abs(last - first) <= INSIDE:
+        return []
+    found = [start]
+    for position in np.linspace(first, last, POINTS + 1)[1:-1]:
+        with suppress(ClosureError):
+            ahead = found[-1] if len(found) == 1 else 2.0 * found[-1] - found[-2]
+            found.append(model.configuration({joint: float(position)}, guess=ahead))
+    return [*found[1:], end]
+
+
+def _end(
+    model: Model, cluster: Cluster, joint: str, q: Array, between: tuple[float, float]
+) -> Array:
+    """The last configuration within all limits that closes, between two positions of a joint."""
+    best, (inside, outside) = q, between
+    for _ in range(38):
+        middle = 0.5 * (inside + outside)
+        try:
+            there = model.configuration({joint: middle}, guess=best)
+        except ClosureError:
+            outside = middle
+            continue
+        if _outside(model, cluster, there[None])[0] is None:
+            best, inside = there, middle
+        else:
+            outside = middle
+    return best
+
+
+def _spanned(model: Model, body: int, q: Array, ends: tuple[str, str]) -> Range:
+    """The range of a joint along a linkage's: where it turns back, it is the linkage's doing."""
+    joint = model.joints[body]
+    at = np.asarray(model.joint_positions(q)[joint.name])
+    ranges = []
+    for pick, own in ((np.argmin, joint.lower), (np.argmax, joint.upper)):
+        n = int(pick(at))
+        value = float(at[n])
+        by = ends[0] if n == 0 else ends[1] if n == len(at) - 1 else "loop"
+        if abs(value - own) <= 1e-7:
+            value, by = own, joint.name
+        if not by:  # a whole turn
+            value = own
+        ranges.append((value, by))
+    return ranges[0], ranges[1]

@@ -1,0 +1,1 @@
+"""The same dynamics by other ways: projection, multipliers, open trees, all joints."""

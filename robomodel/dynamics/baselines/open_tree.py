@@ -1,0 +1,214 @@
+"""Approximate and unconstrained dynamics: open-tree algorithms on an open tree (002, C3).
+
+The tree, :func:`robomodel.model.approximate.approximate` or
+:func:`~robomodel.model.approximate.unconstrained` of the robot, takes the exact positions and
+velocities of the joints that it keeps, q̇_k = G_k v and q̈_k = G_k a + g_k, at the state. Where it
+keeps the independent joints, as with geared rotors, G_k is 1 and nothing of this remains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from robomodel.dynamics.baselines.projection import projected
+from robomodel.dynamics.kinematics.frames import Place
+from robomodel.dynamics.kinematics.state import Configuration, Matrix, State
+from robomodel.dynamics.recursions.aba import aba as forward
+from robomodel.dynamics.recursions.efpa import efpa as inverse_inertia
+from robomodel.dynamics.recursions.impulse import contact as contact_of
+from robomodel.dynamics.recursions.lean import lean
+from robomodel.dynamics.recursions.rnea import rnea as inverse
+from robomodel.model.approximate import approximate, select, unconstrained
+from robomodel.model.build import build
+from robomodel.model.model import WORLD, Model
+from robomodel.scalars import Scalar, Vector, dot, solve, sub
+from robomodel.spatial import ZERO, Transform, Wrench, factor
+
+MAKERS = {"approximate": approximate, "unconstrained": unconstrained}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTree:
+    """An open tree that stands for a robot.
+
+    ``positions`` and ``velocities`` are the robot's spanning coordinates that are the tree's, in
+    its order; ``parts`` the tree's velocities by the robot's clusters. ``places``: where the axes
+    of each of the robot's bodies stand in the tree, those apart that it leaves out.
+    """
+
+    model: Model
+    positions: tuple[int, ...]
+    velocities: tuple[int, ...]
+    parts: tuple[tuple[int, ...], ...]
+    places: Mapping[int, Place]
+    method: str
+
+    def place(self, model: Model, body: int) -> Place:
+        """Where a body of the robot stands; ValueError for one that the tree leaves out."""
+        if body == WORLD:
+            return Place(WORLD, Transform((), ZERO))
+        if body not in self.places:
+            raise ValueError(
+                f"method '{self.method}' leaves out the body '{model.bodies[body].name}' of "
+                f"'{model.name}', so nothing can act on it; use an exact method"
+            )
+        return self.places[body]
+
+    def wrenches(self, model: Model, f_ext: Mapping[int, Wrench] | None) -> dict[int, Wrench]:
+        """Wrenches on the robot's bodies as wrenches on the tree's."""
+        result: dict[int, Wrench] = {}
+        for body, wrench in (f_ext or {}).items():
+            place = self.place(model, body)
+            if place.body != WORLD:
+                moved = place.pose.to_parent(wrench)
+                known = result.get(place.body)
+                result[place.body] = moved if known is None else known + moved
+        return result
+
+
+def open_tree(model: Model, method: str) -> OpenTree:
+    """The tree of a method, made once and kept with the robot's model."""
+    known = model.derived.get(("open tree", method))
+    if isinstance(known, OpenTree):
+        return known
+    tree = build(MAKERS[method](model))
+    body_of = {joint.name: body for body, joint in enumerate(model.joints)}
+    bodies = [body_of[joint.name] for joint in tree.joints]
+    velocities = [v for body in bodies for v in model.nodes[body].freedoms]
+    positions = [
+        node.q + i for node in (model.nodes[body] for body in bodies) for i in range(node.joint.nq)
+    ]
+    parts = []
+    for c in model.clusters:
+        own = [i for i, v in enumerate(velocities) if c.spanning_v.start <= v < c.spanning_v.stop]
+        parts.append(tuple(sorted(own, key=velocities.__getitem__)))
+    places = {body: Place(n, Transform((), ZERO)) for n, body in enumerate(bodies)}
+    for body in set(range(len(model.nodes))) - select(model).dropped - set(bodies):
+        places[body] = _stand(model, body, tree)  # locked: the link stands on some other body
+    made = OpenTree(tree, tuple(positions), tuple(velocities), tuple(parts), places, method)
+    model.derived["open tree", method] = made
+    return made
+
+
+def lean_tree(model: Model, method: str, algorithm: str) -> Model:
+    """The robot, its open tree the one on which an algorithm takes the fewest operations."""
+    tree, found = open_tree(model, method), replace(model)
+    made = lean(tree.model, algorithm)
+    places = dict(tree.places)
+    for body in places:
+        name = model.nodes[body].name
+        if made.frame(name) is not tree.model.frame(name):
+            places[body] = _stand(model, body, made)
+    found.derived["open tree", method] = replace(tree, model=made, places=places)
+    return found
+
+
+def _stand(model: Model, body: int, tree: Model) -> Place:
+    """Where a body's axes stand in a tree that has its link."""
+    node = model.nodes[body]
+    frame = tree.frame(node.name)
+    rotations = (*factor(node.axes), *frame.pose.rotations)
+    return Place(frame.body, Transform(rotations, frame.pose.offset))
+
+
+def rnea(
+    model: Model,
+    method: str,
+    q: Vector,
+    v: Vector,
+    a: Vector,
+    f_ext: Mapping[int, Wrench] | None = None,
+) -> list[Scalar]:
+    """Tau = G_kᵀ ID(q_k, G_k v, G_k a + g_k), with ID the inverse dynamics of the open tree."""
+    tree, state = open_tree(model, method), State(model, q, (), v)
+    at, rates = _kept(tree, state)
+    qdd = state.accelerations(a)
+    wrenches = tree.wrenches(model, f_ext)
+    found = inverse(tree.model, at, rates, [qdd[r] for r in tree.velocities], wrenches)
+    forces: list[Scalar] = [0.0] * model.n_joint_velocities
+    for r, force in zip(tree.velocities, found, strict=True):
+        forces[r] = force
+    return projected(state, forces)
+
+
+def aba(
+    model: Model,
+    method: str,
+    q: Vector,
+    v: Vector,
+    tau: Vector,
+    f_ext: Mapping[int, Wrench] | None = None,
+) -> list[Scalar]:
+    """The a = G_k⁻¹ (FD(q_k, G_k v, G_k⁻ᵀ tau) - g_k), FD the forward dynamics of the open tree."""
+    tree, state = open_tree(model, method), State(model, q, (), v)
+    at, rates = _kept(tree, state)
+    forces: list[Scalar] = [0.0] * model.nv
+    for cluster, part in zip(model.clusters, tree.parts, strict=True):
+        rows = [state.rows[tree.velocities[i]] for i in part]
+        found = _solved(list(zip(*rows, strict=True)), tau[cluster.v])
+        for i, force in zip(part, found, strict=True):
+            forces[i] = force
+    qdd = forward(tree.model, at, rates, forces, tree.wrenches(model, f_ext))
+    a: list[Scalar] = []
+    for part in tree.parts:
+        rows = [state.rows[tree.velocities[i]] for i in part]
+        a += _solved(rows, [sub(qdd[i], state.bias[tree.velocities[i]]) for i in part])
+    return a
+
+
+def efpa(model: Model, method: str, q: Vector, places: Sequence[Place]) -> Matrix:
+    """Λ⁻¹ (6k by 6k) of the open tree at these frames; it knows nothing of coordinates."""
+    tree = open_tree(model, method)
+    positions = model.spanning_positions(q)
+    moved = _moved(tree, model, places)
+    return inverse_inertia(tree.model, [positions[i] for i in tree.positions], moved)
+
+
+def contact(
+    model: Model, method: str, q: Vector, places: Sequence[Place]
+) -> tuple[Matrix, Matrix, Matrix]:
+    """Λ⁻¹, J G_k and G_kᵀ M G_k, with the tree's of :func:`.recursions.impulse.contact`."""
+    tree, state = open_tree(model, method), Configuration(model, q)
+    at = [state.positions[i] for i in tree.positions]
+    inverse_of_tree, jacobian, mass = contact_of(tree.model, at, _moved(tree, model, places))
+
+    def onto(rows: Sequence[Vector]) -> Matrix:  # times G_k
+        blocks = [
+            (part, list(zip(*(state.rows[tree.velocities[i]] for i in part), strict=True)))
+            for part in tree.parts
+        ]
+        return [
+            [dot([row[i] for i in part], column) for part, columns in blocks for column in columns]
+            for row in rows
+        ]
+
+    return inverse_of_tree, onto(jacobian), onto(list(zip(*onto(mass), strict=True)))
+
+
+def _moved(tree: OpenTree, model: Model, places: Sequence[Place]) -> list[Place]:
+    """Frames of the robot as frames of the tree."""
+    moved = []
+    for at in places:
+        place = tree.place(model, at.body)
+        rotations = (*at.pose.rotations, *place.pose.rotations)
+        pose = Transform(rotations, place.pose.point(at.pose.offset))
+        moved.append(Place(place.body, pose))
+    return moved
+
+
+def _kept(tree: OpenTree, state: State) -> tuple[list[Scalar], list[Scalar]]:
+    """Positions and velocities of the tree's joints."""
+    at = [state.positions[i] for i in tree.positions]
+    return at, [state.velocities[r] for r in tree.velocities]
+
+
+def _solved(matrix: Sequence[Vector], right: Vector) -> list[Scalar]:
+    """Matrix⁻¹ right; ``right`` itself where the matrix is structurally 1."""
+    if all(
+        type(x) is float and x == (1.0 if i == j else 0.0)
+        for i, row in enumerate(matrix)
+        for j, x in enumerate(row)
+    ):
+        return list(right)
+    return [x for (x,) in solve(matrix, [[r] for r in right])]

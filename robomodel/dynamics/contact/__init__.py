@@ -1,0 +1,1 @@
+"""Contacts at an instant: points that touch, and the problem of their forces."""

@@ -1,0 +1,1 @@
+"""The functions that users call, on NumPy arrays with batch axes, by subject."""

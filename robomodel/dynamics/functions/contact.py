@@ -1,0 +1,189 @@
+"""Contacts at an instant: operational-space inertia, impacts, contact forces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.algorithms import Method
+from robomodel.dynamics.calling import Backend, Wrenches
+from robomodel.dynamics.calling import run as _run
+from robomodel.dynamics.contact.points import held, pushed, slopes, strike
+from robomodel.dynamics.functions.derivatives import aba_derivatives
+from robomodel.dynamics.functions.motion import aba
+from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
+from robomodel.dynamics.recursions.efpa import product
+from robomodel.dynamics.recursions.impulse import collide
+from robomodel.model.joints import Array
+from robomodel.model.model import Model, as_array
+
+MANY = 8  # frames; beyond, programs without the k² entries of their matrix are made sooner
+
+
+def efpa(
+    model: Model,
+    q: ArrayLike,
+    frames: FrameLike | Sequence[FrameLike],
+    *,
+    method: Method = "cluster",
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> Array:
+    """Inverse operational-space inertia Λ⁻¹ = J M⁻¹ Jᵀ (..., 6k, 6k) of k frames.
+
+    Unit wrenches at the frames, and the accelerations that they make there: frame after frame,
+    angular first, each in its own axes, as in :func:`jacobian`. ``frames``: links' names, or (link,
+    offset); a single one is k = 1. They may be on any bodies, rotors and linkages included, and
+    several on one; on links fixed to the world they give zeros. C-EFPA (Chignoli et al., section
+    VIII): no mass matrix is formed, and the cost is linear in the depth of the tree. Kernels write
+    the matrix for up to eight frames, and what it is a product of for more.
+    """
+    keys = frame_keys(frames)
+    if not keys:
+        return np.zeros((*as_array(q, model.nq, "q", "nq").shape[:-1], 0, 0))
+    if method == "cluster" and len(keys) > MANY:
+        return product(*_run(model, "efpa_factors", {"q": q}, backend, frames=keys, check=check))
+    result: Array = _run(model, "efpa", {"q": q}, backend, frames=keys, method=method, check=check)
+    return result
+
+
+def impulse(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    frames: FrameLike | Sequence[FrameLike],
+    *,
+    restitution: ArrayLike = 0.0,
+    normals: ArrayLike = (0.0, 0.0, 1.0),
+    sticking: bool = True,
+    unilateral: bool = False,
+    friction: ArrayLike = 1.0,
+    tolerance: float = 1e-10,
+    method: Method = "cluster",
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> tuple[Array, Array]:
+    """Velocities after an impact, v⁺ (..., nv), and the impulses (..., k, 3) [N s] on the robot.
+
+    ``frames`` are the points that touch something rigid at this instant: links, or (link, offset).
+    Each leaves with -restitution times its velocity along its normal. Across the normal it stops
+    (``sticking``), or, without friction, is free. ``normals`` (3,) or (..., k, 3) and the impulses
+    are in world axes; ``restitution`` () or (..., k) is from 0 to 1. Positions do not change.
+
+    v⁺ = v + M⁻¹ Jᵀ λ, with λ from the points' J M⁻¹ Jᵀ (C-EFPA). Contacts that repeat each other (a
+    rigid foot's fourth corner) share the impulse of least norm; contacts that contradict each
+    other are met in the least-squares sense. Eigenvalues of J M⁻¹ Jᵀ up to ``tolerance`` of the
+    largest count as zero. Impulses may come out pulling: a contact does not hold there, so leave
+    it out. Energy is not gained with restitution 0, nor without friction with one restitution for
+    all; sticking points that rebound can gain some (Kane's paradox of Newton's law). ``method``:
+    "cluster", or one of the open trees of :func:`rnea`, "approximate" and "unconstrained".
+
+    ``unilateral``: contacts push and never pull, and stick or slip by Coulomb's law with
+    ``friction`` () or (..., k), which must be finite (sticking without pulling has no solution, or
+    several): Newton's law holds along the normals of points that approach, others may stay or
+    leave. Then no energy is gained: where friction between rebounding points would, they rebound
+    less. Solved to 1e-10 of the velocities; a RuntimeWarning tells where not.
+    """
+    keys = frame_keys(frames)
+    before = as_array(v, model.nv, "v", "nv")
+    if not keys:
+        batch = as_array(q, model.nq, "q", "nq").shape[:-1]
+        batch = np.broadcast_shapes(batch, before.shape[:-1])
+        return np.broadcast_to(before, (*batch, model.nv)).copy(), np.zeros((*batch, 0, 3))
+    if check:
+        model.check(q, v)
+    inverse, j, mass = _contact(model, q, keys, method, backend)
+    if unilateral:
+        law = (restitution, friction if sticking else 0.0, normals)
+        return strike(inverse, j, mass, before, *law)
+    return collide(inverse, j, mass, before, restitution, normals, sticking, tolerance)
+
+
+def contact_aba(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    frames: FrameLike | Sequence[FrameLike],
+    *,
+    friction: ArrayLike = 1.0,
+    normals: ArrayLike = (0.0, 0.0, 1.0),
+    unilateral: bool = True,
+    f_ext: Wrenches | None = None,
+    passive: bool = False,
+    tolerance: float = 1e-10,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> tuple[Array, Array]:
+    """Forward dynamics with contacts: (a (..., nv), forces (..., k, 3) [N] on them, world axes).
+
+    ``frames`` are points that touch something rigid at rest: links, or (link, offset). ``normals``
+    (3,) or (..., k, 3), in world axes, point out of it.
+
+    ``unilateral``: contacts push and never pull (Signorini's law on accelerations). Those at rest
+    stick, or begin to slip, and those that slide are braked, by Coulomb's law with ``friction`` ()
+    or (..., k), which is finite. Points that move away feel nothing. Where points run into what
+    they touch (:func:`impulse` comes first), and where no finite forces obey the laws (Painlevé),
+    the result is not-a-number with a RuntimeWarning; of several solutions, also warned of, it is
+    the one of the least forces.
+
+    Without it contacts hold whatever it takes (``friction=inf`` says so too): the points do not
+    accelerate, J a + J̇ v = 0, and redundant ones share the forces of least norm.
+    """
+    keys = frame_keys(frames)
+    free = aba(model, q, v, tau, f_ext=f_ext, passive=passive, backend=backend, check=check)
+    if not keys:
+        return free, np.zeros((*free.shape[:-1], 0, 3))
+    inverse, j, mass = _contact(model, q, keys, "cluster", backend)
+    arguments = {"q": q, "v": v, "a": free}
+    rates, accelerations = _run(model, "touching", arguments, backend, frames=keys)
+    if not unilateral:
+        a, forces = held(inverse, j, mass, free, accelerations, tolerance)
+        return a, forces.reshape(*forces.shape[:-1], len(keys), 3)
+    return pushed(inverse, j, mass, free, rates, accelerations, friction, normals)
+
+
+def contact_aba_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    frames: FrameLike | Sequence[FrameLike],
+    *,
+    tolerance: float = 1e-10,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Derivatives of :func:`contact_aba` with bilateral contacts (``unilateral=False``).
+
+    (∂a/∂q, ∂a/∂v, ∂a/∂tau), each (..., nv, nv), then (∂f/∂q, ∂f/∂v, ∂f/∂tau), each (..., 3k, nv),
+    forces point after point; q in the tangent space. From M ∂a = Jᵀ ∂f - ∂(rnea - Jᵀ f) and J ∂a =
+    -∂(J a + J̇ v). Where contacts are redundant those of the forces are of their least-norm solution
+    at fixed J M⁻¹ Jᵀ; those of a hold as they are. Where contacts contradict each other, which
+    :func:`contact_aba` tells of, there are none.
+    """
+    keys = frame_keys(frames)
+    if not keys or not model.nv:
+        slopes_free = aba_derivatives(model, q, v, tau, backend=backend, check=check)
+        none = np.zeros((*slopes_free[0].shape[:-2], 3 * len(keys), model.nv))
+        return (*slopes_free, none, none.copy(), none.copy())
+    a, forces = contact_aba(
+        model, q, v, tau, keys, unilateral=False, tolerance=tolerance, backend=backend, check=check
+    )
+    flat = forces.reshape(*forces.shape[:-2], 3 * len(keys))
+    arguments = {"q": q, "v": v, "a": a, "forces": flat}
+    parts = _run(model, "contact_derivatives", arguments, backend, frames=keys)
+    return slopes(parts, tolerance)
+
+
+def _contact(
+    model: Model, q: ArrayLike, keys: tuple[FrameKey, ...], method: Method, backend: Backend
+) -> tuple[Array, Array, Array]:
+    """J M⁻¹ Jᵀ, J and M of points; of many of them by the factors of the first."""
+    if method == "cluster" and len(keys) > MANY:
+        rows, p, j, mass = _run(model, "contact_factors", {"q": q}, backend, frames=keys)
+        return product(rows, p), j, mass
+    inverse, j, mass = _run(model, "contact", {"q": q}, backend, frames=keys, method=method)
+    return inverse, j, mass

@@ -1,0 +1,314 @@
+"""What controllers ask: terms of the equations of motion, frames, the centre of mass, energy.
+
+Arguments, ``backend`` and ``check`` as in :mod:`robomodel.dynamics`. What Pinocchio calls it stands
+in parentheses; its spatial vectors have the linear part first, these the angular.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.calling import Backend, Wrenches, run
+from robomodel.dynamics.kinematics.frames import FrameLike, Reference, frame_key
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+
+# ---- terms of the equations of motion ------------------------------------------------------------
+
+
+def gravity_force(
+    model: Model,
+    q: ArrayLike,
+    *,
+    f_ext: Wrenches | None = None,
+    passive: bool = False,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> Array:
+    """The forces tau (..., nv) that hold the robot at rest (computeGeneralizedGravity).
+
+    ``f_ext``: link name → wrench (..., 6) on it, its moment first, in its own axes, held up as well
+    (computeStaticTorque). ``passive``: the file's springs help.
+    """
+    result: Array = run(
+        model, "gravity_force", {"q": q}, backend, f_ext=f_ext, passive=passive, check=check
+    )
+    return result
+
+
+def coriolis(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    kind: Literal["factorization", "christoffel"] = "factorization",
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> Array:
+    """The Coriolis matrix C (..., nv, nv), C v + gravity_force = bias_force.
+
+    (computeCoriolisMatrix.)
+    Ṁ = C + Cᵀ along the motion, so that Ṁ - 2C is skew, and C is linear in v; gears, loops, rotors
+    and armatures included. Among all such C it is the one without torsion: C(v) u = C(u) v between
+    rates of coordinates, where it is made of the Christoffel symbols, and C(v) u - C(u) v =
+    M [v, u] with the velocities of floating bases and ball joints. Echeandia and Wensing's
+    recursion (2021), carried over to clusters.
+
+    ``kind``: "christoffel" computes the same matrix from M's derivatives by those symbols, which
+    takes many times as long (``rm.compile(model, "coriolis", method="christoffel")``).
+    """
+    if kind not in ("factorization", "christoffel"):
+        raise ValueError(f"kind '{kind}' is not known; 'factorization' and 'christoffel' are")
+    result: Array = run(
+        model,
+        "coriolis",
+        {"q": q, "v": v},
+        backend,
+        method="cluster" if kind == "factorization" else "christoffel",
+        check=check,
+    )
+    return result
+
+
+def mass_inverse(
+    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
+) -> Array:
+    """M⁻¹ (..., nv, nv) (computeMinverse)."""
+    result: Array = run(model, "mass_inverse", {"q": q}, backend, check=check)
+    return result
+
+
+# ---- frames --------------------------------------------------------------------------------------
+
+
+def frame_pose(
+    model: Model,
+    q: ArrayLike,
+    frame: FrameLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> Array:
+    """The frame's pose in the world (..., 4, 4), homogeneous (Pinocchio: oMf)."""
+    result: Array = run(
+        model, "frame_pose", {"q": q}, backend, frames=(frame_key(frame),), check=check
+    )
+    return result
+
+
+def jacobian(
+    model: Model,
+    q: ArrayLike,
+    frame: FrameLike,
+    *,
+    reference: Reference = "local",
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> Array:
+    """J (..., 6, nv): the frame's velocity is J v, angular first (computeFrameJacobian).
+
+    ``frame``: a link's name, or (link, offset) for a point of it with the link's axes.
+    ``reference``, as in Pinocchio: "local", at the frame's origin in its own axes;
+    "local_world_aligned", at its origin in the world's axes; "world", of the point of its body that
+    is at the world's origin, in the world's axes.
+    """
+    result: Array = run(
+        model,
+        "jacobian",
+        {"q": q},
+        backend,
+        frames=(frame_key(frame),),
+        reference=reference,
+        check=check,
+    )
+    return result
+
+
+def frame_velocity(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    frame: FrameLike,
+    *,
+    reference: Reference = "local",
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> Array:
+    """The frame's velocity (..., 6), angular first (getFrameVelocity).
+
+    ``reference`` as in :func:`jacobian`.
+    """
+    result: Array = run(
+        model,
+        "frame_velocity",
+        {"q": q, "v": v},
+        backend,
+        frames=(frame_key(frame),),
+        reference=reference,
+        check=check,
+    )
+    return result
+
+
+def frame_acceleration(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    frame: FrameLike,
+    *,
+    reference: Reference = "local",
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> Array:
+    """The frame's acceleration (..., 6), angular first (getFrameClassicalAcceleration).
+
+    The linear part is that of a point, the frame's origin, in the world: ẍ, not the spatial
+    acceleration's ẍ - ω x ẋ; gravity is left out. ``reference`` as in :func:`jacobian`.
+    """
+    result: Array = run(
+        model,
+        "frame_acceleration",
+        {"q": q, "v": v, "a": a},
+        backend,
+        frames=(frame_key(frame),),
+        reference=reference,
+        check=check,
+    )
+    return result
+
+
+def frame_bias(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    frame: FrameLike,
+    *,
+    reference: Reference = "local",
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> Array:
+    """:func:`frame_acceleration` (..., 6) at a = 0: what J a lacks, J̇ v of a point.
+
+    frame_acceleration = jacobian · a + frame_bias, in any one ``reference``.
+    """
+    result: Array = run(
+        model,
+        "frame_bias",
+        {"q": q, "v": v},
+        backend,
+        frames=(frame_key(frame),),
+        reference=reference,
+        check=check,
+    )
+    return result
+
+
+# ---- the whole robot -----------------------------------------------------------------------------
+
+
+def energy(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> tuple[Array, Array]:
+    """(kinetic, potential) energy [J], each (...); zero potential at the world's origin.
+
+    (computeKineticEnergy, computePotentialEnergy.)
+    The energy of the file's springs is part of the potential.
+    """
+    kinetic, potential = run(model, "energy", {"q": q, "v": v}, backend, check=check)
+    return kinetic, potential
+
+
+def center_of_mass(
+    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
+) -> Array:
+    """Centre of mass (..., 3) of all that moves, in the world (centerOfMass)."""
+    result: Array = run(model, "center_of_mass", {"q": q}, backend, check=check)
+    return result
+
+
+def center_of_mass_velocity(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> Array:
+    """Velocity (..., 3) of the centre of mass, in world axes (centerOfMass: vcom)."""
+    arguments = {"q": q, "v": v}
+    result: Array = run(model, "center_of_mass_velocity", arguments, backend, check=check)
+    return result
+
+
+def center_of_mass_acceleration(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> Array:
+    """Acceleration (..., 3) of the centre of mass, in world axes, without gravity's (acom)."""
+    arguments = {"q": q, "v": v, "a": a}
+    result: Array = run(model, "center_of_mass_acceleration", arguments, backend, check=check)
+    return result
+
+
+def center_of_mass_jacobian(
+    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
+) -> Array:
+    """J (..., 3, nv): the centre of mass moves with J v, world axes (jacobianCenterOfMass)."""
+    result: Array = run(model, "center_of_mass_jacobian", {"q": q}, backend, check=check)
+    return result
+
+
+def centroidal_map(
+    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
+) -> Array:
+    """A (..., 6, nv): centroidal_momentum = A v, angular rows first (computeCentroidalMap)."""
+    result: Array = run(model, "centroidal_map", {"q": q}, backend, check=check)
+    return result
+
+
+def centroidal_momentum(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    backend: Backend = "compiled",
+    check: bool = False,
+) -> Array:
+    """Momentum (..., 6): angular about the centre of mass, then linear, in world axes.
+
+    (computeCentroidalMomentum.)
+    """
+    result: Array = run(model, "centroidal_momentum", {"q": q, "v": v}, backend, check=check)
+    return result
+
+
+__all__ = [
+    "center_of_mass",
+    "center_of_mass_acceleration",
+    "center_of_mass_jacobian",
+    "center_of_mass_velocity",
+    "centroidal_map",
+    "centroidal_momentum",
+    "coriolis",
+    "energy",
+    "frame_acceleration",
+    "frame_bias",
+    "frame_pose",
+    "frame_velocity",
+    "gravity_force",
+    "jacobian",
+    "mass_inverse",
+]

@@ -1,0 +1,1 @@
+"""Where bodies and frames are and how they move, and what sensors on them measure."""

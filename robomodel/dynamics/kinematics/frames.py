@@ -1,0 +1,205 @@
+"""Frames: poses, Jacobians and velocities of points fixed to bodies. Scalars of any kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeGuard, cast
+
+import numpy as np
+
+from robomodel.dynamics.kinematics.state import Configuration, State
+from robomodel.model.model import WORLD, Model
+from robomodel.scalars import Scalar, Vector, add
+from robomodel.spatial import (
+    NO_MOTION,
+    UNIT,
+    ZERO,
+    Mat,
+    Motion,
+    Transform,
+    Vec,
+    Wrench,
+    apply,
+    cross,
+    matmul,
+    minus,
+    plus,
+)
+
+FrameLike: TypeAlias = str | tuple[str, Sequence[float]]
+FrameKey: TypeAlias = str | tuple[str, tuple[float, float, float]]
+Reference: TypeAlias = Literal["local", "world", "local_world_aligned"]
+REFERENCES: tuple[Reference, ...] = ("local", "world", "local_world_aligned")
+
+
+def frame_key(frame: FrameLike) -> FrameKey:
+    """A frame as a key: a link's name, or (link, offset) with the offset's three numbers.
+
+    TypeError for what is neither, ValueError for an offset that is not three finite numbers.
+    """
+    if isinstance(frame, str):
+        return frame
+    if not _is_point(frame):
+        raise TypeError(f"a frame is a link's name, or (link, offset), not {frame!r}")
+    link, offset = frame
+    try:
+        x, y, z = (float(t) for t in offset)
+    except (TypeError, ValueError):
+        x = y = z = math.nan
+    if not math.isfinite(x + y + z):
+        raise ValueError(
+            f"the offset of a frame on '{link}' is three finite numbers, not {offset!r}"
+        )
+    return link, (x, y, z)
+
+
+def frame_keys(frames: FrameLike | Sequence[FrameLike]) -> tuple[FrameKey, ...]:
+    """Frames as keys; a link's name, or one (link, offset), is one frame."""
+    if isinstance(frames, str) or _is_point(frames):
+        return (frame_key(frames),)
+    if not isinstance(frames, Iterable):
+        raise TypeError(f"frames are links' names, or (link, offset), not {frames!r}")
+    return tuple(frame_key(cast(FrameLike, frame)) for frame in frames)
+
+
+def _is_point(frame: object) -> TypeGuard[tuple[str, Sequence[float]]]:
+    """Whether it is (link, offset), rather than two frames."""
+    return (
+        isinstance(frame, Sequence)
+        and len(frame) == 2
+        and isinstance(frame[0], str)
+        and isinstance(frame[1], Sequence | np.ndarray)
+        and not isinstance(frame[1], str)
+        and not any(isinstance(x, str) for x in frame[1])
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A frame fixed to a body (``WORLD`` for the fixed base), placed in its internal axes.
+
+    ``reference``: what its motions are told in: "local", at its origin in its own axes;
+    "local_world_aligned", at its origin in the world's axes; "world", of the point of its body
+    that is at the world's origin, in the world's axes.
+    """
+
+    body: int
+    pose: Transform
+    reference: Reference = "local"
+
+
+def place(model: Model, frame: FrameKey, reference: Reference = "local") -> Place:
+    """The place of a frame: a link's name, or (link, offset) with the link's own axes."""
+    name, offset = (frame, ZERO) if isinstance(frame, str) else frame
+    found = model.frame(name)
+    pose = Transform(found.pose.rotations, found.pose.point(offset))
+    return Place(found.body, pose, reference)
+
+
+def body_wrenches(model: Model, by_link: Mapping[str, Vector]) -> dict[int, Wrench]:
+    """Wrenches on links (six numbers each, in the link's axes) as wrenches on bodies.
+
+    Those on links fixed to the world are left out: the world takes them.
+    """
+    found: dict[int, Wrench] = {}
+    for link, x in by_link.items():
+        frame = model.frame(link)
+        if frame.body == WORLD:
+            continue
+        wrench = frame.pose.to_parent(Wrench((x[0], x[1], x[2]), (x[3], x[4], x[5])))
+        known = found.get(frame.body)
+        found[frame.body] = wrench if known is None else known + wrench
+    return found
+
+
+def pose(model: Model, q: Vector, at: Place) -> tuple[Mat, Vec]:
+    """Rotation (rows) and origin of a frame in the world."""
+    return _pose(Configuration(model, q, (at.body,)), at)
+
+
+def _pose(state: Configuration, at: Place) -> tuple[Mat, Vec]:
+    rotation, origin, body = at.pose.matrix(), at.pose.offset, at.body
+    while body != WORLD:
+        x = state.transforms[body]
+        for step in x.rotations:
+            rows = tuple(step.rotate(e) for e in UNIT)
+            matrix: Mat = (
+                (rows[0][0], rows[1][0], rows[2][0]),
+                (rows[0][1], rows[1][1], rows[2][1]),
+                (rows[0][2], rows[1][2], rows[2][2]),
+            )
+            rotation = matmul(matrix, rotation)
+        origin = x.point(origin)
+        body = state.model.nodes[body].parent
+    return rotation, origin
+
+
+def jacobian(model: Model, q: Vector, at: Place) -> list[list[Scalar]]:
+    """J (6 by nv): the frame's velocity, angular first, in its reference, is J v.
+
+    Row r is the unit wrench r at the frame, carried to the base: what it does to each joint passed.
+    """
+    state = Configuration(model, q, (at.body,))
+    units = (*(Wrench(e, ZERO) for e in UNIT), *(Wrench(ZERO, e) for e in UNIT))
+    rows = [joint_forces(model, state, at.body, at.pose.to_parent(unit)) for unit in units]
+    if at.reference == "local":
+        return rows
+    placed = _pose(state, at)
+    columns = [_referred(placed, at, _motion(column)) for column in zip(*rows, strict=True)]
+    return [list(row) for row in zip(*(c.entries() for c in columns), strict=True)]
+
+
+def joint_forces(model: Model, state: Configuration, body: int, wrench: Wrench) -> list[Scalar]:
+    """What a wrench on a body, in its internal axes, does to the independent velocities (nv)."""
+    row: list[Scalar] = [0.0] * model.nv
+    while body != WORLD:
+        node = model.nodes[body]
+        first = model.clusters[node.cluster].v.start
+        for i, motion in enumerate(state.subspace(body)):
+            row[first + i] = add(row[first + i], wrench.dot(motion))
+        wrench = state.transforms[body].to_parent(wrench)
+        body = node.parent
+    return row
+
+
+def velocity(model: Model, q: Vector, v: Vector, at: Place) -> tuple[Scalar, ...]:
+    """The frame's velocity, angular first, in its reference."""
+    state = State(model, q, (at.body,), v)
+    twist = at.pose.to_child(NO_MOTION if at.body == WORLD else state.twists[at.body])
+    if at.reference != "local":
+        twist = _referred(_pose(state, at), at, twist)
+    return twist.entries()
+
+
+def acceleration(model: Model, q: Vector, v: Vector, a: Vector, at: Place) -> tuple[Scalar, ...]:
+    """How the frame turns and its origin, a point of its body, accelerates; in its reference."""
+    if at.body == WORLD:
+        return NO_MOTION.entries()
+    state = State(model, q, (at.body,), v)
+    moved = list(state.points(state.accelerations(a), falling=False))[at.body]
+    linear = plus(moved.linear, apply(moved.around, at.pose.offset))
+    own = Motion(at.pose.unrotate(moved.alpha), at.pose.unrotate(linear))
+    if at.reference == "local":
+        return own.entries()
+    rotation, origin = _pose(state, at)
+    alpha, linear = apply(rotation, own.angular), apply(rotation, own.linear)
+    if at.reference == "world":
+        omega = apply(rotation, at.pose.unrotate(state.omega[at.body]))
+        swung = plus(cross(alpha, origin), cross(omega, cross(omega, origin)))
+        linear = minus(linear, swung)
+    return Motion(alpha, linear).entries()
+
+
+def _referred(placed: tuple[Mat, Vec], at: Place, motion: Motion) -> Motion:
+    """A velocity at the frame's origin in its axes as its reference wants it."""
+    rotation, origin = placed
+    angular, linear = apply(rotation, motion.angular), apply(rotation, motion.linear)
+    if at.reference == "world":
+        linear = plus(linear, cross(origin, angular))
+    return Motion(angular, linear)
+
+
+def _motion(entries: Sequence[Scalar]) -> Motion:
+    return Motion((entries[0], entries[1], entries[2]), (entries[3], entries[4], entries[5]))

@@ -1,0 +1,130 @@
+"""Whole-robot quantities: energy, centre of mass, centroidal momentum. Scalars of any kind."""
+
+from __future__ import annotations
+
+from robomodel.dynamics.kinematics.state import Configuration, State
+from robomodel.dynamics.recursions.passive import spring_energy
+from robomodel.model.model import WORLD, Model
+from robomodel.scalars import Scalar, Vector, add, dot, mul, neg
+from robomodel.spatial import NO_INERTIA, NO_WRENCH, ZERO, Vec, Wrench, cross, minus, plus, scale
+
+
+def _first_moment(model: Model, at: Configuration) -> Vec:
+    """Σ mass · position of the centres of mass, in world axes."""
+    moments: list[Vec] = [inertia.h for inertia in at.inertia]
+    masses = [node.inertia.mass for node in model.nodes]
+    total: Vec = ZERO
+    for body in reversed(range(len(model.nodes))):
+        x, parent = at.transforms[body], model.nodes[body].parent
+        carried = plus(x.rotate(moments[body]), scale(masses[body], x.offset))
+        if parent == WORLD:
+            total = plus(total, carried)
+        else:
+            moments[parent] = plus(moments[parent], carried)
+            masses[parent] += masses[body]
+    return total
+
+
+def center_of_mass(model: Model, q: Vector) -> Vec:
+    """Centre of mass of all that moves, in the world."""
+    return _per_mass(model, _first_moment(model, Configuration(model, q)))
+
+
+def center_of_mass_velocity(model: Model, q: Vector, v: Vector) -> Vec:
+    """Velocity of the centre of mass, in world axes."""
+    force = centroidal_momentum(model, q, v)[3:]
+    return _per_mass(model, (force[0], force[1], force[2]))
+
+
+def center_of_mass_acceleration(model: Model, q: Vector, v: Vector, a: Vector) -> Vec:
+    """Acceleration of the centre of mass, in world axes: Σ (m a + U h) / Σ m."""
+    state = State(model, q, (), v)
+    forces = [
+        inertia.newton_euler(points.linear, points.around).force
+        for inertia, points in zip(
+            state.inertia, state.points(state.accelerations(a), falling=False), strict=True
+        )
+    ]
+    total: Vec = ZERO
+    for body in reversed(range(len(model.nodes))):
+        parent, carried = model.nodes[body].parent, state.transforms[body].rotate(forces[body])
+        if parent == WORLD:
+            total = plus(total, carried)
+        else:
+            forces[parent] = plus(forces[parent], carried)
+    return _per_mass(model, total)
+
+
+def _per_mass(model: Model, total: Vec) -> Vec:
+    return scale(1.0 / model.mass, total) if model.mass else ZERO
+
+
+def center_of_mass_jacobian(model: Model, q: Vector) -> list[list[Scalar]]:
+    """J (3 by nv): the centre of mass moves with J v, in world axes."""
+    columns = [_per_mass(model, wrench.force) for wrench in _momenta(model, q)[0]]
+    return [list(row) for row in zip(*columns, strict=True)] if columns else [[], [], []]
+
+
+def centroidal_map(model: Model, q: Vector) -> list[list[Scalar]]:
+    """A (6 by nv): A v is the centroidal momentum (Orin and Goswami's matrix)."""
+    momenta, first = _momenta(model, q)
+    center = _per_mass(model, first)
+    columns = [(*minus(w.moment, cross(center, w.force)), *w.force) for w in momenta]
+    return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in range(6)]
+
+
+def _momenta(model: Model, q: Vector) -> tuple[list[Wrench], Vec]:
+    """Momentum about the world's origin of every unit velocity; Σ mass · centre of mass.
+
+    What a unit velocity moves are the composites of its cluster's bodies, as in ``crba``.
+    """
+    at = Configuration(model, q)
+    inertia, total = list(at.inertia), NO_INERTIA
+    carried: list[dict[int, Wrench]] = [{} for _ in model.nodes]
+    base: dict[int, Wrench] = {}
+    for body in reversed(range(len(model.nodes))):
+        node, x, own = model.nodes[body], at.transforms[body], carried[body]
+        for i, motion in enumerate(at.subspace(body), model.clusters[node.cluster].v.start):
+            own[i] = own.get(i, NO_WRENCH) + inertia[body] * motion
+        moved = inertia[body].in_parent(x)
+        if node.parent == WORLD:
+            total += moved
+        else:
+            inertia[node.parent] += moved
+        known = base if node.parent == WORLD else carried[node.parent]
+        for i, wrench in own.items():
+            known[i] = known.get(i, NO_WRENCH) + x.to_parent(wrench)
+    return [base[i] for i in range(model.nv)], total.h
+
+
+def energy(model: Model, q: Vector, v: Vector) -> tuple[Scalar, Scalar]:
+    """(kinetic, potential); the potential is zero with all mass at the world's origin.
+
+    The springs' energy is part of the potential, zero where they are slack.
+    """
+    state = State(model, q, (), v)
+    kinetic: Scalar = 0.0
+    for node, inertia, twist in zip(model.nodes, state.inertia, state.twists, strict=True):
+        kinetic = add(kinetic, (inertia * twist).dot(twist))
+        rates = [state.velocities[r] for r in node.freedoms]
+        kinetic = add(kinetic, mul(node.armature, dot(rates, rates)))
+    weight = neg(dot(model.gravity, _first_moment(model, state)))
+    return mul(0.5, kinetic), add(weight, spring_energy(state))
+
+
+def centroidal_momentum(model: Model, q: Vector, v: Vector) -> tuple[Scalar, ...]:
+    """Angular momentum about the centre of mass, then linear momentum, both in world axes."""
+    state = State(model, q, (), v)
+    momenta = [inertia * twist for inertia, twist in zip(state.inertia, state.twists, strict=True)]
+    total = NO_WRENCH
+    for body in reversed(range(len(model.nodes))):
+        parent = model.nodes[body].parent
+        carried = state.transforms[body].to_parent(momenta[body])
+        if parent == WORLD:
+            total = total + carried
+        else:
+            momenta[parent] = momenta[parent] + carried
+    if model.mass == 0.0:
+        return total.entries()
+    center = scale(1.0 / model.mass, _first_moment(model, state))
+    return (*minus(total.moment, cross(center, total.force)), *total.force)

@@ -1,0 +1,549 @@
+"""Problems: which variables are known, what is measured; well-posedness and solutions.
+
+Inverse, forward and hybrid dynamics are three choices of what is known; any other choice, and any
+sensors, make a problem in the same way (documents 003 and 001).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.elimination import gauss, ldlt, qr
+from robomodel.dynamics.elimination.graph import FactorGraph
+from robomodel.dynamics.elimination.orders import order as named_order
+from robomodel.dynamics.elimination.scalars import scalar_order
+from robomodel.dynamics.equations.sensors import Sensor, motion_at, wrench_at
+from robomodel.dynamics.equations.system import (
+    LoopRowsKept,
+    Piece,
+    Split,
+    System,
+    View,
+    equations,
+    pieces,
+)
+from robomodel.dynamics.kinematics.state import State
+from robomodel.errors import as_names, did_you_mean
+from robomodel.model.joints import Array
+from robomodel.model.model import Model, as_array
+from robomodel.scalars import Scalar
+from robomodel.spatial import Motion, Transform, Wrench
+
+if TYPE_CHECKING:
+    from robomodel.dynamics.elimination.searching import Searched
+    from robomodel.dynamics.problem.solver import Solver
+
+Method = Literal["gauss", "ldlt", "qr"]
+SCALAR = "scalar "  # how names of orders of scalars begin
+DEFICIENT = 1e-10  # singular values below this share of the largest count as zero
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is known, what is measured, and how the equations are written.
+
+    ``known``: names of known variables (``tau[joint]``, ``qdd[joint]``, ``fx[link]``); their values
+    come with the state, zero where they are left out and may be (external wrenches, torques of
+    dependent joints and of a floating base). All others are unknown. ``view``, ``split``, ``loops``
+    and ``net_forces`` as in :func:`robomodel.dynamics.equations.equations`.
+    """
+
+    model: Model
+    known: frozenset[str]
+    sensors: tuple[Sensor, ...] = ()
+    view: View = "tree"
+    split: Split = "none"
+    loops: LoopRowsKept = "independent"
+    net_forces: bool = False
+
+    def __post_init__(self) -> None:
+        names = {variable.name for variable in self._worst.variables}
+        for name in self.known:
+            if name not in names:
+                raise ValueError(f"no variable '{name}'{did_you_mean(name, names)}")
+            if name.partition("[")[0] not in ("tau", "qdd", "fx"):
+                raise ValueError(
+                    f"'{name}' cannot be known outright; measure it with an exact sensor"
+                )
+        labels = [sensor.name for sensor in self.sensors]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ValueError(f"two sensors are named '{label}'; give them names of their own")
+
+    # ---- the usual three
+
+    @classmethod
+    def inverse(cls, model: Model, **how: Any) -> Problem:
+        """Joint accelerations known, torques unknown; no torque at dependent joints."""
+        return cls.hybrid(model, a=[p.name for p in pieces(model) if p.dofs], **how)
+
+    @classmethod
+    def forward(cls, model: Model, **how: Any) -> Problem:
+        """Torques known, joint accelerations unknown; no torque at dependent joints."""
+        return cls.hybrid(model, **how)
+
+    @classmethod
+    def hybrid(cls, model: Model, a: Iterable[str] = (), **how: Any) -> Problem:
+        """Of these independent joints the accelerations known, of all others the torques."""
+        given = set(a)
+        view = how.get("view", "tree")
+        free = {piece.name for piece in pieces(model) if piece.dofs}
+        for name in given:
+            if name not in free:
+                raise ValueError(f"no independent joint '{name}'{did_you_mean(name, free)}")
+        known = {f"fx[{node.name}]" for node in model.nodes}
+        for piece in pieces(model):
+            if piece.dofs:
+                known.add(f"{'qdd' if piece.name in given else 'tau'}[{piece.name}]")
+            elif view == "tree":
+                known.add(f"tau[{piece.name}]")
+        return cls(model, frozenset(known), **how)
+
+    def having(self, *sensors: Sensor) -> Problem:
+        """The same with further measurements."""
+        return replace(self, sensors=(*self.sensors, *sensors))
+
+    def knowing(self, *names: str) -> Problem:
+        """The same with these variables known too: a floating base's zero force, for instance."""
+        return replace(self, known=self.known | set(names))
+
+    def unknown(self, *names: str) -> Problem:
+        """The same with these variables unknown."""
+        for name in names:
+            if name not in self.known:
+                raise ValueError(f"'{name}' is not known anyway{did_you_mean(name, self.known)}")
+        return replace(self, known=self.known - set(names))
+
+    # ---- structure
+
+    def _written(
+        self, q: Sequence[Scalar], v: Sequence[Scalar], turned: Container[int] | None = None
+    ) -> System:
+        return equations(
+            self.model, q, v, view=self.view, split=self.split, loops=self.loops,
+            net_forces=self.net_forces, turned=turned,
+        )  # fmt: skip
+
+    @cached_property
+    def _sample(self) -> tuple[list[float], list[float]]:
+        """A configuration and velocity in general position, the same every time."""
+        known = self.model.derived.get("general position")
+        if known is None:
+            rng = np.random.default_rng(0)
+            q = self.model.random_configuration(rng).tolist()
+            known = q, rng.normal(size=self.model.nv).tolist()
+            self.model.derived["general position"] = known
+        at, rates = known
+        return at, rates
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The joints as variables."""
+        return pieces(self.model)
+
+    @property
+    def written(self) -> System:
+        """The equations at a state in general position, before anything is known."""
+        return self._worst
+
+    @cached_property
+    def _worst(self) -> System:
+        return self._written(*self._sample)
+
+    @cached_property
+    def structure(self) -> System:
+        """The system at a state in general position, all values zero: the worst-case pattern."""
+        return self.system(*self._sample, {}, {}, zero=True)
+
+    @cached_property
+    def graph(self) -> FactorGraph:
+        """The factor graph, known variables left out."""
+        return FactorGraph.of(self.structure)
+
+    def order(self, name: str | Sequence[str] = "aba", *, seed: int = 0) -> tuple[str, ...]:
+        """An elimination order of the unknowns."""
+        return named_order(self.graph, self.model, name, seed=seed)
+
+    def groups(self, order: str | Sequence[gauss.Group] = "aba") -> tuple[gauss.Group, ...]:
+        """An order for Gaussian elimination, of variables or of scalars.
+
+        Names are those of :meth:`order`, and "scalar markowitz", "scalar colamd" and
+        "scalar minimum degree"; see :func:`~robomodel.dynamics.elimination.scalars.scalar_order`.
+        Others list all variables, or all columns in groups.
+        """
+        if isinstance(order, str) and order.startswith(SCALAR):
+            return scalar_order(self.structure, order.removeprefix(SCALAR))
+        if isinstance(order, str) or all(isinstance(group, str) for group in order):
+            return self.order(order if isinstance(order, str) else [str(name) for name in order])
+        return self.structure.checked(order)
+
+    def factorize(self, order: str | Sequence[gauss.Group] = "aba") -> gauss.Elimination:
+        """Gaussian elimination in general position: its ``fill``, ``entries``, ``operations``."""
+        return gauss.eliminate(self.structure, self.groups(order))
+
+    def search(
+        self,
+        *,
+        scalars: bool = False,
+        nodes: int = 500,
+        seconds: float | None = None,
+        seed: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Searched:
+        """An order of few operations, by annealing from the best one known by name; seeded.
+
+        Of variables, or of ``scalars``, which may take a variable's components at different times.
+        The budget: so many ``nodes`` (orders counted, those known by name included, which are
+        counted in any case), and ``seconds``, after which the best so far is taken, whichever it is
+        on this machine. ``found.order`` is what :meth:`compile`, :meth:`factorize` and, of
+        variables, :meth:`solve` take. ``progress`` is called with nodes and fewest operations.
+        """
+        from robomodel.dynamics.elimination.searching import search_problem
+
+        return search_problem(self, scalars=scalars, nodes=nodes, seconds=seconds, seed=seed,
+                              progress=progress)  # fmt: skip
+
+    def system(
+        self,
+        q: Sequence[Scalar],
+        v: Sequence[Scalar],
+        values: Mapping[str, Sequence[Scalar]],
+        readings: Mapping[str, Sequence[Scalar]],
+        *,
+        zero: bool = False,
+        turned: Container[int] | None = None,
+    ) -> System:
+        """The equations at a state with the known variables in b; scalars of any kind.
+
+        ``values`` in the bodies' internal axes; ``readings`` by the sensors' names. ``zero``: those
+        left out are zero, for the structure alone. ``turned`` as of
+        :func:`robomodel.dynamics.equations.equations`.
+        """
+        model = self.model
+        written = self._written(q, v, turned)
+        state = State(model, q, range(len(model.nodes)) if turned is None else turned, v)
+        own = [node.name for node in model.nodes]
+        for name in values:
+            if name not in self.known:
+                raise ValueError(f"'{name}' is not a known variable of this problem"
+                                 f"{did_you_mean(name, self.known)}")  # fmt: skip
+        given: dict[str, Sequence[Scalar]] = {}
+        for name in self.known:
+            size = written.by_name[name].size
+            if name not in values and not (zero or self.optional(name)):
+                raise ValueError(f"the value of the known '{name}' is missing")
+            given[name] = values.get(name, [0.0] * size)
+        for name in readings:
+            if name not in (labels := [s.name for s in self.sensors]):
+                raise ValueError(f"no sensor '{name}'{did_you_mean(name, labels)}")
+        factors = []
+        for sensor in self.sensors:
+            if sensor.name not in readings and sensor.reads and not zero:
+                raise ValueError(f"the reading of '{sensor.name}' is missing")
+            reading = readings.get(sensor.name, [0.0] * sensor.size)
+            if len(reading) != sensor.size:
+                raise ValueError(f"'{sensor.name}' reads {sensor.size} numbers, not {len(reading)}")
+            factor = sensor.factor(state, own, reading)
+            if factor.blocks.keys() <= self.known:
+                raise ValueError(f"'{sensor.name}' measures only what is known; make it unknown")
+            factors.append(factor)
+        return written.with_factors(factors).given(given)
+
+    def blocks(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        values: Mapping[str, ArrayLike] | None = None,
+        readings: Mapping[str, ArrayLike] | None = None,
+    ) -> tuple[dict[tuple[str, str], Array], dict[str, Array]]:
+        """(D, b) at a state as arrays: D[equation, variable] and b[equation].
+
+        What the function of :meth:`Dag.python` takes. ``values`` and ``readings`` as of
+        :meth:`solve`, one state. Blocks that are zero at this state only are there as zeros.
+        """
+        size = self._worst.by_name
+        arrays = {name: as_array(x, size[name].size if name in size else np.shape(x)[-1], name,
+                                 "its size") for name, x in (values or {}).items()}  # fmt: skip
+        reads = {name: np.asarray(x, dtype=float) for name, x in (readings or {}).items()}
+        at, speed = as_array(q, self.model.nq, "q", "nq"), as_array(v, self.model.nv, "v", "nv")
+        system = self.system(*self._at(at, speed, arrays, reads, (), ()))
+        matrix, constant = {}, {}
+        for factor, worst in zip(system.factors, self.structure.factors, strict=True):
+            constant[factor.name] = np.array(factor.constant, dtype=float)
+            for name in worst.blocks:
+                shape = factor.rows, self.structure.by_name[name].size
+                block = factor.blocks.get(name)
+                matrix[factor.name, name] = np.zeros(shape) if block is None else np.array(block)
+        return matrix, constant
+
+    def optional(self, name: str) -> bool:
+        """Whether a known variable may be left out, and is then zero."""
+        kind, _, owner = name.partition("[")
+        joint = owner[:-1]
+        unpushed = joint in self._passive or joint == self.model.floating_base
+        return kind == "fx" or (kind == "tau" and unpushed)
+
+    @cached_property
+    def _passive(self) -> set[str]:
+        return {piece.name for piece in pieces(self.model) if not piece.dofs}
+
+    # ---- well-posedness
+
+    def determinacy(self, q: ArrayLike | None = None) -> Determinacy:
+        """Whether the unknowns are determined, and which are not, at q (default: in general)."""
+        at = self._sample[0] if q is None else [float(x) for x in np.asarray(q)]
+        system = self.system(at, self._sample[1], {}, {}, zero=True)
+        rows, _ = system.matrix()
+        matrix = np.array(rows, dtype=float).reshape(system.rows, system.unknowns)
+        for _ in range(3):  # equilibrate: units are mixed
+            matrix = matrix / _sizes(matrix, 1)[:, None]
+            scale = _sizes(matrix, 0)
+            matrix = matrix / scale[None, :]
+        _, singular, vt = np.linalg.svd(matrix)
+        rank = int(np.sum(singular > DEFICIENT * singular[0])) if len(singular) else 0
+        null = vt[rank:]
+        free = tuple(
+            name
+            for name, columns in system.columns.items()
+            if np.max(np.abs(null[:, list(columns)]), initial=0.0) > 1e-8
+        )
+        return Determinacy(rank, system.unknowns, system.rows, free)
+
+    # ---- solutions
+
+    def solve(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        values: Mapping[str, ArrayLike] | None = None,
+        readings: Mapping[str, ArrayLike] | None = None,
+        *,
+        order: str | Sequence[str] = "aba",
+        method: Method | None = None,
+        refine: int = 1,
+    ) -> Solution:
+        """All unknowns at a state, or a batch of states.
+
+        ``values``: known variables (..., size), wrenches about the link's origin in its axes.
+        ``readings``: (..., size) by the sensors' names. ``order``: a name, or all unknowns in a
+        list. ``method``: "gauss" (any square or consistent system; pivots chosen on the values,
+        ``refine`` steps of iterative refinement), "ldlt" (symmetric systems: no sensors), "qr"
+        (measurements with covariances, redundant rows); default "qr" where there are such, else
+        "gauss".
+
+        Raises SingularError with the variable's name where something is not determined, ValueError
+        where exact rows contradict each other.
+        """
+        model = self.model
+        at, speed = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
+        size = self._worst.by_name
+        arrays = {name: as_array(x, size[name].size if name in size else np.shape(x)[-1], name,
+                                 "its size") for name, x in (values or {}).items()}  # fmt: skip
+        reads = {name: np.asarray(x, dtype=float) for name, x in (readings or {}).items()}
+        everything = [at, speed, *arrays.values(), *reads.values()]
+        batch = np.broadcast_shapes(*(x.shape[:-1] for x in everything))
+        chosen = self.order(order)
+        states = [self._at(at, speed, arrays, reads, batch, index) for index in np.ndindex(*batch)]
+        way = method or ("qr" if any(s.covariance is not None for s in self.sensors) else "gauss")
+        found, systems = [], []
+        for q1, v1, values1, reads1 in states:
+            system = self.system(q1, v1, values1, reads1)
+            systems.append(system)
+            found.append(self._solved(system, chosen, way, refine))
+        raw = {
+            v.name: np.array([one[v.name] for one in found], dtype=float).reshape(*batch, v.size)
+            for v in self.structure.variables
+        }
+        error = max((float(gauss.backward_error(s, x)) for s, x in
+                     zip(systems, found, strict=True)), default=0.0)  # fmt: skip
+        return Solution(self, at, speed, raw, arrays, error)
+
+    def compile(
+        self,
+        variables: Iterable[str] | None = None,
+        *,
+        covariances: Iterable[str] = (),
+        order: str | Sequence[gauss.Group] | None = None,
+        masked: bool = False,
+        refine: int | None = None,
+    ) -> Solver:
+        """A compiled solver: ``solver(q, v, values, readings) -> {name: (..., size)}``.
+
+        ``variables``: what it gives (default: all unknowns). ``covariances``: the unknowns whose
+        covariance it gives too. ``order``: as of :meth:`groups`; default, the one of the
+        fewest operations among a few.
+        ``masked``: single measurements may be missing. ``refine``: steps of iterative refinement
+        (default: one where there are measurements with covariances). See
+        :class:`.problem.solver.Solver`, and for errors :meth:`solve`; they come now.
+        """
+        from robomodel.dynamics.problem.solver import Solver
+
+        wanted = self.graph.sizes if variables is None else variables
+        return Solver(
+            self, as_names(wanted, "variables"), as_names(covariances, "covariances"),
+            order if order is None or isinstance(order, str) else tuple(order), masked, refine,
+        )  # fmt: skip
+
+    def _solved(
+        self, system: System, order: tuple[str, ...], method: str, refine: int
+    ) -> Mapping[str, Sequence[float]]:
+        if method == "qr":
+            return qr.solve(system, order, refine=refine)
+        if method == "ldlt":
+            return ldlt.solve(system, order, refine=refine)
+        if method != "gauss":
+            raise ValueError(f"method '{method}' is not known; 'gauss', 'ldlt' and 'qr' are")
+        if any(factor.deviation is not None for factor in system.factors):
+            raise ValueError("measurements with covariances need method='qr'")
+        done = gauss.eliminate(system, order)
+        right = [-x for factor in system.factors for x in factor.constant]
+        _, left = done.solve(right)
+        scale = max((abs(x) for x in right), default=0.0)
+        worst = max((abs(x) for x in left), default=0.0)
+        if worst > qr.CONTRADICTION * max(scale, 1.0):
+            raise ValueError(
+                "equations and exact measurements contradict each other: a residual of "
+                f"{worst:.1e} remains; give readings a covariance"
+            )
+        return done.solution(refine=refine)
+
+    def _at(
+        self,
+        q: Array,
+        v: Array,
+        values: Mapping[str, Array],
+        readings: Mapping[str, Array],
+        batch: tuple[int, ...],
+        index: tuple[int, ...],
+    ) -> tuple[list[float], list[float], dict[str, list[float]], dict[str, list[float]]]:
+        """One state of a batch as floats, wrenches in the bodies' internal axes."""
+
+        def one(x: Array) -> list[float]:
+            found: list[float] = np.broadcast_to(x, (*batch, x.shape[-1]))[index].tolist()
+            return found
+
+        inside = {}
+        for name, x in values.items():
+            numbers = one(x)
+            if name.startswith("fx["):
+                pose = self.model.frame(name[3:-1]).pose
+                numbers = list(pose.to_parent(_wrench(numbers)).entries())
+            inside[name] = numbers
+        return one(q), one(v), inside, {name: one(x) for name, x in readings.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Determinacy:
+    """Rank of the system against its unknowns, and the names of unknowns that stay open."""
+
+    rank: int
+    unknowns: int
+    rows: int
+    undetermined: tuple[str, ...]
+
+    @property
+    def well_posed(self) -> bool:
+        """Whether every unknown is determined."""
+        return self.rank == self.unknowns
+
+    @property
+    def nullity(self) -> int:
+        """Dimension of what stays open."""
+        return self.unknowns - self.rank
+
+    @property
+    def redundant(self) -> int:
+        """Rows that repeat others: more measurements than needed, or loops that repeat."""
+        return self.rows - self.rank
+
+
+@dataclass(frozen=True)
+class Solution(Mapping[str, Any]):
+    """Values of all unknowns by name, (..., size), wrenches and accelerations in link axes.
+
+    ``raw`` holds them in the bodies' internal axes. ``backward_error``: the largest of all states.
+    """
+
+    problem: Problem
+    q: Array
+    v: Array
+    raw: Mapping[str, Array]
+    known: Mapping[str, Array] = field(repr=False)
+    backward_error: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw)
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self.raw:
+            raise KeyError(f"no unknown '{name}'{did_you_mean(name, self.raw)}")
+        value = self.raw[name]
+        kind, _, owner = name.partition("[")
+        link = owner[:-1]
+        if kind not in ("a", "f", "fx", "net") or ":" in link:
+            return value
+        pose = self.problem.model.frame(link).pose
+        body = self.problem.model.frame(link).body
+        result = np.empty_like(value)
+        q = np.broadcast_to(self.q, (*value.shape[:-1], self.q.shape[-1]))
+        v = np.broadcast_to(self.v, (*value.shape[:-1], self.v.shape[-1]))
+        for index in np.ndindex(*value.shape[:-1]):
+            numbers = value[index].tolist()
+            if kind == "a":
+                everything = range(len(self.problem.model.nodes))
+                state = State(self.problem.model, q[index].tolist(), everything, v[index].tolist())
+                around = state.centripetal[body] if _offset(pose) else None
+                result[index] = motion_at(_motion(numbers), pose, around).entries()
+            else:
+                result[index] = wrench_at(_wrench(numbers), pose).entries()
+        return result
+
+    def _by_dof(self, kind: str) -> Array:
+        parts: list[tuple[Piece, Array]] = []
+        for piece in pieces(self.problem.model):
+            if piece.dofs:
+                name = f"{kind}[{piece.name}]"
+                value = self.raw.get(name, self.known.get(name, np.zeros(len(piece.dofs))))
+                parts.append((piece, value))
+        batch = np.broadcast_shapes(*(value.shape[:-1] for _, value in parts))
+        result = np.zeros((*batch, self.problem.model.nv))
+        for piece, value in parts:
+            result[..., list(piece.dofs)] = value
+        return result
+
+    @property
+    def tau(self) -> Array:
+        """Torques of the independent joints, (..., nv), known ones included."""
+        return self._by_dof("tau")
+
+    @property
+    def acceleration(self) -> Array:
+        """Accelerations of the independent joints, (..., nv), known ones included."""
+        return self._by_dof("qdd")
+
+
+def _sizes(matrix: Array, axis: int) -> Array:
+    size: Array = np.max(np.abs(matrix), axis=axis, initial=0.0)
+    return np.where(size > 0.0, size, 1.0)
+
+
+def _offset(pose: Transform) -> bool:
+    return any(not math.isclose(x, 0.0, abs_tol=0.0) for x in pose.offset)
+
+
+def _wrench(x: Sequence[float]) -> Wrench:
+    return Wrench((x[0], x[1], x[2]), (x[3], x[4], x[5]))
+
+
+def _motion(x: Sequence[float]) -> Motion:
+    return Motion((x[0], x[1], x[2]), (x[3], x[4], x[5]))

@@ -1,0 +1,494 @@
+"""Compiled solvers of problems: the order, and which row eliminates what, chosen once (003, N6).
+
+The sequence is decided at random states, whose values it must serve together, and checked at
+others. Traced and compiled it is a program like the recursions': it branches on nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.calling import by_name
+from robomodel.dynamics.elimination import gauss, ldlt
+from robomodel.dynamics.elimination.estimate import Estimation
+from robomodel.dynamics.elimination.qr import CONTRADICTION
+from robomodel.dynamics.equations.sensors import Sensor, motion_at, wrench_at
+from robomodel.dynamics.equations.system import AXES, FORCES, Factor, System
+from robomodel.dynamics.kinematics.frames import place
+from robomodel.dynamics.kinematics.state import State
+from robomodel.dynamics.problem.problem import Problem
+from robomodel.errors import did_you_mean
+from robomodel.kernels.compile import compile_program
+from robomodel.kernels.program import Program
+from robomodel.kernels.threads import share
+from robomodel.kernels.trace import Trace
+from robomodel.model.joints import Array
+from robomodel.model.model import as_array
+from robomodel.scalars import Scalar, add, dot
+from robomodel.spatial import ZERO, Motion, Wrench
+
+PLANNED, CHECKED = 16, 64  # random states: at which pivots are chosen, and tried
+SAFE = 1e-11  # backward error that is allowed at the latter
+Named: TypeAlias = Mapping[str, Sequence[Scalar]]
+
+
+@dataclass(frozen=True)
+class Estimate(Mapping[str, Array]):
+    """Values of the variables asked for, by name, (..., size), wrenches in link axes.
+
+    ``covariances``: (..., size, size) of those of which they were asked.
+    """
+
+    numbers: Mapping[str, Array]
+    covariances: Mapping[str, Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.numbers)
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self.numbers:
+            raise KeyError(f"'{name}' was not asked for{did_you_mean(name, self.numbers)}")
+        return self.numbers[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a system is solved: by blocks where it is symmetric, else with the pivots of a plan."""
+
+    order: tuple[gauss.Group, ...]
+    plan: gauss.Plan | None = None
+    bias_first: bool = False
+
+
+class Solver:
+    """A problem's program: ``solver(q, v, values, readings) -> Estimate``.
+
+    Arguments as of :meth:`Problem.solve`, with leading batch axes that broadcast. Made by
+    :meth:`Problem.compile`, which says what its arguments mean. ``way`` is the order and, but for
+    symmetric systems, the pivots; ``backward_error`` the largest at random states, as fractions of
+    the terms: of exact rows, and of the conditions of least squares.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        variables: tuple[str, ...],
+        covariances: tuple[str, ...],
+        order: str | tuple[gauss.Group, ...] | None,
+        masked: bool,
+        refine: int | None,
+    ) -> None:
+        names = problem.graph.sizes
+        for name in (*variables, *covariances):
+            if name not in names:
+                raise ValueError(f"no unknown '{name}'{did_you_mean(name, names)}")
+        self.problem = problem
+        self.variables = tuple(dict.fromkeys(variables))
+        self.covariances = tuple(dict.fromkeys(covariances))
+        uncertain = [s for s in problem.sensors if s.covariance is not None]
+        if (masked or covariances) and not uncertain:
+            what = "missing measurements" if masked else "covariances"
+            raise ValueError(f"{what} need sensors with covariances; this problem has none")
+        self.masked = tuple(s.name for s in uncertain) if masked else ()
+        self.refine = bool(uncertain) if refine is None else refine
+        self.estimates = bool(uncertain)
+        self.wish = order
+        self._kernels: dict[tuple[str, ...], _Kernel] = {}
+        required = tuple(sorted(n for n in problem.known if not problem.optional(n)))
+        self._required = required
+        first = self.kernel(())
+        self.way, self.backward_error = first.way, first.backward_error
+
+    def __reduce__(self) -> tuple[type[Solver], tuple[object, ...]]:
+        given = (self.problem, self.variables, self.covariances, self.wish, bool(self.masked))
+        return Solver, (*given, self.refine)
+
+    def __repr__(self) -> str:
+        return f"<Solver of {len(self.variables)} variables: {self.program.flops} flops>"
+
+    @property
+    def program(self) -> Program:
+        """What is compiled; inputs are q, v, the known variables, readings, and the mask."""
+        return self.kernel(()).program
+
+    def kernel(self, optional: Sequence[str] = ()) -> _Kernel:
+        """The kernel with these known variables besides those that must be given.
+
+        Its ``ufunc`` takes flat arrays: q, v, the variables ``known`` one after the other, the
+        readings of all ``sensors``, and one number for each of ``masked``; those that have no
+        numbers are left out.
+        """
+        key = tuple(sorted(set(optional)))
+        found = self._kernels.get(key)
+        if found is None:
+            found = self._kernels[key] = _Kernel(self, (*self._required, *key))
+        return found
+
+    def __call__(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        values: Mapping[str, ArrayLike] | None = None,
+        readings: Mapping[str, ArrayLike] | None = None,
+        *,
+        mask: Mapping[str, ArrayLike] | None = None,
+        threads: int = 1,
+    ) -> Estimate:
+        """The unknowns at a state, or a batch of states.
+
+        ``values`` (..., size) of known variables, ``readings`` (..., size) of sensors, by name.
+        ``mask`` (...): of a solver that is ``masked``, which measurements there are; sensors
+        without a reading are missing too. What the others do not determine is not a number.
+        ``threads``: spread a batch over so many (0: one a processor).
+
+        Raises ValueError where exact rows contradict each other, as :meth:`Problem.solve`.
+        """
+        problem, model = self.problem, self.problem.model
+        values, readings = by_name(values, "values"), by_name(readings, "readings")
+        mask = by_name(mask, "mask")
+        for name in values:
+            if name not in problem.known:
+                raise ValueError(f"'{name}' is not a known variable of this problem"
+                                 f"{did_you_mean(name, problem.known)}")  # fmt: skip
+        for name in self._required:
+            if name not in values:
+                raise ValueError(f"the value of the known '{name}' is missing")
+        labels = {s.name: s for s in problem.sensors}
+        for name in (*readings, *mask):
+            if name not in labels:
+                raise ValueError(f"no sensor '{name}'{did_you_mean(name, labels)}")
+        for name in mask:
+            if name not in self.masked:
+                raise ValueError(
+                    f"'{name}' cannot be missing: "
+                    + ("it is exact" if self.masked else "compile(masked=True) makes that possible")
+                )
+        kernel = self.kernel([name for name in values if name not in self._required])
+        parts = [[as_array(q, model.nq, "q", "nq")], [as_array(v, model.nv, "v", "nv")]]
+        parts.append([as_array(values[n], kernel.sizes[n], n, "its size") for n in kernel.known])
+        parts.append([self._reading(s, readings, mask) for s in kernel.sensors])
+        parts.append([self._presence(labels[n], readings, mask) for n in self.masked])
+        arrays = [_joined(part) for part in parts if part]
+        # where measurements may be missing, nothing left to divide by is no error
+        quiet: Literal["ignore"] | None = "ignore" if self.masked else None
+        with np.errstate(divide=quiet, invalid=quiet):
+            flat = _spread(kernel.ufunc, arrays, kernel.size, threads)
+        return kernel.estimate(flat)
+
+    def _reading(
+        self, sensor: Sensor, readings: Mapping[str, ArrayLike], mask: Mapping[str, ArrayLike]
+    ) -> Array:
+        if sensor.name not in readings:
+            if sensor.reads and sensor.name not in self.masked:
+                raise ValueError(f"the reading of '{sensor.name}' is missing")
+            return np.zeros(sensor.size)
+        given = as_array(readings[sensor.name], sensor.size, sensor.name, "its size")
+        if sensor.name in mask:
+            there = np.asarray(mask[sensor.name], dtype=float)[..., None]
+            given = np.where(there == 0.0, 0.0, given)
+        return given
+
+    def _presence(
+        self, sensor: Sensor, readings: Mapping[str, ArrayLike], mask: Mapping[str, ArrayLike]
+    ) -> Array:
+        if sensor.name not in readings and sensor.reads:
+            return np.zeros(1)
+        there = np.asarray(mask.get(sensor.name, 1.0), dtype=float)[..., None]
+        if np.any(~(there >= 0.0)):
+            raise ValueError(f"the mask of '{sensor.name}' is true or false, or a weight")
+        return there
+
+
+class _Kernel:
+    """The compiled program for one choice of what is given."""
+
+    def __init__(self, solver: Solver, known: tuple[str, ...]) -> None:
+        problem = solver.problem
+        self.solver = solver
+        self.known = known
+        self.sensors = tuple(s for s in problem.sensors if s.reads)
+        written = problem.written.by_name
+        self.sizes = {name: written[name].size for name in known}
+        self.turned = self._turned()
+        self.way, self.program, self.backward_error = self._chosen()
+        flat = [problem.model.nq, problem.model.nv, sum(self.sizes.values()),
+                sum(s.size for s in self.sensors), len(solver.masked)]  # fmt: skip
+        self.inputs = [n for n in flat if n]
+        self.size = len(self.program.outputs)
+        self._compiled = compile_program(
+            self.program, [*self.inputs, self.size],
+            label=f"compiling a solver of '{problem.model.name}'",
+        )  # fmt: skip
+        self.ufunc = self._compiled.ufunc
+
+    def _turned(self) -> frozenset[int] | None:
+        """The bodies whose own axes matter; None: all."""
+        problem, model = self.solver.problem, self.solver.problem.model
+        if problem.view == "tree" or problem.split == "steps":
+            return None
+        own = {node.name: body for body, node in enumerate(model.nodes)}
+        found = {place(model, s.at).body for s in problem.sensors if s.kind in _FRAMED}
+        unknown = [name for name in problem.graph.sizes if name.startswith("fx[")]
+        for name in (*self.known, *unknown, *self.solver.variables, *self.solver.covariances):
+            kind, _, owner = name.partition("[")
+            if kind in ("a", "f", "fx", "net") and owner[:-1] in own:
+                found.add(own[owner[:-1]])
+        return frozenset(found)
+
+    # ---- the problem at states, scalars of any kind
+
+    def _written(
+        self, q: Sequence[Scalar], v: Sequence[Scalar], values: Named, readings: Named
+    ) -> tuple[System, dict[str, Factor]]:
+        """The system with what covariances are asked of, and how variables are shown."""
+        problem, model = self.solver.problem, self.solver.problem.model
+        inside = dict(values)
+        for name, x in values.items():
+            if name.startswith("fx["):
+                pose = model.frame(name[3:-1]).pose
+                inside[name] = list(pose.to_parent(_wrench(x)).entries())
+        system = problem.system(q, v, inside, readings, turned=self.turned)
+        every = range(len(model.nodes)) if self.turned is None else self.turned
+        state = State(model, q, every, v)
+        names = (*self.solver.variables, *self.solver.covariances)
+        shown = {name: _shown(name, system.by_name[name].size, state) for name in names}
+        asked = [
+            replace(shown[n], deviation=(math.inf,) * shown[n].rows)
+            for n in self.solver.covariances
+        ]
+        return system.with_factors(asked), shown
+
+    def _solved(
+        self, way: Way, system: System, present: Named
+    ) -> tuple[dict[str, list[Scalar]], Estimation | None]:
+        if way.plan is None:
+            refine, names = self.solver.refine, [str(name) for name in way.order]
+            return ldlt.solve(system, names, refine=refine, bias_first=way.bias_first), None
+        weights = {name: x[0] for name, x in present.items()}
+        found = Estimation(system, way.order, way.plan, weights)
+        return found.solution(refine=self.solver.refine), found
+
+    def _traced(self, way: Way) -> Program:
+        trace, problem = Trace(), self.solver.problem
+        q, v = trace.inputs(problem.model.nq), trace.inputs(problem.model.nv)
+        values = {name: trace.inputs(size) for name, size in self.sizes.items()}
+        readings = {s.name: trace.inputs(s.size) for s in self.sensors}
+        present = {name: trace.inputs(1) for name in self.solver.masked}
+        system, shown = self._written(q, v, values, readings)
+        found, estimation = self._solved(way, system, present)
+        outputs: list[Scalar] = []
+        for name in self.solver.variables:
+            factor = shown[name]
+            total = list(factor.constant)
+            for other, rows in factor.blocks.items():
+                total = [add(t, dot(r, found[other])) for t, r in zip(total, rows, strict=True)]
+            outputs += total
+        if estimation is not None:
+            for name in self.solver.covariances:
+                outputs += [x for row in estimation.covariance(shown[name].name) for x in row]
+            outputs += [x for x in estimation.failing() if not _constant(x)]
+        return trace.program(outputs).fused()
+
+    def estimate(self, flat: Array) -> Estimate:
+        """The program's numbers by name."""
+        batch, at = flat.shape[:-1], 0
+        sizes = self.solver.problem.graph.sizes
+        values, covariances = {}, {}
+        for name in self.solver.variables:
+            values[name] = flat[..., at : at + sizes[name]]
+            at += sizes[name]
+        for name in self.solver.covariances:
+            n = sizes[name]
+            covariances[name] = flat[..., at : at + n * n].reshape(*batch, n, n)
+            at += n * n
+        worst = float(np.max(np.abs(flat[..., at:]), initial=0.0))
+        if worst > CONTRADICTION * max(1.0, float(np.nanmax(np.abs(flat), initial=0.0))):
+            raise ValueError(
+                "equations and exact measurements contradict each other: a residual of "
+                f"{worst:.1e} remains; give readings a covariance"
+            )
+        return Estimate(values, covariances)
+
+    # ---- the choice
+
+    def _states(self, count: int, seed: int) -> System:
+        """The system at random states with random values, as batches."""
+        problem, rng = self.solver.problem, np.random.default_rng(seed)
+        q = np.array([problem.model.random_configuration(rng) for _ in range(count)])
+        v = rng.normal(size=(count, problem.model.nv))
+        values = {name: [*rng.normal(size=(n, count))] for name, n in self.sizes.items()}
+        readings = {s.name: [*rng.normal(size=(s.size, count))] for s in self.sensors}
+        return self._written([*q.T], [*v.T], values, readings)[0]
+
+    def _chosen(self) -> tuple[Way, Program, float]:
+        """The way of the fewest operations that is safe at random states."""
+        system = self._states(PLANNED, 2)
+        ways: list[tuple[Way, Program]] = []
+        refused: Exception | None = None
+        for order, way in self._ways():
+            try:
+                found = way if way is not None else Way(order, gauss.plan(system, order))
+                ways.append((found, self._traced(found)))
+            except (ValueError, gauss.SingularError) as problem:
+                refused = problem
+        if not ways:
+            assert refused is not None
+            raise refused
+        worst = math.inf
+        other = self._states(CHECKED, 3)
+        for way, program in sorted(ways, key=lambda one: one[1].flops):
+            error = self._error(way, other)
+            if error <= SAFE:
+                return way, program, error
+            worst = min(worst, error)
+        open_ = self.solver.problem.determinacy().undetermined
+        if open_:
+            raise gauss.SingularError(
+                open_[0], "is not determined by the equations and measurements"
+            )
+        raise ValueError(
+            f"no fixed sequence of pivots is safe on '{self.solver.problem.model.name}': solutions "
+            f"have a backward error of {worst:.1e} at one of {CHECKED} random states, where "
+            f"{SAFE:g} is allowed; Problem.solve chooses pivots at each state"
+        )
+
+    def _ways(self) -> Iterator[tuple[tuple[gauss.Group, ...], Way | None]]:
+        """Orders to try; with a way where no plan of pivots is needed."""
+        problem, wish = self.solver.problem, self.solver.wish
+        names = ("aba", "crba") if wish is None else (wish,)
+        for order in () if self.solver.estimates else map(problem.groups, names):
+            variables = tuple(name for name in order if isinstance(name, str))
+            if len(variables) == len(order):
+                yield order, Way(variables)
+                yield order, Way(variables, bias_first=True)
+        for name in ("rnea", "aba", "tips") if wish is None else (wish,):
+            yield tips(problem) if name == "tips" else problem.groups(name), None
+
+    def _error(self, way: Way, system: System) -> float:
+        """The largest backward error: of the exact rows, and of the conditions of least squares.
+
+        These say that the weighted residuals are at right angles to all that exact rows allow.
+        """
+        with np.errstate(all="ignore"):
+            present = {name: [1.0] for name in self.solver.masked}
+            found, estimation = self._solved(way, system, present)
+            left = () if estimation is None else estimation.done.left
+            worst = np.max(gauss.backward_error(system, found, but=left), initial=0.0)
+            if estimation is None or not estimation.weighted:
+                return _number(worst)
+            none = [0.0] * system.rows
+            free = len(estimation.done.plan.free)
+            measured = System(system.variables, tuple(
+                f for f in system.factors if f.deviation and not math.isinf(f.deviation[0])
+            ))  # fmt: skip
+            weights = [s**-2 for f in measured.factors for s in f.deviation or ()]
+            wrong = gauss.residual(measured, found)
+            size = [
+                abs(c) + sum(abs(x) * abs(y) for name, block in f.blocks.items()
+                             for x, y in zip(block[i], found[name], strict=True))
+                for f in measured.factors for i, c in enumerate(f.constant)
+            ]  # fmt: skip
+            still = System(measured.variables, tuple(
+                replace(f, constant=[0.0] * f.rows) for f in measured.factors
+            ))  # fmt: skip
+            for k in range(free):
+                unit = [float(i == k) for i in range(free)]
+                along = gauss.residual(still, estimation.done.restore(none, unit))
+                pull = sum(w * x * r for w, x, r in zip(weights, along, wrong, strict=True))
+                terms = sum(w * abs(x) * s for w, x, s in zip(weights, along, size, strict=True))
+                worst = max(worst, np.max(np.abs(pull) / np.maximum(terms, 1e-300), initial=0.0))
+            return _number(worst)
+
+
+_FRAMED = ("acceleration", "wrench", "external")
+
+
+def tips(problem: Problem) -> tuple[str, ...]:
+    """An order for estimation: torques, bodies from the tips, then what measurements determine.
+
+    Multipliers and dependent joints go before the independent ones, a floating base before those,
+    external wrenches last.
+    """
+    kinds: dict[str, list[str]] = {}
+    bodies: list[str] = []
+    passive = [p.name for p in problem.pieces if not p.dofs]
+    for name in problem.order("aba"):
+        kind, _, owner = name.partition("[")
+        if kind in ("a", "f"):
+            bodies.append(name)
+            continue
+        if kind == "qdd":
+            joint = owner[:-1]
+            kind = "base" if joint == problem.model.floating_base else kind
+            kind = "dependent" if joint in passive else kind
+        kinds.setdefault(kind, []).append(name)
+    late = ("dependent", "lambda", "base", "qdd", "fx")
+    first = [n for kind in kinds if kind not in late for n in kinds[kind]]
+    return (*first, *bodies, *(n for kind in late for n in kinds.get(kind, [])))
+
+
+def _shown(name: str, size: int, state: State) -> Factor:
+    """A variable as it is given out: about the link's origin, in the link's axes."""
+    kind, _, owner = name.partition("[")
+    link = owner[:-1]
+    if kind not in ("a", "f", "fx", "net") or ":" in link:
+        unit = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
+        return Factor(f"{name} itself", "asked", {name: unit}, [0.0] * size)
+    at = place(state.model, link)
+    constant: Sequence[Scalar] = [0.0] * 6
+    if kind == "a":
+        columns = [motion_at(m, at.pose).entries() for m in AXES]
+        if any(not math.isclose(x, 0.0, abs_tol=0.0) for x in at.pose.offset):
+            around = state.centripetal[at.body]
+            constant = motion_at(Motion(ZERO, ZERO), at.pose, around).entries()
+    else:
+        columns = [wrench_at(f, at.pose).entries() for f in FORCES]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    return Factor(f"{name} itself", "asked", {name: rows}, constant)
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    if len(parts) == 1:
+        return parts[0]
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in parts))
+    return np.concatenate([np.broadcast_to(x, (*batch, x.shape[-1])) for x in parts], axis=-1)
+
+
+def _spread(ufunc: np.ufunc, arrays: Sequence[Array], size: int, threads: int) -> Array:
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    if threads == 1 or not batch:
+        result: Array = ufunc(*arrays)
+        return result
+    result = np.empty((*batch, size))
+    axis = batch.index(max(batch))
+    given = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
+
+    def part(piece: slice) -> None:
+        at = (*[slice(None)] * axis, piece)
+        ufunc(*(x[at] for x in given), out=result[at])
+
+    share(part, batch[axis], threads)
+    return result
+
+
+def _wrench(x: Sequence[Scalar]) -> Wrench:
+    return Wrench((x[0], x[1], x[2]), (x[3], x[4], x[5]))
+
+
+def _constant(x: Scalar) -> bool:
+    return type(x) is float
+
+
+def _number(x: Any) -> float:
+    """A float, infinite where it is not a number."""
+    found = float(x)
+    return math.inf if math.isnan(found) else found

@@ -1,0 +1,1 @@
+"""Each recursion over the cluster tree once, over scalars of any kind."""

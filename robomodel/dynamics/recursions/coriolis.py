@@ -1,0 +1,236 @@
+"""The Coriolis matrix over clusters, by recursion, and by its Christoffel symbols.
+
+With w_j the velocities of the robot's mass points per unit of v_j, M_ij = ∫ w_i · w_j dm and
+
+    C_ij = ∫ w_i · ẇ_j dm,
+
+ẇ_j along the motion, armatures as points of their own. Then C v + gravity = bias, Ṁ = C + Cᵀ, and C
+is linear in v. It is Gᵀ(C_tree G + M_tree Ġ), and the one C that is free of torsion: C(v) u -
+C(u) v = M [v, u], with the bracket of the velocities' fields. Where velocities are rates of
+coordinates brackets are zero, and it is the C of the Christoffel symbols, loops included.
+
+The recursion carries Echeandia and Wensing's (Numerical methods to compute the Coriolis matrix and
+Christoffel symbols for rigid-body systems, J. Comput. Nonlinear Dyn. 2021) over to clusters, on
+points instead of spatial vectors: a composite body adds N = ∫ ṙ rᵀ dm and ∫ ṙ dm, with ṙ relative
+to the body that carries it (:class:`.recursions.variations.Stream`), to its inertia.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from robomodel.dynamics.kinematics.state import Configuration, Matrix, State
+from robomodel.dynamics.kinematics.tangents import moving, position_directions
+from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.recursions.variations import Stream
+from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.trace import Traced
+from robomodel.model.model import WORLD, Model
+from robomodel.scalars import Scalar, add, dot, mul, sub
+from robomodel.spatial import (
+    NO_WRENCH,
+    ZERO,
+    Motion,
+    Transform,
+    Vec,
+    Wrench,
+    combine,
+    cross,
+    inner,
+    matmul,
+    plus,
+    skew,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What a unit velocity of a cluster does to a body that carries it.
+
+    ``force``: its momentum I s; ``rate``: ∫ ẇ dm as a wrench; ``turn``: ∫ ẇᵒ · w dm is ``force`` ·
+    s' + ``turn`` · s_ω for a velocity field o of the carrier with s and its rate s'.
+    """
+
+    force: Wrench = NO_WRENCH
+    rate: Wrench = NO_WRENCH
+    turn: Vec = ZERO
+
+    def __add__(self, other: _Column) -> _Column:
+        turn = plus(self.turn, other.turn)
+        return _Column(self.force + other.force, self.rate + other.rate, turn)
+
+    def in_parent(self, x: Transform, drift: Vec) -> _Column:
+        """The same on the parent, from whose origin the body's leaves with ``drift``."""
+        force = x.to_parent(self.force)
+        turn = plus(x.rotate(self.turn), cross(drift, force.force))
+        return _Column(force, x.to_parent(self.rate), turn)
+
+    def after(self, motion: Motion, rate: Motion) -> Scalar:
+        """∫ ẇᵒ · w dm."""
+        return add(self.force.dot(rate), inner(self.turn, motion.angular))
+
+
+def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
+    """C (nv by nv) at traced q and v: the shape of ``crba``, O(n · depth)."""
+    state = State(model, q, (), v)
+    inertia = list(state.inertia)
+    streams = [
+        Stream(matmul(skew(w), each.second_moments), cross(w, each.h))
+        for w, each in zip(state.omega, inertia, strict=True)
+    ]
+    rates = rows_rates(state, q)
+    motions = [state.subspace(body) for body in range(len(model.nodes))]
+    turning = [changes(state, rates, body, motions[body]) for body in range(len(model.nodes))]
+    matrix: Matrix = [[0.0] * model.nv for _ in range(model.nv)]
+    for cluster in reversed(model.clusters):
+        first, count = cluster.v.start, cluster.nv
+        own = state.armature(cluster, list(zip(*rates[cluster.spanning_v], strict=True)))
+        carried: dict[int, list[_Column]] = {}
+        for body in reversed(cluster.bodies):
+            s, ds = motions[body], turning[body]
+            below = carried.pop(body, [_Column()] * count)
+            total = [
+                _Column(
+                    inertia[body] * motion,
+                    inertia[body] * change + streams[body].wrench(motion.angular),
+                    streams[body].transposed(motion),
+                )
+                + column
+                for motion, change, column in zip(s, ds, below, strict=True)
+            ]
+            for i in range(count):
+                for j in range(count):
+                    entry = add(total[j].rate.dot(s[i]), below[i].after(s[j], ds[j]))
+                    own[i][j] = add(own[i][j], entry)
+            _carry(state, body, total, carried)
+            parent, x = model.nodes[body].parent, state.transforms[body]
+            if parent != WORLD:
+                moved = inertia[body].in_parent(x)
+                inertia[parent] += moved
+                streams[parent] += streams[body].in_parent(x, origin_rate(state, body), moved)
+        for i in range(count):
+            matrix[first + i][first : first + count] = own[i]
+        above = cluster.parent
+        while above != WORLD:
+            other = model.clusters[above]
+            for body in reversed(other.bodies):
+                columns = carried.pop(body, None)
+                if columns is None:
+                    continue
+                for i, (s_i, ds_i) in enumerate(
+                    zip(motions[body], turning[body], strict=True), other.v.start
+                ):
+                    for j, column in enumerate(columns, first):
+                        matrix[i][j] = add(matrix[i][j], column.rate.dot(s_i))
+                        matrix[j][i] = add(matrix[j][i], column.after(s_i, ds_i))
+                _carry(state, body, columns, carried)
+            above = other.parent
+    return matrix
+
+
+def rows_rates(state: State, q: Sequence[Traced]) -> Matrix:
+    """Ġ, row by row as G; couplings' is zero, loops' is differentiated along the motion."""
+    rates: Matrix = []
+    for cluster in state.model.clusters:
+        rows = state.rows[cluster.spanning_v]
+        change: list[Scalar] = [0.0] * (len(rows) * cluster.nv)
+        if cluster.implicit:
+            along = moving(state.model, cluster, q, state.velocities)
+            (change,) = differentiate(q[0].trace, [x for row in rows for x in row], [along])
+        rates += [change[i * cluster.nv : (i + 1) * cluster.nv] for i in range(len(rows))]
+    return rates
+
+
+def changes(state: State, rates: Matrix, body: int, motions: Sequence[Motion]) -> list[Motion]:
+    """How the vectors S G of a body change in the world, in its axes: S Ġ + ω x S G."""
+    node, omega = state.model.nodes[body], state.omega[body]
+    rows = [rates[r] for r in node.freedoms]
+    return [
+        combine(column, node.joint.subspace)
+        + Motion(cross(omega, motion.angular), cross(omega, motion.linear))
+        for motion, column in zip(motions, zip(*rows, strict=True), strict=True)
+    ]
+
+
+def origin_rate(state: State, body: int) -> Vec:
+    """How the body's origin leaves its parent's, in the parent's axes."""
+    x, parent = state.transforms[body], state.model.nodes[body].parent
+    slide = x.rotate(state.relative[body].linear)
+    return plus(cross(state.omega[parent], x.offset), slide)
+
+
+def _carry(
+    state: State, body: int, columns: Sequence[_Column], carried: dict[int, list[_Column]]
+) -> None:
+    """Give the parent what a body carries."""
+    parent, x = state.model.nodes[body].parent, state.transforms[body]
+    if parent == WORLD:
+        return
+    drift = origin_rate(state, body)
+    known = carried.get(parent, [_Column()] * len(columns))
+    moved = [column.in_parent(x, drift) for column in columns]
+    carried[parent] = [a + b for a, b in zip(known, moved, strict=True)]
+
+
+def christoffel(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
+    """The same C by Koszul's formula, from M's derivatives and the brackets of velocities.
+
+    2 C_ij = v(M_ij) + e_j(M_i v) - e_i(M_j v) + [v, e_j] M e_i - [e_j, e_i] M v + [e_i, v] M e_j,
+    the Christoffel symbols of the first kind times v where brackets are zero.
+    """
+    if not q:
+        return []
+    n, mass = model.nv, crba(model, q)
+    flat = [x for row in mass for x in row]
+    directions = position_directions(model, q)
+    slopes = [
+        [change[i * n : (i + 1) * n] for i in range(n)]
+        for change in differentiate(q[0].trace, flat, directions)
+    ]
+    lowered = [[dot(row, v) for row in slope] for slope in slopes]  # e_k(M_i · v)
+    along = [[dot([s[i][j] for s in slopes], v) for j in range(n)] for i in range(n)]
+    brackets = _brackets(Configuration(model, q))
+    towards = [  # [v, e_j]
+        [dot([brackets[k][j][c] for k in range(n)], v) for c in range(n)] for j in range(n)
+    ]
+    momentum = [dot(row, v) for row in mass]
+    found: Matrix = []
+    for i in range(n):
+        row: list[Scalar] = []
+        for j in range(n):
+            entry = add(along[i][j], sub(lowered[j][i], lowered[i][j]))
+            entry = add(entry, sub(dot(towards[j], mass[i]), dot(towards[i], mass[j])))
+            row.append(mul(0.5, sub(entry, dot(brackets[j][i], momentum))))
+        found.append(row)
+    return found
+
+
+def _brackets(state: Configuration) -> list[Matrix]:
+    """[e_i, e_j], as independent velocities, of the fields of unit velocities.
+
+    Those of a joint's own motions, in its axes, are their cross products; of fields that keep loops
+    closed they are seen on the joints whose velocities are the independent ones.
+    """
+    model = state.model
+    found: list[Matrix] = [[[0.0] * model.nv for _ in range(model.nv)] for _ in range(model.nv)]
+    for cluster in model.clusters:
+        first = cluster.v.start
+        for body in cluster.bodies:
+            node = model.nodes[body]
+            if node.joint.nv == 1:
+                continue
+            motions = state.subspace(body)
+            for c, column in enumerate(cluster.columns, first):
+                r = cluster.spanning_v.start + column
+                if r not in node.freedoms:
+                    continue
+                axis = node.joint.subspace[r - node.v].entries()
+                for i, a in enumerate(motions, first):
+                    for j, b in enumerate(motions, first):
+                        turned = Motion(
+                            cross(a.angular, b.angular),
+                            plus(cross(a.angular, b.linear), cross(a.linear, b.angular)),
+                        )
+                        found[i][j][c] = dot(turned.entries(), axis)
+    return found

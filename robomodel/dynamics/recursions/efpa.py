@@ -1,0 +1,143 @@
+"""Inverse operational-space inertia: extended force propagators over clusters (C-EFPA).
+
+Scalars of any kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from robomodel.dynamics.kinematics.frames import Place
+from robomodel.dynamics.kinematics.state import Configuration, Matrix
+from robomodel.dynamics.recursions.articulated import Elimination, articulate
+from robomodel.model.joints import Array
+from robomodel.model.model import WORLD, Model
+from robomodel.scalars import Scalar, Vector, add, dot, mul
+from robomodel.spatial import NO_WRENCH, UNIT, ZERO, Wrench
+
+UNITS = (*(Wrench(e, ZERO) for e in UNIT), *(Wrench(ZERO, e) for e in UNIT))
+
+
+def efpa(model: Model, q: Vector, places: Sequence[Place]) -> Matrix:
+    """Λ⁻¹ = J M⁻¹ Jᵀ (6k by 6k) of k frames, each in its own axes, angular first (002, C8)."""
+    state = Configuration(model, q, {at.body for at in places})
+    return mobility(
+        model, state, [(at.body, at.pose.to_parent(unit)) for at in places for unit in UNITS]
+    )
+
+
+def efpa_factors(model: Model, q: Vector, places: Sequence[Place]) -> tuple[Matrix, list[Scalar]]:
+    """R (6k by nv) and p (nv) with Λ⁻¹ = R diag(p) Rᵀ."""
+    state = Configuration(model, q, {at.body for at in places})
+    return mobility_factors(
+        model, state, [(at.body, at.pose.to_parent(unit)) for at in places for unit in UNITS]
+    )
+
+
+def mobility_factors(
+    model: Model, state: Configuration, wrenches: Sequence[tuple[int, Wrench]]
+) -> tuple[Matrix, list[Scalar]]:
+    """R and p with W M⁻¹ Wᵀ = R diag(p) Rᵀ; the rest as of :func:`mobility`.
+
+    Row by row what a wrench does to each freedom as it is eliminated, and the inverse pivots: of
+    k columns O(nv + k depth), without the k² entries of the product.
+    """
+    columns: list[dict[int, Wrench]] = [
+        {} if body == WORLD else {body: NO_WRENCH - wrench} for body, wrench in wrenches
+    ]
+    rows: list[list[Scalar]] = [[] for _ in columns]
+    pivots: list[Scalar] = []
+    waiting: dict[int, dict[int, list[Scalar]]] = {}
+    for system in articulate(model, state):
+        left = [(child, waiting.pop(child.cluster.index)) for child in system.pending]
+        rights = _rights(system, columns, left)
+        if system.factors is None:
+            waiting[system.cluster.index] = rights
+            continue
+        pivots += system.factors.inverse_pivots
+        nothing: list[Scalar] = [0.0] * len(system.factors.inverse_pivots)
+        for n in range(len(rows)):
+            rows[n] += rights.get(n, nothing)
+    return rows, pivots
+
+
+def product(rows: Array, pivots: Array) -> Array:
+    """R diag(p) Rᵀ (..., m, m), symmetric to the last digit."""
+    result: Array = (rows * pivots[..., None, :]) @ np.swapaxes(rows, -1, -2)
+    return (result + np.swapaxes(result, -1, -2)) / 2.0
+
+
+def _rights(
+    system: Elimination,
+    columns: Sequence[dict[int, Wrench]],
+    left: Sequence[tuple[Elimination, dict[int, list[Scalar]]]],
+) -> dict[int, list[Scalar]]:
+    """Sᵀ χ of the columns that a cluster supports, reduced if it is eliminated; χ goes inwards."""
+    rights: dict[int, list[Scalar]] = {}
+    for n, wrench in enumerate(columns):
+        if wrench.keys().isdisjoint(system.cluster.bodies) and all(n not in x for _, x in left):
+            continue
+        forces: list[Scalar] = [0.0] * system.cluster.nv
+        for child, known in left:
+            forces += known.get(n, [0.0] * len(child.unknowns))
+        rights[n] = system.project(wrench, forces)
+        if system.factors is not None:
+            rights[n] = system.factors.reduce(rights[n])
+            system.release(wrench, rights[n], forces)
+    return rights
+
+
+def mobility(model: Model, state: Configuration, wrenches: Sequence[tuple[int, Wrench]]) -> Matrix:
+    """W M⁻¹ Wᵀ, W v the powers of ``wrenches``, each on a body (or ``WORLD``) in its internal axes.
+
+    A column is a wrench, carried inwards: the force propagator χ, which across a cluster becomes
+    X* (1 - U D⁻¹ Sᵀ) χ. A cluster adds χ_aᵀ S D⁻¹ Sᵀ χ_b to all pairs of columns that it supports.
+    Where more than six columns meet on a body with more than six freedoms further inwards, the
+    body's own six unit wrenches go on in their place: their W M⁻¹ Wᵀ, known in the end, gives what
+    those freedoms add, χ_aᵀ (W M⁻¹ Wᵀ) χ_b. So k columns cost O(nv + k depth + k²).
+    """
+    columns: list[dict[int, Wrench]] = [  # bias wrenches by body: the forces' negatives
+        {} if body == WORLD else {body: NO_WRENCH - wrench} for body, wrench in wrenches
+    ]
+    ahead: list[int] = []  # freedoms from a cluster inwards, its own included
+    for cluster in model.clusters:
+        ahead.append(cluster.nv + (0 if cluster.parent == WORLD else ahead[cluster.parent]))
+    lower: list[list[Scalar]] = [[0.0] * (n + 1) for n in range(len(columns))]
+    met: list[tuple[dict[int, Wrench], int]] = []  # columns and where they were, their first unit
+    waiting: dict[int, dict[int, list[Scalar]]] = {}  # Sᵀ χ of clusters not yet eliminated
+    for system in articulate(model, state):
+        cluster = system.cluster
+        left = [(child, waiting.pop(child.cluster.index)) for child in system.pending]
+        for body in cluster.bodies if ahead[cluster.index] > 6 else ():
+            here = {n: w[body] for n, w in enumerate(columns) if w.keys() == {body}}
+            if len(here) > 6 and not any(n in known for n in here for _, known in left):
+                met.append((here, len(columns)))
+                columns = [{} if n in here else w for n, w in enumerate(columns)]
+                columns += [{body: unit} for unit in UNITS]
+                lower += [[0.0] * (n + 1) for n in range(len(lower), len(columns))]
+        rights = _rights(system, columns, left)
+        if system.factors is None:
+            waiting[cluster.index] = rights
+            continue
+        for a, right in rights.items():
+            scaled = [mul(p, x) for p, x in zip(system.factors.inverse_pivots, right, strict=True)]
+            for b in (b for b in rights if b <= a):
+                lower[a][b] = add(lower[a][b], dot(scaled, rights[b]))
+
+    def entry(a: int, b: int) -> Scalar:
+        return lower[max(a, b)][min(a, b)]
+
+    for here, first in reversed(met):
+        units = range(first, first + 6)
+        for a, propagator in here.items():
+            weights = propagator.entries()
+            mixed = [dot(weights, [entry(i, j) for j in units]) for i in units]
+            for b, other in here.items():
+                if b <= a:
+                    lower[a][b] = add(lower[a][b], dot(other.entries(), mixed))
+            for c in set(range(first)) - here.keys():
+                shared = dot(weights, [entry(i, c) for i in units])
+                lower[max(a, c)][min(a, c)] = add(entry(a, c), shared)
+    return [[entry(a, b) for b in range(len(wrenches))] for a in range(len(wrenches))]

@@ -1,0 +1,114 @@
+"""Forward dynamics that loses fewer digits where a linkage's joints move in nearly the same way.
+
+Next to the dead points of a cluster with several freedoms the columns of G are long and nearly
+parallel (Tello's hips: two hundred times as long, condition 4e5 of the inertia GᵀIG). Both that
+inertia and the forces Gᵀf are then differences of large numbers. With G = Q R, Q's columns
+orthonormal, the cluster's accelerations z = R y are asked for instead, under the forces R⁻ᵀ τ:
+QᵀIQ and Qᵀf lose nothing, and two triangular solutions carry the size of G.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from robomodel.dynamics.kinematics.state import Matrix, State
+from robomodel.dynamics.recursions.aba import accelerations
+from robomodel.model.model import Cluster, Model
+from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt, sub
+from robomodel.spatial import Wrench
+
+
+def aba(
+    model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Mapping[int, Wrench] | None = None
+) -> list[Scalar]:
+    """Independent accelerations (nv) under the forces ``tau``: :func:`.recursions.aba.aba`.
+
+    By other accelerations z = R y of each cluster whose G has several columns and varies.
+    """
+    state = Orthonormal(model, q, f_ext or {}, v)
+    forces = list(tau)
+    for cluster in model.clusters:
+        if _varies(cluster):
+            forces[cluster.v] = _transposed(state.factors[cluster.index][1], tau[cluster.v])
+    result = accelerations(state, forces, f_ext or {})
+    for cluster in model.clusters:
+        if _varies(cluster):
+            result[cluster.v] = _solved(state.factors[cluster.index][1], result[cluster.v])
+    return result
+
+
+@dataclass(frozen=True)
+class Orthonormal(State):
+    """A state in motion whose clusters have Q for G: what is linear in accelerations is so in z."""
+
+    @cached_property
+    def factors(self) -> dict[int, tuple[Matrix, Matrix]]:
+        """Q and R of clusters, by number."""
+        return {
+            cluster.index: _factored(self.given[cluster.spanning_v])
+            for cluster in self.model.clusters
+            if _varies(cluster)
+        }
+
+    @cached_property
+    def given(self) -> Matrix:
+        """G, row by row."""
+        return self.jacobian()
+
+    @cached_property
+    def rows(self) -> Matrix:
+        """Q, row by row."""
+        found = list(self.given)
+        for cluster in self.model.clusters:
+            if _varies(cluster):
+                found[cluster.spanning_v] = self.factors[cluster.index][0]
+        return found
+
+    @cached_property
+    def velocities(self) -> list[Scalar]:
+        """Spanning velocities G v."""
+        return [
+            dot(row, self.v[cluster.v])
+            for cluster in self.model.clusters
+            for row in self.given[cluster.spanning_v]
+        ]
+
+
+def _varies(cluster: Cluster) -> bool:
+    return cluster.implicit and cluster.nv > 1
+
+
+def _factored(rows: Sequence[Vector]) -> tuple[Matrix, Matrix]:
+    """Q by rows and R, upper triangular, by Gram and Schmidt's modified method."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    size = len(columns)
+    triangle: Matrix = [[0.0] * size for _ in range(size)]
+    for j in range(size):
+        column = columns[j]
+        for i, unit in enumerate(columns[:j]):
+            part = triangle[i][j] = dot(unit, column)
+            column = [sub(x, mul(part, y)) for x, y in zip(column, unit, strict=True)]
+        length = triangle[j][j] = sqrt(dot(column, column))
+        inverse = div(1.0, length)
+        columns[j] = [mul(inverse, x) for x in column]
+    return [list(row) for row in zip(*columns, strict=True)], triangle
+
+
+def _solved(triangle: Matrix, right: Vector) -> list[Scalar]:
+    """R⁻¹ x."""
+    result = list(right)
+    for i in reversed(range(len(result))):
+        known = dot(triangle[i][i + 1 :], result[i + 1 :])
+        result[i] = div(sub(result[i], known), triangle[i][i])
+    return result
+
+
+def _transposed(triangle: Matrix, right: Vector) -> list[Scalar]:
+    """R⁻ᵀ x."""
+    result = list(right)
+    for i in range(len(result)):
+        known = dot([triangle[k][i] for k in range(i)], result[:i])
+        result[i] = div(sub(result[i], known), triangle[i][i])
+    return result

@@ -1,0 +1,258 @@
+"""Springs, damping, and the coordinates on which they and dry friction act. Scalars of any kind.
+
+Every such *element* has a coordinate x(q) of the mechanism, a joint's position, a distance, the
+angle at a cut joint, with its row J = ∂ẋ/∂v over the independent velocities. Its force on x is
+-k (x - x₀) - d ẋ, and so tau = Σ Jᵀ (-k (x - x₀) - d J v): what acts at dependent joints and at
+rotors comes to the independent ones through G.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.kernels.differentiate import along
+from robomodel.kernels.trace import Traced
+from robomodel.model.joints import Spherical
+from robomodel.model.model import Model
+from robomodel.model.springs import End, Spring
+from robomodel.scalars import Scalar, Vector, add, div, dot, mul, neg, select, sqrt, sub
+from robomodel.spatial import ZERO, Vec, Wrench, cross, inner, minus, plus, scale
+
+SERIES = 17  # the arctangent's powers below this one: of |x| <= tan(π/32) to 1e-18
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A coordinate x with its row J (independent velocity → ∂ẋ/∂v), and what acts on it."""
+
+    name: str
+    x: Scalar
+    row: dict[int, Scalar]
+    stiffness: float
+    reference: float
+    damping: float
+    friction: float
+
+    def rate(self, v: Vector) -> Scalar:
+        """J v."""
+        return dot(self.row.values(), [v[i] for i in self.row])
+
+    def force(self, v: Vector) -> Scalar:
+        """-k (x - x₀) - d J v; friction is not in it."""
+        pull = mul(self.stiffness, sub(self.x, self.reference)) if self.stiffness else 0.0
+        drag = mul(self.damping, self.rate(v)) if self.damping else 0.0
+        return neg(add(pull, drag))
+
+
+def elements(state: Configuration) -> Iterator[Element]:
+    """All elements of a model that act: those of joints in their order, then its springs."""
+    model = state.model
+    for cluster in model.clusters:
+        for body in cluster.bodies:
+            node = model.nodes[body]
+            if not (node.stiffness or node.damping or node.friction):
+                continue
+            values = _positions(state, body)
+            for i, r in enumerate(node.freedoms):
+                row = dict(enumerate(state.rows[r], cluster.v.start))
+                yield Element(
+                    model.joints[body].name, values[i], row, node.stiffness, node.reference,
+                    node.damping, node.friction,
+                )  # fmt: skip
+    for spring in model.springs:
+        x, row = measure(state, spring)
+        yield Element(
+            spring.name, x, row, spring.stiffness, spring.reference, spring.damping, spring.friction
+        )
+
+
+def _positions(state: Configuration, body: int) -> list[Scalar]:
+    """A joint's coordinates, one for each velocity: of a ball joint those of its rotation vector.
+
+    The spring of a ball joint has the energy k |φ|²/2 with φ the rotation vector, and φ is along
+    the axis of the rotation, so that its derivative with respect to the turning is φ itself.
+    Planar and floating joints have no springs.
+    """
+    node = state.model.nodes[body]
+    if isinstance(node.joint, Spherical):
+        return rotation_vector(state.positions[node.q : node.q + 4])
+    return list(state.positions[node.q : node.q + node.joint.nv])
+
+
+def passive_force(model: Model, q: Vector, v: Vector) -> list[Scalar]:
+    """What springs and damping do to the independent velocities (nv); friction is not in it."""
+    tau: list[Scalar] = [0.0] * model.nv
+    for element in elements(Configuration(model, q)):
+        if not (element.stiffness or element.damping):
+            continue
+        force = element.force(v)
+        for i, j in element.row.items():
+            tau[i] = add(tau[i], mul(j, force))
+    return tau
+
+
+def spring_energy(state: Configuration) -> Scalar:
+    """Σ ½ k (x - x₀)²."""
+    energy: Scalar = 0.0
+    for element in elements(state):
+        if element.stiffness:
+            stretch = sub(element.x, element.reference)
+            energy = add(energy, mul(0.5 * element.stiffness, mul(stretch, stretch)))
+    return energy
+
+
+def passive_derivatives(
+    model: Model, q: Sequence[Traced], v: Sequence[Traced]
+) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
+    """(∂passive/∂q, ∂passive/∂v), nv by nv, q in the tangent space; by differentiating its trace.
+
+    ∂/∂v = -Σ d JᵀJ, whose trace it is.
+    """
+    from robomodel.dynamics.kinematics.tangents import position_directions
+
+    directions = position_directions(model, q) + [{x: 1.0} for x in v]
+    if not q:
+        return [], []
+    columns = list(along(q[0].trace, passive_force(model, q, v), directions))
+    dq, dv = columns[: model.nv], columns[model.nv :]
+    return [list(row) for row in zip(*dq, strict=True)], [
+        list(row) for row in zip(*dv, strict=True)
+    ]
+
+
+# ---- springs' coordinates ------------------------------------------------------------------------
+
+
+def measure(state: Configuration, spring: Spring) -> tuple[Scalar, dict[int, Scalar]]:
+    """A spring's x and its row."""
+    if spring.ends is None:
+        return _sum_of_joints(state, spring)
+    first, second = spring.ends
+    above = _common(state.model, first.body, second.body)
+    start, *axes = _carried(state, first, above)
+    end, *others = _carried(state, second, above)
+    apart = minus(end, start)
+    arm: Vec = ZERO
+    moment: Vec = ZERO
+    match spring.kind:
+        case "points":
+            x = sqrt(inner(apart, apart))
+            force = scale(div(1.0, x), apart)
+        case "slide":  # the force passes through the successor's point, on the axis where it closes
+            x, force = inner(apart, axes[0]), axes[0]
+            arm = cross(apart, force)
+        case _:
+            x, force = angle(inner(others[1], axes[2]), inner(others[1], axes[1])), ZERO
+            moment = axes[0]
+    row: dict[int, Scalar] = {}
+    _project(state, second, above, force, moment, row)
+    _project(state, first, above, minus(ZERO, force), minus(ZERO, plus(moment, arm)), row)
+    return x, row
+
+
+def _sum_of_joints(state: Configuration, spring: Spring) -> tuple[Scalar, dict[int, Scalar]]:
+    model = state.model
+    x: Scalar = 0.0
+    row: dict[int, Scalar] = {}
+    for body, (_, ratio) in zip(spring.bodies, spring.terms, strict=True):
+        node = model.nodes[body]
+        x = add(x, mul(ratio, state.positions[node.q]))
+        for i, g in enumerate(state.rows[node.v], model.clusters[node.cluster].v.start):
+            row[i] = add(row.get(i, 0.0), mul(ratio, g))
+    return x, row
+
+
+def _common(model: Model, a: int, b: int) -> int:
+    """The nearest body, or the world, that both are or hang on; parents have smaller numbers."""
+    while a != b:
+        if a > b:
+            a = model.nodes[a].parent
+        else:
+            b = model.nodes[b].parent
+    return a
+
+
+def _path(model: Model, body: int, above: int) -> list[int]:
+    """Bodies from one up to below another that it hangs on."""
+    path = []
+    while body != above:
+        path.append(body)
+        body = model.nodes[body].parent
+    return path
+
+
+def _carried(state: Configuration, end: End, above: int) -> tuple[Vec, Vec, Vec, Vec]:
+    """An end's point and three axes in the axes of a body above it."""
+    point: Vec = end.point
+    x, y, z = end.frame
+    for body in _path(state.model, end.body, above):
+        at = state.transforms[body]
+        point, x, y, z = at.point(point), at.rotate(x), at.rotate(y), at.rotate(z)
+    return point, x, y, z
+
+
+def _project(
+    state: Configuration, end: End, above: int, force: Vec, moment: Vec, row: dict[int, Scalar]
+) -> None:
+    """Add to a row what a force at an end and a moment, in the axes of ``above``, do below it.
+
+    Above the common ancestor the two ends' wrenches cancel.
+    """
+    model = state.model
+    path = _path(model, end.body, above)
+    for body in reversed(path):
+        force, moment = (state.transforms[body].unrotate(a) for a in (force, moment))
+    wrench = Wrench(plus(moment, cross(end.point, force)), force)
+    for body in path:
+        first = model.clusters[model.nodes[body].cluster].v.start
+        for i, motion in enumerate(state.subspace(body), first):
+            row[i] = add(row.get(i, 0.0), wrench.dot(motion))
+        wrench = state.transforms[body].to_parent(wrench)
+
+
+# ---- angles --------------------------------------------------------------------------------------
+
+
+def angle(sine: Scalar, cosine: Scalar) -> Scalar:
+    """The angle in (-π, π] of a sine and a cosine, which need not be exactly of unit length.
+
+    tan(θ/2) = s / (r + |c|), then halved three times more, so that a short series does for the
+    arctangent, and no operation beyond the square root is needed; seen from ±π where c is negative.
+    """
+    size = sqrt(add(mul(sine, sine), mul(cosine, cosine)))
+    tangent = div(sine, add(size, select(cosine, neg(cosine), cosine)))
+    acute = mul(2.0, mul(tangent, _arctangent_ratio(mul(tangent, tangent))))
+    return select(cosine, sub(select(sine, -math.pi, math.pi), acute), acute)
+
+
+def rotation_vector(q: Vector) -> list[Scalar]:
+    """The rotation vector [rad] of a unit quaternion x, y, z, w, the shorter way round.
+
+    φ = 4 arctan(|u|/(1 + |w|)) u/|u| with u the vector part, of the sign that makes w positive;
+    where w is zero (half a turn, at which both ways are as long) that of u.
+    """
+    size, sign = select(q[3], neg(q[3]), q[3]), select(q[3], -1.0, 1.0)
+    whole = div(1.0, add(1.0, size))
+    square = mul(inner((q[0], q[1], q[2]), (q[0], q[1], q[2])), mul(whole, whole))
+    factor = mul(4.0, mul(mul(whole, sign), _arctangent_ratio(square)))
+    return [mul(factor, x) for x in q[:3]]
+
+
+def _arctangent_ratio(square: Scalar) -> Scalar:
+    """arctan(t)/t as a function of t², for any t.
+
+    Three halvings, arctan t = 2 arctan(t/(1 + √(1 + t²))), then the series; the ratio of what is
+    left to t is kept, so that nothing is divided by a t that may be zero.
+    """
+    scale_: Scalar = 1.0
+    for _ in range(4):
+        inverse = div(1.0, add(1.0, sqrt(add(1.0, square))))
+        scale_ = mul(scale_, mul(2.0, inverse))
+        square = mul(square, mul(inverse, inverse))
+    total: Scalar = 0.0
+    for n in reversed(range(1, SERIES, 2)):
+        total = add((-1.0) ** (n // 2) / n, mul(square, total))
+    return mul(scale_, total)

@@ -1,0 +1,272 @@
+"""Regressors: the dynamics as matrices on the parameters of a model. Scalars of any kind.
+
+The wrench on a body is linear in its mass m, first moment h and inertia I about its origin: for
+points that accelerate with a + U r, U = [α]x + [ω]x²,
+
+    [ 0   -a x   L(α) + ω x L(ω) ]
+    [ a    U          0          ]      with L(x) I = I x.
+
+Where velocities u of a reference stand for those that are there in C v, U = [α]x + [υ]x [ω]x with
+the reference's angular velocity υ, and the last block is L(α) + ω x (L(υ) - υ tr / 2).
+
+Columns are in the axes of the body's link, see :mod:`robomodel.model.parameters`; each goes inwards
+like a wrench through all clusters that carry the body, and meets their motions S G there. Bodies
+that spin are turned, as other inertias than theirs would feel it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from robomodel.dynamics.kinematics.state import Matrix, State
+from robomodel.dynamics.recursions.coriolis import changes, origin_rate, rows_rates
+from robomodel.kernels.trace import Traced
+from robomodel.model.model import WORLD, Model
+from robomodel.model.parameters import ENTRIES, INERTIAL, count, of_joints
+from robomodel.scalars import Scalar, Vector, add, dot, mul, neg, select, sub
+from robomodel.spatial import (
+    UNIT,
+    ZERO,
+    Motion,
+    Vec,
+    Wrench,
+    apply,
+    combine,
+    cross,
+    inner,
+    minus,
+    plus,
+    scale,
+    transpose,
+)
+
+STILL = 1e-12  # of the cluster's velocities: a joint's velocity that may be rounding
+
+
+def block(omega: Vec, alpha: Vec, a: Vec, reference: Vec | None = None) -> list[Wrench]:
+    """The wrench on a body by each of its ten parameters, all in its link's axes.
+
+    ``reference``: its angular velocity by the reference's velocities, where there is one.
+    """
+    other = omega if reference is None else reference
+    columns = [Wrench(ZERO, a)]
+    for e in UNIT:
+        turned = plus(cross(alpha, e), cross(other, cross(omega, e)))
+        columns.append(Wrench(cross(e, a), turned))
+    for i, j in ENTRIES:
+        by_alpha, by_omega = _entry(i, j, alpha), _entry(i, j, other)
+        if i == j and reference is not None:
+            by_omega = minus(by_omega, scale(0.5, reference))
+        columns.append(Wrench(plus(by_alpha, cross(omega, by_omega)), ZERO))
+    return columns
+
+
+def _entry(i: int, j: int, x: Vec) -> Vec:
+    """E x with E the symmetric matrix that is one at (i, j)."""
+    found: list[Scalar] = [0.0, 0.0, 0.0]
+    found[i] = x[j]
+    found[j] = x[i]
+    return found[0], found[1], found[2]
+
+
+def regressor(model: Model, q: Vector, v: Vector, a: Vector) -> Matrix:
+    """Y (nv by p): Y π = rnea + damping + dry friction."""
+    state = _turned(model, q, v)
+    rates = state.accelerations(a)
+    points = list(state.points(rates))
+    matrix = _zeros(model)
+    for body in range(len(model.nodes)):
+        moved = points[body]
+        own = _in_link(state, body, state.omega[body], moved.alpha, moved.linear)
+        _project(state, matrix, body, own)
+    for at, (joint, kind) in enumerate(of_joints(model), len(INERTIAL) * len(model.nodes)):
+        for r in model.nodes[joint].freedoms:
+            if kind == "armature":
+                force = rates[r]
+            elif kind == "damping":
+                force = state.velocities[r]
+            else:
+                force = _sign(state, joint, r)
+            _add_joint(state, matrix, at, joint, state.rows[r], force)
+    return matrix
+
+
+def reference_regressor(
+    model: Model,
+    q: Sequence[Traced],
+    v: Sequence[Traced],
+    a: Sequence[Traced],
+    reference: Sequence[Traced],
+) -> Matrix:
+    """Y (nv by p): Y π = M a + C(q, v) u + gravity + damping of u + dry friction of v.
+
+    u is the reference's velocity, C that of :mod:`.recursions.coriolis`: points' velocities
+    Σ w_j u_j change by Σ w_j a_j + ẇ_j u_j as the robot moves with v.
+    """
+    state = _turned(model, q, v)
+    wanted = _turned(model, q, reference)
+    slopes = rows_rates(state, q)
+    rates: list[Scalar] = []
+    for cluster in model.clusters:
+        own = reference[cluster.v]
+        linear = state.spanning(cluster, a[cluster.v])
+        rates += [
+            add(x, dot(row, own)) for x, row in zip(linear, slopes[cluster.spanning_v], strict=True)
+        ]
+    matrix = _zeros(model)
+    base = Motion(ZERO, minus(ZERO, model.gravity))
+    moved: list[Motion] = []
+    for body, node in enumerate(model.nodes):
+        x, omega, turning = state.transforms[body], state.omega[body], wanted.relative[body]
+        above = base if node.parent == WORLD else moved[node.parent]
+        swung = plus(above.linear, cross(above.angular, x.offset))
+        if node.parent != WORLD:
+            swung = plus(swung, cross(wanted.omega[node.parent], origin_rate(state, body)))
+        before = Motion(x.unrotate(above.angular), x.unrotate(swung))
+        own_rates = combine([rates[r] for r in node.freedoms], node.joint.subspace)
+        turned = Motion(cross(omega, turning.angular), cross(omega, turning.linear))
+        moved.append(before + (own_rates + turned))
+        now = moved[body]
+        columns = _in_link(state, body, omega, now.angular, now.linear, wanted.omega[body])
+        _project(state, matrix, body, columns)
+    for at, (joint, kind) in enumerate(of_joints(model), len(INERTIAL) * len(model.nodes)):
+        for r in model.nodes[joint].freedoms:
+            if kind == "armature":
+                force = rates[r]
+            elif kind == "damping":
+                force = wanted.velocities[r]
+            else:
+                force = _sign(state, joint, r)
+            _add_joint(state, matrix, at, joint, state.rows[r], force)
+    return matrix
+
+
+def momentum_regressor(
+    model: Model, q: Sequence[Traced], v: Sequence[Traced]
+) -> tuple[Matrix, Matrix]:
+    """P and R (nv by p): P π = M v, and d(P π)/dt + R π = Y π.
+
+    With the momentum (n, f) of all that a body carries and the velocity u of its origin, (Cᵀ v)_k =
+    Σ s' · (n, f) + s_ω · (f x u) over the bodies of cluster k; R = gravity + damping + friction -
+    Cᵀ v.
+    """
+    state = _turned(model, q, v)
+    rates = rows_rates(state, q)
+    momentum, rest = _zeros(model), _zeros(model)
+    down = [ZERO] * len(model.nodes)
+    motions = [state.subspace(body) for body in range(len(model.nodes))]
+    moved = [changes(state, rates, body, motions[body]) for body in range(len(model.nodes))]
+    for first, node in enumerate(model.nodes):
+        above = model.gravity if node.parent == WORLD else down[node.parent]
+        down[first] = state.transforms[first].unrotate(above)
+        twist = state.twists[first]
+        own = _in_link(state, first, ZERO, twist.angular, twist.linear)
+        up: Vec = (neg(down[first][0]), neg(down[first][1]), neg(down[first][2]))
+        weight = _in_link(state, first, ZERO, ZERO, up)
+        _project(state, momentum, first, own)
+        _project(state, rest, first, weight)
+        body = first
+        while body != WORLD:
+            carrier = model.nodes[body]
+            row, linear = model.clusters[carrier.cluster].v.start, state.twists[body].linear
+            for i, (s, ds) in enumerate(zip(motions[body], moved[body], strict=True), row):
+                for c, wrench in enumerate(own, len(INERTIAL) * first):
+                    power = add(wrench.dot(ds), inner(s.angular, cross(wrench.force, linear)))
+                    rest[i][c] = sub(rest[i][c], power)
+            own = [state.transforms[body].to_parent(wrench) for wrench in own]
+            body = carrier.parent
+    for at, (joint, kind) in enumerate(of_joints(model), len(INERTIAL) * len(model.nodes)):
+        for r in model.nodes[joint].freedoms:
+            rate = state.velocities[r]
+            if kind == "armature":
+                _add_joint(state, momentum, at, joint, state.rows[r], rate)
+                _add_joint(state, rest, at, joint, [neg(x) for x in rates[r]], rate)
+            else:
+                force = rate if kind == "damping" else _sign(state, joint, r)
+                _add_joint(state, rest, at, joint, state.rows[r], force)
+    return momentum, rest
+
+
+def energy_regressor(model: Model, q: Vector, v: Vector) -> tuple[list[Scalar], list[Scalar]]:
+    """(kinetic, potential), each a row (p): times π the energies, springs' left out."""
+    state = _turned(model, q, v)
+    kinetic: list[Scalar] = [0.0] * count(model)
+    potential: list[Scalar] = [0.0] * count(model)
+    down: list[Vec] = []  # gravity in the body's axes
+    depth: list[Scalar] = []  # gravity times its origin's position
+    size = len(INERTIAL)
+    for body, node in enumerate(model.nodes):
+        x, top = state.transforms[body], node.parent == WORLD
+        above: Vec = model.gravity if top else down[node.parent]
+        depth.append(add(0.0 if top else depth[node.parent], inner(above, x.offset)))
+        down.append(x.unrotate(above))
+        twist = state.twists[body]
+        turn, slide = apply(node.axes, twist.angular), apply(node.axes, twist.linear)
+        link = Motion(turn, slide)
+        columns = block(ZERO, turn, slide)
+        kinetic[size * body : size * (body + 1)] = [mul(0.5, w.dot(link)) for w in columns]
+        weight = [depth[body], *apply(node.axes, down[body])]
+        potential[size * body : size * body + 4] = [neg(x) for x in weight]
+    for at, (joint, kind) in enumerate(of_joints(model), size * len(model.nodes)):
+        if kind == "armature":
+            rates = [state.velocities[r] for r in model.nodes[joint].freedoms]
+            kinetic[at] = mul(0.5, dot(rates, rates))
+    return kinetic, potential
+
+
+def _turned(model: Model, q: Vector, v: Vector) -> State:
+    return State(model, q, range(len(model.nodes)), v)
+
+
+def _zeros(model: Model) -> Matrix:
+    columns = count(model)
+    return [[0.0] * columns for _ in range(model.nv)]
+
+
+def _in_link(
+    state: State, body: int, omega: Vec, alpha: Vec, a: Vec, reference: Vec | None = None
+) -> list[Wrench]:
+    """A body's columns, of its link's axes, in its own."""
+    axes = state.model.nodes[body].axes
+    back = transpose(axes)
+    other = None if reference is None else apply(axes, reference)
+    columns = block(apply(axes, omega), apply(axes, alpha), apply(axes, a), other)
+    return [Wrench(apply(back, w.moment), apply(back, w.force)) for w in columns]
+
+
+def _project(state: State, matrix: Matrix, first: int, columns: Sequence[Wrench]) -> None:
+    """Add what a body's columns do to every cluster that carries it."""
+    body, start = first, len(INERTIAL) * first
+    while body != WORLD:
+        node = state.model.nodes[body]
+        for i, motion in enumerate(
+            state.subspace(body), state.model.clusters[node.cluster].v.start
+        ):
+            for c, wrench in enumerate(columns, start):
+                matrix[i][c] = add(matrix[i][c], wrench.dot(motion))
+        columns = [state.transforms[body].to_parent(wrench) for wrench in columns]
+        body = node.parent
+
+
+def _add_joint(
+    state: State, matrix: Matrix, column: int, joint: int, row: Vector, force: Scalar
+) -> None:
+    """Add a row of G, transposed, times a force on its joint to a column."""
+    first = state.model.clusters[state.model.nodes[joint].cluster].v.start
+    for i, g in enumerate(row, first):
+        matrix[i][column] = add(matrix[i][column], mul(g, force))
+
+
+def _sign(state: State, joint: int, r: int) -> Scalar:
+    """1, 0 or -1 as a joint's velocity; 0 where that may be rounding."""
+    cluster = state.model.clusters[state.model.nodes[joint].cluster]
+    least: Scalar = 0.0
+    for g, rate in zip(state.rows[r], state.v[cluster.v], strict=True):
+        least = add(least, mul(add(1.0, _magnitude(g)), _magnitude(rate)))
+    least = mul(STILL, least)
+    x = state.velocities[r]
+    return select(add(x, least), -1.0, select(sub(least, x), 1.0, 0.0))
+
+
+def _magnitude(x: Scalar) -> Scalar:
+    return select(x, neg(x), x)

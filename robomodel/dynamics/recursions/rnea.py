@@ -1,0 +1,50 @@
+"""Inverse dynamics: the recursive Newton–Euler algorithm over clusters (C-RNEA)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from robomodel.dynamics.kinematics.state import State
+from robomodel.model.model import WORLD, Model
+from robomodel.scalars import Scalar, Vector, add, dot, mul
+from robomodel.spatial import NO_WRENCH, Wrench
+
+
+def rnea(
+    model: Model, q: Vector, v: Vector, a: Vector, f_ext: Mapping[int, Wrench] | None = None
+) -> list[Scalar]:
+    """Tau (nv) that produces the accelerations ``a``; scalars of any kind (002, C6).
+
+    Outwards: spanning accelerations q̈ = G a + g cluster by cluster, then each body's points move
+    with a + U r (:mod:`robomodel.spatial`). Inwards: the joint forces Sᵀ f of a cluster's bodies
+    project on its independent coordinates, tau = Gᵀ (Sᵀ f + armature · q̈). ``f_ext``: body →
+    wrench on it, in its internal axes. The base accelerates against gravity.
+    """
+    f_ext = f_ext or {}
+    state = State(model, q, f_ext, v)
+    qdd = state.accelerations(a)
+    wrench = [
+        inertia.newton_euler(points.linear, points.around) - f_ext.get(body, NO_WRENCH)
+        for body, (inertia, points) in enumerate(zip(state.inertia, state.points(qdd), strict=True))
+    ]
+    tau: list[Scalar] = [0.0] * model.nv
+    for cluster in reversed(model.clusters):
+        joint_forces: list[Scalar] = []
+        for body in reversed(cluster.bodies):
+            node = model.nodes[body]
+            joint_forces[:0] = [
+                add(wrench[body].dot(s), mul(node.armature, qdd[r]))
+                for s, r in zip(node.joint.subspace, node.freedoms, strict=True)
+            ]
+            if node.parent != WORLD:
+                wrench[node.parent] += state.transforms[body].to_parent(wrench[body])
+        rows = state.rows[cluster.spanning_v]
+        tau[cluster.v] = [dot(column, joint_forces) for column in zip(*rows, strict=True)]
+    return tau
+
+
+def bias_force(
+    model: Model, q: Vector, v: Vector, f_ext: Mapping[int, Wrench] | None = None
+) -> list[Scalar]:
+    """The tau of zero acceleration: Coriolis, centrifugal, gravity and external forces."""
+    return rnea(model, q, v, [0.0] * model.nv, f_ext)

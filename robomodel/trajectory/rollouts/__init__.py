@@ -1,0 +1,1 @@
+"""Batches of motions, integrated in one kernel."""

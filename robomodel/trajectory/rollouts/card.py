@@ -1,0 +1,142 @@
+"""Rollouts on graphics cards: a motion in each thread, the loop over time inside the kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from numpy.typing import DTypeLike
+
+from robomodel.dynamics.compiled import content, known_dtype
+from robomodel.errors import as_real
+from robomodel.kernels import Program, Trace
+from robomodel.kernels.compile import compile_ptx
+from robomodel.kernels.cuda import Compiled
+from robomodel.model.model import Model
+from robomodel.scalars import Scalar, Vector, add, select, sub
+from robomodel.trajectory.rollouts.rollout import OPEN, steps
+from robomodel.trajectory.simulation.charts import View
+
+METHODS = ("rk4", "semi_implicit_euler")
+
+
+class CudaRollout:
+    """Motions of one robot on NVIDIA's cards: call it on arrays that lie on one.
+
+    ``kernel(q, v, tau, step)``: q (..., nq), v (..., nv) and tau (..., T, nv), whose rows act from
+    one instant to the next, arrays of the kernel's ``dtype`` as
+    :class:`~robomodel.dynamics.card.CudaKernel` takes them; ``step`` [s] a number. Results are q
+    (..., T+1, nq) and v (..., T+1, nv), the start first, as of :func:`robomodel.rollout`; they are
+    views of one array. ``ptx`` is the code as text. Pickles.
+    """
+
+    def __init__(self, model: Model, **options: Any) -> None:
+        self.model, self.options = model, options
+        self.dtype = known_dtype(options["dtype"])
+        method, flags = options["method"], (options["passive"], options["saturate"])
+        self._steps = steps(View.of(model), method, options["closing"], None, *flags, self.dtype)
+        n = model.nq + model.nv
+        self.sizes = (*self._steps.sizes[:-1], n)
+        entry = f"rollout_{self.dtype}"
+        self.parts = {"q": model.nq, "v": model.nv}
+        text = compile_ptx(
+            lambda: self.program,
+            entry,
+            self.sizes,
+            name=content(model, f"on cards {self._steps.name}"),
+            dtype=self.dtype,
+            label=f"compiling rollouts of '{model.name}'",
+            iteration=self._steps.iteration,
+            parts=[*self.parts.values()],
+        )
+        self._compiled = Compiled(text, entry, self.parts | {"tau": model.nv}, self.dtype, "tau")
+
+    @property
+    def ptx(self) -> str:
+        """The code, with one entry."""
+        return self._compiled.ptx
+
+    @cached_property
+    def program(self) -> Program:
+        """One stage of a step. Where loops were left open, or crossed, all is not-a-number."""
+        made, trace, n = self._steps, Trace(), self.sizes[-1]
+        inputs = [trace.inputs(size) for size in made.sizes[:-1]]
+        if made.iteration.table:
+            inputs += [trace.inputs(made.iteration.carried), trace.inputs(made.iteration.columns)]
+        outputs = made.build(*inputs)
+        checks, carried = outputs[n : made.sizes[-1]], outputs[made.sizes[-1] :]
+        return trace.program([*_lost(outputs[:n], checks, OPEN[self.dtype] ** 2), *carried]).fused()
+
+    def __reduce__(self) -> tuple[Callable[..., CudaRollout], tuple[object, ...]]:
+        return _again, (self.model, self.options)
+
+    def __repr__(self) -> str:
+        return f"<CudaRollout {self.options['method']} of '{self.model.name}'>"
+
+    def __call__(
+        self, q: Any, v: Any, tau: Any, step: float, *, out: Any = None, stream: Any = None
+    ) -> tuple[Any, Any]:
+        """The motions; enqueued on ``stream`` and not waited for.
+
+        ``out``: a contiguous array (..., T+1, nq + nv). Raises as
+        :class:`~robomodel.dynamics.card.CudaKernel` does, before anything runs. Whether loops are
+        closed at the start is not looked at: from the first step on a motion is not-a-number where
+        they are open, or come to a singular position, for itself alone.
+        """
+        length = as_real(step, "step")
+        if not math.isfinite(length):
+            raise ValueError(f"step must be a number of seconds, got {step!r}")
+        n = self.model.nq
+        states = self._compiled((q, v, tau), self.sizes[-1:], out, stream, [length])
+        return states[..., :n], states[..., n:]
+
+
+def _lost(state: Vector, checks: Vector, limit: float) -> list[Scalar]:
+    """A state, or what is no number where its loops fail the checks."""
+    if not checks:
+        return list(state)
+    gap, *signs = checks
+    bad: Scalar = select(sub(limit, gap), math.nan, 0.0)
+    for sign in signs:
+        bad = add(bad, select(sign, math.nan, 0.0))
+    return [add(x, bad) for x in state]
+
+
+def rollout_kernel(
+    model: Model,
+    method: str = "rk4",
+    *,
+    passive: bool = True,
+    saturate: bool = False,
+    closing: int = 2,
+    dtype: DTypeLike = "float64",
+) -> CudaRollout:
+    """Rollouts for NVIDIA's cards: ``kernel(q, v, tau, step)``, the loop over time in the kernel.
+
+    Options as of :func:`robomodel.rollout`; ``method``: "rk4" or "semi_implicit_euler". Contacts,
+    stops and dry friction have none. Raises ValueError for what is not known.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method {method!r} cannot be had on cards; {_listed(METHODS)} can")
+    if not isinstance(closing, int) or closing < 1:
+        raise ValueError(f"closing must be at least one step of Newton's, got {closing!r}")
+    if not model.nv:
+        raise ValueError(f"'{model.name}' has nothing that moves")
+    options = {"method": method, "passive": bool(passive), "saturate": bool(saturate),
+               "closing": closing, "dtype": known_dtype(dtype)}  # fmt: skip
+    return _again(model, options)
+
+
+def _again(model: Model, options: dict[str, Any]) -> CudaRollout:
+    """Made once a model."""
+    key = ("cuda rollout", *options.values())
+    known = model.derived.get(key)
+    if not isinstance(known, CudaRollout):
+        known = model.derived[key] = CudaRollout(model, **options)
+    return known
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(f"'{name}'" for name in names)

@@ -1,0 +1,204 @@
+"""Rollouts through singular positions: motions regrouped by chart, and led over change points.
+
+All motions run first in the model's own independent joints, in one kernel. Those that come to a
+singular position are taken back to where these were still good, and go on from there in the best
+joints, grouped by their charts, each group in the kernel of its chart, some steps at a time. Where
+that does not help it is a change point: the steps around it are those of
+:func:`robomodel.simulate`, which lays their stages around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from robomodel.model.joints import Array, Mask
+from robomodel.model.model import Model
+from robomodel.trajectory.simulation.charts import GOOD, UNSAID, View, look
+from robomodel.trajectory.simulation.integrator_functions import Function, position_rates
+from robomodel.trajectory.simulation.passing import StepError, distance, settle
+from robomodel.trajectory.simulation.trajectory import SimulationError, Trajectory
+
+STRETCH = 128  # steps that a group goes before its charts are looked at again
+CLEAR = 5.0  # a change point is left behind at so many times what a step turns
+
+Run = Callable[[Function, Array, Array], None]  # on states (n, T+1, size) under forces, in place
+
+
+@dataclass(frozen=True)
+class Motions:
+    """How motions are made: a program for each chart, how it runs, and which states are open.
+
+    ``led``: the motion from a state in the model's own coordinates under rows of forces, by single
+    steps; None where there is none. ``kept``: how many numbers a step hands to the next one that
+    are the same in every chart; ``tail``: how many at the end of each state belong to its step.
+    """
+
+    model: Model
+    step: float
+    program: Callable[[View], Function]
+    run: Run
+    opened: Callable[[Model, Array, int], Mask]
+    led: Callable[[Array, Array, Array], Trajectory] | None
+    kept: int
+    tail: int
+
+    def go_on(self, states: Array, force: Array, opened: Mask) -> Mask:
+        """Complete motions (n, T+1, size) that are ``opened`` from somewhere on; those still are.
+
+        ``force`` (n, T, nv).
+        """
+        times = force.shape[-2]
+        lost = opened.copy()
+        waiting = []
+        for n in np.flatnonzero(opened.any(axis=-1)).tolist():
+            first = int(np.argmax(opened[n]))
+            if first == 0:
+                continue  # it was no state to start from
+            view = View.of(self.model)
+            at = self._back(view, states[n], first - 1)
+            waiting.append(_Waiting(n, at, view, states[n, at, : self.size].copy(), first - 1))
+        while waiting:
+            groups: dict[View, list[_Waiting]] = {}
+            for each in waiting:
+                each.enter_best(self.model, self.kept)
+                groups.setdefault(each.view, []).append(each)
+            waiting = []
+            for view, group in groups.items():
+                waiting += self._stretch(view, group, states, force, lost, times)
+        return lost
+
+    @property
+    def size(self) -> int:
+        """Numbers that a step hands to the next."""
+        return self.program(View.of(self.model)).sizes[0]
+
+    def _stretch(
+        self,
+        view: View,
+        group: list[_Waiting],
+        states: Array,
+        force: Array,
+        lost: Mask,
+        times: int,
+    ) -> list[_Waiting]:
+        """Some steps of motions in one chart; those that go on."""
+        length = min(STRETCH, max(times - each.at for each in group))
+        forces = np.zeros((len(group), length, self.model.nv), states.dtype)
+        for n, each in enumerate(group):
+            part = force[each.number, each.at : each.at + length]
+            forces[n, : len(part)] = part
+        program = self.program(view)
+        made = np.zeros((len(group), length + 1, program.sizes[-1]), states.dtype)
+        made[:, 0, : self.size] = [each.state for each in group]
+        self.run(program, made, forces)
+        opened = self.opened(view.model, made, program.sizes[0])
+        left = []
+        for n, each in enumerate(group):
+            count = min(length, times - each.at)
+            broken = opened[n, : count + 1]
+            reached = good = count if not broken.any() else max(int(np.argmax(broken)) - 1, 0)
+            if good < count:
+                good = self._back(view, made[n], good)
+            self._write(view, each, made[n, 1 : reached + 1], states, lost)
+            moved = each.after(good, made[n, good, : self.size], view, each.at + reached)
+            if good == count:
+                left += [moved] if moved.at < times else []
+            elif good > 0:
+                left.append(moved)
+            else:
+                left += self._lead(moved, states, force, lost)
+        return left
+
+    def _write(self, view: View, each: _Waiting, made: Array, states: Array, lost: Mask) -> None:
+        """States of a chart in the model's own coordinates; right up to there."""
+        nq, nv = self.model.nq, self.model.nv
+        rows = slice(each.at + 1, each.at + 1 + len(made))
+        states[each.number, rows, :nq] = made[:, :nq]
+        own = view.velocities(made[:, :nq], made[:, nq : nq + nv]) if len(made) else made[:, :nv]
+        states[each.number, rows, nq : nq + nv] = own
+        if self.tail:
+            states[each.number, rows, -self.tail :] = made[:, -self.tail :]
+        lost[each.number, rows] = False
+
+    def _lead(self, each: _Waiting, states: Array, force: Array, lost: Mask) -> list[_Waiting]:
+        """A motion that stands before a change point, led over it; none if that cannot be."""
+        lost[each.number, each.reached + 1 :] = True
+        if self.led is None:
+            return []
+        nq, nv = self.model.nq, self.model.nv
+        own = each.view.state(each.state[: nq + nv])
+        count = min(force.shape[-2] - each.at, max(8, 2 * (each.reached - each.at) + 8))
+        try:
+            found = self.led(own[:nq], own[nq:], force[each.number, each.at : each.at + count])
+        except (SimulationError, ValueError):
+            return []
+        rows = slice(each.at + 1, each.at + 1 + count)
+        states[each.number, rows, :nq] = found.q[1:]
+        states[each.number, rows, nq : nq + nv] = found.v[1:]
+        if found.contact_residual is not None and found.contact_forces is not None:
+            impulses = self.step * found.contact_forces.reshape(count, -1)
+            states[each.number, rows, -self.tail] = found.contact_residual
+            states[each.number, rows, states.shape[-1] - self.tail + 1 :] = impulses
+        lost[each.number, rows] = False
+        if each.at + count == force.shape[-2]:
+            return []
+        state = np.concatenate([found.q[-1], found.v[-1], each.state[nq + nv :]])
+        moved = each.after(count, state, View.of(self.model), each.at + count)
+        moved.rates = found.joint_velocities[-1]
+        return [moved]
+
+    def _back(self, view: View, made: Array, at: int) -> int:
+        """The last state up to ``at`` where the chart is good and no change point is near."""
+        model, nq, nv = view.model, self.model.nq, self.model.nv
+        for n in range(at, 0, -1):
+            q, v = made[n, :nq].astype(float), made[n, nq : nq + nv].astype(float)
+            looks = look(view, q)
+            if min((each.goodness for each in looks), default=1.0) < GOOD:
+                continue
+            try:
+                found = settle(model, q)[1]
+            except StepError:
+                continue
+            speed = float(np.max(np.abs(position_rates(model)(q, v)), initial=0.0))
+            if distance(model, found) >= CLEAR * abs(self.step) * speed:
+                return n
+        return 0
+
+
+@dataclass
+class _Waiting:
+    """A motion that is to go on from step ``at``, in a chart; ``rates``: of all joints, if known.
+
+    ``reached``: the step up to which it had come.
+    """
+
+    number: int
+    at: int
+    view: View
+    state: Array
+    reached: int
+    rates: Array | None = None
+
+    def after(self, count: int, state: Array, view: View, reached: int) -> _Waiting:
+        """So many steps later."""
+        return _Waiting(self.number, self.at + count, view, state.copy(), reached)
+
+    def enter_best(self, model: Model, kept: int) -> None:
+        """Into the best chart where it stands."""
+        nq, nv = model.nq, model.nv
+        x = self.state[: nq + nv].astype(float)
+        looks = look(self.view, x[:nq])
+        if min((each.goodness for each in looks), default=1.0) >= 2.0 * GOOD:
+            return
+        if self.rates is not None or min(each.goodness for each in looks) > UNSAID:
+            view, x = self.view.changed(looks, x, whole=True, good=np.inf)
+            if self.rates is not None:
+                columns = [c.spanning_v.start + i for c in view.model.clusters for i in c.columns]
+                x[nq:] = self.rates[columns]
+            if view != self.view:
+                self.state[nq + nv + kept :] = 0.0
+            self.view = view
+            self.state[: nq + nv] = x

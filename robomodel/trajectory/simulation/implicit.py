@@ -1,0 +1,95 @@
+"""Springs and dampers too stiff for explicit steps: accelerations implicit in them, and how stiff.
+
+With D = Σ d JᵀJ and K = Σ k JᵀJ over the elements of :mod:`.recursions.passive`, a step of
+semi-implicit Euler takes their forces at its end, (M + h D + h² K) (v₁ - v) = h (tau - c + p -
+h K v), with p what they do at its beginning. However stiff they are, the step does not blow up.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.recursions.passive import elements
+from robomodel.dynamics.recursions.rnea import bias_force
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.scalars import Factorization, Scalar, Vector, add, dot, mul, sub
+from robomodel.trajectory.simulation.integrator_functions import Function, function
+
+RK4_REACH = 2.0
+"""Step times rate up to which "rk4" is taken: it is stable up to 2.78."""
+
+MANY = 1e5
+"""Duration times rate from which on explicit steps, however adapted, would be ten thousands."""
+
+
+def is_sprung(model: Model) -> bool:
+    """Whether springs or dampers act on it."""
+    return any(node.stiffness or node.damping for node in model.nodes) or any(
+        spring.stiffness or spring.damping for spring in model.springs
+    )
+
+
+def acceleration(model: Model, q: Vector, v: Vector, tau: Vector, h: Scalar) -> list[Scalar]:
+    """(v₁ - v)/h of a step of length h under tau, springs and dampers; scalars of any kind."""
+    matrix = [list(row) for row in crba(model, q)]
+    force = [sub(t, b) for t, b in zip(tau, bias_force(model, q, v), strict=True)]
+    for element in elements(Configuration(model, q)):
+        row = element.row
+        if not (element.stiffness or element.damping):
+            continue
+        speed = dot(row.values(), [v[i] for i in row])
+        ahead = mul(mul(h, element.stiffness), speed)
+        pull = sub(element.force(v), ahead)
+        weight = mul(h, add(element.damping, mul(h, element.stiffness)))
+        for i, a in row.items():
+            force[i] = add(force[i], mul(a, pull))
+            for j, b in row.items():
+                matrix[i][j] = add(matrix[i][j], mul(weight, mul(a, b)))
+    return list(Factorization(matrix).solve(force))
+
+
+def compiled_acceleration(model: Model) -> Function:
+    """(q, v, tau, h) → (v₁ - v)/h."""
+    nq, nv = model.nq, model.nv
+
+    def build(q: Vector, v: Vector, tau: Vector, h: Vector) -> list[Scalar]:
+        return acceleration(model, q, v, tau, h[0])
+
+    return function(model, "implicit acceleration", (nq, nv, nv, 1, nv), build)
+
+
+def too_stiff(model: Model, states: Array, step: float) -> bool:
+    """Whether at one of these q (..., nq), of which some are looked at, "rk4" would blow up."""
+    if step <= 0.0 or not is_sprung(model):
+        return False
+    every = states.reshape(-1, model.nq)
+    looked_at = every[:: max(1, len(every) // 4)][:5]
+    return any(step * max(rates(model, q)) > RK4_REACH for q in looked_at)
+
+
+def rates(model: Model, q: Array) -> tuple[float, float]:
+    """The fastest decay that dampers, and the fastest swing that springs, give at q [1/s]."""
+    if not is_sprung(model):
+        return 0.0, 0.0
+    at = [float(x) for x in q]
+    mass = np.array(crba(model, at), dtype=float)
+    drag, pull = np.zeros_like(mass), np.zeros_like(mass)
+    for element in elements(Configuration(model, at)):
+        row = np.zeros(model.nv)
+        row[list(element.row)] = [float(x) for x in element.row.values()]
+        drag += element.damping * np.outer(row, row)
+        pull += element.stiffness * np.outer(row, row)
+    with np.errstate(all="ignore"):
+        try:
+            lower = np.linalg.inv(np.linalg.cholesky(mass))
+            decay, square = (
+                float(np.linalg.eigvalsh(lower @ x @ lower.T)[-1]) for x in (drag, pull)
+            )
+        except np.linalg.LinAlgError:  # something massless moves
+            return math.inf, math.inf
+    return decay, math.sqrt(max(square, 0.0))

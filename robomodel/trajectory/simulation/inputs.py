@@ -1,0 +1,193 @@
+"""What acts on a robot during a simulation: forces and wrenches, as numbers, by steps, or asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics import saturate
+from robomodel.model.joints import Array
+from robomodel.model.model import Model, as_array, as_numbers
+from robomodel.trajectory.simulation.charts import View
+from robomodel.trajectory.simulation.integrators import Motion, Pushes, Signal
+
+Wrenches: TypeAlias = Mapping[str, ArrayLike]
+Controller: TypeAlias = Callable[[float, Array, Array], ArrayLike]
+Held = TypeVar("Held")
+Pusher: TypeAlias = Callable[[float, Array, Array], Wrenches]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What acts on the robot: ``tau``, and ``wrenches`` on links, by step or as functions.
+
+    ``passive``: and the file's springs and damping. ``saturated``: motors give what they can.
+    """
+
+    model: Model
+    tau: Array | Signal
+    wrenches: Mapping[str, Array] | Pushes
+    hold: bool
+    passive: bool
+    saturated: bool = False
+
+    @staticmethod
+    def of(
+        model: Model,
+        tau: ArrayLike | Controller | None,
+        f_ext: Wrenches | Pusher | None,
+        hold: bool,
+        passive: bool = True,
+        saturated: bool = False,
+    ) -> Inputs:
+        """From what the user gives; ValueError, TypeError or KeyError where it does not fit."""
+        acting: Array | Signal
+        if callable(tau):
+            acting = _Controlled(tau, model.nv)
+        else:
+            given = np.zeros(model.nv) if tau is None else tau
+            acting = as_array(given, model.nv, "tau", "nv").copy()
+            if acting.ndim > 2:
+                raise ValueError(f"tau must be (nv,) or (T, nv), got shape {acting.shape}")
+        pushing = _Pushed(model, f_ext) if callable(f_ext) else _wrenches(model, f_ext or {})
+        made = Inputs(model, acting, pushing, hold, passive, saturated)
+        lengths = set(made.lengths)
+        if len(lengths) > 1:
+            raise ValueError(f"tau and f_ext have different numbers of rows: {sorted(lengths)}")
+        return made
+
+    @property
+    def rows(self) -> int | None:
+        """The number of steps for which rows are given; None without."""
+        return next(iter(self.lengths), None)
+
+    @property
+    def lengths(self) -> list[int]:
+        """How many rows those inputs have that come by steps."""
+        given = [] if callable(self.tau) else [self.tau]
+        given += [] if callable(self.wrenches) else self.wrenches.values()
+        return [len(x) for x in given if x.ndim == 2]
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether anything changes from step to step only."""
+        asked = self.hold and (callable(self.tau) or callable(self.wrenches))
+        return asked or self.rows is not None
+
+    def during(self, k: int, t: float, x: Array, view: View) -> Motion:
+        """The equations of motion during step k, which begins at t and x, in the chart of view."""
+        q = x[: self.model.nq]
+        v = view.velocities(q, x[self.model.nq :])
+        tau, pushes = self.tau, self.wrenches
+        if not callable(tau):
+            tau = _constant(_row(tau, k))
+        elif self.hold:
+            tau = _constant(tau(t, q, v).copy())
+        if self.saturated:
+            tau = Saturated(self.model, tau)
+        if not callable(pushes):
+            pushes = _constant({link: _row(wrench, k) for link, wrench in pushes.items()})
+        elif self.hold:
+            pushes = _constant({link: x.copy() for link, x in pushes(t, q, v).items()})
+        return Motion(view, tau, pushes, self.passive)
+
+
+def _row(given: Array, k: int) -> Array:
+    row: Array = given[min(k, len(given) - 1)] if given.ndim == 2 else given
+    return row
+
+
+def _constant(value: Held) -> Callable[[float, Array, Array], Held]:
+    return lambda _t, _q, _v: value
+
+
+def _shown(x: Array) -> Array:
+    """The same numbers, not to be written on: what is shown of a motion under way."""
+    view = x.view()
+    view.flags.writeable = False
+    return view
+
+
+def _wrenches(model: Model, f_ext: Wrenches) -> dict[str, Array]:
+    """Wrenches (6,) or (T, 6), all with one T, on links that there are."""
+    if not isinstance(f_ext, Mapping):
+        raise TypeError(f"f_ext maps links to wrenches, not {type(f_ext).__name__}")
+    given = {link: as_array(x, 6, f"f_ext['{link}']", "6").copy() for link, x in f_ext.items()}
+    for link, x in given.items():
+        model.frame(link)  # a KeyError with a hint for unknown ones
+        if x.ndim > 2:
+            raise ValueError(f"wrenches must be (6,) or (T, 6), got shape {x.shape}")
+    if len({len(x) for x in given.values() if x.ndim == 2}) > 1:
+        raise ValueError("wrenches must be (6,), or (T, 6) with one T")
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class Saturated:
+    """What motors give of the forces that are wanted."""
+
+    model: Model
+    wanted: Signal
+
+    def __call__(self, t: float, q: Array, v: Array) -> Array:
+        """The forces that act."""
+        return saturate(self.model, q, v, self.wanted(t, q, v))[0]
+
+    def at_limits(self, t: float, q: Array, v: Array) -> Array:
+        """Which actuators (nu,) cannot give what is wanted of them."""
+        lost = saturate(self.model, q, v, self.wanted(t, q, v))[2]
+        return np.asarray(np.abs(lost) > 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Controlled:
+    """A controller, of which the forces are checked; it sees the state and cannot change it."""
+
+    controller: Controller
+    nv: int
+
+    def __call__(self, t: float, q: Array, v: Array) -> Array:
+        value = as_numbers(self.controller(t, _shown(q), _shown(v)), "what the controller gives")
+        if value.shape != (self.nv,):
+            raise ValueError(
+                f"the controller must give nv = {self.nv} forces, gave shape {value.shape}"
+            )
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Pushed:
+    """A function that gives wrenches on links, others from time to time; those not named are zero.
+
+    ``known``: the links that it has named so far, which are what the equations of motion are
+    written for.
+    """
+
+    model: Model
+    pusher: Pusher
+    known: list[str] = field(default_factory=list)
+
+    def __call__(self, t: float, q: Array, v: Array) -> dict[str, Array]:
+        given = self.pusher(t, _shown(q), _shown(v))
+        if not isinstance(given, Mapping):
+            raise TypeError(f"f_ext must give a mapping of links to wrenches, gave {given!r}")
+        for link in given:
+            if link not in self.known:
+                self.model.frame(link)  # a KeyError with a hint for unknown ones
+                self.known.append(link)
+        return {
+            link: _six(link, given[link]) if link in given else np.zeros(6) for link in self.known
+        }
+
+
+def _six(link: str, wrench: ArrayLike) -> Array:
+    numbers = as_numbers(wrench, f"f_ext['{link}']")
+    if numbers.shape != (6,):
+        raise ValueError(
+            f"f_ext must give wrenches of six numbers, gave '{link}' shape {numbers.shape}"
+        )
+    return numbers

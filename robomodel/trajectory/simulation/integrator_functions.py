@@ -1,0 +1,410 @@
+"""What integrators ask of a robot, as traced functions: rates, closing of loops, momenta.
+
+Written over scalars of any kind, traced on the robot, and compiled; robots that are too large to be
+compiled unasked, and machines without LLVM, run the same programs on NumPy arrays.
+
+Positions are taken here as plain numbers: q̇ of a quaternion is q ω / 2, all joints of a cluster
+with loops move with G v, and what a step's truncation and rounding leave (a quaternion's length,
+gaps in loops) :func:`settled` takes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from robomodel.dynamics import rnea_derivatives
+from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.calling import LARGE
+from robomodel.dynamics.compiled import content
+from robomodel.dynamics.kinematics.momentum import energy
+from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.kinematics.tangents import position_directions
+from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.recursions.passive import spring_energy
+from robomodel.dynamics.recursions.rnea import bias_force
+from robomodel.kernels import Compiled, Iteration, NoCompilerError, Program, Trace, compile_program
+from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.precision import Dtype
+from robomodel.kernels.trace import Traced
+from robomodel.model.closure import stack, unstack
+from robomodel.model.configuration import held
+from robomodel.model.constraints import LoopConstraint, Rows, evaluate_loops
+from robomodel.model.joints import Array
+from robomodel.model.model import Cluster, Model
+from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sqrt, sub
+
+Build = Callable[..., Sequence[Scalar]]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A traced function of one robot, called on arrays with batch axes, which broadcast.
+
+    ``sizes`` are the lengths of its arguments' last axes, and of its result's. With an
+    ``iteration`` it runs over time.
+    """
+
+    sizes: tuple[int, ...]
+    iteration: Iteration | None
+    program: Program | None
+    compiled: Compiled | None
+    one: Callable[..., Array] | None = None  # for a single state, where there is no iteration
+    dtype: Dtype = "float64"
+
+    def __call__(self, *arguments: Array, out: Array | None = None) -> Array:
+        """The result (..., [T,] size). What is not a number is for the caller to find."""
+        if self.one is not None and out is None:
+            return self.one(*arguments)
+        with np.errstate(all="ignore"):
+            if self.compiled is not None:
+                return cast(Array, self.compiled.ufunc(*arguments, out=out))
+            if self.iteration is None:
+                return self._once(arguments)
+            return self._iterated(self.iteration, arguments, out)
+
+    def _once(self, arguments: Sequence[Array]) -> Array:
+        assert self.program is not None
+        batch = np.broadcast_shapes(*(x.shape[:-1] for x in arguments))
+        given = [x for argument in arguments for x in unstack(argument.astype(self.dtype))]
+        return stack(self.program(given), batch)
+
+    def _iterated(
+        self, iteration: Iteration, arguments: Sequence[Array], out: Array | None
+    ) -> Array:
+        timed, size = iteration.timed, self.sizes[-1]
+        times = arguments[timed[0]].shape[-2]
+        batches = [x.shape[:-2] if k in timed else x.shape[:-1] for k, x in enumerate(arguments)]
+        if out is None:
+            out = np.empty((*np.broadcast_shapes(*batches), times, size))
+        at = list(arguments)
+        carried = np.zeros(iteration.carried)
+        for t in range(times):
+            for k in timed:
+                at[k] = arguments[k][..., t, :]
+            for row in iteration.table or ((),):
+                given = self._once([*at, carried, np.array(row, dtype=float)])
+                at[0], carried = given[..., : self.sizes[0]], given[..., size:]
+            out[..., t, :] = given[..., :size]
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Quiet:
+    """A ufunc that warns of nothing: what is not a number is for the caller to find."""
+
+    ufunc: np.ufunc
+
+    def __call__(self, *arguments: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return cast(Array, self.ufunc(*arguments))
+
+
+def function(
+    model: Model,
+    name: str,
+    sizes: Sequence[int],
+    build: Build,
+    *,
+    iteration: Iteration | None = None,
+    backend: str = "compiled",
+    dtype: Dtype = "float64",
+) -> Function:
+    """The function that ``build`` writes on traced arguments, made once a model and kept with it.
+
+    ``name`` says all that makes it what it is on this robot, but for the ``dtype`` of its numbers.
+    """
+    key = ("trajectory", name, backend, dtype)
+    known = model.derived.get(key)
+    if isinstance(known, Function):
+        return known
+
+    def program() -> Program:
+        trace = Trace()
+        inputs = [trace.inputs(n) for n in sizes[:-1]]
+        if iteration is not None and iteration.table:
+            inputs += [trace.inputs(iteration.carried), trace.inputs(iteration.columns)]
+        return trace.program(build(*inputs)).fused()
+
+    compiled = one = None
+    if backend == "compiled" and 0 < len(model.nodes) <= LARGE:
+        with suppress(NoCompilerError):
+            compiled = compile_program(
+                program,
+                sizes,
+                name=content(model, name),
+                iteration=iteration,
+                shapes=[(sizes[-1],)] if iteration is None else None,
+                label=f"compiling what moves '{model.name}'",
+                dtype=dtype,
+            )
+            one = compiled.one(_Quiet(compiled.ufunc)) if iteration is None else None
+    traced = program() if compiled is None else None
+    made = Function(tuple(sizes), iteration, traced, compiled, one, dtype)
+    model.derived[key] = made
+    return made
+
+
+# ---- positions as plain numbers ------------------------------------------------------------------
+
+
+def rates(model: Model, q: Vector, v: Vector) -> list[Scalar]:
+    """q̇ (nq) at velocities v."""
+    result: list[Scalar] = [0.0] * model.nq
+    for cluster in model.clusters:
+        own = q[cluster.q]
+        speeds = list(v[cluster.v])
+        if cluster.implicit:
+            rows = cluster.constraint.jacobian(cluster.constraint.positions(own))
+            speeds = [dot(row, speeds) for row in rows]
+        result[cluster.q] = _moved(model, cluster, own, speeds)
+    return result
+
+
+def _moved(model: Model, cluster: Cluster, q: Vector, speeds: Vector) -> list[Scalar]:
+    """q̇ of a cluster's part of q at the velocities of the joints that it holds."""
+    result: list[Scalar] = [0.0] * len(q)
+    at = 0
+    for body, part, _ in held(model, cluster):
+        joint = model.nodes[body].joint
+        result[part] = joint.rates(q[part], speeds[at : at + joint.nv])
+        at += joint.nv
+    return result
+
+
+def settled(model: Model, q: Vector, times: int) -> tuple[list[Scalar], Scalar, list[Rows]]:
+    """Quaternions of unit length, couplings met, and loops closed by so many steps of Newton's.
+
+    Independent joints stay where they are. Also Σ of the squares of the gaps that there were, and
+    the systems of the dependent velocities, from where the last of these steps set out.
+    """
+    q = list(q)
+    gaps: list[Scalar] = []
+    systems: list[Rows] = []
+    for cluster in model.clusters:
+        own = _normalized(model, cluster, q[cluster.q])
+        constraint = cluster.constraint
+        if isinstance(constraint, LoopConstraint):
+            coupled = couplings(model, cluster)
+            for n in range(times):
+                own = _coupled(coupled, own)
+                found = constraint.closing(own)
+                gaps += found.gaps if n == 0 else []
+                systems += [m for m, _ in found.systems] if n == times - 1 else []
+                step = _moved(model, cluster, own, found.step)
+                own = _normalized(
+                    model, cluster, [add(x, dx) for x, dx in zip(own, step, strict=True)]
+                )
+            own = _coupled(coupled, own)
+        q[cluster.q] = own
+    return q, dot(gaps, gaps), systems
+
+
+def _normalized(model: Model, cluster: Cluster, q: Vector) -> list[Scalar]:
+    """A cluster's part of q with its quaternions divided by their lengths."""
+    result = list(q)
+    for body, part, _ in held(model, cluster):
+        joint = model.nodes[body].joint
+        if joint.nq != joint.nv:
+            own = slice(part.stop - 4, part.stop)
+            inverse = div(1.0, sqrt(dot(result[own], result[own])))
+            result[own] = [mul(inverse, x) for x in result[own]]
+    return result
+
+
+Coupled = tuple[int, tuple[tuple[float, int], ...], float]
+
+
+def couplings(model: Model, cluster: Cluster) -> list[Coupled]:
+    """Positions that couplings give in a cluster with loops: which, Σ coefficient · other, offset.
+
+    Set outright they hold to the last digit, where sums over many steps would gather rounding.
+    """
+    constraint, geometry = cluster.constraint, cluster.geometry
+    assert isinstance(constraint, LoopConstraint)
+    assert geometry is not None
+    matrix = np.array(constraint.expand)
+    first = [
+        next(i for i, row in enumerate(matrix) if row[c] == 1.0 and np.count_nonzero(row) == 1)
+        for c in range(matrix.shape[1])
+    ]
+    given = [i for i in range(len(matrix)) if i not in first]
+    if not given:
+        return []
+    position = {link.v: link.q for link in geometry.links if link.joint.nv == 1}
+    conditions = np.zeros((len(geometry.linear), len(matrix)))
+    for n, coupling in enumerate(geometry.linear):
+        for link, coefficient in coupling.terms:
+            conditions[n, geometry.links[link].v] += coefficient
+    wanted = np.array([coupling.offset for coupling in geometry.linear])
+    offsets = np.linalg.lstsq(conditions[:, given], wanted, rcond=None)[0]
+    return [
+        (
+            position[i],
+            tuple((float(matrix[i, c]), position[first[c]]) for c in np.flatnonzero(matrix[i])),
+            float(offset),
+        )
+        for i, offset in zip(given, offsets, strict=True)
+    ]
+
+
+def _coupled(coupled: Sequence[Coupled], q: Vector) -> list[Scalar]:
+    result = list(q)
+    for at, terms, offset in coupled:
+        result[at] = add(dot([c for c, _ in terms], [q[i] for _, i in terms]), offset)
+    return result
+
+
+# ---- the functions -------------------------------------------------------------------------------
+
+
+def flow(model: Model, links: tuple[str, ...] = (), *, passive: bool = False) -> Function:
+    """(q, v, tau, wrenches on the links, one after the other) → (q̇, v̇)."""
+    known = model.derived.get(("flow", links, passive))
+    if isinstance(known, Function):
+        return known
+    task = Task("aba", f_ext=links, passive=passive)
+
+    def build(q: Vector, v: Vector, tau: Vector, wrenches: Vector = ()) -> list[Scalar]:
+        arguments = {"q": q, "v": v, "tau": tau} | _on(links, wrenches)
+        return [*rates(model, q, v), *task.run(task.tree(model), arguments)]
+
+    sizes = (model.nq, model.nv, model.nv, *_six_each(links), model.nq + model.nv)
+    made = function(model, f"flow {links!r} {passive}", sizes, build)
+    model.derived[("flow", links, passive)] = made
+    return made
+
+
+def _on(links: Sequence[str], wrenches: Vector) -> dict[str, Vector]:
+    """Wrenches that stand one after the other, as arguments of an algorithm."""
+    return {f"f_ext['{link}']": wrenches[6 * n : 6 * n + 6] for n, link in enumerate(links)}
+
+
+def _six_each(links: Sequence[str]) -> tuple[int, ...]:
+    """One argument for all of them, since those of a ufunc are few; none for no links."""
+    return (6 * len(links),) if links else ()
+
+
+def position_rates(model: Model) -> Function:
+    """(q, v) → q̇."""
+    sizes = (model.nq, model.nv, model.nq)
+    return function(model, "rates", sizes, lambda q, v: rates(model, q, v))
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """One step of Newton's towards closed loops, and what it says of q before it.
+
+    ``gaps`` are loop rows' values. ``blocks``: for each system of dependent velocities its cluster,
+    shape, and first number; behind each stands the squared norm of all the rows that it is part of.
+    """
+
+    function: Function
+    gaps: slice
+    blocks: tuple[tuple[int, tuple[int, int], int], ...]
+
+
+def closing(model: Model) -> Closing:
+    """q → settled q, gaps, systems of the dependent velocities."""
+    known = model.derived.get("trajectory closing")
+    if isinstance(known, Closing):
+        return known
+    shapes: list[tuple[int, tuple[int, int]]] = []
+    count = 0
+    for cluster in model.clusters:
+        constraint = cluster.constraint
+        if isinstance(constraint, LoopConstraint):
+            count += len(constraint.keep)
+            shapes += [(cluster.index, (len(b.rows), len(b.columns))) for b in constraint.blocks]
+    first = model.nq + count
+    blocks: list[tuple[int, tuple[int, int], int]] = []
+    size = first
+    for index, (m, n) in shapes:
+        blocks.append((index, (m, n), size))
+        size += m * n + 1
+
+    def build(q: Vector) -> list[Scalar]:
+        gaps: list[Scalar] = []
+        systems: list[Scalar] = []
+        for cluster in model.clusters:
+            constraint = cluster.constraint
+            if isinstance(constraint, LoopConstraint):
+                at = _coupled(couplings(model, cluster), _normalized(model, cluster, q[cluster.q]))
+                found = constraint.closing(at)
+                gaps += found.gaps
+                for matrix, rows in found.systems:
+                    entries = [x for row in rows for x in row]
+                    systems += [*(x for row in matrix for x in row), dot(entries, entries)]
+        return [*settled(model, q, 1)[0], *gaps, *systems]
+
+    made = function(model, "closing", (model.nq, size), build)
+    result = Closing(made, slice(model.nq, first), tuple(blocks))
+    model.derived["trajectory closing"] = result
+    return result
+
+
+def openness(model: Model, backend: str = "compiled") -> Function:
+    """Q → Σ of the squares of what loops and couplings fail by, redundant rows included.
+
+    But without those that a file's rounding has left open.
+    """
+    sizes = (model.nq, 1)
+    return function(model, "openness", sizes, lambda q: [left_open(model, q)], backend=backend)
+
+
+def left_open(model: Model, q: Vector) -> Scalar:
+    """Σ of the squares of what loops and couplings fail by at q; see :func:`openness`."""
+    values: list[Scalar] = [0.0]
+    for cluster in model.clusters:
+        if not cluster.implicit:
+            continue
+        geometry = cluster.geometry
+        assert geometry is not None
+        own = q[cluster.q]
+        gaps = evaluate_loops(geometry.links, geometry.loops, own).values
+        for linear in geometry.linear:
+            terms = [mul(c, own[geometry.links[link].q]) for link, c in linear.terms]
+            gaps.append(sub(dot(terms, [1.0] * len(terms)), linear.offset))
+        values += [gaps[row] for row in cluster.closing_rows]
+    return dot(values, values)
+
+
+def lagrangian(model: Model) -> Function:
+    """(q, v) → M by rows (nv · nv), and the change of the Lagrangian along integrate(q, ε e_j).
+
+    Springs are not in it: they are forces among others, which may be left out.
+    """
+
+    def build(q: Sequence[Traced], v: Vector) -> list[Scalar]:
+        kinetic, potential = energy(model, q, v)
+        potential = sub(potential, spring_energy(Configuration(model, q)))
+        directions = position_directions(model, q)
+        slopes = differentiate(q[0].trace, [sub(kinetic, potential)], directions)
+        return [*(x for row in crba(model, q) for x in row), *(slope for (slope,) in slopes)]
+
+    nv = model.nv
+    return function(model, "lagrangian", (model.nq, nv, nv * nv + nv), build)
+
+
+def momentum_slopes(model: Model, q: Array, v: Array) -> Array:
+    """∂(M v)/∂q (..., nv, nv) along integrate(q, ε e_j): inverse dynamics' but for gravity's."""
+    rest = np.zeros_like(v)
+    moving, still = (rnea_derivatives(model, q, rest, a)[0] for a in (v, rest))
+    return moving - still
+
+
+def wrench_forces(model: Model, links: tuple[str, ...]) -> Function:
+    """(q, wrenches on the links, one after the other) → the tau (nv) that would do the same."""
+    task = Task("bias_force", f_ext=links)
+
+    def build(q: Vector, wrenches: Vector) -> list[Scalar]:
+        rest: list[Scalar] = [0.0] * model.nv
+        under = task.run(model, {"q": q, "v": rest} | _on(links, wrenches))
+        return [sub(x, y) for x, y in zip(bias_force(model, q, rest), under, strict=True)]
+
+    sizes = (model.nq, *_six_each(links), model.nv)
+    return function(model, f"wrench forces {links!r}", sizes, build)

@@ -1,0 +1,118 @@
+"""Position limits watched during a simulation, for an end where one is met."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from robomodel.errors import warn
+from robomodel.model.closure import unstack
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.trajectory.simulation.step_terms import named
+from robomodel.trajectory.simulation.trajectory import Stop
+
+INSIDE = 1e-9  # this far beyond a limit, a joint still counts as standing at it
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Position limits to be watched; a margin is how far inside of one a joint is."""
+
+    model: Model
+    joints: tuple[str, ...] = ()
+    places: tuple[int, ...] = ()  # in the spanning positions
+    bounds: tuple[float, ...] = ()
+    signs: tuple[float, ...] = ()
+
+    @staticmethod
+    def of(model: Model, wanted: bool | Iterable[str], start: Array) -> Limits:
+        """Those of the joints that are wanted; ValueError where one is beyond its own."""
+        if wanted is False:
+            return Limits(model)
+        made = Limits.all_of(model, named(model, wanted))
+        beyond = made.margins(start) < -INSIDE
+        if np.any(beyond):
+            n = int(np.argmax(beyond))
+            raise ValueError(
+                f"joint '{made.joints[n]}' is beyond its {made.side(n)} limit {made.bounds[n]:g} "
+                "at the start"
+            )
+        return made
+
+    @staticmethod
+    def all_of(model: Model, names: Container[str]) -> Limits:
+        """The limits of these joints."""
+        rows = [
+            (joint.name, node.q, bound, sign)
+            for joint, node in zip(model.joints, model.nodes, strict=True)
+            if joint.name in names and joint.nv == 1 and joint.type != "continuous"
+            for bound, sign in ((joint.lower, 1.0), (joint.upper, -1.0))
+            if math.isfinite(bound)
+        ]
+        return Limits(model, *(tuple(column) for column in zip(*rows, strict=True)))
+
+    def side(self, n: int) -> str:
+        """Which limit this is."""
+        return "lower" if self.signs[n] > 0.0 else "upper"
+
+    def margins(self, x: Array) -> Array:
+        """How far inside of each limit the state is."""
+        if not self.places:
+            return np.empty(0)
+        q = [float(c) for c in x[: self.model.nq]]
+        positions = self.model.spanning_positions(q)
+        at = np.array([positions[i] for i in self.places])
+        inside: Array = np.array(self.signs) * (at - np.array(self.bounds))
+        return inside
+
+    def first(
+        self, t: float, h: float, x: Array, after: Array, at: Callable[[float], Array]
+    ) -> tuple[float, Array, Stop] | None:
+        """The first limit met between x at t and ``after`` at t + h: share of h, state, which."""
+        if not self.places:
+            return None
+        before, now = self.margins(x), self.margins(after)
+        met: tuple[float, int] | None = None
+        for n in np.flatnonzero(now < 0.0).tolist():
+            share = 0.0
+            if before[n] > 0.0:
+                from scipy.optimize import brentq
+
+                share = brentq(lambda s, n=n: self.margins(at(s))[n], 0.0, 1.0, xtol=1e-14)
+            if met is None or share < met[0]:
+                met = share, n
+        if met is None:
+            return None
+        share, n = met
+        state = x if share == 0.0 else at(share)
+        stop = Stop(t + share * h, self.joints[n], self.side(n), self.bounds[n])
+        return share, state, stop
+
+
+def warn_of_starts_beyond(model: Model, stops: Container[str], q: Array) -> None:
+    """A RuntimeWarning where a motion with stops starts beyond one: the first step moves it there.
+
+    Of batches (..., nq) the state that is furthest beyond each is told of.
+    """
+    watched = Limits.all_of(model, stops)
+    if not watched.places or not q.size:
+        return
+    positions = model.spanning_positions(unstack(q))
+    told = []
+    for n, place in enumerate(watched.places):
+        inside = watched.signs[n] * (positions[place] - watched.bounds[n])
+        margin = float(np.fmin.reduce(np.ravel(inside)))  # beside those that are not numbers
+        if margin < -INSIDE:
+            limit = f"{watched.side(n)} limit {watched.bounds[n]:g}"
+            told.append(f"'{watched.joints[n]}' by {-margin:.3g} ({limit})")
+    if told:
+        warn(
+            RuntimeWarning(
+                f"'{model.name}' starts beyond stops, to which the first step moves it: "
+                + ", ".join(told)
+            )
+        )

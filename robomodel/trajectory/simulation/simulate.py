@@ -1,0 +1,213 @@
+"""Simulation: one motion, on the configuration manifold, under controllers and external forces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.errors import as_real
+from robomodel.model.joints import Array
+from robomodel.model.model import Model, as_array
+from robomodel.progress import Progress
+from robomodel.trajectory.rollouts.rollout import check_closed
+from robomodel.trajectory.simulation import implicit
+from robomodel.trajectory.simulation.adaptive import adaptive
+from robomodel.trajectory.simulation.charts import View
+from robomodel.trajectory.simulation.ground import Contacts, Ground, Point, touching_points
+from robomodel.trajectory.simulation.inputs import Controller, Inputs, Pusher, Wrenches
+from robomodel.trajectory.simulation.integrators import STEPS, chart_of
+from robomodel.trajectory.simulation.limits import Limits, warn_of_starts_beyond
+from robomodel.trajectory.simulation.runs import ADAPTIVE, Run, count_steps, fixed
+from robomodel.trajectory.simulation.step_terms import Forces, named, needs_impulses
+from robomodel.trajectory.simulation.stepping import TimeStepping
+from robomodel.trajectory.simulation.trajectory import Trajectory
+
+Method: TypeAlias = Literal[
+    "rk4", "dop853", "radau", "semi_implicit_euler", "variational", "time_stepping"
+]
+
+METHODS = (*ADAPTIVE, *STEPS, "time_stepping")
+STEP = 1e-3
+FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
+
+
+def simulate(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    tau: ArrayLike | Controller | None = None,
+    duration: float | None = None,
+    step: float | None = None,
+    method: Method | None = None,
+    f_ext: Wrenches | Pusher | None = None,
+    hold: bool = False,
+    passive: bool = True,
+    friction: bool = True,
+    ground: Ground | None = None,
+    contacts: Sequence[Point] | Contacts | None = None,
+    stops: bool | Iterable[str] = False,
+    stop_restitution: float = 0.0,
+    saturate: bool = False,
+    stop_at_limits: bool | Iterable[str] = False,
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+    progress: bool = True,
+) -> Trajectory:
+    """The motion from q (nq,) and v (nv,; default at rest) over ``duration`` [s].
+
+    ``tau``: forces (nv,), constant; a row for each step (T, nv), held over it, where ``duration``
+    may be left out; or a controller, ``tau(t, q, v)``. Default none. ``f_ext``: link name → wrench
+    (6,) or (T, 6) on that link, moment first, in its own axes, or a function of t, q, v that gives
+    such a mapping; links that it does not name feel nothing. Controllers see q and v and cannot
+    write on them. They are asked several times a step, at the method's stages, where quaternions
+    and loops are exact to the step's truncation only; with ``hold`` once a step, at its beginning,
+    as a digital one is.
+
+    ``passive``: the file's springs and damping act; ``friction``: so does the dry friction of its
+    joints. ``ground``: what ``contacts``, points of the robot (links, (link, offset), or (link,
+    offset, radius) for spheres; default :func:`robomodel.contact_points`), stand on and push
+    against; or ``contacts`` is a function of q and v that gives :class:`robomodel.Contact` pairs.
+    ``stops``: joints (True: all) do not leave their position limits, from which they rebound with
+    ``stop_restitution``, dependent ones too. Dry friction, contact and stops need the method
+    "time_stepping", which is then the default.
+
+    ``saturate``: motors give of tau what their effort limits, torque-speed curves and velocity
+    limits leave them, through gears and linkages, see :func:`robomodel.saturate`; the trajectory
+    has the torques that act, and which actuators are saturated. Without it limits act only if
+    ``tau`` keeps them.
+
+    ``method``:
+
+    * "time_stepping": first order, on velocities and impulses, so that contacts, stops and dry
+      friction stick and slip exactly (:mod:`.simulation.stepping`); springs and dampers
+      are implicit, so that none is too stiff for ``step`` (default 1 ms). Contact forces and what
+      their equations fail by are in the trajectory;
+    * "dop853": Dormand and Prince's eighth order with steps adapted to ``rtol`` and ``atol`` (of
+      numbers in q and v; an rtol below 2e-14 is taken as that, where rounding begins). States are
+      kept every ``step`` [s], without it at the method's own steps, and :meth:`Trajectory.at` gives
+      any others;
+    * "radau": fifth order, implicit, with steps adapted as those of "dop853": however stiff dampers
+      are, steps are as long as the motion is smooth. It is the default where the file's dampers
+      would make "dop853" take more than ten thousand or so;
+    * "rk4": fourth order, steps of ``step`` [s] (default 1 ms);
+    * "variational": second order, implicit, symplectic: the error of energy stays bounded however
+      long the motion is;
+    * "semi_implicit_euler": first order; implicit in the file's springs and dampers.
+
+    All of them leave loops closed to rounding. Where the independent joints of a linkage come to
+    rest while it moves on (a dead point), the motion goes on in others, which
+    :attr:`Trajectory.charts` tells of; tau and v stay those of the model's own independent joints.
+    Through change points, where branches of a linkage's motion cross, it keeps to its branch.
+    ``stop_at_limits``: end where a joint (any of the
+    tree, or those named) meets its position limit; :attr:`Trajectory.stop` says which. ``progress``
+    shows a bar, on a terminal, where it takes more than a second.
+
+    Raises ValueError for arguments that do not fit, loops open at q and quaternions that are not of
+    unit length included, a v that does not say how a linkage moves that stands at a dead point, and
+    :class:`SimulationError` where the motion cannot be continued: a start at a change point,
+    numbers that are not finite, a step that does not converge or leads over to another way to close
+    the loops. It names the time, the loops and their condition, and holds the trajectory up to
+    there.
+    """
+    if method not in (None, *METHODS):
+        known = ", ".join(f"'{name}'" for name in METHODS)
+        raise ValueError(f"method '{method}' is not known; known are {known}")
+    forces = Forces(passive, friction, named(model, stops))
+    stepping = _stepping(model, ground, contacts, forces, stop_restitution, method)
+    if method is None and stepping is not None:
+        method = "time_stepping"
+    if method is None and not model.nv:
+        method = "rk4"  # adapted steps have nothing to go by
+    step = None if step is None else as_real(step, "step")
+    if step is not None and not (math.isfinite(step) and step > 0.0):
+        raise ValueError(f"step must be a positive number of seconds, got {step!r}")
+    if method == "variational":
+        chart_of(model)
+    start = _start(model, q, v)
+    warn_of_starts_beyond(model, forces.stops, start[: model.nq])
+    inputs = Inputs.of(model, tau, f_ext, hold, passive and stepping is None, saturate)
+    tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
+    if step is None and (method not in (None, *ADAPTIVE) or inputs.stepwise):
+        step = STEP
+    duration = None if duration is None else as_real(duration, "duration")
+    duration = _duration(duration, step, inputs.rows)
+    if method is None:
+        decay, _ = implicit.rates(model, start[: model.nq]) if passive else (0.0, 0.0)
+        method = "radau" if duration * decay > implicit.MANY else "dop853"
+    run = Run(model, method, inputs, Limits.of(model, stop_at_limits, start), stepping)
+    with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
+        if method in ADAPTIVE:
+            adaptive(run, start, duration, step, tolerances, bar)
+        else:
+            assert step is not None
+            fixed(run, start, duration, step, bar)
+    return run.trajectory()
+
+
+def _stepping(
+    model: Model,
+    ground: Ground | None,
+    contacts: Sequence[Point] | Contacts | None,
+    forces: Forces,
+    restitution: float,
+    method: Method | None,
+) -> TimeStepping | None:
+    """The method with impulses where something needs it; ValueError where another is wanted."""
+    why = needs_impulses(model, ground, contacts, forces)
+    if why is None and method != "time_stepping":
+        return None
+    if method not in (None, "time_stepping"):
+        raise ValueError(f"{why} needs method='time_stepping', not '{method}'")
+    if ground is not None and not isinstance(ground, Ground):
+        raise TypeError(f"ground is a robomodel.Ground, such as rm.Ground(), got {ground!r}")
+    if not 0.0 <= as_real(restitution, "stop_restitution") <= 1.0:
+        raise ValueError(f"stop_restitution is from 0 to 1, got {restitution!r}")
+    if callable(contacts):
+        return TimeStepping(View.of(model), ground, [], contacts, forces, restitution)
+    points = touching_points(model, ground, contacts)
+    return TimeStepping(View.of(model), ground, points, None, forces, restitution)
+
+
+def _start(model: Model, q: ArrayLike, v: ArrayLike | None) -> Array:
+    at = as_array(q, model.nq, "q", "nq")
+    speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
+    if at.ndim != 1 or speed.ndim != 1:
+        raise ValueError(
+            f"simulate takes one state, got q {at.shape} and v {speed.shape}; rollout takes batches"
+        )
+    if not (np.all(np.isfinite(at)) and np.all(np.isfinite(speed))):
+        raise ValueError("q and v must be finite")
+    check_closed(model, at)
+    return np.concatenate([at, speed])
+
+
+def _tolerances(rtol: float, atol: float) -> tuple[float, float]:
+    """What the adaptive method can keep to: no relative error below rounding."""
+    if not (math.isfinite(atol) and atol > 0.0):
+        raise ValueError(
+            f"atol must be a positive number, got {atol!r}: numbers that are zero have no other "
+            "tolerance"
+        )
+    if not (math.isfinite(rtol) and rtol >= 0.0):
+        raise ValueError(f"rtol must be a number from 0 on, got {rtol!r}")
+    return max(rtol, FINEST), atol
+
+
+def _duration(duration: float | None, step: float | None, rows: int | None) -> float:
+    """How long, agreeing with the number of steps that held inputs are given for."""
+    if rows is None:
+        if duration is None or not (math.isfinite(duration) and duration >= 0.0):
+            raise ValueError(f"duration must be a number of seconds, got {duration!r}")
+        return float(duration)
+    assert step is not None
+    if duration is not None and count_steps(duration, step) != rows:
+        raise ValueError(
+            f"{rows} rows of tau or f_ext are not for the {count_steps(duration, step)} steps of "
+            f"{step:g} s in {duration:g} s"
+        )
+    return rows * step if duration is None else float(duration)

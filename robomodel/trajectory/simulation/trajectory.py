@@ -1,0 +1,289 @@
+"""What a simulation gives: the states over time, what is measured of them, ways out to files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics import energy
+from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.errors import MissingPackageError
+from robomodel.model.closure import stack, unstack
+from robomodel.model.joints import Array
+from robomodel.model.model import Model, as_numbers
+from robomodel.model.states import position_names
+from robomodel.trajectory.simulation.ground import Pair, Placed
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+    from robomodel.views.animation import Player
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a simulation ended early: ``joint`` met its "lower" or "upper" ``limit`` at ``time``."""
+
+    time: float
+    joint: str
+    limit: str
+    position: float
+
+
+class Independent(NamedTuple):
+    """From ``time`` [s] on a motion was computed in these ``independent`` velocities."""
+
+    time: float
+    independent: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """States of a model over time.
+
+    ``times`` (T+1,) [s] begin at 0; ``q`` (T+1, nq), ``v`` and ``tau`` (T+1, nv), the forces at
+    these states (those held over a step stand at its beginning). ``stop`` says why the motion ended
+    before its time; ``dense`` is there after an adaptive method, see :meth:`at`.
+
+    After time stepping: ``contact_forces`` (T, k, 3) [N], the mean force on each contact point over
+    each step, in world axes, and ``contact_residual`` (T,), what each step's contact equations fail
+    by, relative to the velocities in them: above 1e-10 they were not solved to rounding;
+    ``contact_places`` (T, k, 3) [m], where the forces act in the world, at the steps' beginnings.
+    The first of the k are ``contact_points``, the points that may touch the ground; then come
+    ``contact_pairs``, links that a callable given as ``contacts=`` has found near each other
+    (``link``, ``other``, ``name``), the force being that on ``link``, and the place nan while it
+    does not name them.
+
+    With ``saturate=True``, ``tau`` is what the motors gave, and ``saturated`` (T+1, nu) says which
+    of ``model.actuators`` were asked for more than they can.
+
+    ``charts`` tell in which independent velocities the motion was computed, from when on: others
+    than the model's own where those came to rest at a dead point. ``v`` and ``tau`` are of the
+    model's own all the same; where these rest, ``v`` does not say how the others move, and
+    :attr:`joint_velocities` does.
+    """
+
+    model: Model
+    method: str
+    times: Array
+    q: Array
+    v: Array
+    tau: Array
+    stop: Stop | None = None
+    dense: Callable[[float], Array] | None = field(default=None, repr=False)
+    contact_forces: Array | None = field(default=None, repr=False)
+    contact_residual: Array | None = field(default=None, repr=False)
+    saturated: Array | None = field(default=None, repr=False)
+    charts: tuple[Independent, ...] = ()
+    _rates: Array | None = field(default=None, repr=False)
+    contact_points: tuple[Placed, ...] = field(default=(), repr=False)
+    contact_pairs: tuple[Pair, ...] = field(default=(), repr=False)
+    contact_places: Array | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Trajectory of '{self.model.name}' by {self.method}: {len(self)} states, "
+            f"0 to {self.times[-1]:.6g} s>"
+        )
+
+    # ---- measured
+
+    @cached_property
+    def joint_velocities(self) -> Array:
+        """Velocities of all joints of the spanning tree (T+1, n_joint_velocities).
+
+        In ``joint_names`` order, the base first; defined at dead points and change points too.
+        """
+        if self._rates is not None:
+            return self._rates
+        jacobian = self.model.constraint_jacobian(self.q)
+        rates: Array = np.einsum("...ij,...j->...i", jacobian, self.v)
+        return rates
+
+    @cached_property
+    def _energies(self) -> tuple[Array, Array]:
+        if self._rates is None:
+            return energy(self.model, self.q, self.v)
+        spanning = stack(self.model.spanning_positions(unstack(self.q)), (len(self),))
+        kinetic, _ = energy(spanning_tree(self.model), spanning, self._rates)
+        return kinetic, energy(self.model, self.q, np.zeros_like(self.v))[1]
+
+    @property
+    def kinetic(self) -> Array:
+        """Kinetic energy (T+1,) [J]."""
+        return self._energies[0]
+
+    @property
+    def potential(self) -> Array:
+        """Potential energy (T+1,) [J], zero at the world's origin."""
+        return self._energies[1]
+
+    @property
+    def energy(self) -> Array:
+        """Total energy (T+1,) [J]."""
+        return self.kinetic + self.potential
+
+    @cached_property
+    def residual(self) -> Array:
+        """The largest gap of loops and couplings at each state (T+1,), redundant rows included."""
+        gaps: Array = np.max(np.abs(self.model.residual(self.q)), axis=-1, initial=0.0)
+        return gaps
+
+    def at(self, times: ArrayLike) -> tuple[Array, Array]:
+        """(q, v) at any times (...) of the simulation, by the adaptive method's interpolant.
+
+        Loops are closed there too. ValueError after other methods, and outside of the times.
+        """
+        if self.dense is None:
+            raise ValueError(f"method '{self.method}' has no states between steps; use 'dop853'")
+        wanted = as_numbers(times, "times")
+        if not np.all((wanted >= self.times[0]) & (wanted <= self.times[-1])):
+            raise ValueError(f"times must be between {self.times[0]:g} and {self.times[-1]:g} s")
+        nq, nv = self.model.nq, self.model.nv
+        q, v = np.empty((*wanted.shape, nq)), np.empty((*wanted.shape, nv))
+        for index, t in np.ndenumerate(wanted):
+            state = self.dense(float(t))
+            q[index], v[index] = state[:nq], state[nq:]
+        return q, v
+
+    # ---- out
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns: time, q:…, v:…, tau:…, kinetic, potential, residual."""
+        dofs = self.model.dof_names
+        return (
+            "time",
+            *(f"q:{name}" for name in position_names(self.model)),
+            *(f"v:{name}" for name in dofs),
+            *(f"tau:{name}" for name in dofs),
+            "kinetic",
+            "potential",
+            "residual",
+        )
+
+    def to_numpy(self) -> Array:
+        """One row a state, (T+1, len(columns))."""
+        measured = [x[:, None] for x in (self.kinetic, self.potential, self.residual)]
+        return np.concatenate([self.times[:, None], self.q, self.v, self.tau, *measured], axis=1)
+
+    def to_dict(self) -> dict[str, Array]:
+        """Column by name."""
+        return dict(zip(self.columns, self.to_numpy().T, strict=True))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A data frame, indexed by time; needs pandas."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingPackageError("to_pandas needs", "pandas", "pandas") from error
+        return pandas.DataFrame(self.to_numpy(), columns=list(self.columns)).set_index("time")
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """A file of comma-separated values, names in the first line, all digits kept."""
+        quoted = [f'"{c}"' if "," in c or '"' in c else c for c in self.columns]
+        numbers = self.to_numpy()
+        np.savetxt(path, numbers, "%.17g", ",", header=",".join(quoted), comments="")
+
+    def plot(self) -> Figure:
+        """Positions, velocities, change of energy and gaps over time; needs Matplotlib.
+
+        After time stepping also contact forces (of points on the ground their vertical parts, of
+        pairs of links their magnitudes) and the residuals of their equations.
+        """
+        try:
+            from matplotlib import pyplot
+        except ImportError as error:
+            raise MissingPackageError("plot needs", "matplotlib", "views") from error
+        figure: Figure
+        touched = self.contact_forces is not None and self.contact_residual is not None
+        rows = 6 if touched else 4
+        figure, axes = pyplot.subplots(
+            rows, 1, sharex=True, figsize=(8, 2.5 * rows), layout="constrained"
+        )
+        few = 12  # more lines than that have no use for a legend
+        for axis, values, names, label in (
+            (axes[0], self.q, position_names(self.model), "q"),
+            (axes[1], self.v, self.model.dof_names, "v"),
+        ):
+            lines = axis.plot(self.times, values)
+            axis.set_ylabel(label)
+            if len(names) <= few:
+                axis.legend(lines, names, fontsize="small")
+        axes[2].plot(self.times, self.energy - self.energy[0])
+        axes[2].set_ylabel("change of energy [J]")
+        axes[3].plot(self.times, self.residual)
+        axes[3].set_ylabel("residual")
+        if self.contact_forces is not None and self.contact_residual is not None:
+            count, pairs = len(self.contact_points), self.contact_pairs
+            between = np.linalg.norm(self.contact_forces[:, count:], axis=-1)
+            upward = self.contact_forces[:, :count, 2]
+            lines = axes[4].plot(self.times[:-1], np.concatenate([upward, between], axis=1))
+            axes[4].set_ylabel("contact [N]" if pairs else "contact, upward [N]")
+            if 0 < len(lines) <= few:
+                touching = [*(at.link for at in self.contact_points), *map(str, pairs)]
+                axes[4].legend(lines, touching, fontsize="small")
+            axes[5].semilogy(self.times[:-1], np.maximum(self.contact_residual, 1e-18))
+            axes[5].set_ylabel("residual of contacts")
+        axes[-1].set_xlabel("time [s]")
+        figure.suptitle(f"{self.model.name}, {self.method}")
+        return figure
+
+    def animate(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        fps: float = 30.0,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+    ) -> Player | None:
+        """Play the motion: in the viewer's page, or as one HTML file that needs nothing.
+
+        Without ``path`` the page of :func:`robomodel.views.view`, with a slider for time; it is at
+        the result's ``url`` until its ``stop()`` (needs viser). With ``path`` a file for any
+        browser. ``fps``: frames a second of motion. Contact forces are arrows; that of the robot's
+        weight is as long as the robot.
+        """
+        from robomodel.views.animation import play, write_html
+
+        if path is None:
+            return play(self, fps, host=host, port=port)
+        write_html(self, path, fps)
+        return None
+
+
+class SimulationError(RuntimeError):
+    """A motion that cannot be continued.
+
+    ``time`` [s] and ``trajectory`` (the states up to there). Where loops are why: ``loops``, their
+    names, and ``condition``, how singular their position is as seen from the independent joints.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        time: float,
+        *,
+        loops: tuple[str, ...] = (),
+        condition: float | None = None,
+        trajectory: Trajectory | None = None,
+    ) -> None:
+        self.time = time
+        self.loops = loops
+        self.condition = condition
+        self.trajectory = trajectory
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = (str(self), self.time)
+        return type(self), made, {"loops": self.loops, "condition": self.condition}
