@@ -169,7 +169,7 @@ _LATE = {
         ),
         "trajectory",
     ),
-    "rollout_kernel": "trajectory.card",
+    "rollout_kernel": "trajectory.rollouts.card",
     "to_casadi": "symbolic",
     "write_c": "writers.c",
 }
