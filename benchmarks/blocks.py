@@ -20,8 +20,8 @@ from rivals import built
 
 import robomodel as rm
 from robomodel.model.constraints import LinearConstraint, Unconstrained
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Floating, Revolute
-from robomodel.model.model import WORLD
 
 SOURCE = Path(__file__).with_name("blocks.cpp")
 WHERE = {"clusters": 0, "bodies, G dense": 1, "bodies, G sparse": 2}

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from robomodel.dynamics.recursions.hessian import rnea_hessian_product, slopes_along
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.kernels.trace import Traced
-from robomodel.model.configuration import held
+from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.joints import Floating, Planar, Spherical
 from robomodel.model.model import Model
 from robomodel.routines import routine
@@ -84,7 +84,7 @@ def _product(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 def _bend(model: Model, whole: Matrix, known: Vector) -> None:
     """What the logarithm of a motion that turns and slides adds: - (ω × v' + ω' × v) / 2."""
     for cluster in model.clusters:
-        for body, _, along in held(model, cluster):
+        for body, _, along in joint_slices(model, cluster):
             at = along.start
             match model.nodes[body].joint:
                 case Floating():
@@ -107,7 +107,7 @@ CROSS += [(i, (i + 2) % 3, (i + 1) % 3, -1.0) for i in range(3)]
 def _lengths(model: Model, found: Matrix, slopes: Vector, given: Vector) -> None:
     """What quaternions' lengths add, by which they are divided: - (g xᵀ + x gᵀ) / |x|²."""
     for cluster in model.clusters:
-        for body, part, _ in held(model, cluster):
+        for body, part, _ in joint_slices(model, cluster):
             if not isinstance(model.nodes[body].joint, Floating | Spherical):
                 continue
             at = range(cluster.q.start + part.stop - 4, cluster.q.start + part.stop)

@@ -24,7 +24,7 @@ from robomodel.kernels.differentiate import along, gradient
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced
-from robomodel.model.configuration import held
+from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.joints import Floating, Spherical
 from robomodel.model.model import Model
 from robomodel.routines import OWN, Routine, routine
@@ -207,7 +207,7 @@ def tangents(model: Model, q: Vector, closed: Vector) -> Matrix:
     result: Matrix = [[0.0] * model.nq for _ in range(model.nv)]
     for cluster in model.clusters:
         column = 0
-        for body, part, along_v in held(model, cluster):
+        for body, part, along_v in joint_slices(model, cluster):
             joint = model.nodes[body].joint
             at = range(cluster.q.start + part.start, cluster.q.start + part.stop)
             for k in range(joint.nv):

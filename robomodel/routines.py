@@ -16,10 +16,11 @@ from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced
-from robomodel.model.configuration import held
+from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.constraints import LoopConstraint
+from robomodel.model.elements import Cluster
 from robomodel.model.exponentials import moved
-from robomodel.model.model import Cluster, Model
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, sqrt
 from robomodel.trajectory.simulation.integrator_functions import left_open, settled
 
@@ -137,7 +138,7 @@ def integrated(model: Model, q: Vector, v_dt: Vector) -> list[Scalar]:
         own = list(q[cluster.q])
         speeds = _speeds(cluster, own, v_dt[cluster.v])
         at = 0
-        for body, part, _ in held(model, cluster):
+        for body, part, _ in joint_slices(model, cluster):
             joint = model.nodes[body].joint
             own[part] = moved(joint, own[part], speeds[at : at + joint.nv])
             at += joint.nv

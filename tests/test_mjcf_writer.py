@@ -24,7 +24,7 @@ from mujoco_side import (
 import robomodel as rm
 from robomodel.model.approximate import approximate
 from robomodel.model.build import build
-from robomodel.model.question import RigidError
+from robomodel.model.clusters.problem import RigidError
 from robomodel.writers.mjcf import to_mjcf
 
 QUICK = [

@@ -9,8 +9,8 @@ import pytest
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
+from robomodel.model.clusters.problem import ClusterProblem
 from robomodel.model.constraints import LoopConstraint
-from robomodel.model.question import Question
 
 
 def refused(text: str, **options: object) -> rm.DescriptionError:
@@ -489,12 +489,12 @@ def test_clusters_that_differ_in_names_only_are_studied_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Left and right legs, and a robot that is loaded again; what is wrong is said by name."""
-    from robomodel.model import loops
+    from robomodel.model.clusters import loops
 
     studied: list[str] = []
     sample = loops._sample
 
-    def counting(question: Question) -> object:
+    def counting(question: ClusterProblem) -> object:
         studied.append(question.name)
         return sample(question)
 

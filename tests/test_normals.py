@@ -18,8 +18,8 @@ import robomodel as rm
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.compiled import trace
 from robomodel.dynamics.recursions.lean import lean
-from robomodel.model.normals import _factored, _steps, on_common_normals
-from robomodel.model.regroup import regrouped
+from robomodel.model.variants.normals import _factored, _steps, on_common_normals
+from robomodel.model.variants.regroup import regrouped
 from robomodel.spatial import ZERO, Transform, about_axis
 
 Array = NDArray[np.float64]

@@ -16,9 +16,9 @@ from texts import coupling, joint, link, robot
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.compiled import trace
-from robomodel.model.normals import on_common_normals
-from robomodel.model.parallel import unturned
-from robomodel.model.regroup import regrouped
+from robomodel.model.variants.normals import on_common_normals
+from robomodel.model.variants.parallel import unturned
+from robomodel.model.variants.regroup import regrouped
 
 SKEW = {"rpy": "0.4 -0.3 0.7"}
 

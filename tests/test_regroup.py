@@ -18,7 +18,7 @@ from robomodel.dynamics.algorithms import TABLE, Task
 from robomodel.dynamics.compiled import trace
 from robomodel.dynamics.recursions.lean import LIKE, lean
 from robomodel.kernels import Trace
-from robomodel.model.regroup import regrouped
+from robomodel.model.variants.regroup import regrouped
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from texts import four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.baselines.projection import spanning_tree
-from robomodel.model.charts import best, goodness, in_chart, own_chart
+from robomodel.model.variants.charts import best, goodness, in_chart, own_chart
 
 Array = np.ndarray
 DOWN = (0.0, -9.81, 0.0)

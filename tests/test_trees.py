@@ -26,9 +26,9 @@ from robomodel.dynamics.compiled import kernel, trace
 from robomodel.dynamics.kinematics.frames import frame_keys
 from robomodel.kernels import Trace
 from robomodel.model.closure import stack, unstack
-from robomodel.model.normals import on_common_normals
-from robomodel.model.parallel import unturned
-from robomodel.model.regroup import regrouped
+from robomodel.model.variants.normals import on_common_normals
+from robomodel.model.variants.parallel import unturned
+from robomodel.model.variants.regroup import regrouped
 
 Array = NDArray[np.float64]
 TIGHT = 1e-10  # of the largest number of a result

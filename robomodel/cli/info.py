@@ -11,7 +11,7 @@ from robomodel.cli.output import count, print_list, short
 from robomodel.cli.robot import Robot
 from robomodel.description import Link, Transmission
 from robomodel.model import Model
-from robomodel.model.model import Cluster, Coupling, Joint, Loop
+from robomodel.model.elements import Cluster, Coupling, Joint, Loop
 from robomodel.model.springs import Spring
 
 if TYPE_CHECKING:

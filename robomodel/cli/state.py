@@ -17,8 +17,9 @@ from robomodel.cli.frame import UserError
 from robomodel.dynamics.recursions.hybrid_dynamics import freedoms
 from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning, did_you_mean
 from robomodel.files import named
-from robomodel.model import Model, states
+from robomodel.model import Model
 from robomodel.model.closure import CLOSED
+from robomodel.model.configurations import states
 from robomodel.model.joints import Array
 
 AS_TYPED = 1e-9  # a q that closing moves by less than this is taken as it was typed
@@ -207,7 +208,7 @@ def _configuration(model: Model, asked: Asked) -> tuple[Array, list[str], list[s
         return typed, [], []
     note = f"q: moved by up to {way:.2g} to close the loops and to normalise quaternions"
     faults = [*states.unit_faults(model, typed, CLOSED), *states.loop_faults(model, typed, CLOSED)]
-    told = "; ".join(fault.story for fault in faults)
+    told = "; ".join(fault.message for fault in faults)
     if way <= ROUNDED:
         said = DescriptionWarning(f"{given.where}: {told}; moved by up to {way:.2g}")
         warnings.warn(said, stacklevel=2)

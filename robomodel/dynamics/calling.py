@@ -13,9 +13,10 @@ from robomodel.dynamics.compiled import kernel, trace
 from robomodel.dynamics.kinematics.frames import FrameKey, Reference
 from robomodel.errors import no_model, warn
 from robomodel.kernels import NoCompilerError
+from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.closure import stack, unstack
-from robomodel.model.model import Model, as_array, common_batch
-from robomodel.model.states import check_finite
+from robomodel.model.configurations.states import check_finite
+from robomodel.model.model import Model
 
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
 Backend: TypeAlias = Literal["numpy", "compiled"]

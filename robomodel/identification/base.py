@@ -19,9 +19,10 @@ from robomodel.identification.regressors import regressor
 from robomodel.identification.sampling import on_branch
 from robomodel.identification.spaces import Gap, reduced, split
 from robomodel.identification.structure import CONFIGURATIONS, structure
+from robomodel.model.arguments import as_array
 from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array
+from robomodel.model.model import Model
 from robomodel.model.parameters import count, of_joints, parameters
 
 SEED = 20180524  # samples are the same at every call

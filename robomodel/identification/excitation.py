@@ -17,9 +17,11 @@ from robomodel.dynamics import actuator_map
 from robomodel.errors import as_names, as_real, did_you_mean, few
 from robomodel.identification.motions import Bound, Family, Limits, Motion, Quantity
 from robomodel.identification.search import Criterion, Scale, Search
+from robomodel.model.arguments import as_array
+from robomodel.model.configurations.coordinates import position_names
+from robomodel.model.elements import Joint
 from robomodel.model.joints import Array
-from robomodel.model.model import Joint, Model, as_array
-from robomodel.model.states import position_names
+from robomodel.model.model import Model
 from robomodel.progress import Progress
 
 Most: TypeAlias = float | Mapping[str, float] | None

@@ -22,8 +22,8 @@ from robomodel.errors import (
 )
 from robomodel.identification.sensors import followed
 from robomodel.model import Model
+from robomodel.model.configurations.coordinates import position_names
 from robomodel.model.joints import Array
-from robomodel.model.states import position_names
 
 EVEN = 0.01  # of the time between samples: how far it may differ
 TURNED = 1e-9  # of a joint's rate for unit velocities: whether it tells something new

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.calling import Backend, run
+from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array, as_numbers
+from robomodel.model.model import Model
 
 
 def regressor(

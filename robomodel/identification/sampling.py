@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.model import configuration
 from robomodel.model.closure import stack, unstack
+from robomodel.model.configurations.random import random_cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.spatial import UNIT
@@ -26,11 +26,11 @@ def on_branch(model: Model, rng: np.random.Generator, count: int, start: Array) 
     for n, row in enumerate(q):
         for cluster in model.clusters:
             if not cluster.implicit:
-                row[cluster.q] = configuration.random_cluster(model, cluster, rng, None)
+                row[cluster.q] = random_cluster(model, cluster, rng, None)
                 continue
             row[cluster.q] = start[cluster.q]
             for _ in range(1 + n % STEPS):
-                row[cluster.q] = configuration.random_cluster(model, cluster, rng, row[cluster.q])
+                row[cluster.q] = random_cluster(model, cluster, rng, row[cluster.q])
     return q
 
 

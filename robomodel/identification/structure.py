@@ -28,8 +28,10 @@ import numpy as np
 
 from robomodel.identification.sampling import Samples, on_branch
 from robomodel.identification.spaces import Gap, span, split
+from robomodel.model.elements import Cluster
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.model.model import WORLD, Cluster, Model
+from robomodel.model.model import Model
 from robomodel.model.parameters import ENTRIES, count, of_joints
 
 CONFIGURATIONS = 40

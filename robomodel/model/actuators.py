@@ -14,7 +14,7 @@ from robomodel.motors import carried
 from robomodel.transmissions import actuator_terms, rotor_name
 
 if TYPE_CHECKING:
-    from robomodel.model.model import Coupling, Joint, Node
+    from robomodel.model.elements import Coupling, Joint, Node
 
 Terms = tuple[tuple[str, float], ...]
 NO_MOTOR = Motor()

@@ -14,8 +14,13 @@ from robomodel.errors import DescriptionError, Doubt, suspect, suspect_all
 from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
 from robomodel.model.closure import Geometry
-from robomodel.model.constraints import Constraint, Link, Unconstrained
-from robomodel.model.demands import Demand, find_demands, loop_rows, unit
+from robomodel.model.clusters.constrained import ConstrainedCluster
+from robomodel.model.clusters.problem import ClusterSolution
+from robomodel.model.constraints.explicit import Constraint, Unconstrained
+from robomodel.model.constraints.links import Link
+from robomodel.model.constraints.loop_joints import loop_rows, unit
+from robomodel.model.constraints.tree import TreeConstraint, find_tree_constraints
+from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
 from robomodel.model.graph import WORLD, Tree
 from robomodel.model.joints import (
     Floating,
@@ -26,10 +31,8 @@ from robomodel.model.joints import (
     Screw,
     Spherical,
 )
-from robomodel.model.model import Body, Cluster, Coupling, Frame, Joint, Loop, Model, Node
+from robomodel.model.model import Model
 from robomodel.model.options import labels, with_options
-from robomodel.model.posing import Tied
-from robomodel.model.question import Finding
 from robomodel.model.springs import check_passive, find_springs
 from robomodel.poses import align
 from robomodel.spatial import (
@@ -66,7 +69,7 @@ def build(
         tolerance=tolerance,
     )
     tree = graph.spanning_tree(description)
-    ties = [demand.bodies for demand in find_demands(description, tree)]
+    ties = [each.bodies for each in find_tree_constraints(description, tree)]
     groups = graph.clusters(tree, ties)
     tree = tree.renumbered([body for group in groups for body in group])
     sizes = [len(group) for group in groups]
@@ -110,16 +113,16 @@ class _Builder:
         """Assemble."""
         self._check_joints()
         clusters: list[Cluster] = []
-        findings: list[Finding | None] = []
+        solutions: list[ClusterSolution | None] = []
         first = 0
         for size in self.sizes:
-            cluster, finding = self._cluster(range(first, first + size), clusters)
+            cluster, solution = self._cluster(range(first, first + size), clusters)
             clusters.append(cluster)
-            findings.append(finding)
+            solutions.append(solution)
             first += size
         self._warn_massless(clusters)
         independent = {label for cluster in clusters for label in cluster.independent}
-        notes = [note for finding in findings if finding for note in finding.notes]
+        notes = [note for solution in solutions if solution for note in solution.notes]
         if not clusters:
             notes.append("nothing moves: every joint is fixed")
         joints = tuple(
@@ -128,7 +131,7 @@ class _Builder:
             for body in cluster.bodies
         )
         nodes = tuple(self._node(body, cluster) for cluster in clusters for body in cluster.bodies)
-        couplings = self._couplings(clusters, findings)
+        couplings = self._couplings(clusters, solutions)
         return Model(
             name=self.description.name,
             gravity=self.description.gravity or GRAVITY,
@@ -136,7 +139,7 @@ class _Builder:
                 self._body(body, cluster) for cluster in clusters for body in cluster.bodies
             ),
             joints=joints,
-            loops=self._loops(clusters, findings),
+            loops=self._loops(clusters, solutions),
             couplings=couplings,
             clusters=tuple(clusters),
             frames=self._frames(),
@@ -160,14 +163,14 @@ class _Builder:
         return [axes for _, axes in self.moves]
 
     @cached_property
-    def held(self) -> list[list[str]]:
+    def links_of(self) -> list[list[str]]:
         """The links in every body."""
-        held: list[list[str]] = [[] for _ in self.tree.joints]
+        found: list[list[str]] = [[] for _ in self.tree.joints]
         for link in self.description.links:
             body = self.tree.places[link.name].body
             if body != WORLD:
-                held[body].append(link.name)
-        return held
+                found[body].append(link.name)
+        return found
 
     @cached_property
     def inertias(self) -> list[RigidInertia]:
@@ -240,7 +243,7 @@ class _Builder:
             mass=float(self.inertias[body].mass),
             com=com,
             inertia=inertia,
-            links=tuple(self.held[body]),
+            links=tuple(self.links_of[body]),
         )
 
     def _joint(self, body: int, cluster: Cluster, independent: set[str]) -> Joint:
@@ -280,19 +283,19 @@ class _Builder:
     # ---- clusters
 
     @cached_property
-    def demands(self) -> list[Demand]:
-        """What the file demands of this tree."""
-        return find_demands(self.description, self.tree)
+    def tree_constraints(self) -> list[TreeConstraint]:
+        """What the file's loops, couplings and mimics say of this tree."""
+        return find_tree_constraints(self.description, self.tree)
 
     @cached_property
-    def demands_on(self) -> dict[int, list[Demand]]:
-        """The demands on each cluster, by the cluster's first body."""
+    def tree_constraints_on(self) -> dict[int, list[TreeConstraint]]:
+        """The tree constraints on each cluster, by the cluster's first body."""
         first_of: list[int] = []
         for size in self.sizes:
             first_of += [len(first_of)] * size
-        result: dict[int, list[Demand]] = {}
-        for demand in self.demands:
-            result.setdefault(first_of[demand.bodies[0]], []).append(demand)
+        result: dict[int, list[TreeConstraint]] = {}
+        for each in self.tree_constraints:
+            result.setdefault(first_of[each.bodies[0]], []).append(each)
         return result
 
     @cached_property
@@ -300,7 +303,9 @@ class _Builder:
         """Every body's cluster."""
         return [index for index, size in enumerate(self.sizes) for _ in range(size)]
 
-    def _cluster(self, bodies: range, before: Sequence[Cluster]) -> tuple[Cluster, Finding | None]:
+    def _cluster(
+        self, bodies: range, before: Sequence[Cluster]
+    ) -> tuple[Cluster, ClusterSolution | None]:
         """One cluster, placed after those before it; what analysis found if it is constrained."""
         links: list[Link] = []
         nq = nv = 0
@@ -311,22 +316,24 @@ class _Builder:
             inside = parent - bodies.start if parent in bodies else None
             links.append(Link(joint, rotations, offset, inside, nq, nv))
             nq, nv = nq + joint.nq, nv + joint.nv
-        demands = self.demands_on.get(bodies.start, [])
-        tied = Tied(self.tree, self.axes, self.heavy, bodies, tuple(links))
-        finding: Finding | None = None
+        tree_constraints = self.tree_constraints_on.get(bodies.start, [])
+        constrained = ConstrainedCluster(self.tree, self.axes, self.heavy, bodies, tuple(links))
+        solution: ClusterSolution | None = None
         geometry: Geometry | None = None
         constraint: Constraint = Unconstrained(nv)
         columns, kind = tuple(range(nv)), "joint"
-        if demands:
-            question = tied.question(demands)
-            geometry = question.geometry
-            finding = tied.finding(question, demands, advise=not self.description.simulated)
-            for text, source in finding.suspicions:
+        if tree_constraints:
+            problem = constrained.problem(tree_constraints)
+            geometry = problem.geometry
+            solution = constrained.solution(
+                problem, tree_constraints, advise=not self.description.simulated
+            )
+            for text, source in solution.suspicions:
                 suspect(text, source, strict=self.strict)
-            constraint, columns, start = finding.constraint, finding.independent, finding.neutral
+            constraint, columns, start = solution.constraint, solution.independent, solution.neutral
             kind = "loops" if geometry.loops else "couplings"
         else:
-            start = tied.start(clamp=True)
+            start = constrained.start(clamp=True)
         freedoms = [label for body in bodies for label in labels(self.tree.joints[body])]
         above = [p for p in (self.tree.parents[body] for body in bodies) if p not in bodies]
         parent = WORLD if above[0] == WORLD else self._cluster_of[above[0]]
@@ -349,23 +356,23 @@ class _Builder:
                 links=tuple(links),
                 geometry=geometry,
                 columns=columns,
-                closing_rows=finding.closing_rows if finding else (),
+                closing_rows=solution.closing_rows if solution else (),
                 start=tuple(float(x) for x in start),
             ),
-            finding,
+            solution,
         )
 
     # ---- what became of loops and couplings
 
     def _loops(
-        self, clusters: Sequence[Cluster], findings: Sequence[Finding | None]
+        self, clusters: Sequence[Cluster], solutions: Sequence[ClusterSolution | None]
     ) -> tuple[Loop, ...]:
         """The file's loops with the conditions that each adds."""
         ranks = {
             loop.name: (cluster.name, rank)
-            for cluster, finding in zip(clusters, findings, strict=True)
-            if finding and cluster.geometry
-            for loop, rank in zip(cluster.geometry.loops, finding.loop_ranks, strict=True)
+            for cluster, solution in zip(clusters, solutions, strict=True)
+            if solution and cluster.geometry
+            for loop, rank in zip(cluster.geometry.loops, solution.loop_ranks, strict=True)
         }
         result = []
         for loop in self.description.loops:
@@ -386,26 +393,26 @@ class _Builder:
         return tuple(result)
 
     def _couplings(
-        self, clusters: Sequence[Cluster], findings: Sequence[Finding | None]
+        self, clusters: Sequence[Cluster], solutions: Sequence[ClusterSolution | None]
     ) -> tuple[Coupling, ...]:
         """The file's couplings, then its mimics."""
         found: dict[int, tuple[Cluster, bool]] = {}
-        for cluster, finding in zip(clusters, findings, strict=True):
-            if finding:
-                here = [d for d in self.demands_on[cluster.bodies[0]] if not d.loop]
-                for demand, redundant in zip(here, finding.redundant_linear, strict=True):
-                    found[id(demand)] = cluster, redundant
+        for cluster, solution in zip(clusters, solutions, strict=True):
+            if solution:
+                here = [d for d in self.tree_constraints_on[cluster.bodies[0]] if not d.loop]
+                for each, redundant in zip(here, solution.redundant_linear, strict=True):
+                    found[id(each)] = cluster, redundant
         result = []
-        for demand in self.demands:
-            if demand.loop:
+        for each in self.tree_constraints:
+            if each.loop:
                 continue
-            cluster, redundant = found[id(demand)]
+            cluster, redundant = found[id(each)]
             result.append(
                 Coupling(
-                    name=demand.name,
-                    kind=demand.kind,
-                    terms=tuple((self.tree.joints[body].name, k) for body, k in demand.terms),
-                    offset=demand.offset,
+                    name=each.name,
+                    kind=each.kind,
+                    terms=tuple((self.tree.joints[body].name, k) for body, k in each.terms),
+                    offset=each.offset,
                     cluster=cluster.name,
                     explicit=not cluster.implicit,
                     redundant=redundant,
@@ -475,7 +482,7 @@ class _Builder:
                 )
                 continue
             for body in cluster.bodies:
-                seen = [shaped[link] for link in self.held[body] if link in shaped]
+                seen = [shaped[link] for link in self.links_of[body] if link in shaped]
                 if seen and not self.heavy[body]:
                     message = f"has shapes and moves, but weighs nothing; {remedy}"
                     doubts.append(Doubt(message, seen[0].source))

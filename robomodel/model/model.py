@@ -7,7 +7,6 @@ for people (``bodies``, ``joints``, ``loops``, ``couplings``, ``frames``); ``nod
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,214 +15,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.description import Description, Rows3, Vec3
-from robomodel.errors import did_you_mean, few
+from robomodel.description import Description, Vec3
+from robomodel.errors import did_you_mean
 from robomodel.model.actuators import Actuator
-from robomodel.model.closure import CLOSED, Geometry, stack, unstack
-from robomodel.model.constraints import Constraint, Link, placement
-from robomodel.model.joints import Array, JointModel, Revolute
+from robomodel.model.arguments import as_array, common_batch
+from robomodel.model.closure import CLOSED, stack, unstack
+from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
+from robomodel.model.joints import Array
 from robomodel.model.springs import Spring
 from robomodel.scalars import Scalar, Vector, dot
-from robomodel.spatial import UNIT, ZERO, RigidInertia, Rotation, Transform, Vec
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from robomodel.model.states import LimitViolation
+    from robomodel.model.configurations.states import LimitViolation
 
 WORLD = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """A rigid body: a link with what fixed joints attach to it.
-
-    ``com`` [m] and ``inertia`` [kg m²] about it are in the axes of the link of this name, which is
-    moved by ``joint``. ``links`` are the file's links in it.
-    """
-
-    name: str
-    parent: str
-    joint: str
-    cluster: str
-    mass: float
-    com: Vec3
-    inertia: Rows3
-    links: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Joint:
-    """A joint of the spanning tree; ``independent``: its velocities are coordinates of v.
-
-    Limits are in radians or metres, seconds, newtons or newton metres, infinite where not given.
-    ``damping``, dry ``friction`` and the spring (``stiffness`` about the position ``reference``)
-    act on the joint's own positions and velocities: see :func:`robomodel.passive_force`.
-    ``armature`` [kg m² or kg] is an inertia that resists each of the joint's own velocities, and
-    nothing else.
-    """
-
-    name: str
-    type: str
-    parent: str
-    child: str
-    axis: Vec3
-    lower: float
-    upper: float
-    velocity_limit: float
-    effort_limit: float
-    damping: float
-    friction: float
-    armature: float
-    independent: bool
-    nq: int
-    nv: int
-    cluster: str
-    stiffness: float = 0.0
-    reference: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """A loop joint: ``rows`` conditions, of which ``rank`` say something new.
-
-    The others, ``redundant``, repeat what the tree or the loops before it already say (three of a
-    planar linkage's five, for instance); they are checked when a loop closes and take no part in G.
-    """
-
-    name: str
-    type: str
-    predecessor: str
-    successor: str
-    cluster: str
-    rows: int
-    rank: int
-    redundant: int
-
-
-@dataclass(frozen=True, slots=True)
-class Coupling:
-    """Σ coefficient · q(joint) = offset; ``kind`` says whether a coupling or a mimic wrote it.
-
-    ``explicit``: its cluster has no loops, so that q holds the independent positions only.
-    ``redundant``: it repeats the couplings before it.
-    """
-
-    name: str
-    kind: str
-    terms: tuple[tuple[str, float], ...]
-    offset: float
-    cluster: str
-    explicit: bool
-    redundant: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A link of the file, fixed to a body; ``pose`` is in the body's internal axes."""
-
-    name: str
-    body: int
-    pose: Transform
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A body as the recursions see it, in its internal axes (see :mod:`robomodel.model.joints`).
-
-    ``rotations``, ``offset`` place the joint on the parent; ``axes`` are the rows of the matrix
-    from internal to link coordinates. ``spins``: turning about the joint's axis changes neither its
-    inertia nor anything that hangs on it, so its own rotation need not be computed. ``armature``,
-    ``damping`` and ``friction`` are its joint's, on each spanning velocity; ``stiffness`` and
-    ``reference`` its spring's. ``q`` and ``v`` are the first of its spanning positions and
-    velocities. ``unturned``: recursions may leave its axes as its joint stands on the parent, so
-    that what follows about a parallel axis is turned by both angles at once.
-    """
-
-    name: str
-    parent: int
-    cluster: int
-    joint: JointModel
-    rotations: tuple[Rotation, ...]
-    offset: Vec
-    axes: Rows3
-    inertia: RigidInertia
-    armature: float
-    spins: bool
-    q: int
-    v: int
-    damping: float = 0.0
-    friction: float = 0.0
-    stiffness: float = 0.0
-    reference: float = 0.0
-    unturned: bool = False
-
-    def parallel(self, parent: Node) -> float:
-        """1.0 or -1.0 where its joint and its parent's, both revolute, have parallel axes; or 0."""
-        if not (isinstance(self.joint, Revolute) and isinstance(parent.joint, Revolute)):
-            return 0.0
-        axis = Transform(self.rotations, ZERO).rotate(UNIT[self.joint.k])
-        cosine = float(axis[parent.joint.k])
-        return cosine if abs(cosine) == 1.0 else 0.0
-
-    def transform(self, positions: Vector) -> Transform:
-        """Placement in the parent at the robot's spanning positions."""
-        own = positions[self.q : self.q + self.joint.nq]
-        return placement(self.joint, self.rotations, self.offset, own)
-
-    @property
-    def freedoms(self) -> range:
-        """Its spanning velocities."""
-        return range(self.v, self.v + self.joint.nv)
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """Bodies whose joints constraints relate; an unconstrained body is a cluster of its own.
-
-    ``outputs`` are the bodies of the parent cluster (or ``WORLD``) on which it hangs. Slices: its
-    part of q, of v, and of the spanning positions and velocities. ``kind`` is "joint", "couplings"
-    or "loops"; ``links`` are the bodies as the constraint sees them; ``geometry`` holds all its
-    conditions, redundant ones included.
-    """
-
-    name: str
-    index: int
-    parent: int
-    bodies: tuple[int, ...]
-    joints: tuple[str, ...]
-    outputs: tuple[int, ...]
-    independent: tuple[str, ...]
-    kind: str
-    q: slice
-    v: slice
-    spanning_q: slice
-    spanning_v: slice
-    constraint: Constraint
-    links: tuple[Link, ...]
-    geometry: Geometry | None
-    columns: tuple[int, ...]
-    closing_rows: tuple[int, ...]
-    start: tuple[float, ...]
-
-    def __repr__(self) -> str:
-        joints = few(self.joints)
-        moved = f", moved by {few(self.independent)}" if self.kind != "joint" else ""
-        ties = [loop.name for loop in self.geometry.loops] if self.geometry else []
-        if self.geometry:
-            ties += [coupling.name for coupling in self.geometry.linear]
-        tied = f" tied by {few(ties)}" if ties else ""
-        return f"<Cluster {self.name!r}: joints {joints}{tied}{moved}>"
-
-    @property
-    def nv(self) -> int:
-        """Number of independent velocities."""
-        return int(self.v.stop - self.v.start)
-
-    @property
-    def implicit(self) -> bool:
-        """Whether q holds all positions of the cluster, as loops require."""
-        return self.kind == "loops"
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,11 +176,11 @@ class Model:
         way round, or slide over the cluster's size. ``near``: a closed configuration from which to
         depart by up to 0.3 (radians or cluster sizes) without leaving the branch of its loops.
         """
-        from robomodel.model import configuration
+        from robomodel.model.configurations.random import random
 
         generator = np.random.default_rng(rng)
         at = None if near is None else self._positions(near, "near")
-        return configuration.random(self, generator, at)
+        return random(self, generator, at)
 
     def configuration(
         self,
@@ -392,13 +199,13 @@ class Model:
         Raises :class:`robomodel.ClosureError` (a ValueError with ``.residual``) where the loops do
         not close there, KeyError for unknown joints, ValueError for contradicting positions.
         """
-        from robomodel.model import configuration
+        from robomodel.model.configurations.solving import solve
 
         at = self.neutral() if guess is None else self._positions(guess, "guess")
         wanted = {} if positions is None else positions
         if not isinstance(wanted, Mapping):
             raise TypeError(f"positions maps joints to positions, not {type(wanted).__name__}")
-        return configuration.solve(self, wanted, at, base_pose)
+        return solve(self, wanted, at, base_pose)
 
     def close(self, q: ArrayLike) -> Array:
         """The closed configuration nearest to q (..., nq); quaternions are normalised.
@@ -407,9 +214,9 @@ class Model:
         a quaternion is zero; of a batch, those configurations are not-a-number, each for itself,
         with a RuntimeWarning.
         """
-        from robomodel.model import configuration
+        from robomodel.model.configurations import moving
 
-        return configuration.close(self, self._positions(q))
+        return moving.close(self, self._positions(q))
 
     def check(
         self, q: ArrayLike, v: ArrayLike | None = None, *, tolerance: float = CLOSED
@@ -423,7 +230,7 @@ class Model:
         Each limit's violation says in words what it is: ``joint``, ``quantity``, ``value``,
         ``limit``. Batches are told by the first of their states that is wrong.
         """
-        from robomodel.model import states
+        from robomodel.model.configurations import states
 
         if not tolerance >= 0.0:
             raise ValueError(f"tolerance must be a number from 0 on, got {tolerance!r}")
@@ -532,15 +339,15 @@ class Model:
         :class:`robomodel.ClosureError` where a loop cannot follow; of a batch, those configurations
         are not-a-number, each for itself, with a RuntimeWarning.
         """
-        from robomodel.model import configuration
+        from robomodel.model.configurations import moving
 
-        return configuration.integrate(self, self._positions(q), self._velocities(v_dt, "v_dt"))
+        return moving.integrate(self, self._positions(q), self._velocities(v_dt, "v_dt"))
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """The v (..., nv) that leads from q0 to q1 in unit time: the inverse of ``integrate``."""
-        from robomodel.model import configuration
+        from robomodel.model.configurations import moving
 
-        return configuration.difference(self, self._positions(q0, "q0"), self._positions(q1, "q1"))
+        return moving.difference(self, self._positions(q0, "q0"), self._positions(q1, "q1"))
 
     # ---- other libraries' conventions
 
@@ -563,9 +370,9 @@ class Model:
 
         Raises ValueError for joints that one of the two lacks, or that are of another kind.
         """
-        from robomodel.model import conventions
+        from robomodel.model.conventions import conversion
 
-        return conventions.to_order(self, "Pinocchio", q, v, a, tau, joints)
+        return conversion.to_order(self, "Pinocchio", q, v, a, tau, joints)
 
     def from_pinocchio_order(
         self,
@@ -581,9 +388,9 @@ class Model:
         Dependent joints' own positions and velocities there are read where our q holds them (in
         loops); forces on them count as they push the independent ones.
         """
-        from robomodel.model import conventions
+        from robomodel.model.conventions import conversion
 
-        return conventions.from_order(self, "Pinocchio", q, v, a, tau, joints)
+        return conversion.from_order(self, "Pinocchio", q, v, a, tau, joints)
 
     def to_mujoco_order(
         self,
@@ -599,9 +406,9 @@ class Model:
         ``joints``: MuJoCo's model (``mujoco.MjModel``), or names in its order; None is the order
         that it has of what :func:`robomodel.write_mjcf` writes.
         """
-        from robomodel.model import conventions
+        from robomodel.model.conventions import conversion
 
-        return conventions.to_order(self, "MuJoCo", q, v, a, tau, joints)
+        return conversion.to_order(self, "MuJoCo", q, v, a, tau, joints)
 
     def from_mujoco_order(
         self,
@@ -613,9 +420,9 @@ class Model:
         joints: object = None,
     ) -> Any:
         """A state of MuJoCo's in our order: undoes :meth:`to_mujoco_order`."""
-        from robomodel.model import conventions
+        from robomodel.model.conventions import conversion
 
-        return conventions.from_order(self, "MuJoCo", q, v, a, tau, joints)
+        return conversion.from_order(self, "MuJoCo", q, v, a, tau, joints)
 
     def to_drake_order(
         self,
@@ -631,9 +438,9 @@ class Model:
         ``joints``: a finalized ``MultibodyPlant``, or names in its order; None is the order
         that it makes of the same file.
         """
-        from robomodel.model import conventions
+        from robomodel.model.conventions import conversion
 
-        return conventions.to_order(self, "Drake", q, v, a, tau, joints)
+        return conversion.to_order(self, "Drake", q, v, a, tau, joints)
 
     def from_drake_order(
         self,
@@ -645,9 +452,9 @@ class Model:
         joints: object = None,
     ) -> Any:
         """A state of Drake's in our order: undoes :meth:`to_drake_order`."""
-        from robomodel.model import conventions
+        from robomodel.model.conventions import conversion
 
-        return conventions.from_order(self, "Drake", q, v, a, tau, joints)
+        return conversion.from_order(self, "Drake", q, v, a, tau, joints)
 
     # ---- inside
 
@@ -722,39 +529,3 @@ class Model:
             rows += [coupling_at[cluster.name, c.name].pop(0) for c in cluster.geometry.linear]
             order[cluster.index] = rows
         return order
-
-
-def common_batch(**arrays: Array) -> tuple[int, ...]:
-    """The batch axes that arguments broadcast to; ValueError with their names and shapes."""
-    try:
-        return np.broadcast_shapes(*(x.shape[:-1] for x in arrays.values()))
-    except ValueError:
-        shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
-        raise ValueError(f"batch axes do not broadcast: {shapes}") from None
-
-
-def as_array(values: ArrayLike, size: int, name: str, size_name: str) -> Array:
-    """Float64 array whose last axis has the right size; a clear ValueError otherwise."""
-    array = as_numbers(values, name)
-    if array.ndim == 0 or array.shape[-1] != size:
-        count = str(size) if size_name == str(size) else f"{size_name} = {size}"
-        raise ValueError(f"{name} needs {count} numbers on its last axis, got shape {array.shape}")
-    return array
-
-
-def as_numbers(values: ArrayLike, name: str) -> Array:
-    """Float64 array of any shape; a ValueError for what is not made of real numbers.
-
-    Neither text nor objects that could be turned into numbers, nor complex numbers, whose other
-    part would be lost, nor masked ones.
-    """
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise ValueError(f"{name} must be real numbers, got rows of several lengths") from None
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must be real numbers, got an array of {array.dtype}")
-    masks = sys.modules.get("numpy.ma")  # who has a masked array has imported it, slow as it is
-    if masks is not None and masks.is_masked(values):
-        raise ValueError(f"{name} must be real numbers, and some are masked; fill or drop them")
-    return array.astype(np.float64, copy=False)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from robomodel.description import FREEDOMS, MAX_TOLERANCE, Description, Joint, Link, Vec3
 from robomodel.errors import DescriptionError, as_names, did_you_mean
 from robomodel.model import graph
-from robomodel.model.demands import find_demands
+from robomodel.model.constraints.tree import find_tree_constraints
 
 LABELS = {  # what tells a joint's velocities apart, by their number
     6: (".wx", ".wy", ".wz", ".vx", ".vy", ".vz"),
@@ -118,7 +118,7 @@ def _marked(description: Description, chosen: Sequence[str]) -> Description:
                 f"independent: there is no moving joint '{name}'{did_you_mean(name, known)}",
                 description.source,
             )
-    ties = [demand.bodies for demand in find_demands(description, tree)]
+    ties = [demand.bodies for demand in find_tree_constraints(description, tree)]
     tied = {body for tie in ties for body in tie}
     marks: dict[str, bool | tuple[bool, ...]] = {}
     for group in graph.clusters(tree, ties):

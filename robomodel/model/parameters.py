@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 from robomodel import masses
 from robomodel.description import Inertial, Pose
 from robomodel.errors import Doubt, did_you_mean, suspect_all
+from robomodel.model.arguments import as_numbers
+from robomodel.model.elements import Node
 from robomodel.model.joints import Array, Revolute
-from robomodel.model.model import Model, Node, as_numbers
+from robomodel.model.model import Model
 from robomodel.spatial import RigidInertia, apply, matmul, symmetric, transpose
 
 INERTIAL = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")

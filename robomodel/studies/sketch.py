@@ -9,8 +9,9 @@ from html import escape
 import numpy as np
 
 from robomodel.model import Model
+from robomodel.model.elements import Cluster
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.model.model import WORLD, Cluster
 from robomodel.studies.svg import COLOURS
 from robomodel.transmissions import rotor_name
 from robomodel.views.poses import link_poses

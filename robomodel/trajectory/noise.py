@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array, Mask
-from robomodel.model.model import as_numbers
 
 NoiseLike: TypeAlias = "Noise | ArrayLike"
 

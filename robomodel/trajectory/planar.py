@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.natural.mechanism import Mechanism
+from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
-from robomodel.model.model import as_numbers
 from robomodel.trajectory.factors import Equal, Errors, Prior, Reading, Trapezoid, Variables
 from robomodel.trajectory.graph import Graph
 from robomodel.trajectory.noise import NoiseLike

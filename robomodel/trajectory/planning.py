@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics import actuator_map, frame_pose, rnea
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key
 from robomodel.errors import did_you_mean
+from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array, as_numbers
+from robomodel.model.model import Model
 from robomodel.trajectory.barrier import minimize_inside
 from robomodel.trajectory.factors import Marker, Prior, Reading, Trapezoid
 from robomodel.trajectory.graph import Graph, Values

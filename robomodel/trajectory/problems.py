@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array, as_numbers
+from robomodel.model.model import Model
 from robomodel.trajectory.factors import Dynamics, Equal, Prior, Trapezoid
 from robomodel.trajectory.graph import Factor, Graph, Values
 from robomodel.trajectory.noise import NoiseLike

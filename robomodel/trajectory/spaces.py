@@ -11,10 +11,12 @@ from typing import Protocol
 
 import numpy as np
 
-from robomodel.model.configuration import held, integrate
+from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.configurations.moving import integrate
 from robomodel.model.constraints import LoopConstraint
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Floating, JointModel, Planar
-from robomodel.model.model import Cluster, Model
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sqrt
 from robomodel.trajectory.simulation.integrator_functions import Function, function
 
@@ -109,7 +111,7 @@ class Configurations:
             return integrate(self.model, x, dx, whole=True)
         for cluster in self.model.clusters:
             if not cluster.implicit:
-                for body, at, along in held(self.model, cluster):
+                for body, at, along in joint_slices(self.model, cluster):
                     part = slice(cluster.q.start + at.start, cluster.q.start + at.stop)
                     joint = self.model.nodes[body].joint
                     result[..., part] = joint.integrate(x[..., part], dx[..., along])
@@ -178,7 +180,7 @@ def _stepped(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Sc
     """A cluster's joints moved along a small step of their velocities, quaternions normalised."""
     result = list(q)
     at = 0
-    for body, part, _ in held(model, cluster):
+    for body, part, _ in joint_slices(model, cluster):
         joint = model.nodes[body].joint
         rates = joint.rates(q[part], step[at : at + joint.nv])
         result[part] = [add(x, rate) for x, rate in zip(q[part], rates, strict=True)]
@@ -216,7 +218,7 @@ def _slopes(model: Model, cluster: Cluster, x0: Array, x1: Array, sign: float) -
 
 
 def _joints(model: Model, cluster: Cluster) -> Iterator[tuple[JointModel, slice]]:
-    for body, at, _ in held(model, cluster):
+    for body, at, _ in joint_slices(model, cluster):
         yield model.nodes[body].joint, at
 
 

@@ -21,9 +21,11 @@ from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.kinematics.tangents import Direction
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Operand, Traced
+from robomodel.model.arguments import as_numbers
 from robomodel.model.constraints import evaluate_loops
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
-from robomodel.model.model import Cluster, Model, as_numbers
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, mul, sub
 from robomodel.trajectory.factors import Errors, Prior, Trapezoid, Variables
 from robomodel.trajectory.graph import Graph

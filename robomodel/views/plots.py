@@ -9,8 +9,8 @@ import numpy as np
 
 from robomodel.dynamics import armature, crba
 from robomodel.model import Model, build
+from robomodel.model.configurations.sweeps import STEPS, Sweep, sweep
 from robomodel.model.joints import Array
-from robomodel.model.sweeps import STEPS, Sweep, sweep
 from robomodel.views import figures
 
 

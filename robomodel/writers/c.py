@@ -278,12 +278,12 @@ def _labels(name: str, count: int) -> list[str]:
 
 def position_names(model: Model) -> list[str]:
     """Labels of q's numbers."""
-    from robomodel.model.configuration import held
+    from robomodel.model.configurations.coordinates import joint_slices
 
     return [
         label
         for cluster in model.clusters
-        for body, part, _ in held(model, cluster)
+        for body, part, _ in joint_slices(model, cluster)
         for label in _labels(model.joints[body].name, part.stop - part.start)
     ]
 

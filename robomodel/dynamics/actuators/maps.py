@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.model.actuators import Actuator
+from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array, Revolute
-from robomodel.model.model import Model, as_array
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, div, maximum, minimum, mul, neg, select, sub
 
 HUGE = 1e150  # in the place of no limit, where it is multiplied

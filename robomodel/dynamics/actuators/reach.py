@@ -21,9 +21,10 @@ from robomodel.dynamics.functions.actuators import actuator_map
 from robomodel.errors import ClosureError
 from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import select
+from robomodel.model.configurations.sweeps import grid, sweep
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
-from robomodel.model.model import Cluster, Model
-from robomodel.model.sweeps import grid, sweep
+from robomodel.model.model import Model
 
 GRIDS = ((3, 3), (5, 1), (math.inf, 0))
 """Of clusters of so many joints: how many positions are looked at on either side of neutral."""

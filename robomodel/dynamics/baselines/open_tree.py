@@ -21,7 +21,8 @@ from robomodel.dynamics.recursions.lean import lean
 from robomodel.dynamics.recursions.rnea import rnea as inverse
 from robomodel.model.approximate import approximate, select, unconstrained
 from robomodel.model.build import build
-from robomodel.model.model import WORLD, Model
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, solve, sub
 from robomodel.spatial import ZERO, Transform, Wrench, factor
 

@@ -14,7 +14,8 @@ from robomodel.dynamics.kinematics.state import Configuration, Matrix, State
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea as inverse
 from robomodel.model.constraints import Link, Unconstrained
-from robomodel.model.model import Cluster, Model
+from robomodel.model.elements import Cluster
+from robomodel.model.model import Model
 from robomodel.scalars import Factorization, Scalar, Vector, dot, mul, sub
 from robomodel.spatial import Wrench
 

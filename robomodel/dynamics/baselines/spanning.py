@@ -23,11 +23,12 @@ from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.calling import Backend, Wrenches
 from robomodel.dynamics.functions.motion import bias_force, crba
 from robomodel.errors import as_real
+from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.closure import stack, unstack
-from robomodel.model.configuration import columns_of
+from robomodel.model.configurations.coordinates import columns_of
+from robomodel.model.configurations.states import check_finite
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array, common_batch
-from robomodel.model.states import check_finite
+from robomodel.model.model import Model
 
 
 class Accelerations(NamedTuple):

@@ -26,8 +26,10 @@ from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.errors import warn
 from robomodel.kernels.differentiate import along
 from robomodel.kernels.trace import Traced
+from robomodel.model.arguments import as_numbers
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.model.model import WORLD, Model, as_numbers
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, sub
 from robomodel.spatial import ZERO, Wrench, apply, plus
 

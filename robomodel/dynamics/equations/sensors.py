@@ -17,8 +17,9 @@ from robomodel.dynamics.equations.system import AXES, FORCES, Factor, loop_wrenc
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.errors import did_you_mean
+from robomodel.model.arguments import as_numbers
 from robomodel.model.constraints import LoopConstraint
-from robomodel.model.model import WORLD, as_numbers
+from robomodel.model.graph import WORLD
 from robomodel.scalars import Scalar, add, dot, neg
 from robomodel.spatial import (
     NO_WRENCH,

@@ -23,13 +23,15 @@ from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.model.constraints import (
     Anchor,
-    End,
     LoopConstraint,
     LoopJoint,
     Unconstrained,
     evaluate_loops,
 )
-from robomodel.model.model import WORLD, Cluster, Model
+from robomodel.model.constraints.rows import End
+from robomodel.model.elements import Cluster
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, is_zero, neg
 from robomodel.spatial import (
     NO_MOTION,
@@ -422,18 +424,18 @@ def loop_wrenches(
     found: list[dict[int, Wrench]] = []
     biases: list[Scalar] = []
     for r in rows:
-        demand = loop.rows[r].demand(ends[0][0], ends[1][0])
+        row = loop.rows[r].evaluate(ends[0][0], ends[1][0])
         total: dict[int, Wrench] = {}
         for (end, body, rotation, origin), force, moment in (
-            (ends[0], scale(-1.0, demand.force), demand.moment_predecessor),
-            (ends[1], demand.force, demand.moment_successor),
+            (ends[0], scale(-1.0, row.force), row.moment_predecessor),
+            (ends[1], row.force, row.moment_successor),
         ):
             about = plus(cross(minus(end.x, origin), force), moment)
             back = transpose(rotation)
             wrench = Wrench(apply(back, about), apply(back, force))
             total[body] = total.get(body, NO_WRENCH) + wrench
         found.append(total)
-        biases.append(demand.bias)
+        biases.append(row.bias)
     return found, biases
 
 

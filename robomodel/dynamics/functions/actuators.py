@@ -11,8 +11,9 @@ from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.actuators.maps import Reflected
 from robomodel.dynamics.calling import Backend, check_arguments
 from robomodel.dynamics.calling import run as _run
+from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array, common_batch
+from robomodel.model.model import Model
 
 
 def actuator_map(

@@ -16,8 +16,9 @@ from robomodel.dynamics.functions.motion import aba
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.dynamics.recursions.efpa import product
 from robomodel.dynamics.recursions.impulse import collide
+from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array
+from robomodel.model.model import Model
 
 MANY = 8  # frames; beyond, programs without the k² entries of their matrix are made sooner
 

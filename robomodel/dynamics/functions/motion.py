@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.algorithms import Method
 from robomodel.dynamics.calling import Backend, Wrenches, by_name
 from robomodel.dynamics.calling import run as _run
+from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_numbers
+from robomodel.model.model import Model
 
 
 def rnea(

@@ -10,7 +10,8 @@ from typing import Literal, TypeAlias, TypeGuard, cast
 import numpy as np
 
 from robomodel.dynamics.kinematics.state import Configuration, State
-from robomodel.model.model import WORLD, Model
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add
 from robomodel.spatial import (
     NO_MOTION,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.passive import spring_energy
-from robomodel.model.model import WORLD, Model
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul, neg
 from robomodel.spatial import NO_INERTIA, NO_WRENCH, ZERO, Vec, Wrench, cross, minus, plus, scale
 

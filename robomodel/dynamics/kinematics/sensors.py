@@ -12,7 +12,8 @@ from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.kinematics.tangents import Direction, position_directions
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
-from robomodel.model.model import WORLD, Model
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import ZERO, apply, minus, plus
 

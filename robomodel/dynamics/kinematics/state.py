@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+from robomodel.model.elements import Cluster
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Revolute, relative_motion
-from robomodel.model.model import WORLD, Cluster, Model
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul
 from robomodel.spatial import (
     NO_MOTION,

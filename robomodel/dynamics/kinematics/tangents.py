@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from robomodel.kernels.trace import Operand, Traced
-from robomodel.model.configuration import held
+from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Floating, JointModel, Planar, Spherical
-from robomodel.model.model import Cluster, Model
+from robomodel.model.model import Model
 from robomodel.scalars import Vector, add, mul, sincos, sub
 from robomodel.spatial import Vec, cross, from_quaternion, inner, plus, scale
 
@@ -25,7 +26,7 @@ def position_directions(model: Model, q: Sequence[Traced]) -> list[Direction]:
     for cluster in model.clusters:
         own = q[cluster.q]
         rows = cluster.constraint.jacobian(cluster.constraint.positions(own))
-        for body, part, _ in held(model, cluster):
+        for body, part, _ in joint_slices(model, cluster):
             node = model.nodes[body]
             first = node.v - cluster.spanning_v.start
             columns = zip(*rows[first : first + node.joint.nv], strict=True)
@@ -38,7 +39,7 @@ def moving(model: Model, cluster: Cluster, q: Sequence[Traced], rates: Vector) -
     """How a cluster's positions change at the robot's spanning velocities ``rates``."""
     own = q[cluster.q]
     direction: Direction = {}
-    for body, part, _ in held(model, cluster):
+    for body, part, _ in joint_slices(model, cluster):
         node = model.nodes[body]
         direction.update(_motion(node.joint, own[part], [rates[r] for r in node.freedoms]))
     return direction

@@ -21,10 +21,13 @@ from robomodel.dynamics.natural.constraints import (
 )
 from robomodel.dynamics.natural.mechanism import Body, Mechanism
 from robomodel.errors import NOWHERE, DescriptionError, Source
-from robomodel.model import constraints
+from robomodel.model.arguments import as_array
 from robomodel.model.closure import stack, unstack
+from robomodel.model.constraints import rows
+from robomodel.model.elements import Cluster
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, JointModel
-from robomodel.model.model import WORLD, Cluster, Model, as_array
+from robomodel.model.model import Model
 
 PARALLEL = 1e-7  # sine of an angle below which directions are parallel
 GROUND = ("world", "world'")  # fixed at the origin, and one metre along x
@@ -326,7 +329,7 @@ class _Conversion:
             branch = loop.branches[0] or loop.branches[1]
             ancestor = self.model.nodes[cluster.bodies[branch[0]]].parent
             ends = (loop.predecessor, loop.successor)
-            lengths = [row.length for row in loop.rows if isinstance(row, constraints.Distance)]
+            lengths = [row.length for row in loop.rows if isinstance(row, rows.Distance)]
             first, second = (
                 ancestor if end.body is None else cluster.bodies[end.body] for end in ends
             )

@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.operators.algebra import BlockDiagonal, Operator, blockwise, transposed
 from robomodel.dynamics.operators.robot import RobotOperators, robot_operators
 from robomodel.dynamics.operators.sensitivity import Sensitivity, robot_sensitivity
+from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array
+from robomodel.model.model import Model
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,12 @@ from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.operators.algebra import Adjacency, PickOff, Space, blockwise, transposed
 from robomodel.dynamics.operators.sko import SKO
 from robomodel.dynamics.operators.tree import ROOT, Tree
+from robomodel.model.arguments import as_array
 from robomodel.model.closure import stack, unstack
+from robomodel.model.elements import Cluster
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.model.model import WORLD, Cluster, Model, as_array
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar
 from robomodel.spatial import NO_MOTION, NO_WRENCH, UNIT, ZERO, Motion, Transform, minus
 

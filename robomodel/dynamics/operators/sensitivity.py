@@ -25,8 +25,9 @@ from robomodel.dynamics.operators.algebra import (
 from robomodel.dynamics.operators.robot import robot_operators
 from robomodel.dynamics.operators.sko import SKO
 from robomodel.dynamics.operators.tree import ROOT
+from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array
+from robomodel.model.model import Model
 
 STEP = 0.03  # [rad, m], along directions whose largest component is LARGEST
 LARGEST = 0.25

@@ -31,8 +31,9 @@ from robomodel.dynamics.equations.system import (
 )
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import as_names, did_you_mean
+from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar
 from robomodel.spatial import Motion, Transform, Wrench
 

@@ -28,8 +28,8 @@ from robomodel.kernels.compile import compile_program
 from robomodel.kernels.program import Program
 from robomodel.kernels.threads import share
 from robomodel.kernels.trace import Trace
+from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
-from robomodel.model.model import as_array
 from robomodel.scalars import Scalar, add, dot
 from robomodel.spatial import ZERO, Motion, Wrench
 

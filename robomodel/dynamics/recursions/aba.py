@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.recursions.articulated import Elimination, articulate
-from robomodel.model.model import WORLD, Model
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, sub
 from robomodel.spatial import NO_MOTION, NO_WRENCH, ZERO, Motion, Wrench, minus
 

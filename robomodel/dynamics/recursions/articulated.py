@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.model.model import WORLD, Cluster, Model
+from robomodel.model.elements import Cluster
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.scalars import Factorization, Scalar, Vector, add, mul, sub
 from robomodel.spatial import NO_WRENCH, ArticulatedInertia, Motion, Wrench
 

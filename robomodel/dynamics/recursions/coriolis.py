@@ -26,7 +26,8 @@ from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.variations import Stream
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
-from robomodel.model.model import WORLD, Model
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, add, dot, mul, sub
 from robomodel.spatial import (
     NO_WRENCH,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.model.model import WORLD, Model
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add
 from robomodel.spatial import NO_WRENCH, Wrench
 

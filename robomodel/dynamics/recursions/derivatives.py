@@ -20,8 +20,9 @@ from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force, rnea
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Trace, Traced
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Floating
-from robomodel.model.model import WORLD, Model
+from robomodel.model.model import Model
 from robomodel.scalars import Factorization, Scalar, Vector, dot, mul, neg, sub
 from robomodel.spatial import UNIT, ZERO, Wrench, cross
 

@@ -12,8 +12,9 @@ import numpy as np
 from robomodel.dynamics.kinematics.frames import Place
 from robomodel.dynamics.kinematics.state import Configuration, Matrix
 from robomodel.dynamics.recursions.articulated import Elimination, articulate
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.model.model import WORLD, Model
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul
 from robomodel.spatial import NO_WRENCH, UNIT, ZERO, Wrench
 

@@ -19,7 +19,8 @@ from robomodel.dynamics.kinematics.tangents import Direction, position_direction
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.kernels.differentiate import differentiate, gradient
 from robomodel.kernels.trace import Traced
-from robomodel.model.model import WORLD, Model
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul
 from robomodel.spatial import Wrench
 

@@ -12,8 +12,9 @@ from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration, Matrix
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.efpa import mobility, mobility_factors
+from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_numbers
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import ZERO, Wrench
 

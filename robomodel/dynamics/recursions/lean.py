@@ -13,9 +13,9 @@ from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.kernels.trace import Trace
 from robomodel.model.model import Model
-from robomodel.model.normals import on_common_normals
-from robomodel.model.parallel import unturned
-from robomodel.model.regroup import regrouped
+from robomodel.model.variants.normals import on_common_normals
+from robomodel.model.variants.parallel import unturned
+from robomodel.model.variants.regroup import regrouped
 from robomodel.scalars import Scalar
 
 Count = Callable[[Model], int]

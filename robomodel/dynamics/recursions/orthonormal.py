@@ -15,7 +15,8 @@ from functools import cached_property
 
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.dynamics.recursions.aba import accelerations
-from robomodel.model.model import Cluster, Model
+from robomodel.model.elements import Cluster
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt, sub
 from robomodel.spatial import Wrench
 

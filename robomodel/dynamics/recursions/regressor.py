@@ -21,7 +21,8 @@ from collections.abc import Sequence
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.dynamics.recursions.coriolis import changes, origin_rate, rows_rates
 from robomodel.kernels.trace import Traced
-from robomodel.model.model import WORLD, Model
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.model.parameters import ENTRIES, INERTIAL, count, of_joints
 from robomodel.scalars import Scalar, Vector, add, dot, mul, neg, select, sub
 from robomodel.spatial import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from robomodel.dynamics.kinematics.state import State
-from robomodel.model.model import WORLD, Model
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul
 from robomodel.spatial import NO_WRENCH, Wrench
 

@@ -42,7 +42,9 @@ from robomodel.dynamics.kinematics.state import Points, State
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
-from robomodel.model.model import WORLD, Cluster, Model
+from robomodel.model.elements import Cluster
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, is_zero, mul, sub
 from robomodel.spatial import (
     NO_MOTION,

@@ -13,8 +13,8 @@ import numpy as np
 
 from robomodel.model import Model
 from robomodel.model.constraints import LoopJoint
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Revolute
-from robomodel.model.model import Cluster
 
 PARALLEL = 1e-6  # sine of the angle between axes
 ALIKE = 1e-6  # relative: lengths, or sums of them, that count as equal

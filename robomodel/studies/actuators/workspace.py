@@ -12,8 +12,8 @@ from robomodel.dynamics.actuators.reach import Reach, reaches, tree_rates, tree_
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import as_names, did_you_mean
 from robomodel.model import Model
+from robomodel.model.configurations.sweeps import grid
 from robomodel.model.joints import Array
-from robomodel.model.sweeps import grid
 
 GRID = 25  # configurations along each of two coordinates
 TURN = 3.0  # radians, or metres, either way of coordinates without limits

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.model import Model
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.model.model import WORLD
 from robomodel.scalars import Scalar
 
 

@@ -13,8 +13,9 @@ from robomodel.description import Link, Loop, Vec3
 from robomodel.errors import NOWHERE, Source
 from robomodel.model import Model
 from robomodel.model.approximate import select_in
+from robomodel.model.elements import Cluster, Node
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.model.model import WORLD, Cluster, Node
 from robomodel.studies.validation import loop_mechanism
 from robomodel.studies.validation.carried import Places
 from robomodel.studies.validation.linkage import Linkage

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED, Geometry
-from robomodel.model.configuration import columns_of
+from robomodel.model.clusters.problem import Column
+from robomodel.model.clusters.sampling import conditioning
+from robomodel.model.configurations.coordinates import columns_of
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
-from robomodel.model.model import Cluster, Model
-from robomodel.model.question import Column
-from robomodel.model.sampling import conditioning
+from robomodel.model.model import Model
 from robomodel.studies.validation.linkage import Kind, Singularity, Sweep
 
 STEP = 0.08  # radians, or cluster sizes, along a curve

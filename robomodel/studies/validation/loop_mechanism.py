@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from robomodel.model.clusters.sampling import conditioning, random_positions
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
-from robomodel.model.model import Cluster, Model
-from robomodel.model.sampling import conditioning, random_positions
+from robomodel.model.model import Model
 from robomodel.studies.sketch import Sketch, sketch
 from robomodel.studies.validation.curves import ClusterMotion, full_rank_rows, sweep_all, wrapped
 from robomodel.studies.validation.linkage import Choice, Linkage, Sweep

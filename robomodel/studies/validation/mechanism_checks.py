@@ -11,8 +11,8 @@ import numpy as np
 from robomodel.description import Loop
 from robomodel.model import graph
 from robomodel.model.closure import CLOSED
-from robomodel.model.demands import find_demands
-from robomodel.model.model import Cluster
+from robomodel.model.constraints.tree import find_tree_constraints
+from robomodel.model.elements import Cluster
 from robomodel.studies.validation.context import CheckContext
 from robomodel.studies.validation.linkage import Linkage, Singularity, Sweep
 from robomodel.studies.validation.report import Finding
@@ -141,7 +141,7 @@ def _needless(context: CheckContext) -> Iterator[Finding]:
     if not needless:
         return
     tree = graph.spanning_tree(model.description)
-    demands = find_demands(model.description, tree)
+    demands = find_tree_constraints(model.description, tree)
     largest = max(len(group) for group in graph.clusters(tree, [d.bodies for d in demands]))
     for name, source in needless:
         ties = [demand.bodies for demand in demands if demand.name != name]

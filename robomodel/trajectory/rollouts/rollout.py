@@ -20,12 +20,13 @@ from robomodel.errors import as_real, warn
 from robomodel.kernels import Iteration
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.threads import share
-from robomodel.model.charts import own_chart
+from robomodel.model.arguments import as_array
 from robomodel.model.closure import CLOSED
+from robomodel.model.configurations.states import refuse, unit_faults
 from robomodel.model.constraints import LoopConstraint, Rows
 from robomodel.model.joints import Array, Mask
-from robomodel.model.model import Model, as_array
-from robomodel.model.states import refuse, unit_faults
+from robomodel.model.model import Model
+from robomodel.model.variants.charts import own_chart
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sub
 from robomodel.trajectory.rollouts.charts import Motions
 from robomodel.trajectory.rollouts.contact import Contacts

@@ -1,8 +1,8 @@
 """A motion in changing independent joints, as the model's own coordinates see it.
 
 Where the independent joints of a linkage come to rest while it moves on, others are independent
-there (:mod:`robomodel.model.charts`): the same motion in another chart. Nothing is lost or gained
-by a change, as q holds all positions and v follows from v: the new joints' rows of G. With
+there (:mod:`robomodel.model.variants.charts`): the same motion in another chart. Nothing is lost or
+gained by a change, as q holds all positions and v follows from v: the new joints' rows of G. With
 T = ∂v/∂v' of the model's own v by the chart's v' (own joints' rows of the chart's G):
 
     v = T v',  τ' = Tᵀ τ,
@@ -18,17 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.model.charts import (
-    Choice,
-    best,
-    goodness,
-    in_chart,
-    linkages,
-    own_chart,
-)
 from robomodel.model.constraints import evaluate_loops
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.variants.charts import Choice, best, goodness, in_chart, linkages, own_chart
 from robomodel.scalars import Scalar, Vector, dot
 from robomodel.trajectory.simulation.integrator_functions import Function, function
 

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 
 from robomodel.description import Shape
 from robomodel.errors import Doubt, as_real, suspect_all
+from robomodel.model.arguments import as_numbers
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.model.model import WORLD, Model, as_numbers
+from robomodel.model.model import Model
 from robomodel.spatial import apply, plus
 
 Point: TypeAlias = (

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import saturate
+from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array, as_numbers
+from robomodel.model.model import Model
 from robomodel.trajectory.simulation.charts import View
 from robomodel.trajectory.simulation.integrators import Motion, Pushes, Signal
 

@@ -32,10 +32,11 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
 from robomodel.model.closure import stack, unstack
-from robomodel.model.configuration import held
+from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.constraints import LoopConstraint, Rows, evaluate_loops
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
-from robomodel.model.model import Cluster, Model
+from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sqrt, sub
 
 Build = Callable[..., Sequence[Scalar]]
@@ -169,7 +170,7 @@ def _moved(model: Model, cluster: Cluster, q: Vector, speeds: Vector) -> list[Sc
     """q̇ of a cluster's part of q at the velocities of the joints that it holds."""
     result: list[Scalar] = [0.0] * len(q)
     at = 0
-    for body, part, _ in held(model, cluster):
+    for body, part, _ in joint_slices(model, cluster):
         joint = model.nodes[body].joint
         result[part] = joint.rates(q[part], speeds[at : at + joint.nv])
         at += joint.nv
@@ -207,7 +208,7 @@ def settled(model: Model, q: Vector, times: int) -> tuple[list[Scalar], Scalar, 
 def _normalized(model: Model, cluster: Cluster, q: Vector) -> list[Scalar]:
     """A cluster's part of q with its quaternions divided by their lengths."""
     result = list(q)
-    for body, part, _ in held(model, cluster):
+    for body, part, _ in joint_slices(model, cluster):
         joint = model.nodes[body].joint
         if joint.nq != joint.nv:
             own = slice(part.stop - 4, part.stop)

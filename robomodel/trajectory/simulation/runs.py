@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.model.charts import linkages
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.variants.charts import linkages
 from robomodel.progress import Progress
 from robomodel.trajectory.simulation.charts import GOOD, UNSAID, Look, View, look
 from robomodel.trajectory.simulation.inputs import Inputs, Saturated

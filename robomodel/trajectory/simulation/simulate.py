@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.errors import as_real
+from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
-from robomodel.model.model import Model, as_array
+from robomodel.model.model import Model
 from robomodel.progress import Progress
 from robomodel.trajectory.rollouts.rollout import check_closed
 from robomodel.trajectory.simulation import implicit

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from robomodel.model.choice import best_at
-from robomodel.model.configuration import columns_of
+from robomodel.model.clusters.partitioning import best_columns
+from robomodel.model.configurations.coordinates import columns_of
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
-from robomodel.model.model import Cluster, Model
+from robomodel.model.model import Model
 
 EXACT = 1e-7  # singular values of K below this share are zero
 
@@ -33,7 +34,7 @@ def advice(model: Model, cluster: Cluster, q: Array) -> str:
             f"independent{ways}: start a little further on, on the branch that is wanted"
         )
     labels = [column.joint for column in columns_of(model, cluster)]
-    better = [labels[i] for i in best_at(motions)]
+    better = [labels[i] for i in best_columns(motions)]
     said = f", as independent={better!r}" if all(labels.count(name) == 1 for name in better) else ""
     return (
         "near a dead point, where these rest while other joints move: load the robot with other "

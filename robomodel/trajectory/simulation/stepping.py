@@ -29,8 +29,9 @@ from scipy.spatial.transform import Rotation
 from robomodel.dynamics import frame_pose, jacobian
 from robomodel.dynamics.contact.complementarity import Problem, Rows, solve
 from robomodel.dynamics.contact.points import UNSOLVED, basis, without_gain
+from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array, Floating, JointModel, Planar
-from robomodel.model.model import Model, as_numbers
+from robomodel.model.model import Model
 from robomodel.trajectory.simulation.charts import View
 from robomodel.trajectory.simulation.ground import Contact, Contacts, Ground, Pair, Placed
 from robomodel.trajectory.simulation.integrator_functions import position_rates

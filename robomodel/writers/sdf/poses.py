@@ -16,7 +16,7 @@ from robomodel.description import (
 )
 from robomodel.errors import DescriptionWarning
 from robomodel.model.build import build
-from robomodel.model.demands import universal_frame
+from robomodel.model.constraints.loop_joints import universal_frame
 from robomodel.poses import compose, cosine, link_poses, off_axis, relative
 from robomodel.spatial import apply, minus, transpose
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lxml import etree
 
 from robomodel.description import ONE_DOF, Joint, JointCoupling, LinkCoupling, Loop
-from robomodel.model.demands import universal_frame
+from robomodel.model.constraints.loop_joints import universal_frame
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD, tidy
 from robomodel.poses import compose, cosine, relative, sine, turned
 from robomodel.spatial import transpose

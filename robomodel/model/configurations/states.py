@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from robomodel.errors import ClosureError, few
 from robomodel.model.closure import Geometry
-from robomodel.model.configuration import held
-from robomodel.model.continuation import enough
-from robomodel.model.joints import Array, Mask, Planar
-from robomodel.model.model import Cluster, Model
+from robomodel.model.configurations.continuation import enough
+from robomodel.model.configurations.coordinates import joint_slices, position_names
+from robomodel.model.elements import Cluster
+from robomodel.model.joints import Array, Mask
+
+if TYPE_CHECKING:
+    from robomodel.model.model import Model
 
 INSIDE = 1e-9  # radians or metres, and those a second: so far beyond a limit counts as within
 REMEDY = "model.close(q) or model.configuration(...) gives one"
@@ -45,9 +48,9 @@ class LimitViolation:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What makes q no configuration: ``story`` in words; of an open loop its name and its gap."""
+    """What makes q no configuration: ``message`` in words; of an open loop its name and its gap."""
 
-    story: str
+    message: str
     loop: str | None = None
     gap: float = 0.0
 
@@ -65,8 +68,8 @@ def refuse(model: Model, faults: Sequence[Fault]) -> None:
     """Raise what tells of these faults, if there are any."""
     if not faults:
         return
-    stories = "; ".join(fault.story for fault in faults)
-    message = f"q is no configuration of '{model.name}': {stories}; {REMEDY}"
+    messages = "; ".join(fault.message for fault in faults)
+    message = f"q is no configuration of '{model.name}': {messages}; {REMEDY}"
     loops = tuple(fault.loop for fault in faults if fault.loop is not None)
     if loops:
         raise ClosureError(message, max(fault.gap for fault in faults), loops)
@@ -95,7 +98,7 @@ def _where(states: Mask) -> str:
 def unit_faults(model: Model, q: Array, tolerance: float) -> Iterator[Fault]:
     """Quaternions that are not of unit length; numbers that are not finite pass."""
     for cluster in model.clusters:
-        for body, part, _ in held(model, cluster):
+        for body, part, _ in joint_slices(model, cluster):
             joint = model.nodes[body].joint
             if joint.nq == joint.nv:
                 continue
@@ -146,8 +149,8 @@ def _open(cluster: Cluster, q: Array, tolerance: float) -> Iterator[Fault]:
             joints = few([cluster.joints[link] for link, _ in coupling.terms])
             worst = float(np.max(gap))
             what = f"fails by {worst:.3g}{_where(bad)}"
-            story = f"coupling '{coupling.name}' of joints {joints} {what}"
-            yield Fault(story, coupling.name, worst)
+            message = f"coupling '{coupling.name}' of joints {joints} {what}"
+            yield Fault(message, coupling.name, worst)
 
 
 def _beyond(model: Model, q: Array, v: Array | None) -> Iterator[LimitViolation]:
@@ -173,18 +176,3 @@ def _beyond(model: Model, q: Array, v: Array | None) -> Iterator[LimitViolation]
                 worst = sign * float(np.max(sign * x[bad]))
                 count = int(np.count_nonzero(bad))
                 yield LimitViolation(joint.name, quantity, worst, limit, count)
-
-
-def position_names(model: Model) -> tuple[str, ...]:
-    """A label for each of the nq positions; quaternions are .qx .qy .qz .qw."""
-    names: list[str] = []
-    for cluster in model.clusters:
-        for body, _, _ in held(model, cluster):
-            joint, name = model.nodes[body].joint, model.joints[body].name
-            if joint.nq == 1:
-                names.append(name)
-                continue
-            turn = ("angle",) if isinstance(joint, Planar) else ("qx", "qy", "qz", "qw")
-            place = ("x", "y", "z")[: joint.nq - len(turn)]
-            names += [f"{name}.{part}" for part in (*place, *turn)]
-    return tuple(names)

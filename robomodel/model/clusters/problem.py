@@ -1,4 +1,4 @@
-"""The question that a constrained cluster poses, and the form of its answer."""
+"""The problem that a constrained cluster poses, and the form of its solution."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from robomodel.errors import DescriptionError, Source
 from robomodel.model.closure import CLOSED, Geometry
-from robomodel.model.constraints import Constraint, Perpendicular
+from robomodel.model.constraints.explicit import Constraint
+from robomodel.model.constraints.rows import Perpendicular
 from robomodel.model.joints import Array
 
 
@@ -34,31 +35,31 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Exactness:
+class ClosureTolerance:
     """How exactly loops must close.
 
     ``gap``: as far as their ends may stay apart [m, or sine of an angle]; ``rank``: singular values
-    of the conditions' Jacobian below this share of the largest count as zero. ``said``: so the file
-    or the caller says.
+    of the conditions' Jacobian below this share of the largest count as zero. ``given``: by the
+    file or the caller.
     """
 
     gap: float
     rank: float
-    said: bool = False
+    given: bool = False
 
     @staticmethod
-    def of(tolerances: Sequence[float | None], scale: float) -> Exactness:
-        """The largest said of a cluster's loops [m, rad]; else what rounding in a file explains."""
-        said = [tolerance for tolerance in tolerances if tolerance is not None]
-        if not said:
-            return Exactness(1e-4 * scale, 1e-5)
-        largest = max(said)
-        return Exactness(max(largest, CLOSED), max(largest, 1e-9), said=True)
+    def of(tolerances: Sequence[float | None], scale: float) -> ClosureTolerance:
+        """The largest of a cluster's loops [m, rad]; else what rounding in a file explains."""
+        given = [tolerance for tolerance in tolerances if tolerance is not None]
+        if not given:
+            return ClosureTolerance(1e-4 * scale, 1e-5)
+        largest = max(given)
+        return ClosureTolerance(max(largest, CLOSED), max(largest, 1e-9), given=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """The question: a cluster's geometry, the names in it and where they stand."""
+class ClusterProblem:
+    """A cluster's geometry, the names in it and where they stand."""
 
     name: str
     geometry: Geometry
@@ -66,7 +67,7 @@ class Question:
     loop_sources: tuple[Source, ...]
     linear_sources: tuple[Source, ...]
     start: Array  # spanning positions from which closing starts
-    exactness: Exactness
+    tolerance: ClosureTolerance
 
     @property
     def scale(self) -> float:
@@ -102,8 +103,8 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The answer: the constraint, the independent columns, a closed regular configuration."""
+class ClusterSolution:
+    """The constraint, the independent columns, a closed regular configuration."""
 
     constraint: Constraint
     independent: tuple[int, ...]
@@ -121,62 +122,62 @@ def names(items: Sequence[str]) -> str:
     return ", ".join(quoted) if len(quoted) < 9 else ", ".join(quoted[:8]) + f", … ({len(quoted)})"
 
 
-def condition_names(question: Question) -> str:
+def condition_names(problem: ClusterProblem) -> str:
     """The names of the cluster's loops and couplings."""
-    of_loops = [loop.name for loop in question.geometry.loops]
-    return names(of_loops + [coupling.name for coupling in question.geometry.linear])
+    of_loops = [loop.name for loop in problem.geometry.loops]
+    return names(of_loops + [coupling.name for coupling in problem.geometry.linear])
 
 
-def first_source(question: Question) -> Source:
+def first_source(problem: ClusterProblem) -> Source:
     """Where the first of the cluster's loops or couplings stands."""
-    return (*question.loop_sources, *question.linear_sources)[0]
+    return (*problem.loop_sources, *problem.linear_sources)[0]
 
 
-class StuckError(DescriptionError):
+class ClusterError(DescriptionError):
     """A cluster whose loops close nowhere, or leave no motion: what it is, and what to do."""
 
-    def __init__(self, story: str, remedy: str, source: Source) -> None:
-        super().__init__(f"{story}; {remedy}", source)
-        self.story = story
+    def __init__(self, summary: str, remedy: str, source: Source) -> None:
+        super().__init__(f"{summary}; {remedy}", source)
+        self.summary = summary
 
     def __reduce__(self) -> tuple[type[DescriptionError], tuple[str, Source]]:
         return DescriptionError, (self.message, self.source)
 
 
-class RigidError(StuckError):
+class RigidError(ClusterError):
     """A cluster whose loops leave no motion; where its joints stand, by name, and its loops."""
 
     def __init__(
         self,
-        story: str,
+        summary: str,
         remedy: str,
         source: Source,
         positions: Mapping[str, tuple[float, ...]] | None,
         conditions: frozenset[str],
     ) -> None:
-        super().__init__(story, remedy, source)
+        super().__init__(summary, remedy, source)
         self.positions = positions
         self.conditions = conditions
 
 
 def check_counts(
-    question: Question, mobility: int, rank: int, closed: Array | None = None, advice: str = ""
+    problem: ClusterProblem, mobility: int, rank: int, closed: Array | None = None, advice: str = ""
 ) -> None:
     """Compare the marks of independence with the mobility.
 
     ``closed``: spanning positions at which the loops close, for what a cluster without mobility is;
     ``advice``: what may give it some.
     """
-    columns = question.columns
+    columns = problem.columns
     marked = [c.label for c in columns if c.chosen]
     excluded = [c.label for c in columns if c.chosen is False]
     joints = list(dict.fromkeys(c.joint for c in columns))
     count = (
         f"{len(columns)} joint velocities ({names(joints)}) less {rank} independent conditions "
-        f"({condition_names(question)})"
+        f"({condition_names(problem)})"
     )
     if mobility == 0:
-        geometry = question.geometry
+        geometry = problem.geometry
         stand: dict[str, tuple[float, ...]] | None = None
         if closed is not None:
             joint_of = {column.link: column.joint for column in columns}
@@ -187,7 +188,7 @@ def check_counts(
         raise RigidError(
             f"leaves no motion: mobility 0 = {count}",
             f"free a joint, remove a loop or coupling, or make these joints fixed{advice}",
-            first_source(question),
+            first_source(problem),
             stand,
             frozenset([*(x.name for x in geometry.loops), *(x.name for x in geometry.linear)]),
         )
@@ -195,12 +196,12 @@ def check_counts(
         raise DescriptionError(
             f"has mobility {mobility} = {count}, but {len(marked)} are marked independent: "
             f'{names(marked)}; mark {len(marked) - mobility} of them independent="false"',
-            first_source(question),
+            first_source(problem),
         )
     if len(columns) - len(excluded) < mobility:
         raise DescriptionError(
             f"has mobility {mobility} = {count}, but with {names(excluded)} marked "
             f'independent="false" only {len(columns) - len(excluded)} may be independent; '
             f"unmark {mobility - len(columns) + len(excluded)} of them",
-            first_source(question),
+            first_source(problem),
         )

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from robomodel.model.closure import Geometry
+from robomodel.model.clusters.problem import Column
 from robomodel.model.joints import Array
-from robomodel.model.question import Column
 
 
 def random_positions(

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from robomodel.description import Joint, LinkCoupling
 from robomodel.errors import as_names, did_you_mean
 from robomodel.model import graph
+from robomodel.model.elements import Joint as ModelJoint
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Floating, Planar, Screw, Spherical
-from robomodel.model.model import WORLD, Model
-from robomodel.model.model import Joint as ModelJoint
+
+if TYPE_CHECKING:
+    from robomodel.model.model import Model
 
 Library: TypeAlias = Literal["Pinocchio", "MuJoCo", "Drake"]
 Form: TypeAlias = Literal["same", "circle", "rpy", "placed"]

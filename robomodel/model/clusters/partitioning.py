@@ -4,8 +4,8 @@ Two things are wanted: a well conditioned G wherever the cluster goes from the c
 the file closes in, and the same answer for the same mechanism, whatever its joints are called, in
 which order they stand and whether it is the mirror image. So nothing here is drawn by lot: the
 configurations on which choices are judged are reached from the file's own by driving each joint to
-and fro (:func:`walk`), which leads a mirror image through the mirror images. And what is equal but
-for rounding counts as equal.
+and fro (:func:`configurations_around`), which leads a mirror image through the mirror images. And
+what is equal but for rounding counts as equal.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from robomodel.model.clusters.problem import ClusterProblem
+from robomodel.model.clusters.sampling import conditioning
 from robomodel.model.joints import Array
-from robomodel.model.question import Question
-from robomodel.model.sampling import conditioning
 
 STRIDE, STRIDES = 0.3, 12  # radians, or cluster sizes; about half a turn to either side
 WALKERS = 400  # configurations, about, in which a choice is judged; fewer of more freedoms
@@ -29,7 +29,7 @@ EQUAL = 1.05  # and of these, those within this factor of each other are equally
 ATTEMPTS = 40_000  # choices times configurations up to which all choices are tried
 
 
-def walk(question: Question, at: Array, rank: int) -> tuple[Array, Array]:
+def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tuple[Array, Array]:
     """Closed configurations around ``at`` (n, nq), and what moves there (n, columns, mobility).
 
     From there every joint is driven, to and fro, as far as the loops let it; the motion then goes
@@ -37,9 +37,9 @@ def walk(question: Question, at: Array, rank: int) -> tuple[Array, Array]:
     joint limit, and where the loops do not follow. Configurations of another rank are left out; the
     first one is ``at`` itself, if it is not.
     """
-    geometry, unit = question.geometry, question.unit
-    _, singular, right = np.linalg.svd(question.conditions(at[None])[1])
-    own_rank = int(np.sum(singular > question.exactness.rank * singular[:, :1]))
+    geometry, unit = problem.geometry, problem.unit
+    _, singular, right = np.linalg.svd(problem.conditions(at[None])[1])
+    own_rank = int(np.sum(singular > problem.tolerance.rank * singular[:, :1]))
     free = right[0, own_rank:]
     ahead = _directions(free.T @ free)
     count = WALKERS // (len(ahead) * max(1, (geometry.nv - rank) // 3) + 1)
@@ -47,23 +47,23 @@ def walk(question: Question, at: Array, rank: int) -> tuple[Array, Array]:
     q = np.broadcast_to(at, (len(ahead), len(at)))
     generic = np.array([own_rank == rank])
     found_q, found_null = [at[None][generic]], [np.swapaxes(right[generic, rank:], 1, 2)]
-    closed = max(1e-8 * max(1.0, question.scale), 2.0 * float(geometry.gap(at)))
+    closed = max(1e-8 * max(1.0, problem.scale), 2.0 * float(geometry.gap(at)))
     for _ in range(strides):
         before = q
         q = geometry.integrate(q, STRIDE * ahead * unit)
         for _ in range(3):
-            values, scaled = question.conditions(q)
-            inverse = np.linalg.pinv(scaled, rcond=question.exactness.rank)
+            values, scaled = problem.conditions(q)
+            inverse = np.linalg.pinv(scaled, rcond=problem.tolerance.rank)
             q = geometry.integrate(q, -np.einsum("nij,nj->ni", inverse, values) * unit)
-        values, scaled = question.conditions(q)
+        values, scaled = problem.conditions(q)
         way = np.linalg.norm(geometry.difference(before, q) / unit, axis=1)
-        gap = np.max(np.abs(values / question.row_unit), axis=1, initial=0.0)
+        gap = np.max(np.abs(values / problem.row_unit), axis=1, initial=0.0)
         good = (gap <= closed) & (way < 2 * STRIDE) & ~geometry.flipped(q)
-        good &= _within(question, at, q)
+        good &= _within(problem, at, q)
         if not np.any(good):
             break
         _, singular, right = np.linalg.svd(scaled[good])
-        generic = np.sum(singular > question.exactness.rank * singular[:, :1], axis=1) == rank
+        generic = np.sum(singular > problem.tolerance.rank * singular[:, :1], axis=1) == rank
         q, ahead = q[good][generic], ahead[good][generic]
         null = np.swapaxes(right[generic, rank:], 1, 2)
         found_q.append(q)
@@ -87,10 +87,10 @@ def _directions(projection: Array) -> Array:
     return np.concatenate([ways, -ways])
 
 
-def _within(question: Question, at: Array, q: Array) -> Array:
+def _within(problem: ClusterProblem, at: Array, q: Array) -> Array:
     """Which configurations are no further out of the joint limits than ``at`` is."""
-    geometry = question.geometry
-    low, high = question.limits
+    geometry = problem.geometry
+    low, high = problem.limits
     zero = geometry.zero()
     here = geometry.difference(zero, at)
     there = geometry.difference(np.broadcast_to(zero, q.shape), q)
@@ -99,8 +99,8 @@ def _within(question: Question, at: Array, q: Array) -> Array:
     return inside
 
 
-def choose(
-    question: Question, null: Array, forced: Sequence[int], pool: Sequence[int], mobility: int
+def choose_independent(
+    problem: ClusterProblem, null: Array, forced: Sequence[int], pool: Sequence[int], mobility: int
 ) -> tuple[int, ...]:
     """``forced`` and the best of ``pool``, sorted, for ``mobility`` independent columns.
 
@@ -110,12 +110,12 @@ def choose(
     and so on. Of those within twice the best the one nearest the base is taken, and among equals
     the best. Followers of mimics and couplings are chosen only if they must be.
     """
-    first = [i for i in pool if not question.columns[i].follower]
+    first = [i for i in pool if not problem.columns[i].follower]
     options = [each for each in (first, list(pool)) if len(forced) + len(each) >= mobility]
     found: tuple[int, ...] = ()
     for option, share in itertools.product(options, SHARES):
         judged = _judged(null, sorted(forced), option, mobility, share)
-        found = _simplest(question, judged)
+        found = _simplest(problem, judged)
         if max(judged.values()) > POOR:
             break
     return found
@@ -186,18 +186,18 @@ def _pivoted(
     return tuple(sorted(choice))
 
 
-def best_at(motions: Array) -> tuple[int, ...]:
+def best_columns(motions: Array) -> tuple[int, ...]:
     """The columns that say best how a cluster moves (columns, mobility) at one configuration."""
     columns, mobility = motions.shape
     return _pivoted(motions[None], [], range(columns), mobility, 0.0)
 
 
-def _simplest(question: Question, judged: Judged) -> tuple[int, ...]:
+def _simplest(problem: ClusterProblem, judged: Judged) -> tuple[int, ...]:
     """Of the good choices the one of most whole joints, nearest the base, that carry most.
 
     Of several such the best, and of equals the first.
     """
-    columns, links = question.columns, question.geometry.links
+    columns, links = problem.columns, problem.geometry.links
     depth: list[int] = []
     for link in links:
         depth.append(0 if link.parent is None else depth[link.parent] + 1)
@@ -221,7 +221,7 @@ def _simplest(question: Question, judged: Judged) -> tuple[int, ...]:
     return min(choice for choice in good if judged[choice] * EQUAL >= best)
 
 
-def refuted(null: Array, choice: Sequence[int]) -> float | None:
+def singular_everywhere(null: Array, choice: Sequence[int]) -> float | None:
     """The largest conditioning of a choice that is independent nowhere; None if it is somewhere."""
     worst = float(np.max(conditioning(null, choice), initial=0.0))
     return worst if worst < 1e-6 else None

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from robomodel.model.constraints import placement
-from robomodel.model.model import WORLD, Model, Node
+from robomodel.model.constraints.links import placement
+from robomodel.model.elements import Node
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
 from robomodel.spatial import Mat, RigidInertia, Vec
 
 ROUNDING = 1e-14  # a difference of two moments this small beside them is rounding

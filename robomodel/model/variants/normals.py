@@ -18,10 +18,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from robomodel.model.elements import Frame, Node
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, Prismatic, Revolute, Screw
-from robomodel.model.model import WORLD, Frame, Model, Node
-from robomodel.model.regroup import regrouped
+from robomodel.model.model import Model
 from robomodel.model.springs import End
+from robomodel.model.variants.regroup import regrouped
 from robomodel.spatial import ZERO, Mat, RigidInertia, Rotation, Transform, Vec, about_axis, factor
 
 ROUNDING = 1e-13  # beside the robot's offsets, an inertia's largest number, or 1, in sines

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Revolute
-from robomodel.model.model import WORLD, Model
+from robomodel.model.model import Model
 
 
 def unturned(model: Model) -> Model:

@@ -16,13 +16,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robomodel.model import closure as newton
-from robomodel.model.choice import best_at
 from robomodel.model.closure import CLOSED
-from robomodel.model.configuration import columns_of
-from robomodel.model.constraints import LoopConstraint
+from robomodel.model.clusters.loops import blocks
+from robomodel.model.clusters.partitioning import best_columns
+from robomodel.model.configurations.coordinates import columns_of
+from robomodel.model.constraints.implicit import LoopConstraint
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
-from robomodel.model.loops import blocks
-from robomodel.model.model import Cluster, Model
+from robomodel.model.model import Model
 from robomodel.model.options import LABELS
 
 Choice = tuple[int, ...]  # columns of z, the velocities that couplings leave of a cluster's
@@ -100,7 +101,7 @@ def best(motions: Array, allowed: Callable[[Choice], bool] = lambda _: True) -> 
     """The best choice at motions (z, mobility); where there are very many, one nearly as good."""
     z, mobility = motions.shape
     if math.comb(z, mobility) > ALL:
-        found = best_at(motions)
+        found = best_columns(motions)
         return found if allowed(found) else None
     choices = [c for c in itertools.combinations(range(z), mobility) if allowed(c)]
     if not choices:

@@ -1,4 +1,4 @@
-"""From what a file says of a constrained cluster to the question it poses, and the answer."""
+"""From what a file says of a constrained cluster to its problem, and the solution."""
 
 from __future__ import annotations
 
@@ -10,20 +10,27 @@ import numpy as np
 
 from robomodel.description import Loop, Rows3
 from robomodel.errors import DescriptionError
-from robomodel.model.advice import better_axes
 from robomodel.model.closure import Geometry, Linear
-from robomodel.model.constraints import Link
-from robomodel.model.couplings import analyse_couplings
-from robomodel.model.demands import Demand, loop_joint
+from robomodel.model.clusters.couplings import analyse_couplings
+from robomodel.model.clusters.loops import analyse_loops
+from robomodel.model.clusters.problem import (
+    ClosureTolerance,
+    ClusterError,
+    ClusterProblem,
+    ClusterSolution,
+    Column,
+)
+from robomodel.model.clusters.suggested_axes import suggest_axes
+from robomodel.model.constraints.links import Link
+from robomodel.model.constraints.loop_joints import loop_joint
+from robomodel.model.constraints.tree import TreeConstraint
 from robomodel.model.graph import WORLD, Tree
 from robomodel.model.joints import Array
-from robomodel.model.loops import analyse_loops
 from robomodel.model.options import labels
-from robomodel.model.question import Column, Exactness, Finding, Question, StuckError
 
 
 @dataclass(frozen=True, slots=True)
-class Tied:
+class ConstrainedCluster:
     """The bodies of a cluster and their joints, as their constraint sees them.
 
     ``axes`` (internal axes) and ``heavy`` (has a mass or an inertia) are of all bodies of the tree.
@@ -48,58 +55,60 @@ class Tied:
             start.extend(values)
         return np.array(start)
 
-    def question(self, demands: Sequence[Demand]) -> Question:
-        """What analysis needs to know of the cluster under these demands."""
+    def problem(self, constraints: Sequence[TreeConstraint]) -> ClusterProblem:
+        """What analysis needs to know of the cluster under these constraints."""
         local = {body: i for i, body in enumerate(self.bodies)}
         loops = [
-            loop_joint(demand.loop, self.tree, self.axes, local)
-            for demand in demands
-            if demand.loop
+            loop_joint(constraint.loop, self.tree, self.axes, local)
+            for constraint in constraints
+            if constraint.loop
         ]
-        couplings = [demand for demand in demands if not demand.loop]
+        couplings = [constraint for constraint in constraints if not constraint.loop]
         linear = []
-        for demand in couplings:
+        for constraint in couplings:
             merged: dict[int, float] = {}
-            for body, coefficient in demand.terms:
+            for body, coefficient in constraint.terms:
                 merged[local[body]] = merged.get(local[body], 0.0) + coefficient
             terms = tuple((at, k) for at, k in merged.items() if k)
             if not terms:
                 raise DescriptionError(
-                    "its terms cancel, so it relates nothing; remove it", demand.source
+                    "its terms cancel, so it relates nothing; remove it", constraint.source
                 )
-            linear.append(Linear(demand.name, terms, demand.offset))
+            linear.append(Linear(constraint.name, terms, constraint.offset))
         geometry = Geometry(self.links, tuple(loops), tuple(linear))
-        tolerances = [demand.loop.tolerance for demand in demands if demand.loop]
-        return Question(
+        tolerances = [constraint.loop.tolerance for constraint in constraints if constraint.loop]
+        return ClusterProblem(
             self.tree.joints[self.bodies.start].child,
             geometry,
-            self._columns({demand.follower for demand in couplings}),
-            tuple(demand.source for demand in demands if demand.loop),
-            tuple(demand.source for demand in couplings),
+            self._columns({constraint.follower for constraint in couplings}),
+            tuple(constraint.source for constraint in constraints if constraint.loop),
+            tuple(constraint.source for constraint in couplings),
             self.start(clamp=bool(loops)),
-            Exactness.of(tolerances, geometry.scale),
+            ClosureTolerance.of(tolerances, geometry.scale),
         )
 
-    def finding(self, question: Question, demands: Sequence[Demand], *, advise: bool) -> Finding:
+    def solution(
+        self, problem: ClusterProblem, constraints: Sequence[TreeConstraint], *, advise: bool
+    ) -> ClusterSolution:
         """What analysis finds; to ``advise``, a stuck cluster is told which axes would free it."""
-        if not question.geometry.loops:
-            return analyse_couplings(question)
+        if not problem.geometry.loops:
+            return analyse_couplings(problem)
         try:
-            return analyse_loops(question)
-        except StuckError as error:
+            return analyse_loops(problem)
+        except ClusterError as error:
             if not advise:
                 raise
-            loops = [demand.loop for demand in demands if demand.loop]
+            loops = [constraint.loop for constraint in constraints if constraint.loop]
 
-            def posed(others: Sequence[Loop]) -> Question:
-                of_loops, rest = demands[: len(loops)], demands[len(loops) :]
+            def posed(others: Sequence[Loop]) -> ClusterProblem:
+                of_loops, rest = constraints[: len(loops)], constraints[len(loops) :]
                 pairs = zip(of_loops, others, strict=True)
-                return self.question([*(replace(each, loop=x) for each, x in pairs), *rest])
+                return self.problem([*(replace(each, loop=x) for each, x in pairs), *rest])
 
-            advice = better_axes(question, loops, posed)
+            advice = suggest_axes(problem, loops, posed)
             if not advice:
                 raise
-            raise DescriptionError(f"{error.story}; {advice}", error.source) from None
+            raise DescriptionError(f"{error.summary}; {advice}", error.source) from None
 
     def _columns(self, followers: set[int | None]) -> tuple[Column, ...]:
         """What is known of each spanning velocity."""

@@ -9,18 +9,19 @@ are isometries of v, so that forces, which give power, change as velocities do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from robomodel.errors import few
+from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.closure import stack, unstack
-from robomodel.model.configuration import held
+from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.conventions.layouts import Form, Layout, Library, Part, find_layout
+from robomodel.model.elements import Node
 from robomodel.model.joints import Array, relative_motion
-from robomodel.model.layouts import Form, Layout, Library, Part, find_layout
-from robomodel.model.model import Model, Node, as_array, common_batch
 from robomodel.scalars import Vector
 from robomodel.spatial import (
     ZERO,
@@ -33,6 +34,9 @@ from robomodel.spatial import (
     minus,
     plus,
 )
+
+if TYPE_CHECKING:
+    from robomodel.model.model import Model
 
 State: TypeAlias = Array | tuple[Array, ...]
 
@@ -96,7 +100,7 @@ def from_order(
 ) -> State:
     """The other library's state in our order: q alone, or with what else is given."""
     layout = find_layout(model, library, joints)
-    kept = {body for cluster in model.clusters for body, _, _ in held(model, cluster)}
+    kept = {body for cluster in model.clusters for body, _, _ in joint_slices(model, cluster)}
     _refuse_missing(model, layout, kept | {body for body, _ in _independent(model)})
     sizes = f"{library}'s nq", f"{library}'s nv"
     given = _given(layout.nq, layout.nv, *sizes, q, v, a, tau)
@@ -117,7 +121,7 @@ def from_order(
             spanning[name][..., node.v : node.v + node.joint.nv] = back(rate, bias)
     result = {"q": np.zeros((*batch, model.nq))}
     for cluster in model.clusters:
-        for body, place, _ in held(model, cluster):
+        for body, place, _ in joint_slices(model, cluster):
             node = model.nodes[body]
             own = positions[..., node.q : node.q + node.joint.nq]
             result["q"][..., cluster.q][..., place] = own

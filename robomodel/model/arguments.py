@@ -1,0 +1,50 @@
+"""Arguments of public functions: arrays of real numbers of the right sizes."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.model.joints import Array
+
+if TYPE_CHECKING:
+    pass
+
+
+def common_batch(**arrays: Array) -> tuple[int, ...]:
+    """The batch axes that arguments broadcast to; ValueError with their names and shapes."""
+    try:
+        return np.broadcast_shapes(*(x.shape[:-1] for x in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
+        raise ValueError(f"batch axes do not broadcast: {shapes}") from None
+
+
+def as_array(values: ArrayLike, size: int, name: str, size_name: str) -> Array:
+    """Float64 array whose last axis has the right size; a clear ValueError otherwise."""
+    array = as_numbers(values, name)
+    if array.ndim == 0 or array.shape[-1] != size:
+        count = str(size) if size_name == str(size) else f"{size_name} = {size}"
+        raise ValueError(f"{name} needs {count} numbers on its last axis, got shape {array.shape}")
+    return array
+
+
+def as_numbers(values: ArrayLike, name: str) -> Array:
+    """Float64 array of any shape; a ValueError for what is not made of real numbers.
+
+    Neither text nor objects that could be turned into numbers, nor complex numbers, whose other
+    part would be lost, nor masked ones.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be real numbers, got rows of several lengths") from None
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be real numbers, got an array of {array.dtype}")
+    masks = sys.modules.get("numpy.ma")  # who has a masked array has imported it, slow as it is
+    if masks is not None and masks.is_masked(values):
+        raise ValueError(f"{name} must be real numbers, and some are masked; fill or drop them")
+    return array.astype(np.float64, copy=False)

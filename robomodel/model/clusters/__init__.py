@@ -1,0 +1,1 @@
+"""The analysis of constrained clusters: mobility, redundancy, independent coordinates, messages."""

@@ -1,0 +1,109 @@
+"""Random closed configurations, away from singularities and within limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from robomodel.model import closure as newton
+from robomodel.model.closure import Geometry
+from robomodel.model.clusters.problem import Column
+from robomodel.model.clusters.sampling import random_positions, regularity
+from robomodel.model.configurations.continuation import is_closed, move
+from robomodel.model.configurations.coordinates import columns_of, joint_slices
+from robomodel.model.elements import Cluster
+from robomodel.model.joints import Array
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from robomodel.model.model import Model
+
+REGULAR = 5e-2  # random configurations keep 1/‖G‖ above this share of what is typical
+
+
+NEAR = 0.3
+
+
+def random(model: Model, rng: Generator, near: Array | None) -> Array:
+    """A closed configuration, away from singularities and within the limits where that can be."""
+    if near is not None and (near.ndim != 1 or not np.all(np.isfinite(near))):
+        told = f"got shape {near.shape}" if near.ndim != 1 else "and finite"
+        raise ValueError(f"near must be one configuration, {told}")
+    q = np.empty(model.nq)
+    for cluster in model.clusters:
+        at = None if near is None else near[cluster.q]
+        q[cluster.q] = random_cluster(model, cluster, rng, at)
+    return q
+
+
+def random_cluster(model: Model, cluster: Cluster, rng: Generator, near: Array | None) -> Array:
+    """A cluster's part of q, drawn; within the limits of all its joints where that can be."""
+    columns = columns_of(model, cluster)
+    if cluster.implicit:
+        return _random_loops(model, cluster, columns, rng, near)
+    geometry = cluster.geometry or Geometry(cluster.links, (), ())
+    low, high = np.array([column.limits for column in columns]).T
+    q = np.empty(cluster.q.stop - cluster.q.start)
+    for _ in range(100):
+        drawn = random_positions(geometry, columns, rng, 1, 1.0)[0]
+        for body, at, _along in joint_slices(model, cluster):
+            link = cluster.links[body - cluster.bodies[0]]
+            if near is None:
+                q[at] = drawn[link.q : link.q + link.joint.nq]
+            else:
+                q[at] = link.joint.integrate(near[at], rng.uniform(-NEAR, NEAR, link.joint.nv))
+        spanning = np.array(cluster.constraint.positions(list(q)))
+        reached = geometry.difference(geometry.zero(), spanning)
+        if np.all((reached >= low) & (reached <= high)):
+            break
+    return q
+
+
+def _random_loops(
+    model: Model,
+    cluster: Cluster,
+    columns: list[Column],
+    rng: Generator,
+    near: Array | None,
+) -> Array:
+    geometry = cluster.geometry
+    assert geometry is not None
+    start = np.array(cluster.start)
+    scale = geometry.scale
+    unit = np.array([scale if column.length else 1.0 for column in columns])
+    low = np.array([column.limits[0] for column in columns])
+    high = np.array([column.limits[1] for column in columns])
+    independent = list(cluster.columns)
+    typical = float(regularity(geometry, start[None], unit, independent)[0])
+    fallback = start if near is None else near
+    # a few first, of which one soon closes (the common case), then larger batches with patience
+    for count, iterations in ((8, 10), (32, 60), (128, 60)):
+        if near is None:
+            guesses = random_positions(geometry, columns, rng, count, scale)
+            q, gap = newton.close(
+                geometry, guesses, held=independent, rows=cluster.closing_rows,
+                iterations=iterations,
+            )  # fmt: skip
+            loose = ~is_closed(geometry, q, gap)
+            if np.all(loose):
+                q, gap = newton.close(
+                    geometry, guesses, rows=cluster.closing_rows, iterations=iterations
+                )
+        else:
+            moves = rng.uniform(-NEAR, NEAR, (count, cluster.nv)) * unit[independent]
+            q, gap = move(cluster, np.broadcast_to(near, (count, len(near))).copy(), moves)
+        fine = is_closed(geometry, q, gap)
+        fine &= regularity(geometry, q, unit, independent) >= REGULAR * max(typical, 0.05)
+        if not np.any(fine):
+            continue
+        at = geometry.difference(np.broadcast_to(geometry.zero(), q.shape), q)
+        inside = fine & np.all((at >= low - 1e-12) & (at <= high + 1e-12), axis=1)
+        fallback = q[int(np.argmax(fine))]
+        if np.any(inside):
+            fallback = q[int(np.argmax(inside))]
+            break
+    polished, _ = newton.close(geometry, fallback[None], rows=cluster.closing_rows, iterations=3)
+    result: Array = polished[0]
+    return result

@@ -1,0 +1,1 @@
+"""States as Pinocchio, MuJoCo and Drake order and write them."""

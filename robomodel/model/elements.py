@@ -1,0 +1,210 @@
+"""What a model consists of: bodies, joints, loops, couplings, frames; nodes and clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from robomodel.description import Rows3, Vec3
+from robomodel.errors import few
+from robomodel.model.closure import Geometry
+from robomodel.model.constraints.explicit import Constraint
+from robomodel.model.constraints.links import Link, placement
+from robomodel.model.joints import JointModel, Revolute
+from robomodel.scalars import Vector
+from robomodel.spatial import UNIT, ZERO, RigidInertia, Rotation, Transform, Vec
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A rigid body: a link with what fixed joints attach to it.
+
+    ``com`` [m] and ``inertia`` [kg m²] about it are in the axes of the link of this name, which is
+    moved by ``joint``. ``links`` are the file's links in it.
+    """
+
+    name: str
+    parent: str
+    joint: str
+    cluster: str
+    mass: float
+    com: Vec3
+    inertia: Rows3
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A joint of the spanning tree; ``independent``: its velocities are coordinates of v.
+
+    Limits are in radians or metres, seconds, newtons or newton metres, infinite where not given.
+    ``damping``, dry ``friction`` and the spring (``stiffness`` about the position ``reference``)
+    act on the joint's own positions and velocities: see :func:`robomodel.passive_force`.
+    ``armature`` [kg m² or kg] is an inertia that resists each of the joint's own velocities, and
+    nothing else.
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    axis: Vec3
+    lower: float
+    upper: float
+    velocity_limit: float
+    effort_limit: float
+    damping: float
+    friction: float
+    armature: float
+    independent: bool
+    nq: int
+    nv: int
+    cluster: str
+    stiffness: float = 0.0
+    reference: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop joint: ``rows`` conditions, of which ``rank`` say something new.
+
+    The others, ``redundant``, repeat what the tree or the loops before it already say (three of a
+    planar linkage's five, for instance); they are checked when a loop closes and take no part in G.
+    """
+
+    name: str
+    type: str
+    predecessor: str
+    successor: str
+    cluster: str
+    rows: int
+    rank: int
+    redundant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coupling:
+    """Σ coefficient · q(joint) = offset; ``kind`` says whether a coupling or a mimic wrote it.
+
+    ``explicit``: its cluster has no loops, so that q holds the independent positions only.
+    ``redundant``: it repeats the couplings before it.
+    """
+
+    name: str
+    kind: str
+    terms: tuple[tuple[str, float], ...]
+    offset: float
+    cluster: str
+    explicit: bool
+    redundant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A link of the file, fixed to a body; ``pose`` is in the body's internal axes."""
+
+    name: str
+    body: int
+    pose: Transform
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A body as the recursions see it, in its internal axes (see :mod:`robomodel.model.joints`).
+
+    ``rotations``, ``offset`` place the joint on the parent; ``axes`` are the rows of the matrix
+    from internal to link coordinates. ``spins``: turning about the joint's axis changes neither its
+    inertia nor anything that hangs on it, so its own rotation need not be computed. ``armature``,
+    ``damping`` and ``friction`` are its joint's, on each spanning velocity; ``stiffness`` and
+    ``reference`` its spring's. ``q`` and ``v`` are the first of its spanning positions and
+    velocities. ``unturned``: recursions may leave its axes as its joint stands on the parent, so
+    that what follows about a parallel axis is turned by both angles at once.
+    """
+
+    name: str
+    parent: int
+    cluster: int
+    joint: JointModel
+    rotations: tuple[Rotation, ...]
+    offset: Vec
+    axes: Rows3
+    inertia: RigidInertia
+    armature: float
+    spins: bool
+    q: int
+    v: int
+    damping: float = 0.0
+    friction: float = 0.0
+    stiffness: float = 0.0
+    reference: float = 0.0
+    unturned: bool = False
+
+    def parallel(self, parent: Node) -> float:
+        """1.0 or -1.0 where its joint and its parent's, both revolute, have parallel axes; or 0."""
+        if not (isinstance(self.joint, Revolute) and isinstance(parent.joint, Revolute)):
+            return 0.0
+        axis = Transform(self.rotations, ZERO).rotate(UNIT[self.joint.k])
+        cosine = float(axis[parent.joint.k])
+        return cosine if abs(cosine) == 1.0 else 0.0
+
+    def transform(self, positions: Vector) -> Transform:
+        """Placement in the parent at the robot's spanning positions."""
+        own = positions[self.q : self.q + self.joint.nq]
+        return placement(self.joint, self.rotations, self.offset, own)
+
+    @property
+    def freedoms(self) -> range:
+        """Its spanning velocities."""
+        return range(self.v, self.v + self.joint.nv)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Bodies whose joints constraints relate; an unconstrained body is a cluster of its own.
+
+    ``outputs`` are the bodies of the parent cluster (or ``WORLD``) on which it hangs. Slices: its
+    part of q, of v, and of the spanning positions and velocities. ``kind`` is "joint", "couplings"
+    or "loops"; ``links`` are the bodies as the constraint sees them; ``geometry`` holds all its
+    conditions, redundant ones included.
+    """
+
+    name: str
+    index: int
+    parent: int
+    bodies: tuple[int, ...]
+    joints: tuple[str, ...]
+    outputs: tuple[int, ...]
+    independent: tuple[str, ...]
+    kind: str
+    q: slice
+    v: slice
+    spanning_q: slice
+    spanning_v: slice
+    constraint: Constraint
+    links: tuple[Link, ...]
+    geometry: Geometry | None
+    columns: tuple[int, ...]
+    closing_rows: tuple[int, ...]
+    start: tuple[float, ...]
+
+    def __repr__(self) -> str:
+        joints = few(self.joints)
+        moved = f", moved by {few(self.independent)}" if self.kind != "joint" else ""
+        ties = [loop.name for loop in self.geometry.loops] if self.geometry else []
+        if self.geometry:
+            ties += [coupling.name for coupling in self.geometry.linear]
+        tied = f" tied by {few(ties)}" if ties else ""
+        return f"<Cluster {self.name!r}: joints {joints}{tied}{moved}>"
+
+    @property
+    def nv(self) -> int:
+        """Number of independent velocities."""
+        return int(self.v.stop - self.v.start)
+
+    @property
+    def implicit(self) -> bool:
+        """Whether q holds all positions of the cluster, as loops require."""
+        return self.kind == "loops"
