@@ -1,4 +1,4 @@
-"""What of the robot files in public packages loads: ``python benchmarks/formats.py [FOLDER ...]``.
+"""What of the robot files in public packages loads: ``python -m benchmarks.formats [FOLDER ...]``.
 
 Takes every URDF, SDF and MJCF file of the packages named in ``PACKAGES``, as far as they are
 installed (``pip install example-robot-data dm_control pybullet mujoco``), and of the folders given,

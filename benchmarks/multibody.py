@@ -1,6 +1,6 @@
 """Benchmarks of the IFToMM library of computational multibody problems: A01, A02 and A04.
 
-    python benchmarks/multibody.py [N ...]
+    python -m benchmarks.multibody [N ...]
 
 Rods of 1 m and 1 kg under 9.81 m/s² along -y, stated by the library (González, Dopico, González
 and Cuadrado, Multibody System Dynamics 2006; https://www.iftomm-multibody.org/benchmark):

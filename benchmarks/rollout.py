@@ -1,4 +1,4 @@
-"""Rollouts beside MuJoCo's: ``python benchmarks/rollout.py``. Needs the extra ``mujoco``.
+"""Rollouts beside MuJoCo's: ``python -m benchmarks.rollout``. Needs the extra ``mujoco``.
 
 The same motions in one run: Mini Cheetah in flight with its twelve geared rotors, and a planar leg
 whose shank hangs on a four-bar, under forces that change at each step. MuJoCo gets the robots by

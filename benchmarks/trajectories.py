@@ -1,6 +1,6 @@
 """Motions as factor graphs: experiments of Blanco-Claraco, Leanza and Reina, and a spatial leg.
 
-    python benchmarks/trajectories.py [forward|inverse|gravity|leg ...] [--seconds S]
+    python -m benchmarks.trajectories [forward|inverse|gravity|leg ...] [--seconds S]
         [--windows N ...] [--coordinates dependent|independent|independent_f_eq ...] [--csv FOLDER]
 
 ``forward``: their four-bar from rest under gravity by fixed-lag smoothing, in dependent and in

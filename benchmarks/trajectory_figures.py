@@ -1,7 +1,7 @@
 """Pictures of graphs over time for docs/trajectories.md: the factor graphs of Blanco-Claraco,
 Leanza and Reina's figures 3 and 4, and Bayes trees.
 
-python benchmarks/trajectory_figures.py [FOLDER]
+python -m benchmarks.trajectory_figures [FOLDER]
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from trajectories import four_bar, start
 
+from benchmarks.trajectories import four_bar, start
 from robomodel.dynamics.elimination.draw import draw_clique_tree, draw_factor_graph
 from robomodel.trajectory import planar
 from robomodel.trajectory.draw import bayes_tree, factor_graph

@@ -11,9 +11,9 @@ from scipy.spatial.transform import Rotation
 
 import robomodel as rm
 
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import multibody
+from benchmarks import multibody
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])

@@ -16,7 +16,7 @@ from robomodel.dynamics.equations.system import Factor, Variable
 from robomodel.dynamics.problem.problem import Problem
 
 ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "benchmarks"))
+sys.path.insert(0, str(ROOT))
 
 import orders  # noqa: E402
 import orders_docs  # noqa: E402

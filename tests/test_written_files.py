@@ -19,9 +19,9 @@ from robomodel.description import ONE_DOF
 from robomodel.model.approximate import approximate
 from robomodel.model.build import build
 
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import formats
+from benchmarks import formats
 
 pytestmark = [
     pytest.mark.slow,

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
-from counts import counts, traced
-from race import Array, Race
 from scipy.sparse.linalg import splu
 
 import robomodel as rm
+from benchmarks.shared.counts import counts, traced
+from benchmarks.shared.race import Array, Race
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.elimination import NAMES, Order, gauss, operations, program, search_order
 from robomodel.dynamics.elimination.programs import as_order, backward_error

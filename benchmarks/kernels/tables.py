@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import paper_docs
-from rivals import VARIANTS
-from verdict import Row, goals, name_of
+from benchmarks.kernels.verdict import Row, goals, name_of
+from benchmarks.paper import docs as paper_docs
+from benchmarks.shared.rivals import VARIANTS
 
 ALGORITHMS = tuple(VARIANTS)
 fill = paper_docs.fill

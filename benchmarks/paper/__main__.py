@@ -1,4 +1,4 @@
-"""The paper's experiments (Chignoli, Adrian, Kim and Wensing): ``python benchmarks/paper.py``.
+"""The paper's experiments (Chignoli, Adrian, Kim and Wensing): ``python -m benchmarks.paper``.
 
 Tables II to IV, figures 8 to 14, inverse dynamics over dense blocks, the approximate method's
 errors and C-EFPA's growth with depth, as ``results.json`` and figures in ``--output`` (default:
@@ -19,14 +19,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import blocks
-import paper_docs
-import paper_experiments as experiments
-import paper_figures
-from machine import Machine, processor, versions
-from race import Race
+from benchmarks.paper import blocks
+from benchmarks.paper import docs as paper_docs
+from benchmarks.paper import experiments
+from benchmarks.paper import figures as paper_figures
+from benchmarks.shared.machine import Machine, processor, versions
+from benchmarks.shared.race import Race
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def clock() -> float:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paper_experiments import CHAINS, LEG, METHODS, Row, System, growth, patterns
-from race import Array
+
+from benchmarks.paper.experiments import CHAINS, LEG, METHODS, Row, System, growth, patterns
+from benchmarks.shared.race import Array
 
 TITLES = {"rnea": "inverse dynamics", "aba": "forward dynamics", "efpa": "inverse OSIM"}
 ORDER = ("unconstrained", "approximate", "cluster", "projection", "lagrange")

@@ -1,6 +1,6 @@
 """Elimination orders: operations and times beside recursions and sparse solvers, and the search.
 
-``python benchmarks/orders.py`` measures forward dynamics of a PUMA 560, a 7-axis arm, Mini Cheetah
+``python -m benchmarks.orders`` measures forward dynamics of a PUMA 560, a 7-axis arm, Mini Cheetah
 and serial chains in every order, and does the experiments of documents 001 and 003 again; tables
 go on the screen. ``--json FILE`` keeps the results, ``--from FILE`` takes those of an earlier run.
 ``--docs`` writes results and tables into docs/. ``--quick`` is a smoke run. GTSAM takes part where
@@ -19,16 +19,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import one_core  # noqa: F401  (before NumPy)
-import orders_docs
-import orders_experiments as experiments
-import paper_docs
-from machine import processor, versions
-from paper import clock
-
+import benchmarks.shared.one_core  # noqa: F401  (before NumPy)
+from benchmarks.orders import docs as orders_docs
+from benchmarks.orders import experiments
+from benchmarks.paper import docs as paper_docs
+from benchmarks.paper.__main__ import clock
+from benchmarks.shared.machine import processor, versions
 from robomodel.dynamics.elimination.programs import as_order
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def measure(effort: experiments.Effort) -> dict[str, Any]:

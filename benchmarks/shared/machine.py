@@ -14,9 +14,9 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
-from race import Race, Timing
 
 import robomodel as rm
+from benchmarks.shared.race import Race, Timing
 from robomodel.kernels import machine as compiler
 
 ITERATIONS = 4_000

@@ -1,4 +1,4 @@
-"""Import and loading times: ``python benchmarks/loading.py``. Prints the machine and times.
+"""Import and loading times: ``python -m benchmarks.kernels.loading``. Prints the machine and times.
 
 Times are the processor's, the least of several, in fresh processes and in this one. ``first …``:
 from after import and load to the first result, its machine code on disk from an earlier process.

@@ -1,4 +1,4 @@
-"""Serial chains of 2 to 1000 links: ``python benchmarks/chains.py [--plot FILE]``.
+"""Serial chains of 2 to 1000 links: ``python -m benchmarks.kernels.chains [--plot FILE]``.
 
 Times to load a chain's text, to trace forward dynamics, to compile it, and to run it on a batch,
 one core, with the slope of each in a log-log plot: 1 is linear. Small chains carry constant costs,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orders_experiments import SCALAR, Row
-from paper_docs import table
-from paper_experiments import growth
+from benchmarks.orders.experiments import SCALAR, Row
+from benchmarks.paper.docs import table
+from benchmarks.paper.experiments import growth
 
 ROBOTS = {"puma": "PUMA 560", "arm": "7-axis arm", "cheetah": "Mini Cheetah"}
 GROWING = 8  # links from which growth is fitted

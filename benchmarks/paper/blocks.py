@@ -1,4 +1,4 @@
-"""Inverse dynamics as the cluster paper's library computes it: ``python benchmarks/blocks.py``.
+"""The cluster paper's inverse dynamics over blocks: ``python -m benchmarks.paper.blocks``.
 
 The paper finds projection 22 to 38 % slower than the cluster algorithm, which needs exactly as many
 operations where zeros and ones are left out. Here both run over dense blocks whose sizes are known
@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-import paper_experiments as experiments
-from machine import processor
-from race import Array, Race, agree
-from rivals import built
 
 import robomodel as rm
+from benchmarks.paper import experiments
+from benchmarks.shared.machine import processor
+from benchmarks.shared.race import Array, Race, agree
+from benchmarks.shared.rivals import built
 from robomodel.model.constraints import LinearConstraint, Unconstrained
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Floating, Revolute

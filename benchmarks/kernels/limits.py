@@ -24,10 +24,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from race import Array
-from states import States
 
 import robomodel as rm
+from benchmarks.shared.race import Array
+from benchmarks.shared.states import States
 from robomodel.kernels import Program, compile_program, machine
 from robomodel.kernels.emit import emit
 from robomodel.kernels.program import (

@@ -28,11 +28,11 @@ from pathlib import Path
 
 import numpy as np
 import platformdirs
-from machine import processor
-from race import Array
-from states import States
 
 import robomodel as rm
+from benchmarks.shared.machine import processor
+from benchmarks.shared.race import Array
+from benchmarks.shared.states import States
 from robomodel.model.approximate import unconstrained
 from robomodel.model.build import build as build_model
 

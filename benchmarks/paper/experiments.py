@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from race import Array, Race
 
 import robomodel as rm
+from benchmarks.shared.race import Array, Race
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.compiled import trace

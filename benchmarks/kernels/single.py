@@ -1,4 +1,4 @@
-"""What single precision loses and gains, robot by robot: ``python benchmarks/single.py``.
+"""What single precision loses and gains, robot by robot: ``python -m benchmarks.kernels.single``.
 
 Errors are of each state's result, by its norm, against double precision on the same (exactly
 representable) states: the median and the worst of random ones. Times are of one core, batches of
@@ -12,11 +12,11 @@ import statistics
 import time
 
 import numpy as np
-import one_core  # noqa: F401  (before NumPy)
-from race import Array
-from states import States
 
+import benchmarks.shared.one_core  # noqa: F401  (before NumPy)
 import robomodel as rm
+from benchmarks.shared.race import Array
+from benchmarks.shared.states import States
 
 ALGORITHMS = ("aba", "rnea", "crba")
 

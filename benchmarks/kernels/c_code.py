@@ -1,4 +1,4 @@
-"""Speed of generated C beside Pinocchio's C++: ``python benchmarks/c_code.py``.
+"""Speed of generated C beside Pinocchio's C++: ``python -m benchmarks.kernels.c_code``.
 
 One state a call, called from compiled loops on 64 random states in turns, by every C compiler that
 is found at ``-O3 -march=native``; batches by ``lanes``. Thread CPU time, medians of interleaved
@@ -19,11 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import one_core  # noqa: F401  (before NumPy)
-from rivals import VARIANTS, Rival, build, without_rotors
-from states import States
 
+import benchmarks.shared.one_core  # noqa: F401  (before NumPy)
 import robomodel as rm
+from benchmarks.shared.rivals import VARIANTS, Rival, build, without_rotors
+from benchmarks.shared.states import States
 
 ALGORITHMS = ("rnea", "aba")
 COUNT = 1024

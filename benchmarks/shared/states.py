@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from race import Array
 
 import robomodel as rm
+from benchmarks.shared.race import Array
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
-from paper_experiments import CHAINS, LEG_METHODS, METHODS, Row, growth
-from paper_published import EXPONENTS, NANOSECONDS, PERCENT, SYSTEMS, TABLES
+from benchmarks.paper.experiments import CHAINS, LEG_METHODS, METHODS, Row, growth
+from benchmarks.paper.published import EXPONENTS, NANOSECONDS, PERCENT, SYSTEMS, TABLES
 
 MARK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SAME = 2.0  # percent of difference that is none

@@ -1,4 +1,4 @@
-"""Compiled dynamics against Pinocchio, and against the machine: ``python benchmarks/kernels.py``.
+"""Compiled dynamics against Pinocchio, and against the machine: ``python -m benchmarks.kernels``.
 
 One core, thread CPU time. Every round times every competitor on one robot once, so that a drift of
 the clock meets all alike, and the least of the rounds counts. Results are compared with
@@ -28,10 +28,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import kernels_tables
 import numpy as np
-from counts import print_counts
-from limits import (
+
+import robomodel as rm
+from benchmarks.kernels import tables as kernels_tables
+from benchmarks.kernels.limits import (
     Assembly,
     Bounds,
     Work,
@@ -42,13 +43,12 @@ from limits import (
     traffic,
     unhindered,
 )
-from machine import Machine, join_memory, processor, restrict_to_avx2, versions
-from race import Array, Race, Timing, agree
-from rivals import VARIANTS, Library, Rival, build, pin, without_rotors
-from states import States
-from verdict import GEARED, HUMANOID, RANDOM, Row, print_verdict
-
-import robomodel as rm
+from benchmarks.kernels.verdict import GEARED, HUMANOID, RANDOM, Row, print_verdict
+from benchmarks.shared.counts import print_counts
+from benchmarks.shared.machine import Machine, join_memory, processor, restrict_to_avx2, versions
+from benchmarks.shared.race import Array, Race, Timing, agree
+from benchmarks.shared.rivals import VARIANTS, Library, Rival, build, pin, without_rotors
+from benchmarks.shared.states import States
 
 LINKS = 12  # of the chains
 CHAINS: Mapping[str, Callable[[], rm.Model]] = {
@@ -62,7 +62,7 @@ LARGE = 131072  # states in a large batch
 UNHINDERED = 20_000  # steps up to which a program is compiled a second time, unhindered
 CLOSELY = (GEARED, HUMANOID, "jvrc1", RANDOM)  # whose limits are asked for
 BARE = ", no rotors"
-DOCS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+DOCS = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
 
 @dataclass(frozen=True)

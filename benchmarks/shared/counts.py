@@ -1,4 +1,4 @@
-"""How many operations the algorithms need: ``python benchmarks/counts.py``.
+"""How many operations the algorithms need: ``python -m benchmarks.shared.counts``.
 
 As traced (equal expressions merged, zeros and ones gone), and with multiplications fused into
 additions; those by clusters next to those of the projection method, which takes mass matrix and

@@ -1,0 +1,1 @@
+"""What was measured, measured again: run with ``python -m`` from the checkout."""

@@ -1,0 +1,1 @@
+"""Kernels beside Pinocchio: ``python -m benchmarks.kernels``."""

@@ -1,0 +1,1 @@
+"""Elimination orders (001, 003): ``python -m benchmarks.orders``."""

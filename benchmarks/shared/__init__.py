@@ -1,0 +1,1 @@
+"""Machines, races and rivals that several benchmarks share."""
