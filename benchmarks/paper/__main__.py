@@ -19,9 +19,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paper import blocks
+from benchmarks.paper import blocks, experiments
 from benchmarks.paper import docs as paper_docs
-from benchmarks.paper import experiments
 from benchmarks.paper import figures as paper_figures
 from benchmarks.shared.machine import Machine, processor, versions
 from benchmarks.shared.race import Race
