@@ -18,10 +18,10 @@ from robomodel.dynamics.problem.problem import Problem
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-import orders  # noqa: E402
-import orders_docs  # noqa: E402
-import orders_experiments as experiments  # noqa: E402
-import paper_docs  # noqa: E402
+from benchmarks.orders import __main__ as orders  # noqa: E402
+from benchmarks.orders import docs as orders_docs  # noqa: E402
+from benchmarks.orders import experiments  # noqa: E402
+from benchmarks.paper import docs as paper_docs  # noqa: E402
 
 
 def system(matrix: np.ndarray) -> System:

@@ -13,10 +13,12 @@ import robomodel as rm
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-import blocks  # noqa: E402
-import paper_docs  # noqa: E402
-import paper_experiments as experiments  # noqa: E402
-import paper_published as published  # noqa: E402
+from benchmarks.paper import (
+    blocks,
+    experiments,
+    published,
+)
+from benchmarks.paper import docs as paper_docs  # noqa: E402
 
 
 def row(links: int, ns: float | None, flops: int = 1) -> experiments.Row:
