@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 import robomodel as rm
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from benchmarks import multibody
 
 

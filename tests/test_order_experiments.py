@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +15,11 @@ from robomodel.dynamics.equations.system import Factor, Variable
 from robomodel.dynamics.problem.problem import Problem
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
 
-from benchmarks.orders import __main__ as orders  # noqa: E402
-from benchmarks.orders import docs as orders_docs  # noqa: E402
-from benchmarks.orders import experiments  # noqa: E402
-from benchmarks.paper import docs as paper_docs  # noqa: E402
+from benchmarks.orders import __main__ as orders
+from benchmarks.orders import docs as orders_docs
+from benchmarks.orders import experiments
+from benchmarks.paper import docs as paper_docs
 
 
 def system(matrix: np.ndarray) -> System:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +10,13 @@ import pytest
 import robomodel as rm
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
 
 from benchmarks.paper import (
     blocks,
     experiments,
     published,
 )
-from benchmarks.paper import docs as paper_docs  # noqa: E402
+from benchmarks.paper import docs as paper_docs
 
 
 def row(links: int, ns: float | None, flops: int = 1) -> experiments.Row:

@@ -4,24 +4,19 @@ The packages are those that ``benchmarks/formats.py`` names, as far as they are 
 (``pip install example-robot-data dm_control pybullet``), and every shipped robot.
 """
 
-import sys
 import warnings
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 from mujoco_side import MujocoSide, assert_smooth_dynamics
 
 import robomodel as rm
+from benchmarks import formats
 from robomodel.description import ONE_DOF
 from robomodel.model.approximate import approximate
 from robomodel.model.build import build
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from benchmarks import formats
 
 pytestmark = [
     pytest.mark.slow,
