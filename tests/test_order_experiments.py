@@ -16,6 +16,7 @@ from robomodel.dynamics.problem.problem import Problem
 
 ROOT = Path(__file__).parent.parent
 
+
 from benchmarks.orders import __main__ as orders
 from benchmarks.orders import docs as orders_docs
 from benchmarks.orders import experiments

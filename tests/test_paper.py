@@ -11,6 +11,7 @@ import robomodel as rm
 
 ROOT = Path(__file__).parent.parent
 
+
 from benchmarks.paper import (
     blocks,
     experiments,
