@@ -9,18 +9,16 @@ import numpy as np
 import pytest
 
 import robomodel as rm
+from benchmarks.orders import __main__ as orders
+from benchmarks.orders import docs as orders_docs
+from benchmarks.orders import experiments
+from benchmarks.paper import docs as paper_docs
 from robomodel.dynamics.elimination import gauss, scalar_order
 from robomodel.dynamics.equations import System
 from robomodel.dynamics.equations.system import Factor, Variable
 from robomodel.dynamics.problem.problem import Problem
 
 ROOT = Path(__file__).parent.parent
-
-
-from benchmarks.orders import __main__ as orders
-from benchmarks.orders import docs as orders_docs
-from benchmarks.orders import experiments
-from benchmarks.paper import docs as paper_docs
 
 
 def system(matrix: np.ndarray) -> System:

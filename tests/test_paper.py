@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-
-ROOT = Path(__file__).parent.parent
-
-
 from benchmarks.paper import (
     blocks,
     experiments,
     published,
 )
 from benchmarks.paper import docs as paper_docs
+
+ROOT = Path(__file__).parent.parent
 
 
 def row(links: int, ns: float | None, flops: int = 1) -> experiments.Row:
