@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import few
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 from texts import coupling, four_bar, joint, link, robot
@@ -329,7 +330,7 @@ def test_couplings_without_rotors_are_no_rotors() -> None:
     assert [(a.name, a.joint) for a in model.actuators] == [("l", "l")]
 
 
-@pytest.mark.parametrize("name", ["mini_cheetah", "tello", "mit_humanoid_leg"])
+@pytest.mark.parametrize("name", few(["mini_cheetah", "tello", "mit_humanoid_leg"], "mini_cheetah"))
 def test_reflected_inertia_is_what_rotors_add_to_the_mass_matrix(name: str) -> None:
     """Σ over actuators of I b bᵀ: the mass matrix' change when rotors' moments grow."""
     model = rm.robots.load(name)

@@ -274,6 +274,7 @@ PLANAR = robot(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, legged: rm.Model) -> None:
     file, page, folder = tmp_path / "leg.urdf", tmp_path / "leg.html", tmp_path / "pictures"
     file.write_text(leg(), encoding="utf-8")

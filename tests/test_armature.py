@@ -184,6 +184,7 @@ def test_armature_is_no_momentum() -> None:
     )
 
 
+@pytest.mark.slow
 def test_armature_costs_nothing_where_there_is_none() -> None:
     """One joint of a quadruped with armature: the additions of that joint alone."""
     plain = rm.robots.load("mini_cheetah")

@@ -8,10 +8,10 @@ import warnings
 import numpy as np
 import pinocchio as pin
 import pytest
+from cases import few
 from mechanisms import random_mechanism
 from numpy.typing import NDArray
 from oracle import Oracle
-from shipped import ROBOTS
 from test_quantities import SPATIAL, link, spatial
 
 import robomodel as rm
@@ -94,12 +94,10 @@ MODELS = {
 }
 
 
-LONG = ("spatial on the world",)
+LONG = {"spatial", "spatial on the world", "resisting"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=pytest.mark.slow) if x in LONG else x for x in MODELS]
-)
+@pytest.mark.parametrize("name", few(MODELS, *(MODELS.keys() - LONG)))
 def test_structure_and_singular_values_agree(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DescriptionWarning)
@@ -107,6 +105,7 @@ def test_structure_and_singular_values_agree(name: str) -> None:
     same(rm.base_parameters(model, method="structure"), rm.base_parameters(model))
 
 
+@pytest.mark.slow
 def test_a_chain_of_four_bars() -> None:
     """The rank is that of the regressor at motions from neutral; the structure counts the same.
 
@@ -187,13 +186,15 @@ def test_branches() -> None:
         rm.base_parameters(model, near=crossed + 0.1)
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", few(rm.robots.names(), "belt_leg", "four_bar"))
 def test_of_shipped_robots_both_agree(name: str) -> None:
     model = rm.robots.load(name)
     same(rm.base_parameters(model, method="structure"), rm.base_parameters(model))
 
 
-@pytest.mark.parametrize("name", ["puma560", "six_bar", "belt_leg", "mini_cheetah"])
+@pytest.mark.parametrize(
+    "name", few(["puma560", "six_bar", "belt_leg", "mini_cheetah"], "belt_leg", "mini_cheetah")
+)
 def test_regressor_and_rank_by_pinocchio(name: str) -> None:
     """Gᵀ times Pinocchio's regressor of the spanning tree, its columns in this package's order."""
     model = rm.robots.load(name)
@@ -308,6 +309,7 @@ def test_what_is_measured_and_contacts() -> None:
     assert rm.base_parameters(loose, measured="actuators").rank == 0
 
 
+@pytest.mark.slow
 def test_command(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, status in (
         (["identify", "four_bar", "--what"], 0),

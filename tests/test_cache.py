@@ -295,6 +295,7 @@ def _race(seed: int) -> float:
     return float(run("planar_leg_linkage")[0] * (seed >= 0))
 
 
+@pytest.mark.slow
 def test_processes_may_write_at_once(place: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         results = pool.map(_race, range(6))

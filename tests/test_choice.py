@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from cases import few
 from images import mirrored, shuffled
 from mechanisms import LOOP_KINDS, Mechanism, linear_hip, random_mechanism
 from texts import coupling, four_bar, joint, link, loop, robot
@@ -70,6 +71,7 @@ def test_other_joints_are_named_than_those_that_cannot_be() -> None:
     assert rm.load(linear_hip(), independent=proposal).nv == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["six_bar", "planar_chain", "ankle"])
 def test_exchange_finds_what_trying_all_finds(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(2):
@@ -109,7 +111,7 @@ def test_many_joints_are_chosen_among() -> None:
 @pytest.mark.parametrize(
     "seeds", [range(1, 2), pytest.param(range(2, 12), marks=pytest.mark.slow)], ids=["one", "more"]
 )
-@pytest.mark.parametrize("kind", LOOP_KINDS)
+@pytest.mark.parametrize("kind", few(LOOP_KINDS, "four_bar", "rod", "ankle"))
 def test_mirror_images_and_other_words_for_a_robot_are_chosen_for_alike(
     kind: str, seeds: range
 ) -> None:

@@ -8,6 +8,7 @@ import types
 
 import numpy as np
 import pytest
+from cases import few
 
 import robomodel as rm
 from robomodel.cli import COMMANDS, complete, main
@@ -242,7 +243,7 @@ def test_robots(run, report):
 # ---- dynamics
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", few(ROBOTS, "belt_leg", "four_bar", "mini_cheetah"))
 def test_dynamics_at_a_random_state(report, name):
     model = rm.robots.load(name)
     said = report("dynamics", name)
@@ -265,7 +266,7 @@ def test_dynamics_at_a_random_state(report, name):
     assert said["q"] != report("dynamics", name, "--seed", 1)["q"]
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", few(ROBOTS, "five_bar", "mini_cheetah"))
 def test_dynamics_prints_a_row_for_each_dof(run, report, name):
     said = report("dynamics", name)
     code, out, err = run("dynamics", name)
@@ -610,6 +611,7 @@ def test_xacro_files_and_packages_by_options(run, tmp_path):
 # ---- benchmark, and help where something is misspelt ---------------------------------------------
 
 
+@pytest.mark.slow
 def test_benchmark(run):
     status, out, err = run("benchmark", "four_bar", "--states", 64, "--json")
     assert (status, err) == (0, "")
@@ -636,6 +638,7 @@ def test_misspelt_words_are_guessed(run):
     assert "--over" in run("graph", "four_bar", "--ovr", "x")[2]
 
 
+@pytest.mark.slow
 def test_shells_complete_commands_and_robots(tmp_path):
     def completed(words):
         environment = {

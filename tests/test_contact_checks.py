@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pinocchio as pin
 import pytest
+from cases import few
 from mechanisms import MechanismError, random_mechanism
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
@@ -116,7 +117,7 @@ def test_a_sliding_rod_jams() -> None:
         pytest.fail("one of both ways jams")
 
 
-@pytest.mark.parametrize("friction", [0.4, 2.0])
+@pytest.mark.parametrize("friction", few([0.4, 2.0], 0.4))
 def test_a_pendulum_rebounds_from_the_ground(friction: float) -> None:
     """Its end moves along one line: where friction would hold it, it rebounds without."""
     model = rm.load(robot(link("rod"), joint("j", "base", "rod", kind="continuous", axis="0 1 0")))
@@ -272,6 +273,7 @@ def drop(seed: int) -> tuple[rm.Model, Array, Array, rm.Ground, list]:
     return model, q, v, ground, points
 
 
+@pytest.mark.slow
 def test_rebounds_in_steps_win_no_energy() -> None:
     """A robot that bounces without loss: what is won is of second order in the step."""
     model, q, v, ground, points = drop(78)
@@ -376,6 +378,7 @@ def test_batches_of_drops_win_no_energy() -> None:
 # ---- rest ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_block_at_rest_stays() -> None:
     """On an incline, below the angle of friction: nothing creeps."""
     t = math.radians(20.0)

@@ -41,6 +41,7 @@ def test_a_quadruped_lands_as_in_simulate() -> None:
     np.testing.assert_allclose(made.contact_forces[0], motion.contact_forces, atol=0.1)
 
 
+@pytest.mark.slow
 def test_single_precision_stands_too() -> None:
     model = rm.robots.load("mini_cheetah")
     q = standing(model, 0.0)
@@ -54,6 +55,7 @@ def test_single_precision_stands_too() -> None:
     np.testing.assert_allclose(made["float32"].q, made["float64"].q, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_blocks_slide_to_rest() -> None:
     model = block()
     v = np.zeros((3, 6))

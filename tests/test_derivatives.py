@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from cases import few
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loaded import load
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
-from shipped import ROBOTS
+from shipped import SMALL
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
@@ -262,7 +263,7 @@ def random_states(model: rm.Model, count: int = 3) -> Array:
     return np.array([model.random_configuration(rng) for _ in range(count)])
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", SMALL)
 def test_shipped_robots(name: str) -> None:
     model = rm.robots.load(name)
     check(model, random_states(model))
@@ -314,13 +315,16 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", few(TEXTS, *(TEXTS.keys() - {"rod to a free body", "rod"})))
 def test_joints_and_constraints(name: str) -> None:
     model = rm.load(TEXTS[name])
     check(model, random_states(model))
 
 
-@pytest.mark.parametrize("name", ["planar", "spherical", "mimic", "four_bar", "rod over a ball"])
+@pytest.mark.parametrize(
+    "name",
+    few(["planar", "spherical", "mimic", "four_bar", "rod over a ball"], "spherical", "four_bar"),
+)
 def test_joints_and_constraints_on_a_floating_base(name: str) -> None:
     text = TEXTS[name].replace('<link name="base"/>', link("base"))
     model = rm.load(text, floating_base=True, gravity=(1.0, -2.0, 3.0))
@@ -387,6 +391,7 @@ def test_external_forces_stay_in_their_bodies_axes() -> None:
             assert relative(found[:, k], expected, run(model, q, v, x, "numpy")) < DIFFERENCING
 
 
+@pytest.mark.slow
 def test_structure_keeps_the_derivatives_small() -> None:
     """Counts that sparsity must not lose (flops of whole programs)."""
     model = rm.robots.load("mini_cheetah")
@@ -396,13 +401,7 @@ def test_structure_keeps_the_derivatives_small() -> None:
     assert program_of("rnea_derivatives", chain).flops <= 12547
 
 
-LONG = ("planar_chain", "spatial_loop", "loop_on_loop", "two_outputs", "ankle", "six_bar")
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(k, marks=pytest.mark.slow) if k in LONG else k for k in (*KINDS, "tether")],
-)
+@pytest.mark.parametrize("kind", few([*KINDS, "tether"], "gear", "rssr"))
 def test_every_kind_of_mechanism(kind: str) -> None:
     checked = 0
     for seed in range(10):

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from cases import few
 
 import robomodel as rm
 from robomodel.cli import main
@@ -29,12 +30,7 @@ def test_the_readme_has_a_snippet() -> None:
     assert "docs/tutorial.md" in SNIPPETS
 
 
-def _longer(page: str) -> object:
-    """Tutorials and examples take a second or more each."""
-    return pytest.param(page, marks=pytest.mark.slow) if "tutorials/" in page else page
-
-
-@pytest.mark.parametrize("page", map(_longer, SNIPPETS))
+@pytest.mark.parametrize("page", few(SNIPPETS, "README.md", "docs/tutorial.md"))
 def test_snippets_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page's snippets, one after the other, in an empty directory."""
     monkeypatch.chdir(tmp_path)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import casadi
 import numpy as np
 import pytest
+from cases import few
 from loaded import load
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
-from shipped import ROBOTS
+from shipped import SMALL
 from test_derivatives import DIFFERENCING, TEXTS, random_states, relative, step
 from texts import four_bar, link
 
@@ -66,19 +67,21 @@ def check(model: rm.Model, q: Array) -> None:
     np.testing.assert_array_equal(vv, vv.swapaxes(1, 2))
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", SMALL)
 def test_shipped_robots(name: str) -> None:
     model = rm.robots.load(name)
     check(model, random_states(model, 2))
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", few(TEXTS, "planar", "spherical", "screw", "coupling", "rod"))
 def test_joints_and_constraints(name: str) -> None:
     model = rm.load(TEXTS[name], gravity=(1.0, -2.0, 3.0))
     check(model, random_states(model, 2))
 
 
-@pytest.mark.parametrize("name", ["planar", "spherical", "mimic", "four_bar", "rod over a ball"])
+@pytest.mark.parametrize(
+    "name", few(["planar", "spherical", "mimic", "four_bar", "rod over a ball"], "planar", "mimic")
+)
 def test_joints_and_constraints_on_a_floating_base(name: str) -> None:
     text = TEXTS[name].replace('<link name="base"/>', link("base"))
     model = rm.load(text, floating_base=True)
@@ -113,6 +116,7 @@ def test_exactly_what_casadi_differentiates(kind: str) -> None:
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-12 * np.abs(exact).max())
 
 
+@pytest.mark.slow
 def test_along_q_it_is_that_of_integrate() -> None:
     """Where motions do not commute, too: a quadratic model of φ along one integrate."""
     text = TEXTS["spherical"].replace('<link name="base"/>', link("base"))

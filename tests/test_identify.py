@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import few
 from numpy.typing import NDArray
 
 import robomodel as rm
@@ -146,7 +147,7 @@ def test_a_leg_of_a_humanoid() -> None:
     assert all(abs(rotors[name][0]) < 0.05 for name in known)
 
 
-@pytest.mark.parametrize("name", ["five_bar", "planar_leg_linkage"])
+@pytest.mark.parametrize("name", few(["five_bar", "planar_leg_linkage"], "planar_leg_linkage"))
 def test_a_linkage(name: str) -> None:
     plain = name == "five_bar"
     model = FIVE_BAR if plain else rm.robots.load(name, gravity=(1.0, -9.0, 0.0))
@@ -176,6 +177,7 @@ def test_a_floating_base_and_batches() -> None:
     assert missed(model, part.values, values)[6:].max() < 0.02
 
 
+@pytest.mark.slow
 def test_without_accelerations() -> None:
     model = rm.robots.load("belt_leg")
     q, v, a = motion(model, 1, 800)
@@ -275,6 +277,7 @@ def written(path: Path, names: list[str], columns: list[Array]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = FIVE_BAR
     q, v, a = (x[::6] for x in motion(model, 1, 150))

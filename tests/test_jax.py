@@ -162,6 +162,7 @@ def test_second_derivatives_of_a_step_and_of_forces() -> None:
     check_grads(pushed, (q, v, x, np.ones(6)), order=2, modes=("fwd",), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_hessians_are_the_algorithms() -> None:
     model = four_bar()
     q, v, a = (x[0] for x in states(model, 1))
@@ -170,6 +171,7 @@ def test_hessians_are_the_algorithms() -> None:
     np.testing.assert_allclose(by_v, rm.rnea_hessian_product(model, q, v, a, [1.0])[1], rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_functions_without_derivative_algorithms_differentiate_their_trace() -> None:
     model = four_bar()
     (q,) = (x[0] for x in states(model, 1, 0)[:1])

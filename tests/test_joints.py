@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import few
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import expm
@@ -207,7 +208,10 @@ def test_placement_of_batches(joint) -> None:
 @every_joint
 @pytest.mark.parametrize(
     "angle",
-    [0.0, 1e-300, 1e-160, 1e-12, 1e-8, 1e-4, 0.0499, 0.0501, 1.0, 3.0, math.pi, 3.3, 6.2, 9],
+    few(
+        [0.0, 1e-300, 1e-160, 1e-12, 1e-8, 1e-4, 0.0499, 0.0501, 1.0, 3.0, math.pi, 3.3, 6.2, 9],
+        *(0.0, 1e-160, 0.0501, 3.3),
+    ),
 )
 def test_integrate_is_the_exponential_of_the_subspace(joint, angle: float) -> None:
     """A constant velocity S dv in the child's axes for unit time, however far it leads."""

@@ -19,9 +19,9 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from cases import few
 from llvmlite.binding import ffi
 from mechanisms import KINDS, Mechanism, random_mechanism
-from shipped import ROBOTS
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
@@ -49,7 +49,7 @@ def states(model: rm.Model, count: int, seed: int = 0) -> tuple[np.ndarray, ...]
 # ---- the same numbers ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", few(rm.robots.names(), "belt_leg", "four_bar", "mini_cheetah"))
 def test_every_function_compiled_equals_numpy(name: str) -> None:
     model = rm.robots.load(name)
     q, v, x = states(model, 11)
@@ -101,7 +101,7 @@ def compare_with_numpy(mechanism: Mechanism) -> None:
     assert (np.abs(unbalanced).max(axis=-1) <= 1e-12 * size).all()
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "tether"])
+@pytest.mark.parametrize("kind", few([*KINDS, "tether"], "gear", "spatial_loop", "rod"))
 def test_random_mechanisms_compiled_equal_numpy(kind: str) -> None:
     compare_with_numpy(random_mechanism(np.random.default_rng([5, len(kind)]), [kind], n_joints=6))
 
@@ -332,7 +332,7 @@ def test_external_forces_are_further_arguments() -> None:
 # ---- one state -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", few(rm.robots.names(), "belt_leg", "four_bar"))
 def test_one_state_is_a_row_of_many(name: str) -> None:
     """Single states take a way of their own: the same numbers, shapes, errors and warnings."""
     model = rm.robots.load(name)
@@ -672,7 +672,7 @@ def test_kernels_call_what_every_c_library_has(
 # ---- several results -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", few(rm.robots.names(), "belt_leg", "five_bar", "four_bar"))
 def test_derivatives_are_functions_too(name: str) -> None:
     model = rm.robots.load(name)
     q, v, x = states(model, 3)

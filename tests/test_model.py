@@ -434,6 +434,7 @@ def test_floating_base_follows_the_caller() -> None:
     assert fixed.mass == pytest.approx(8.912 - 3.3)
 
 
+@pytest.mark.slow
 def test_a_long_chain_loads_and_computes() -> None:
     count = 5000
     parts = [link("l0")]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import few
 from scipy.spatial.transform import Rotation
 
 import robomodel as rm
 from benchmarks import multibody
 
 
-@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("n", few([1, 2, 5], 2))
 def test_many_four_bars(n: int) -> None:
     """Ten seconds, many times flat: each loop stays a parallelogram."""
     problem = multibody.problems([n])[1]
@@ -72,6 +73,7 @@ def test_the_pendulum() -> None:
     assert result.error <= 1e-10
 
 
+@pytest.mark.slow
 def test_the_mechanism_of_bricard() -> None:
     """One freedom where counting gives none; the same motion in other joints."""
     problem = multibody.problems([])[-1]

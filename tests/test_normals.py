@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from cases import few
 from loaded import load
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
 from shipped import ROBOTS
-from test_derivatives import LONG
 from test_regroup import FULL, TEXTS, check, operations, states
 from texts import coupling, four_bar, joint, link, robot
 
@@ -56,7 +56,7 @@ def test_shipped_robots(name: str) -> None:
 
 
 @pytest.mark.parametrize("base", [False, True])
-@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("kind", few(TEXTS, "continuous", "spherical", "floating"))
 def test_every_joint(kind: str, base: bool) -> None:
     text = TEXTS[kind].replace('<link name="base"/>', link("base", FULL) if base else link("base"))
     model = rm.load(text, floating_base=base, gravity=(1.0, -2.0, 3.0))
@@ -64,9 +64,7 @@ def test_every_joint(kind: str, base: bool) -> None:
     same(model, states(model))
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=pytest.mark.slow) if k in LONG else k for k in KINDS]
-)
+@pytest.mark.parametrize("kind", few(KINDS, "belt", "mimic", "rod_four_bar", "slider_crank"))
 def test_every_kind_of_mechanism(kind: str) -> None:
     for seed in range(10):
         loaded = load(random_mechanism(np.random.default_rng([seed, 6]), [kind], n_joints=3))
@@ -96,6 +94,7 @@ def test_loops_and_their_carriers_stay() -> None:
         assert (before.inertia is after.inertia) == (before.name in stay), before.name
 
 
+@pytest.mark.slow
 def test_what_stays_is_placed_anew_where_its_parent_turns() -> None:
     """At the very point of its parent's joint, with as many rotations as before."""
     text = four_bar(
@@ -112,6 +111,7 @@ def test_what_stays_is_placed_anew_where_its_parent_turns() -> None:
         same(model, states(model))
 
 
+@pytest.mark.slow
 def test_springs_go_along() -> None:
     """A spring between points of two bodies, a hinge's spring, and damping."""
     text = robot(
@@ -139,6 +139,7 @@ def test_springs_go_along() -> None:
         np.testing.assert_allclose(found, own, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_open_trees_of_other_methods() -> None:
     """Wrenches and frames on an open tree whose bodies have other axes than the robot's."""
     model = rm.robots.chain("geared", 4, rng=np.random.default_rng(3))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import few
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mechanisms import KINDS, random_mechanism
@@ -408,7 +409,7 @@ def check_robot(model: rm.Model, seed: int, identities: bool = True) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "mini_cheetah",
+        pytest.param("mini_cheetah", marks=pytest.mark.slow),
         "tello",
         "four_bar",
         "puma560",
@@ -439,7 +440,9 @@ def loaded(kind: str, seed: int, n_joints: int = 5) -> rm.Model | None:
     return model if model.nv else None
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", few(KINDS, "gear", "coupling", "rod_four_bar", "rod", "spatial_loop")
+)
 def test_random_mechanisms(kind: str) -> None:
     models = [model for seed in range(2) if (model := loaded(kind, seed)) is not None]
     assert models

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from shipped import ROBOTS
+from cases import few
 
 import robomodel as rm
 
@@ -28,7 +28,7 @@ def gathered(kernel: rm.Kernel, numbers: np.ndarray) -> list[np.ndarray]:
     return [np.where(index < 0, constants, numbers[..., index]) for index, constants in parts]
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", few(rm.robots.names(), "belt_leg", "four_bar", "mini_cheetah"))
 def test_packed_mass_matrices_and_jacobians_expand_to_the_whole(name: str) -> None:
     model = rm.robots.load(name)
     q, *_ = states(model, 21)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import few
 from loaded import load
 from mechanisms import KINDS, random_mechanism
-from shipped import ROBOTS
-from test_derivatives import LONG
 from test_normals import poses
 from test_regroup import FULL, SPUN, check, operations, states
 from test_variations import compare
@@ -80,14 +79,18 @@ def same(model: rm.Model, q: np.ndarray) -> None:
             np.testing.assert_allclose(seen, own, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", few(rm.robots.names(), "belt_leg", "mit_humanoid_leg"))
 def test_shipped_robots(name: str) -> None:
     model = rm.robots.load(name)
     same(model, states(model)[:2])
 
 
 @pytest.mark.parametrize(
-    ("name", "base"), [*((name, False) for name in TEXTS), ("alone", True), ("geared", True)]
+    ("name", "base"),
+    few(
+        [*((name, False) for name in TEXTS), ("alone", True), ("geared", True)],
+        *(("alone", False), ("opposite", False), ("geared", False), ("alone", True)),
+    ),
 )
 def test_parallel_hinges(name: str, base: bool) -> None:
     text = TEXTS[name].replace('<link name="base"/>', link("base", FULL) if base else link("base"))
@@ -97,9 +100,7 @@ def test_parallel_hinges(name: str, base: bool) -> None:
     same(model, states(model))
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=pytest.mark.slow) if k in LONG else k for k in KINDS]
-)
+@pytest.mark.parametrize("kind", few(KINDS, "gear", "mimic", "coupling", "rod_four_bar", "rod"))
 def test_every_kind_of_mechanism(kind: str) -> None:
     for seed in range(10):
         loaded = load(random_mechanism(np.random.default_rng([seed, 8]), [kind], n_joints=2))

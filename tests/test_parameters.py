@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import few
 from hypothesis import assume, given, settings
 from loaded import load
 from mechanisms import Mechanism, mechanisms
@@ -136,6 +137,7 @@ def test_a_reference_on_shipped_robots(name: str) -> None:
     with_reference(resisted(model), *states(model, 2))
 
 
+@pytest.mark.slow
 @given(mechanism=mechanisms(max_joints=8))
 @settings(max_examples=2)
 def test_regressors_of_random_mechanisms(mechanism: Mechanism) -> None:
@@ -161,6 +163,7 @@ def test_balls_have_columns_of_what_they_are_given() -> None:
     close(rm.regressor(model, q, v, a) @ rm.parameters(model).values, tau, 1e-12)
 
 
+@pytest.mark.slow
 def test_rotors_that_are_round_are_turned_for_the_columns_of_others() -> None:
     model = rm.robots.load("mini_cheetah")
     rotor = next(b.name for n, b in zip(model.nodes, model.bodies, strict=True) if n.spins)
@@ -215,7 +218,7 @@ def motion(model: rm.Model, count: int, step: float) -> tuple[Array, Array, Arra
     return configurations, v, tau
 
 
-@pytest.mark.parametrize("name", ["five_bar", "puma560"])
+@pytest.mark.parametrize("name", few(["five_bar", "puma560"], "puma560"))
 def test_without_accelerations(name: str) -> None:
     model = resisted(rm.robots.load(name))
     p = rm.parameters(model)
@@ -249,7 +252,9 @@ def disturbed(model: rm.Model, seed: int = 0) -> Array:
     return values
 
 
-@pytest.mark.parametrize("name", ["mini_cheetah", "five_bar", "spatial"])
+@pytest.mark.parametrize(
+    "name", few(["mini_cheetah", "five_bar", "spatial"], "mini_cheetah", "five_bar")
+)
 def test_models_with_parameters_and_files_of_them(name: str, tmp_path: Path) -> None:
     model = spatial() if name == "spatial" else rm.robots.load(name)
     values = disturbed(model)

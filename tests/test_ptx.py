@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import few
 from shipped import ROBOTS
 from targets import on_card, threads
 
@@ -87,7 +88,16 @@ def agree(robot: str, algorithm: str, dtype: str, **options: Any) -> None:
 @each_dtype
 @pytest.mark.parametrize(
     ("robot", "algorithm"),
-    [("four_bar", "aba"), ("mini_cheetah", "rnea"), ("tello", "energy"), ("puma560", "frame_pose")],
+    few(
+        [
+            ("four_bar", "aba"),
+            ("mini_cheetah", "rnea"),
+            ("tello", "energy"),
+            ("puma560", "frame_pose"),
+        ],
+        ("four_bar", "aba"),
+        ("puma560", "frame_pose"),
+    ),
 )
 def test_robots_numbers_are_those_of_the_processors_kernels(
     robot: str, algorithm: str, dtype: str

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pinocchio as pin
 import pytest
+from cases import few
 from hypothesis import assume, given, settings
 from loaded import load
 from mechanisms import KINDS, Mechanism, mechanisms
@@ -100,6 +101,7 @@ def test_coriolis_with_balls_in_a_loop_on_a_floating_base() -> None:
     check_coriolis(model, q, v, differences=1e-8)
 
 
+@pytest.mark.slow
 @given(mechanism=mechanisms(max_joints=8))
 @settings(max_examples=3)
 def test_coriolis_of_random_mechanisms(mechanism: Mechanism) -> None:
@@ -156,7 +158,9 @@ def projected(name: str) -> tuple[rm.Model, Oracle, Array, Array, Array, Array, 
     return model, oracle, q, v, a, at, big
 
 
-@pytest.mark.parametrize("name", ["mini_cheetah", "six_bar", "belt_leg", "four_bar"])
+@pytest.mark.parametrize(
+    "name", few(["mini_cheetah", "six_bar", "belt_leg", "four_bar"], "mini_cheetah", "four_bar")
+)
 def test_projections_of_pinocchio(name: str) -> None:
     model, oracle, q, v, a, at, big = projected(name)
     data = oracle.model.createData()
@@ -201,7 +205,9 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("name", ["mini_cheetah", "five_bar", "spatial"])
+@pytest.mark.parametrize(
+    "name", few(["mini_cheetah", "five_bar", "spatial"], "mini_cheetah", "five_bar")
+)
 def test_compiled_and_numpy_agree_in_batches(name: str, function: str) -> None:
     model = spatial() if name == "spatial" else rm.robots.load(name)
     given = dict(zip("qva", states(model, 4), strict=True))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from cases import few
 from loaded import load
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
 from shipped import ROBOTS
-from test_derivatives import LONG
 from texts import coupling, joint, link, robot
 
 import robomodel as rm
@@ -96,16 +96,14 @@ def test_shipped_robots(name: str) -> None:
 
 
 @pytest.mark.parametrize("base", [False, True])
-@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("kind", few(TEXTS, "prismatic", "spherical", "planar"))
 def test_every_joint(kind: str, base: bool) -> None:
     text = TEXTS[kind].replace('<link name="base"/>', link("base", FULL) if base else link("base"))
     model = rm.load(text, floating_base=base, gravity=(1.0, -2.0, 3.0))
     check(model, states(model))
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=pytest.mark.slow) if k in LONG else k for k in KINDS]
-)
+@pytest.mark.parametrize("kind", few(KINDS, "gear", "coupling", "rod_four_bar", "slider_crank"))
 def test_every_kind_of_mechanism(kind: str) -> None:
     for seed in range(10):
         loaded = load(random_mechanism(np.random.default_rng([seed, 5]), [kind], n_joints=3))

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cases import few
 from lxml import etree
 from oracle import Oracle
 
@@ -753,7 +754,7 @@ def test_model(name):
     assert np.all(np.linalg.eigvalsh(M) > 0)
 
 
-@pytest.mark.parametrize("name", ["mit_humanoid", "tello"])
+@pytest.mark.parametrize("name", few(["mit_humanoid", "tello"], "tello"))
 def test_compiled_equals_numpy(name):
     model = robots.load(name)
     rng = np.random.default_rng(4)
@@ -854,6 +855,7 @@ def test_chains_of_four_bars_go_round():
         assert np.max(np.abs(model.constraint_jacobian(q))) < 3  # no dead point
 
 
+@pytest.mark.slow
 def test_long_chains_load():
     start = time.process_time()
     models = [robots.chain(kind, 1000) for kind in ("plain", "geared", "belt")]

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import few
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from texts import four_bar, joint, link, robot
@@ -57,7 +58,10 @@ def least_norm(model: rm.Model, q: Array, v: Array, tau: Array) -> Array:
     return result
 
 
-@pytest.mark.parametrize("name", ["tello", "mini_cheetah", "belt_leg", "mit_humanoid_leg"])
+@pytest.mark.parametrize(
+    "name",
+    few(["tello", "mini_cheetah", "belt_leg", "mit_humanoid_leg"], "mini_cheetah", "belt_leg"),
+)
 def test_every_motor_is_clipped_by_itself(name: str) -> None:
     plain = rm.robots.load(name)
     model = rm.load(rm.robots.path(name), extend=motors(plain, effort=1.5, velocity=6.0))
@@ -212,6 +216,7 @@ def test_braking_stays() -> None:
     assert run.v[-1, 0] == pytest.approx(6.0 - 0.03 * 2.0 / 0.03)
 
 
+@pytest.mark.slow
 def test_a_motor_at_a_dead_point_gives_nothing() -> None:
     """Where the crank and the coupler are in line the rocker's motor has no lever on the crank."""
     motor = '<robot name="m"><joint name="j_rocker"><motor effort="2"/></joint></robot>'

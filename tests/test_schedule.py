@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import few
 
 import robomodel as rm
 from robomodel.kernels import Program, Trace
@@ -38,7 +39,11 @@ def test_branches_are_finished_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("robot", "algorithm"), [("mini_cheetah", "rnea_derivatives"), ("jvrc1", "aba")]
+    ("robot", "algorithm"),
+    few(
+        [("mini_cheetah", "rnea_derivatives"), ("jvrc1", "aba")],
+        ("mini_cheetah", "rnea_derivatives"),
+    ),
 )
 def test_long_programs_keep_their_meaning_and_fewer_values_alive(
     robot: str, algorithm: str

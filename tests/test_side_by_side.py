@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from cases import few
 
 import robomodel as rm
 from robomodel.kernels import compile as compiling
@@ -101,8 +102,8 @@ def helped(monkeypatch: pytest.MonkeyPatch, count: int) -> list[int]:
 
 @pytest.mark.parametrize(
     "text",
-    ["raise SystemExit(1)", "print('nonsense')", "import time; time.sleep(60)", "print('{}')",
-     """print('{"size": 9}'); print('x')"""],
+    few(["raise SystemExit(1)", "print('nonsense')", "import time; time.sleep(60)", "print('{}')",
+     """print('{"size": 9}'); print('x')"""], "print('nonsense')"),
 )  # fmt: skip
 def test_helpers_that_fail_are_done_without(
     text: str, short: None, tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from shipped import ROBOTS
+from cases import few
 
 import robomodel as rm
 from robomodel.kernels import Program, compile_program, lanes
@@ -48,13 +48,13 @@ def compare(name: str, count: int, tolerance: float) -> None:
 QUICK = ("belt_leg", "four_bar", "planar_leg_linkage")
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", few(QUICK, "four_bar"))
 def test_usual_states_lose_the_last_digits_only(name: str) -> None:
     compare(name, 41, 2e-6)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [x for x in ROBOTS if x not in QUICK])
+@pytest.mark.parametrize("name", [x for x in rm.robots.names() if x not in QUICK])
 def test_usual_states_of_larger_robots_lose_the_last_digits_only(name: str) -> None:
     compare(name, 41, 2e-6)
 
@@ -119,6 +119,7 @@ def test_mixed_arguments_are_promoted_as_by_numpy() -> None:
         kernel(q, v, tau.astype(float)[:, :2])
 
 
+@pytest.mark.slow
 def test_results_go_where_they_shall() -> None:
     model = rm.robots.load("mini_cheetah")
     q, v, tau = states(model, 37)

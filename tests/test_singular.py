@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from cases import few
 from scipy.optimize import brentq
 from texts import four_bar, joint, link, loop, robot
 
@@ -98,7 +99,7 @@ def test_the_best_joints() -> None:
 # ---- dead points ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", few(METHODS, "dop853", "rk4", "semi_implicit_euler"))
 def test_through_a_dead_point(method: str) -> None:
     """The falling six-bar passes one of its coordinates, as seen by every method."""
     model = fallen("six_bar")
@@ -115,6 +116,7 @@ def test_through_a_dead_point(method: str) -> None:
     np.testing.assert_allclose(found.v, found.joint_velocities[:, :3], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_same_fall_from_other_joints() -> None:
     """Seen from joints that have no dead point on the way it is the same motion."""
     model = fallen("six_bar")
@@ -284,6 +286,7 @@ def test_a_kite_folds_and_goes_on(speed: float) -> None:
     assert drift(found) <= 1e-9
 
 
+@pytest.mark.slow
 def test_nearly_a_parallelogram() -> None:
     """With a coupler a little too long branches do not meet, and it turns sharply where they would.
 
@@ -323,7 +326,7 @@ def test_ten_seconds_under_gravity(name: str) -> None:
 # ---- rollouts ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler", "time_stepping"])
+@pytest.mark.parametrize("method", few(["rk4", "semi_implicit_euler", "time_stepping"], "rk4"))
 def test_rollouts_through_dead_points(method: Literal["rk4"]) -> None:
     """A motion that stands still, and falling ones, each as simulate has it."""
     model = fallen("six_bar")
@@ -374,7 +377,9 @@ def test_rollouts_through_change_points(method: Literal["rk4"]) -> None:
 # ---- accelerations of all joints -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["six_bar", "tello", "mini_cheetah", "five_bar"])
+@pytest.mark.parametrize(
+    "name", few(["six_bar", "tello", "mini_cheetah", "five_bar"], "six_bar", "five_bar")
+)
 def test_accelerations_of_all_joints(name: str) -> None:
     """At regular states as aba's; multipliers balance the forces; a batch and one state agree."""
     model = rm.robots.load(name)

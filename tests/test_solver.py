@@ -51,7 +51,7 @@ def agrees(model: rm.Model, found, expected, kind: str) -> None:
     [
         ("puma560", "tree"),
         pytest.param("five_bar", "tree", marks=SLOW),
-        ("five_bar", "cluster"),
+        pytest.param("five_bar", "cluster", marks=SLOW),
         pytest.param("mini_cheetah", "cluster", marks=SLOW),
         pytest.param("mini_cheetah", "tree", marks=SLOW),
         pytest.param("tello", "cluster", marks=SLOW),
@@ -145,7 +145,7 @@ def dense(problem: Problem, q, v, readings, left_out=()):
 @pytest.mark.parametrize(
     ("name", "links"),
     [
-        ("puma560", ("link2", "link6")),
+        pytest.param("puma560", ("link2", "link6"), marks=SLOW),
         ("five_bar", ("link2",)),
         pytest.param("tello", ("Floating Base",), marks=SLOW),
     ],
@@ -198,6 +198,7 @@ def test_contacts_of_a_floating_base_and_a_ball_joint() -> None:
         close(found.covariances["fx[leg]"][n], covariance[np.ix_(at, at)], 1e-10)
 
 
+@pytest.mark.slow
 def test_missing_measurements_are_as_if_never_made() -> None:
     model = rm.robots.load("puma560")
     problem = sensed(model, ("link6",))
@@ -344,6 +345,7 @@ def test_scalar_orders_are_checked() -> None:
         problem.factorize([(0,)])
 
 
+@pytest.mark.slow
 def test_orders_of_ones_own_and_threads() -> None:
     model = rm.robots.load("puma560")
     problem = sensed(model, ("link6",))

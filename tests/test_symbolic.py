@@ -5,14 +5,14 @@ from __future__ import annotations
 import casadi
 import numpy as np
 import pytest
-from shipped import ROBOTS
+from cases import few
 from texts import four_bar, joint, link
 
 import robomodel as rm
 from robomodel.external import compiler
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", few(rm.robots.names(), "belt_leg", "five_bar"))
 def test_casadi_functions_equal_numpy(name: str) -> None:
     model = rm.robots.load(name)
     rng = np.random.default_rng(0)

@@ -120,7 +120,7 @@ def long_program() -> Program:
 
 LONG = [
     pytest.param(
-        target, dtype, marks=[pytest.mark.slow] * (target == "clang" or dtype == "float32")
+        target, dtype, marks=[pytest.mark.slow] * (target in ("gcc", "clang") or dtype == "float32")
     )
     for target in TARGETS
     for dtype in ("float64", "float32")

@@ -44,7 +44,7 @@ def jacobian(model: rm.Model, q: Array, frames: list) -> Array:
         ("mini_cheetah", ["FR_foot_contact", "HL_foot_contact"]),
         ("four_bar", ["link2"]),
         ("planar_leg_linkage", [("end-effector", (0.0, 0.01, 0.0))]),
-        ("tello", ["left-toe_contact"]),
+        pytest.param("tello", ["left-toe_contact"], marks=pytest.mark.slow),
     ],
 )
 def test_held_points_do_not_accelerate(name: str, frames: list) -> None:
@@ -161,6 +161,7 @@ def test_painleve() -> None:
         assert not forces.any()
 
 
+@pytest.mark.slow
 def test_derivatives_of_held_points() -> None:
     model = rm.robots.load("mini_cheetah")
     rng = np.random.default_rng(0)
