@@ -76,7 +76,8 @@ def plot(
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
         f'aria-label="{escape(title, quote=True)}" xmlns="http://www.w3.org/2000/svg">',
         f'<text x="{LEFT}" y="18" class="title">{escape(title)}</text>',
-        f'<rect x="{LEFT}" y="{TOP}" width="{width}" height="{height}" class="out"/>',
+        f'<rect x="{LEFT}" y="{TOP}" width="{width}" height="{height}" '
+        f'class="{"in" if reached is None else "out"}"/>',
     ]
     if reached is not None:
         a, b = (float(v) for v in at_x(np.array(reached)))

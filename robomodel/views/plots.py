@@ -37,16 +37,18 @@ def draw_cluster(
         reflected = armature(model, found.q)[:, index]
     drawn = figures.figure(7.0, 8.0)
     above, middle, below = drawn.subplots(3, 1, sharex=True)
+    kinds = set()
     for body in cluster.bodies:
         name, node = model.joints[body].name, model.nodes[body]
         if name == joint or node.joint.nv != 1:
             continue
+        kinds.add("m" if model.joints[body].type == "prismatic" else "rad")
         above.plot(found.positions, at[name], label=name)
         middle.plot(found.positions, _bounded(ratios[:, node.v]), label=name)
     below.plot(found.positions, _bounded(inertia), label="mass matrix, its entry")
     below.plot(found.positions, _bounded(reflected), "--", label="of it reflected (armature)")
     sliding = model.joints[cluster.bodies[cluster.joints.index(joint)]].type == "prismatic"
-    above.set_ylabel("position [rad or m]")
+    above.set_ylabel(f"position [{', '.join(sorted(kinds, reverse=True)) or 'rad'}]")
     middle.set_ylabel(f"velocity for {joint} at 1")
     below.set_ylabel("inertia [kg]" if sliding else "inertia [kg m²]")
     below.set_xlabel(f"{joint} [{'m' if sliding else 'rad'}]")

@@ -54,7 +54,7 @@ class Reach:
     ``effort`` and ``velocity``: what there is everywhere, the least of ``torque`` and ``speed``
     (at the neutral configuration where the range has dead points, at which they vanish).
     ``line``: which of the configurations have all other joints of the tree at neutral, in order.
-    ``given``: the file's own limits.
+    ``given``: the file's own limits. ``slides``: in metres and newtons, not radians.
     """
 
     joint: str
@@ -74,6 +74,7 @@ class Reach:
     velocity: float
     line: Places
     given: Limits
+    slides: bool = False
 
     @property
     def limits(self) -> Limits:
@@ -181,6 +182,7 @@ def _reach(
         velocity=_everywhere(speed, start),
         line=line,
         given=Limits(joint.lower, joint.upper, joint.velocity_limit, joint.effort_limit),
+        slides=joint.type == "prismatic",
     )
 
 

@@ -48,11 +48,12 @@ def _of_joint(each: Reach) -> Iterator[Chart]:
     if len(each.line) < 2:
         return
     order = each.line[np.argsort(each.positions[each.line], kind="stable")]
-    x, along = each.positions[order], f"{each.joint} [rad or m]"
+    length, force = ("m", "N") if each.slides else ("rad", "N m")
+    x, along = each.positions[order], f"{each.joint} [{length}]"
     for word, title, values, unit in (
         ("ratio", "motor's rate for unit velocity", each.ratios, ""),
-        ("torque", "torque that reaches it", each.torque[:, None], " [N m or N]"),
-        ("speed", "speed that reaches it", each.speed[:, None], " [rad/s or m/s]"),
+        ("torque", "torque that reaches it", each.torque[:, None], f" [{force}]"),
+        ("speed", "speed that reaches it", each.speed[:, None], f" [{length}/s]"),
     ):
         shown = np.array([_bounded(column) for column in values[order].T])
         if not shown.size or not np.any(np.isfinite(shown)) or not _varies(shown):
@@ -147,16 +148,18 @@ def page(found: Actuation) -> str:
 
 
 def _sections(lines: list[str]) -> Iterator[str]:
-    """Headings and their lines."""
+    """Headings and their lines; what is said further of a line stands below it."""
     opened = False
-    for line in lines:
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
         if not line:
             yield "</ul>" if opened else ""
             opened = False
         elif not line.startswith(" "):
             yield f"<h2>{escape(line)}</h2><ul>"
             opened = True
+        elif line.startswith("    "):
+            end = "" if after.startswith("    ") else "</li>"
+            yield f'<br><span class="place">{escape(line.strip())}</span>{end}'
         else:
-            deep = ' class="place"' if line.startswith("    ") else ""
-            yield f"<li{deep}>{escape(line.strip())}</li>"
+            yield f"<li>{escape(line.strip())}" + ("" if after.startswith("    ") else "</li>")
     yield "</ul>" if opened else ""
