@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from robomodel.curvatures import curvature
-from robomodel.dynamics.compiled import content
+from robomodel.dynamics.tracing import content
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program
 from robomodel.kernels.differentiate import along, gradient

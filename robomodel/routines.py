@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from robomodel.dynamics.algorithms import TABLE, Task
+from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.compiled import as_task
 from robomodel.dynamics.kinematics.state import State
+from robomodel.dynamics.table import TABLE
 from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced

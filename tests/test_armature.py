@@ -19,7 +19,7 @@ from texts import coupling, fan, four_bar, joint, link, robot
 import robomodel as rm
 from robomodel.description import ONE_DOF, Description
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.compiled import trace
+from robomodel.dynamics.tracing import trace
 from robomodel.model import build
 from robomodel.parsers import read
 

@@ -26,7 +26,7 @@ from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.baselines.lagrange import weights
 from robomodel.dynamics.baselines.open_tree import open_tree
 from robomodel.dynamics.baselines.projection import spanning_tree
-from robomodel.dynamics.compiled import trace
+from robomodel.dynamics.tracing import trace
 from robomodel.model import build
 from robomodel.model.approximate import approximate, select, unconstrained
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from robomodel.dynamics.contact.complementarity import Problem, Rows, Sweeps, solve
+from robomodel.dynamics.contact.complementarity import Problem, solve
+from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps
 
 Array = NDArray[np.float64]
 

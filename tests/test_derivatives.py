@@ -18,11 +18,11 @@ from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.compiled import trace
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.derivatives import aba_derivatives, rnea_derivatives
 from robomodel.dynamics.recursions.rnea import rnea
+from robomodel.dynamics.tracing import trace
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.differentiate import differentiate
 from robomodel.scalars import add, div, mul, neg, sincos, sqrt, sub

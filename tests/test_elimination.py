@@ -26,7 +26,7 @@ from robomodel.dynamics.elimination.draw import (
 )
 from robomodel.dynamics.elimination.programs import as_order
 from robomodel.dynamics.equations import gyroscope
-from robomodel.dynamics.equations.system import pieces
+from robomodel.dynamics.equations.segments import pieces
 from robomodel.dynamics.problem.problem import Problem
 from robomodel.kernels import Trace
 from robomodel.model.closure import unstack

@@ -23,7 +23,7 @@ from robomodel.dynamics.equations import (
     planar,
     torque,
 )
-from robomodel.dynamics.equations.system import pieces
+from robomodel.dynamics.equations.segments import pieces
 from robomodel.dynamics.problem.problem import Problem
 
 SLOW = pytest.mark.slow

@@ -15,7 +15,7 @@ from texts import four_bar, link
 
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.compiled import trace
+from robomodel.dynamics.tracing import trace
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.differentiate import differentiate, gradient
 

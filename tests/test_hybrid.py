@@ -8,7 +8,7 @@ from texts import coupling, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.compiled import trace
+from robomodel.dynamics.tracing import trace
 
 ROBOTS = ("puma560", "five_bar", "mini_cheetah", "tello")
 

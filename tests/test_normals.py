@@ -16,8 +16,8 @@ from texts import coupling, four_bar, joint, link, robot
 
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.compiled import trace
 from robomodel.dynamics.recursions.lean import lean
+from robomodel.dynamics.tracing import trace
 from robomodel.model.variants.normals import _factored, _steps, on_common_normals
 from robomodel.model.variants.regroup import regrouped
 from robomodel.spatial import ZERO, Transform, about_axis

@@ -14,7 +14,7 @@ from texts import coupling, joint, link, robot
 
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.compiled import trace
+from robomodel.dynamics.tracing import trace
 from robomodel.model.variants.normals import on_common_normals
 from robomodel.model.variants.parallel import unturned
 from robomodel.model.variants.regroup import regrouped

@@ -14,9 +14,10 @@ from shipped import ROBOTS
 from texts import coupling, joint, link, robot
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import TABLE, Task
-from robomodel.dynamics.compiled import trace
+from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.recursions.lean import LIKE, lean
+from robomodel.dynamics.table import TABLE
+from robomodel.dynamics.tracing import trace
 from robomodel.kernels import Trace
 from robomodel.model.variants.regroup import regrouped
 

@@ -18,7 +18,8 @@ from robomodel.dynamics.equations import (
     joint_acceleration,
     torque,
 )
-from robomodel.dynamics.equations.system import Factor, System, Variable, pieces
+from robomodel.dynamics.equations.segments import pieces
+from robomodel.dynamics.equations.system import Factor, System, Variable
 from robomodel.dynamics.problem import solver as module
 from robomodel.dynamics.problem.problem import Problem
 

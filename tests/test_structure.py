@@ -44,8 +44,6 @@ UPWARD = {
 """Imports that run upwards or sideways all the same, (importer, imported); they may only go."""
 
 CIRCLES = (
-    {"dynamics.card", "dynamics.compiled"},
-    {"dynamics.problem.problem", "dynamics.problem.solver"},
     {"studies.actuators.page", "studies.actuators.study", "studies.actuators.text"},
     {"studies.validation.page", "studies.validation.report"},
 )

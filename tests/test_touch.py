@@ -12,7 +12,8 @@ from test_contact import BOTTOM, at_rest, block
 from texts import joint, link, robot
 
 import robomodel as rm
-from robomodel.dynamics.contact.complementarity import Problem, Rows, solve
+from robomodel.dynamics.contact.complementarity import Problem, solve
+from robomodel.dynamics.contact.gauss_seidel import Rows
 from robomodel.dynamics.contact.points import without_gain
 
 Array = NDArray[np.float64]

@@ -22,9 +22,11 @@ from oracle import Oracle
 from test_dynamics import compare, named, relative
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import TABLE, Task
-from robomodel.dynamics.compiled import kernel, trace
+from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.compiled import kernel
 from robomodel.dynamics.kinematics.frames import frame_keys
+from robomodel.dynamics.table import TABLE
+from robomodel.dynamics.tracing import trace
 from robomodel.kernels import Trace
 from robomodel.model.closure import stack, unstack
 from robomodel.model.variants.normals import on_common_normals

@@ -18,7 +18,7 @@ import numpy as np
 
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.compiled import trace
+from robomodel.dynamics.tracing import trace
 from robomodel.kernels import compile_program
 
 LINKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000)

@@ -26,7 +26,8 @@ from robomodel.dynamics.elimination import NAMES, Order, gauss, operations, prog
 from robomodel.dynamics.elimination.programs import as_order, backward_error
 from robomodel.dynamics.elimination.scalars import SCALAR_ORDERS, scalar_order
 from robomodel.dynamics.equations import contact
-from robomodel.dynamics.equations.system import System, pieces
+from robomodel.dynamics.equations.segments import pieces
+from robomodel.dynamics.equations.system import System
 from robomodel.dynamics.problem.problem import Problem
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_program

@@ -17,9 +17,9 @@ import robomodel as rm
 from benchmarks.shared.race import Array, Race
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.baselines.projection import spanning_tree
-from robomodel.dynamics.compiled import trace
 from robomodel.dynamics.kinematics.frames import frame_keys
 from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.tracing import trace
 from robomodel.model import build
 from robomodel.model.approximate import approximate
 

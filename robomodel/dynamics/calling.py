@@ -8,9 +8,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.algorithms import Method, Name, Task
-from robomodel.dynamics.compiled import kernel, trace
+from robomodel.dynamics.algorithms import Method, Task
+from robomodel.dynamics.compiled import kernel
 from robomodel.dynamics.kinematics.frames import FrameKey, Reference
+from robomodel.dynamics.table import Name
+from robomodel.dynamics.tracing import trace
 from robomodel.errors import no_model, warn
 from robomodel.kernels import NoCompilerError
 from robomodel.model.arguments import as_array, common_batch

@@ -6,40 +6,38 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from robomodel.dynamics.algorithms import Method, Name, Task
+from robomodel.dynamics.algorithms import Method, Task
 from robomodel.dynamics.kinematics.frames import FrameLike, Reference, frame_keys
 from robomodel.dynamics.order import OrderLike
-from robomodel.dynamics.sources import sources
+from robomodel.dynamics.table import Name
+from robomodel.dynamics.tracing import content, split, trace
 from robomodel.errors import as_names
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
 from robomodel.kernels.threads import share
-from robomodel.kernels.trace import Trace
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
 if TYPE_CHECKING:
     from robomodel.dynamics.card import CudaKernel
 
+
 Target: TypeAlias = Literal["cpu", "cuda"]
+
+
 TARGETS: tuple[Target, ...] = get_args(Target)
+
+
 DTYPES: tuple[Dtype, Dtype] = ("float64", "float32")
-
-
-def trace(model: Model, task: Task) -> Program:
-    """The algorithm as a straight-line program on this robot; inputs and outputs in order."""
-    traced = Trace()
-    arguments = {name: traced.inputs(size) for name, size in task.sizes(model).items()}
-    return traced.program(task.run(task.tree(model), arguments)).fused()
 
 
 class Kernel:
@@ -235,16 +233,6 @@ class _Results:
         return out if len(self.shapes) == 1 else split(numbers, self.shapes)
 
 
-def split(flat: Any, shapes: Sequence[tuple[int, ...]]) -> Any:
-    """The results from an array (..., all numbers): one array, or a tuple of several."""
-    parts, at = [], 0
-    for shape in shapes:
-        size = math.prod(shape)
-        parts.append(flat[..., at : at + size].reshape((*flat.shape[:-1], *shape)))
-        at += size
-    return parts[0] if len(parts) == 1 else tuple(parts)
-
-
 def _flattened(out: Array, shapes: Sequence[tuple[int, ...]]) -> Array:
     """A view of ``out`` with the result's axes made one."""
     if not isinstance(out, np.ndarray):
@@ -259,20 +247,6 @@ def _flattened(out: Array, shapes: Sequence[tuple[int, ...]]) -> Array:
     if view.size and not np.may_share_memory(view, out):
         raise ValueError("out must be contiguous in the axes of the result")
     return view
-
-
-def content(model: Model, what: str) -> str:
-    """All that makes a program: the robot, what is asked of it, and the text of this package.
-
-    The robot as it was built, not only as it was described: which of a loop's joints are
-    independent is a decision by rank, which other releases of NumPy may take otherwise.
-    """
-    built = model.derived.get("content")
-    if built is None:
-        names = [each.name for each in fields(model) if each.name != "notes"]
-        built = spelled([getattr(model, name) for name in names])
-        model.derived["content"] = built
-    return f"{built}{what}{sources()}"
 
 
 def kernel(model: Model, task: Task, dtype: Dtype = "float64", *, packed: bool = False) -> Kernel:

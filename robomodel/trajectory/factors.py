@@ -15,9 +15,9 @@ from typing import TypeAlias
 import numpy as np
 
 from robomodel.dynamics import aba, aba_derivatives, frame_pose, jacobian, rnea, rnea_derivatives
-from robomodel.dynamics.algorithms import Name
 from robomodel.dynamics.calling import run
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
+from robomodel.dynamics.table import Name
 from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model

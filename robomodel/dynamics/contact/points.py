@@ -16,7 +16,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.contact.complementarity import Problem, Rows, solve
+from robomodel.dynamics.contact.complementarity import Problem, solve
+from robomodel.dynamics.contact.gauss_seidel import Rows
 from robomodel.dynamics.kinematics.frames import Place, joint_forces, pose
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.kinematics.tangents import position_directions

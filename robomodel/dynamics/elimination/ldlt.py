@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from robomodel.dynamics.elimination.gauss import SingularError, residual
-from robomodel.dynamics.equations.system import AXES, Factor, System
+from robomodel.dynamics.equations.assembly import AXES
+from robomodel.dynamics.equations.system import Factor, System
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.scalars import Factorization, Scalar, add, dot, is_zero, mul, neg, sub
 from robomodel.spatial import ArticulatedInertia, Mat, Motion, RigidInertia, Transform, Wrench

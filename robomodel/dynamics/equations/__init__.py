@@ -3,6 +3,7 @@
 Problems, that is what is known of it and how it is solved, are :mod:`.problem.problem`.
 """
 
+from robomodel.dynamics.equations.assembly import equations
 from robomodel.dynamics.equations.sensors import (
     Sensor,
     accelerometer,
@@ -14,7 +15,7 @@ from robomodel.dynamics.equations.sensors import (
     planar,
     torque,
 )
-from robomodel.dynamics.equations.system import Factor, System, Variable, equations
+from robomodel.dynamics.equations.system import Factor, System, Variable
 
 __all__ = [
     "Factor",

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.dynamics.equations.system import AXES, FORCES, Factor, loop_wrenches
+from robomodel.dynamics.equations.assembly import AXES, FORCES
+from robomodel.dynamics.equations.loops import loop_wrenches
+from robomodel.dynamics.equations.system import Factor
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.errors import did_you_mean

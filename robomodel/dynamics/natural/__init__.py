@@ -14,8 +14,9 @@ from robomodel.dynamics.natural.constraints import (
     Slider,
     Travel,
 )
+from robomodel.dynamics.natural.conversion import natural
 from robomodel.dynamics.natural.mechanism import Body, Mechanism, body_mass_matrix
-from robomodel.dynamics.natural.robot import NaturalRobot, natural
+from robomodel.dynamics.natural.robot import NaturalRobot
 
 __all__ = [
     "Angle",

@@ -8,15 +8,14 @@ After Jain, "Graph theoretic foundations of multibody dynamics, part II: analysi
 from robomodel.dynamics.operators.algebra import (
     Adjacency,
     BlockDiagonal,
-    Operator,
     PickOff,
     Propagator,
-    Space,
     identity,
 )
 from robomodel.dynamics.operators.diagonal import DiagonalEquations, diagonal_equations
 from robomodel.dynamics.operators.drawing import draw_sparsity, draw_tree
 from robomodel.dynamics.operators.lyapunov import BackwardLyapunov, ForwardLyapunov
+from robomodel.dynamics.operators.operator import Operator, Space
 from robomodel.dynamics.operators.robot import RobotOperators, robot_operators
 from robomodel.dynamics.operators.sensitivity import Sensitivity, robot_sensitivity
 from robomodel.dynamics.operators.sko import SKO, Articulated

@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.operators.algebra import BlockDiagonal, Operator, blockwise, transposed
+from robomodel.dynamics.operators.algebra import BlockDiagonal, blockwise
+from robomodel.dynamics.operators.operator import Operator, transposed
 from robomodel.dynamics.operators.robot import RobotOperators, robot_operators
 from robomodel.dynamics.operators.sensitivity import Sensitivity, robot_sensitivity
 from robomodel.model.arguments import as_array

@@ -7,14 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from robomodel.dynamics.operators.algebra import (
-    BlockDiagonal,
-    Operator,
-    PickOff,
-    Propagator,
-    compatible,
-    transposed,
-)
+from robomodel.dynamics.operators.algebra import BlockDiagonal, PickOff, Propagator
+from robomodel.dynamics.operators.operator import Operator, compatible, transposed
 from robomodel.dynamics.operators.tree import ROOT
 from robomodel.model.joints import Array
 

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.kinematics.frames import FrameLike, body_wrenches, frame_keys, place
 from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.operators.algebra import Adjacency, PickOff, Space, blockwise, transposed
+from robomodel.dynamics.operators.algebra import Adjacency, PickOff, blockwise
+from robomodel.dynamics.operators.operator import Space, transposed
 from robomodel.dynamics.operators.sko import SKO
 from robomodel.dynamics.operators.tree import ROOT, Tree
 from robomodel.model.arguments import as_array

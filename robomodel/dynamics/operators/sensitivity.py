@@ -12,16 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.operators.algebra import (
-    Adjacency,
-    BlockDiagonal,
-    Operator,
-    PickOff,
-    Space,
-    blockwise,
-    compatible,
-    transposed,
-)
+from robomodel.dynamics.operators.algebra import Adjacency, BlockDiagonal, PickOff, blockwise
+from robomodel.dynamics.operators.operator import Operator, Space, compatible, transposed
 from robomodel.dynamics.operators.robot import robot_operators
 from robomodel.dynamics.operators.sko import SKO
 from robomodel.dynamics.operators.tree import ROOT

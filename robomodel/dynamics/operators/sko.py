@@ -21,16 +21,13 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.operators.algebra import (
     Adjacency,
     BlockDiagonal,
-    Operator,
     PickOff,
     Propagator,
-    Space,
     blockwise,
-    compatible,
     identity,
-    transposed,
 )
 from robomodel.dynamics.operators.lyapunov import BackwardLyapunov, ForwardLyapunov
+from robomodel.dynamics.operators.operator import Operator, Space, compatible, transposed
 from robomodel.dynamics.operators.tree import ROOT, Tree
 from robomodel.model.joints import Array
 from robomodel.scalars import Factorization

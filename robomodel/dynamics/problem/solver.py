@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,11 +18,12 @@ from robomodel.dynamics.calling import by_name
 from robomodel.dynamics.elimination import gauss, ldlt
 from robomodel.dynamics.elimination.estimate import Estimation
 from robomodel.dynamics.elimination.qr import CONTRADICTION
+from robomodel.dynamics.equations.assembly import AXES, FORCES
 from robomodel.dynamics.equations.sensors import Sensor, motion_at, wrench_at
-from robomodel.dynamics.equations.system import AXES, FORCES, Factor, System
+from robomodel.dynamics.equations.system import Factor, System
 from robomodel.dynamics.kinematics.frames import place
 from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.problem.problem import Problem
+from robomodel.dynamics.problem.solution import as_wrench
 from robomodel.errors import did_you_mean
 from robomodel.kernels.compile import compile_program
 from robomodel.kernels.program import Program
@@ -31,7 +32,10 @@ from robomodel.kernels.trace import Trace
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.scalars import Scalar, add, dot
-from robomodel.spatial import ZERO, Motion, Wrench
+from robomodel.spatial import ZERO, Motion
+
+if TYPE_CHECKING:
+    from robomodel.dynamics.problem.problem import Problem
 
 PLANNED, CHECKED = 16, 64  # random states: at which pivots are chosen, and tried
 SAFE = 1e-11  # backward error that is allowed at the latter
@@ -255,7 +259,7 @@ class _Kernel:
         for name, x in values.items():
             if name.startswith("fx["):
                 pose = model.frame(name[3:-1]).pose
-                inside[name] = list(pose.to_parent(_wrench(x)).entries())
+                inside[name] = list(pose.to_parent(as_wrench(x)).entries())
         system = problem.system(q, v, inside, readings, turned=self.turned)
         every = range(len(model.nodes)) if self.turned is None else self.turned
         state = State(model, q, every, v)
@@ -478,10 +482,6 @@ def _spread(ufunc: np.ufunc, arrays: Sequence[Array], size: int, threads: int) -
 
     share(part, batch[axis], threads)
     return result
-
-
-def _wrench(x: Sequence[Scalar]) -> Wrench:
-    return Wrench((x[0], x[1], x[2]), (x[3], x[4], x[5]))
 
 
 def _constant(x: Scalar) -> bool:

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from robomodel.dynamics.elimination.graph import FactorGraph
 from robomodel.dynamics.elimination.ldlt import solve
 from robomodel.dynamics.elimination.orders import classical
-from robomodel.dynamics.equations.system import equations, pieces
+from robomodel.dynamics.equations.assembly import equations
+from robomodel.dynamics.equations.segments import pieces
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.errors import did_you_mean
 from robomodel.model.model import Model

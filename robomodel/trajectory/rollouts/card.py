@@ -9,7 +9,8 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from robomodel.dynamics.compiled import content, known_dtype
+from robomodel.dynamics.compiled import known_dtype
+from robomodel.dynamics.tracing import content
 from robomodel.errors import as_real
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_ptx

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from robomodel.dynamics.contact.complementarity import Rows, Sweeps, wedged
+from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, wedged
 from robomodel.dynamics.kinematics import frames
 from robomodel.model.constraints import Rows as MatrixRows
 from robomodel.model.joints import Floating, Planar

@@ -20,13 +20,13 @@ import numpy as np
 from robomodel.dynamics import rnea_derivatives
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.calling import LARGE
-from robomodel.dynamics.compiled import content
 from robomodel.dynamics.kinematics.momentum import energy
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import spring_energy
 from robomodel.dynamics.recursions.rnea import bias_force
+from robomodel.dynamics.tracing import content
 from robomodel.kernels import Compiled, Iteration, NoCompilerError, Program, Trace, compile_program
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.precision import Dtype

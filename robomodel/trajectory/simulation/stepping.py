@@ -27,7 +27,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from robomodel.dynamics import frame_pose, jacobian
-from robomodel.dynamics.contact.complementarity import Problem, Rows, solve
+from robomodel.dynamics.contact.complementarity import Problem, solve
+from robomodel.dynamics.contact.gauss_seidel import Rows
 from robomodel.dynamics.contact.points import UNSOLVED, basis, without_gain
 from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array, Floating, JointModel, Planar

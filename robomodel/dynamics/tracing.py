@@ -1,0 +1,49 @@
+"""Algorithms traced on one robot: the program, its key among kernels, and its results by shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.sources import sources
+from robomodel.kernels.cache import spelled
+from robomodel.kernels.program import Program
+from robomodel.kernels.trace import Trace
+from robomodel.model.model import Model
+
+if TYPE_CHECKING:
+    pass
+
+
+def trace(model: Model, task: Task) -> Program:
+    """The algorithm as a straight-line program on this robot; inputs and outputs in order."""
+    traced = Trace()
+    arguments = {name: traced.inputs(size) for name, size in task.sizes(model).items()}
+    return traced.program(task.run(task.tree(model), arguments)).fused()
+
+
+def split(flat: Any, shapes: Sequence[tuple[int, ...]]) -> Any:
+    """The results from an array (..., all numbers): one array, or a tuple of several."""
+    parts, at = [], 0
+    for shape in shapes:
+        size = math.prod(shape)
+        parts.append(flat[..., at : at + size].reshape((*flat.shape[:-1], *shape)))
+        at += size
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def content(model: Model, what: str) -> str:
+    """All that makes a program: the robot, what is asked of it, and the text of this package.
+
+    The robot as it was built, not only as it was described: which of a loop's joints are
+    independent is a decision by rank, which other releases of NumPy may take otherwise.
+    """
+    built = model.derived.get("content")
+    if built is None:
+        names = [each.name for each in fields(model) if each.name != "notes"]
+        built = spelled([getattr(model, name) for name in names])
+        model.derived["content"] = built
+    return f"{built}{what}{sources()}"
