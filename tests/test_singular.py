@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -372,6 +373,50 @@ def test_rollouts_through_change_points(method: Literal["rk4"]) -> None:
     np.testing.assert_allclose(found[..., 0], exact, rtol=0, atol=1e-8)
     np.testing.assert_allclose(rates[..., 0], np.broadcast_to(v, (2, 201)), rtol=0, atol=1e-7)
     assert np.max(residual) <= 1e-9
+
+
+def drifts(model: rm.Model, q: Array, v: Array) -> Array:
+    """Of every motion the largest change of energy, relative to the largest kinetic energy."""
+    kinetic, potential = rm.energy(model, q, v)
+    energy = kinetic + potential
+    away: Array = np.max(np.abs(energy - energy[:, :1]), axis=1) / np.max(kinetic, axis=1)
+    return away
+
+
+def test_rollouts_near_a_dead_point() -> None:
+    """Past one, not through it: in the model's own joints its energy is 80 % off from there on."""
+    model = fallen("six_bar")
+    q = model.close([-3.01, 2.03, 1.2, 1.16, -2.43])
+    at, rates = rm.rollout(model, q[None], np.zeros(3), np.zeros((900, 3)), 1e-3, "rk4")
+    assert drifts(model, at, rates)[0] <= 1e-7
+
+
+def test_rollouts_that_rush_past_singular_positions_are_told_of() -> None:
+    """Where branches nearly meet no joints are good for such steps."""
+    model = linkage(coupler="1.0002", gravity=DOWN)
+    with pytest.warns(RuntimeWarning, match="^1 of 2 motions of 'four_bar' rush past") as said:
+        q, v = rm.rollout(model, model.neutral(), [[0.0], [4.0]], np.zeros((300, 1)), 2e-3, "rk4")
+    away = drifts(model, q, v)
+    assert away[0] > 0.1
+    assert away[1] <= 1e-9  # does not come there
+    assert len(said) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "step", "most"),
+    [("rk4", 1e-3, 2e-3), ("rk4", 2.5e-4, 1e-5), ("time_stepping", 1e-3, 0.03),
+     ("time_stepping", 2.5e-4, 0.01)],
+)  # fmt: skip
+def test_many_falls_near_dead_points(method: Literal["rk4"], step: float, most: float) -> None:
+    """64 of the six-bar, 2 s each, which pass through dead points and near them."""
+    model = fallen("six_bar")
+    rng = np.random.default_rng(0)
+    start = np.array([model.random_configuration(rng) for _ in range(64)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # some rush past them
+        q, v = rm.rollout(model, start, np.zeros(3), np.zeros((round(2.0 / step), 3)), step, method)
+    assert np.max(drifts(model, q, v)) <= most
 
 
 # ---- accelerations of all joints -----------------------------------------------------------------

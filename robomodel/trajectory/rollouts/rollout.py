@@ -28,11 +28,11 @@ from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.model.variants.charts import own_chart
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sub
-from robomodel.trajectory.rollouts.charts import Motions
+from robomodel.trajectory.rollouts.charts import TURN, Motions, Told, drop_open, tell_of_turns
 from robomodel.trajectory.rollouts.contact import Contacts
 from robomodel.trajectory.rollouts.contact import step as time_step
 from robomodel.trajectory.simulation import implicit
-from robomodel.trajectory.simulation.charts import View, turned_out
+from robomodel.trajectory.simulation.charts import GOOD, View, squared_norm, turned_out
 from robomodel.trajectory.simulation.ground import Ground, Point, touching_points
 from robomodel.trajectory.simulation.integrator_functions import (
     Build,
@@ -111,8 +111,10 @@ def rollout(
     to 1e-6 or so, and contacts whose residuals exceed 1e-3 are told of.
 
     Raises ValueError where the loops of ``q`` are open or its quaternions not of unit length (close
-    them with :meth:`Model.close`). Motions in which independent joints come to rest while a linkage
-    moves on go on in others, as in :func:`robomodel.simulate`, in the kernel of their chart; over
+    them with :meth:`Model.close`). Motions in which independent joints come to rest, or nearly so,
+    while a linkage moves on go on in others, as in :func:`robomodel.simulate`, in the kernel of
+    their chart (but not with ``saturate``); those past which a linkage rushes so fast that its G
+    still changes by more than half in a step are told of by a RuntimeWarning. Over
     change points they are led by :func:`robomodel.simulate`'s steps. One whose loops do not close
     because ``step`` is too long, or that comes to a singular position with ``saturate``, or to a
     change point in "float32" or backwards in time, is not-a-number from there on, for itself
@@ -169,8 +171,8 @@ def rollout(
         _spread(run, states, force, float(step), threads)
     positions, velocities = states[..., :nq], states[..., nq : nq + nv]
     if any(isinstance(c.constraint, LoopConstraint) for c in model.clusters) and times:
-        opened = _opened(model, states, run.sizes[0], backend)
-        if np.any(opened) and not saturate:
+        told = _told(model, states, run.sizes[0], backend)
+        if (np.any(told.opened) or np.any(told.long)) and not saturate:
 
             def led(q: Array, v: Array, tau: Array) -> Trajectory:
                 forces = Forces(passive, friction, named(model, stops))
@@ -185,15 +187,17 @@ def rollout(
                 float(step),
                 program,
                 lambda run, states, force: _spread(run, states, force, float(step), threads),
-                lambda model, states, first: _opened(model, states, first, backend),
+                lambda model, states, first: _told(model, states, first, backend),
                 led if step > 0.0 and number == "float64" else None,
                 0 if touching is None else touching.memory(model) - nv,
                 0 if touching is None else 1 + 3 * len(touching.points),
             )
             rows, whole = states.reshape(-1, *states.shape[-2:]), force.reshape(-1, times, nv)
-            opened = motions.go_on(rows, whole, opened.reshape(len(rows), -1)).reshape(opened.shape)
-        if np.any(opened):
-            _drop_open(model, states, times, opened)
+            told = motions.go_on(rows, whole, told.of_motions(len(rows))).of_motions(*batch)
+        if np.any(told.turned):
+            tell_of_turns(model, times, told)
+        if np.any(told.opened):
+            drop_open(model, states, times, told.opened)
     if touching is None:
         if details:
             return Rollout(positions, velocities, np.zeros((*batch, times, 0, 3), number),
@@ -278,9 +282,9 @@ def steps(
 ) -> Steps:
     """(state, tau at each instant, step) → the state after it, and what tells of its loops.
 
-    That is, where there are any, the sum of the squares of the gaps *before* the step, and for each
+    That is, where there are any, the sum of the squares of the gaps *before* the step, for each
     system of dependent velocities a number that is positive unless its determinant changed its sign
-    in the step.
+    in the step, and the size of G before the step.
     """
     own, model = view.own, view.model
     nq, nv = model.nq, model.nv
@@ -293,16 +297,17 @@ def steps(
     entries = sum(m * n for m, n in shapes)
     loops = bool(shapes)
 
-    def told(known: Vector, gap: Scalar, systems: Sequence[Rows]) -> list[Scalar]:
-        """What tells of the loops, with what is known from before the step: gap and systems."""
+    def told(known: Vector, systems: Sequence[Rows]) -> list[Scalar]:
+        """What tells of the loops, with what is known from before the step: gap, G and systems."""
         if not loops:
             return []
-        at, signs = 0, []
+        gap, norm, at = known[0], known[1], 2
+        signs = []
         for (n, m), after in zip(shapes, systems, strict=True):
             before = [known[at + i * n : at + (i + 1) * n] for i in range(m)]
             signs.append(_alike(before, after))
             at += m * n
-        return [gap, *signs]
+        return [gap, *signs, norm]
 
     def given(q: Vector, v: Vector, tau: Vector) -> Vector:
         if saturate:
@@ -326,15 +331,13 @@ def steps(
             a = accelerations(q, v, tau)
         v1 = _along(v, step[0], a)
         q1, _, systems = settled(model, _along(q, step[0], rates(model, q, v1)), closing)
-        gap, known = _loops(model, q)
-        return [*q1, *v1, *told(known, gap, systems)]
+        return [*q1, *v1, *told(_loops(model, q), systems)]
 
     def impulsive(state: Vector, tau: Vector, step: Vector) -> list[Scalar]:
         assert touching is not None
         q, v, memory = list(state[:nq]), list(state[nq : nq + nv]), list(state[nq + nv :])
         made = time_step(model, (q, v, given(q, v, tau)), step[0], memory, touching, closing)
-        gap, known = _loops(model, q)
-        checks = told(known, gap, made.systems)
+        checks = told(_loops(model, q), made.systems)
         return [*made.q, *made.v, *made.memory, *checks, made.residual, *made.impulses]
 
     def stage(
@@ -351,17 +354,19 @@ def steps(
         end = last * step[0]
         q1, gap, systems = settled(model, _along(q, end, total[:nq]), closing)
         v1 = _along(v, end, total[nq:])
-        here = [gap, *(x for matrix in systems for r in matrix for x in r)] if loops else []
+        here: list[Scalar] = []
+        if loops:
+            entries_ = (x for matrix in systems for r in matrix for x in r)
+            here = [gap, squared_norm(model, at), *entries_]
         known = [
             add(x, mul(first, sub(y, x)))
             for x, y in zip(carried[2 * (nq + nv) :], here, strict=True)
         ]
-        checks = told(known[1:], known[0], systems) if loops else []
-        return [*q1, *v1, *checks, *slope, *total, *known]
+        return [*q1, *v1, *told(known, systems), *slope, *total, *known]
 
-    sizes: tuple[int, ...] = (nq + nv, nv, 1, nq + nv + len(shapes) + loops)
+    sizes: tuple[int, ...] = (nq + nv, nv, 1, nq + nv + len(shapes) + 2 * loops)
     if method == "rk4":
-        carried = 2 * (nq + nv) + (1 + entries if loops else 0)
+        carried = 2 * (nq + nv) + (2 + entries if loops else 0)
         build: Build = stage
         iteration = Iteration((1,), RUNGE_KUTTA, carried)
     elif touching is None:
@@ -383,8 +388,8 @@ def _systems(model: Model) -> int:
     return sum(len(c.blocks) for c in constraints if isinstance(c, LoopConstraint))
 
 
-def _loops(model: Model, q: Vector) -> tuple[Scalar, list[Scalar]]:
-    """Σ of the squares of the gaps, and the systems of dependent velocities, flat."""
+def _loops(model: Model, q: Vector) -> list[Scalar]:
+    """Σ of the squares of the gaps, the size of G, the systems of dependent velocities, flat."""
     found = [
         cluster.constraint.closing(q[cluster.q])
         for cluster in model.clusters
@@ -392,7 +397,8 @@ def _loops(model: Model, q: Vector) -> tuple[Scalar, list[Scalar]]:
     ]
     gaps = [x for closing in found for x in closing.gaps]
     systems = [m for closing in found for m, _ in closing.systems]
-    return dot(gaps, gaps), [x for matrix in systems for row in matrix for x in row]
+    entries = [x for matrix in systems for row in matrix for x in row]
+    return [dot(gaps, gaps), squared_norm(model, q), *entries]
 
 
 def _alike(a: Rows, b: Rows) -> Scalar:
@@ -448,26 +454,20 @@ def check_closed(model: Model, q: Array, backend: str = "compiled") -> None:
         )
 
 
-def _opened(model: Model, states: Array, first: int, backend: str) -> Mask:
-    """Which states (..., T+1) have open loops, or come from beyond a singular position."""
-    with np.errstate(invalid="ignore"):
+def _told(model: Model, states: Array, first: int, backend: str) -> Told:
+    """What the kernel tells of the loops in its states (..., T+1, size)."""
+    with np.errstate(invalid="ignore", over="ignore"):
         gaps = states[..., 1:, first]  # row t + 1 tells of row t
         last = openness(model, backend)(states[..., -1, : model.nq].astype(float))
         opened: Mask = ~(np.concatenate([gaps, last], axis=-1) <= OPEN[states.dtype.name] ** 2)
         signs = states[..., 1:, first + 1 : first + 1 + _systems(model)]
         opened[..., 1:] |= ~np.all(signs > 0.0, axis=-1)
-    return opened
-
-
-def _drop_open(model: Model, states: Array, times: int, opened: Mask) -> None:
-    """Make motions not-a-number from where their loops were left open."""
-    after = np.logical_or.accumulate(opened, axis=-1)
-    states[after] = np.nan
-    when: Sequence[int] = np.argmax(after, axis=-1)[np.any(after, axis=-1)].tolist()
-    warn(
-        RuntimeWarning(
-            f"{len(when)} of {opened[..., 0].size} motions of '{model.name}' come to a singular "
-            f"position of its loops, or take steps that are too long for them, from step "
-            f"{min(when)} of {times} on; they are not-a-number from there"
-        )
-    )
+        long, turned = np.zeros_like(opened), np.zeros_like(opened)
+        norm = states[..., 1:, first + 1 + _systems(model)].copy()
+        least, greatest = norm.min(initial=np.inf), norm.max(initial=0.0)
+        if not greatest <= 1.0 / GOOD**2:
+            long[..., :-1] = norm > 1.0 / GOOD**2
+        if not greatest <= TURN**2 * least:
+            less, more = norm[..., :-1], norm[..., 1:]
+            turned[..., :-2] = (more > TURN**2 * less) | (less > TURN**2 * more)
+    return Told(opened, long, turned)

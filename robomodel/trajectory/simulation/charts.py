@@ -22,7 +22,7 @@ from robomodel.model.constraints import evaluate_loops
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.variants.charts import Choice, best, goodness, in_chart, linkages, own_chart
-from robomodel.scalars import Scalar, Vector, dot
+from robomodel.scalars import Scalar, Vector, dot, maximum, mul
 from robomodel.trajectory.simulation.integrator_functions import Function, function
 
 GOOD = 0.1  # 1/‖G‖ of a linkage from which on its joints are left as they are
@@ -142,6 +142,15 @@ def look(view: View, q: Array) -> list[Look]:
     return result
 
 
+def are_surpassed(view: View, looks: Sequence[Look]) -> bool:
+    """Whether others, of whole joints, are so much better somewhere that they are to be taken."""
+    for linkage, look in zip(linkages(view.own), looks, strict=True):
+        found = best(look.motions, linkage.whole)
+        if found is not None and goodness(look.motions, found) > BETTER * look.goodness:
+            return True
+    return False
+
+
 def loop_matrices(model: Model) -> Function:
     """q → K of each linkage by rows, over z: what couplings leave of its velocities."""
     found = linkages(model)
@@ -158,6 +167,25 @@ def loop_matrices(model: Model) -> Function:
 
     size = sum(len(each.constraint.keep) * len(each.columns) for each in found)
     return function(model, "loop matrices", (model.nq, size), build)
+
+
+def squared_norm(model: Model, q: Vector) -> Scalar:
+    """‖G‖² by Frobenius, in comparable units, of the linkage where it is greatest.
+
+    From 1/σ² to mobility/σ², σ the goodness of its joints; scalars of any kind.
+    """
+    greatest: Scalar = 0.0
+    for linkage in linkages(model):
+        cluster = model.clusters[linkage.index]
+        rows = linkage.constraint.jacobian(linkage.constraint.positions(q[cluster.q]))
+        own = linkage.unit[list(linkage.constraint.independent)]
+        entries = [
+            mul(float(unit / by), x)
+            for column, by in zip(linkage.columns, linkage.unit, strict=True)
+            for unit, x in zip(own, rows[column], strict=True)
+        ]
+        greatest = maximum(greatest, dot(entries, entries))
+    return greatest
 
 
 def turned_out(own: Model, chart: Model, q: Vector) -> list[list[Scalar]]:
