@@ -28,14 +28,14 @@ from scipy.interpolate import CubicSpline
 
 import robomodel as rm
 from robomodel.dynamics.natural import Angle, Body, Mechanism
-from robomodel.trajectory import planar
-from robomodel.trajectory.factors import Encoders, Equal, Gyroscope, Prior
-from robomodel.trajectory.graph import Factor, Graph
-from robomodel.trajectory.incremental import Incremental
-from robomodel.trajectory.noise import Noise
-from robomodel.trajectory.problems import inverse_dynamics, motion, rolled_out, undisturbed
-from robomodel.trajectory.solve import fixed_lag, solve
-from robomodel.trajectory.spaces import Vectors
+from robomodel.trajectory.graphs import planar
+from robomodel.trajectory.graphs.factors import Encoders, Equal, Gyroscope, Prior
+from robomodel.trajectory.graphs.graph import Factor, Graph
+from robomodel.trajectory.graphs.incremental import Incremental
+from robomodel.trajectory.graphs.noise import Noise
+from robomodel.trajectory.graphs.problems import inverse_dynamics, motion, rolled_out, undisturbed
+from robomodel.trajectory.graphs.solve import fixed_lag, solve
+from robomodel.trajectory.graphs.spaces import Vectors
 
 Array = NDArray[np.float64]
 Values = dict[str, Array]

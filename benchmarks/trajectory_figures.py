@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 
 from benchmarks.trajectories import four_bar, start
 from robomodel.dynamics.elimination.draw import draw_clique_tree, draw_factor_graph
-from robomodel.trajectory import planar
-from robomodel.trajectory.draw import bayes_tree, factor_graph
-from robomodel.trajectory.factors import Equal, Prior, Reading, Trapezoid
-from robomodel.trajectory.graph import Graph
-from robomodel.trajectory.spaces import Vectors
+from robomodel.trajectory.graphs import planar
+from robomodel.trajectory.graphs.draw import bayes_tree, factor_graph
+from robomodel.trajectory.graphs.factors import Equal, Prior, Reading, Trapezoid
+from robomodel.trajectory.graphs.graph import Graph
+from robomodel.trajectory.graphs.spaces import Vectors
 
 TIMES = 4
 

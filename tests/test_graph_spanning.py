@@ -7,10 +7,10 @@ import pytest
 from lxml import etree
 
 import robomodel as rm
-from robomodel.trajectory.graph import Factor
-from robomodel.trajectory.problems import rolled_out, undisturbed
-from robomodel.trajectory.solve import fixed_lag
-from robomodel.trajectory.spanning import (
+from robomodel.trajectory.graphs.graph import Factor
+from robomodel.trajectory.graphs.problems import rolled_out, undisturbed
+from robomodel.trajectory.graphs.solve import fixed_lag
+from robomodel.trajectory.graphs.spanning import (
     LoopAccelerations,
     LoopPositions,
     LoopVelocities,

@@ -10,15 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 import robomodel as rm
-from robomodel.trajectory.elimination import UndeterminedError
-from robomodel.trajectory.factors import Encoders, Equal, Gyroscope, Prior
-from robomodel.trajectory.graph import Graph, Values
-from robomodel.trajectory.gtsam_solver import smooth_with_isam2
-from robomodel.trajectory.incremental import Incremental, follow
-from robomodel.trajectory.noise import gaussian
-from robomodel.trajectory.problems import motion, rolled_out, undisturbed
-from robomodel.trajectory.solve import Solution, solve
-from robomodel.trajectory.spaces import Vectors
+from robomodel.trajectory.graphs.elimination import UndeterminedError
+from robomodel.trajectory.graphs.factors import Encoders, Equal, Gyroscope, Prior
+from robomodel.trajectory.graphs.graph import Graph, Values
+from robomodel.trajectory.graphs.gtsam_solver import smooth_with_isam2
+from robomodel.trajectory.graphs.incremental import Incremental, follow
+from robomodel.trajectory.graphs.noise import gaussian
+from robomodel.trajectory.graphs.problems import motion, rolled_out, undisturbed
+from robomodel.trajectory.graphs.solve import Solution, solve
+from robomodel.trajectory.graphs.spaces import Vectors
 
 Array = NDArray[np.float64]
 

@@ -11,12 +11,16 @@ from scipy.stats import chi2
 
 import robomodel as rm
 from robomodel.dynamics.natural import Angle, Body, Mechanism, natural
-from robomodel.trajectory import planar
-from robomodel.trajectory.factors import Equal, Gyroscope, Prior
-from robomodel.trajectory.graph import Factor, Graph
-from robomodel.trajectory.planar_sensors import PlanarAccelerometer, PlanarGyroscope, PlanarMarker
-from robomodel.trajectory.solve import fixed_lag, solve
-from robomodel.trajectory.spaces import Vectors
+from robomodel.trajectory.graphs import planar
+from robomodel.trajectory.graphs.factors import Equal, Gyroscope, Prior
+from robomodel.trajectory.graphs.graph import Factor, Graph
+from robomodel.trajectory.graphs.planar_sensors import (
+    PlanarAccelerometer,
+    PlanarGyroscope,
+    PlanarMarker,
+)
+from robomodel.trajectory.graphs.solve import fixed_lag, solve
+from robomodel.trajectory.graphs.spaces import Vectors
 
 Array = NDArray[np.float64]
 

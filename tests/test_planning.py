@@ -10,14 +10,14 @@ import pytest
 import robomodel as rm
 from robomodel.model.joints import Array
 from robomodel.trajectory import Goal, Plan, Stance, plan
-from robomodel.trajectory.margins import (
+from robomodel.trajectory.graphs.margins import (
     ConeMargins,
     Held,
     HeldDynamics,
     JointMargins,
     PointVelocity,
 )
-from robomodel.trajectory.spaces import Configurations
+from robomodel.trajectory.graphs.spaces import Configurations
 
 FEET = tuple(f"{leg}_foot_contact" for leg in ("FR", "FL", "HR", "HL"))
 

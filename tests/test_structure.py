@@ -16,7 +16,7 @@ import robomodel
 ROOT = Path(robomodel.__file__).parent
 
 LAYERS = (
-    ("errors", "locks", "progress", "scalars"),
+    ("aliases", "errors", "locks", "progress", "scalars"),
     ("spatial", "files", "kernels"),
     ("description",),
     ("motors", "poses", "resources", "text", "transmissions"),

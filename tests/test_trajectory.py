@@ -16,9 +16,9 @@ from texts import joint, link, robot
 
 import robomodel as rm
 from robomodel.dynamics.natural import Angle, Body, Mechanism
-from robomodel.trajectory import elimination, planar
-from robomodel.trajectory.elimination import UndeterminedError
-from robomodel.trajectory.factors import (
+from robomodel.trajectory.graphs import elimination, planar
+from robomodel.trajectory.graphs.elimination import UndeterminedError
+from robomodel.trajectory.graphs.factors import (
     Accelerometer,
     Dynamics,
     Encoders,
@@ -31,10 +31,10 @@ from robomodel.trajectory.factors import (
     Trapezoid,
     readings,
 )
-from robomodel.trajectory.graph import Factor, Graph
-from robomodel.trajectory.gtsam_solver import solve_with_gtsam
-from robomodel.trajectory.noise import as_noise, diagonal, exact, gaussian
-from robomodel.trajectory.problems import (
+from robomodel.trajectory.graphs.graph import Factor, Graph
+from robomodel.trajectory.graphs.gtsam_solver import solve_with_gtsam
+from robomodel.trajectory.graphs.noise import as_noise, diagonal, exact, gaussian
+from robomodel.trajectory.graphs.problems import (
     Measurement,
     estimate,
     inverse_dynamics,
@@ -43,8 +43,8 @@ from robomodel.trajectory.problems import (
     spaces,
     undisturbed,
 )
-from robomodel.trajectory.solve import fixed_lag, solve
-from robomodel.trajectory.spaces import Configurations, Space, Vectors
+from robomodel.trajectory.graphs.solve import fixed_lag, solve
+from robomodel.trajectory.graphs.spaces import Configurations, Space, Vectors
 
 Array = NDArray[np.float64]
 

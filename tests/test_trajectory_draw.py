@@ -6,10 +6,10 @@ import pytest
 
 import robomodel as rm
 from robomodel.dynamics.elimination.draw import dot, draw_clique_tree, draw_factor_graph
-from robomodel.trajectory.draw import bayes_tree, factor_graph
-from robomodel.trajectory.factors import Gyroscope
-from robomodel.trajectory.graph import Graph
-from robomodel.trajectory.problems import motion
+from robomodel.trajectory.graphs.draw import bayes_tree, factor_graph
+from robomodel.trajectory.graphs.factors import Gyroscope
+from robomodel.trajectory.graphs.graph import Graph
+from robomodel.trajectory.graphs.problems import motion
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Motions of a model over time: simulations, rollouts and plans."""
 
-from robomodel.trajectory.planning import Goal, Plan, Stance, plan
+from robomodel.aliases import keep_names
+from robomodel.trajectory.graphs.planning import Goal, Plan, Stance, plan
 from robomodel.trajectory.rollouts.rollout import Rollout, rollout
 from robomodel.trajectory.simulation.ground import Contact, Ground, contact_points
 from robomodel.trajectory.simulation.simulate import simulate
@@ -21,3 +22,10 @@ __all__ = [
     "rollout",
     "simulate",
 ]
+
+_GRAPHS = (
+    "barrier", "draw", "elimination", "factors", "graph", "gtsam_solver", "incremental", "margins",
+    "noise", "parameters", "planar", "planar_sensors", "planning", "problems", "solve", "spaces",
+    "spanning",
+)  # fmt: skip
+keep_names(__name__, {name: f"graphs.{name}" for name in _GRAPHS})  # modules that stood here

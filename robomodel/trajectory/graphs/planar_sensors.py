@@ -1,8 +1,8 @@
 """Sensors of planar mechanisms in natural coordinates, with biases that may drift.
 
-As those of :mod:`robomodel.trajectory.factors`, on a mechanism's "q", "v" and "a" (n,). A body's
-axes are its own: x from its first to its second point, z out of the plane. Joints' angles are
-coordinates, so that an encoder is a :class:`~robomodel.trajectory.factors.Reading` of "q".
+As those of :mod:`.factors`, on a mechanism's "q", "v" and "a" (n,). A body's axes are its own: x
+from its first to its second point, z out of the plane. Joints' angles are coordinates, so that an
+encoder is a :class:`.factors.Reading` of "q".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from robomodel.dynamics.natural.mechanism import Body, Mechanism, Point
 from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
-from robomodel.trajectory.factors import Errors, Variables
+from robomodel.trajectory.graphs.factors import Errors, Variables
 
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 """J: by a right angle."""

@@ -22,23 +22,23 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters, with_parameters
 from robomodel.scalars import Scalar, Vector, dot
-from robomodel.trajectory.factors import Dynamics, Equal, Errors, Prior, Variables
-from robomodel.trajectory.graph import Graph
-from robomodel.trajectory.incremental import Incremental
-from robomodel.trajectory.noise import NoiseLike
+from robomodel.trajectory.graphs.factors import Dynamics, Equal, Errors, Prior, Variables
+from robomodel.trajectory.graphs.graph import Graph
+from robomodel.trajectory.graphs.incremental import Incremental
+from robomodel.trajectory.graphs.noise import NoiseLike
+from robomodel.trajectory.graphs.solve import Solution
+from robomodel.trajectory.graphs.spaces import Vectors
 from robomodel.trajectory.simulation.integrator_functions import Function, function
-from robomodel.trajectory.solve import Solution
-from robomodel.trajectory.spaces import Vectors
 
 
 @dataclass(frozen=True)
 class ParametricDynamics:
     """The equations of motion of a model whose parameters ``names`` are the variable ``p``.
 
-    As :class:`robomodel.trajectory.factors.Dynamics` in its form "force": e = rnea - tau [N m, N],
-    tau known (``data``), unknown, or both. Damping and dry friction (with the exact sign of the
-    joint's velocity) count where they are among the names; with ``passive``, springs and the file's
-    other dampers count, too.
+    As :class:`.factors.Dynamics` in its form "force": e = rnea - tau [N m, N], tau known
+    (``data``), unknown, or both. Damping and dry friction (with the exact sign of the joint's
+    velocity) count where they are among the names; with ``passive``, springs and the file's other
+    dampers count, too.
     """
 
     model: Model

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.trajectory.factors import Dynamics, Equal, Prior, Trapezoid
-from robomodel.trajectory.graph import Factor, Graph, Values
-from robomodel.trajectory.noise import NoiseLike
-from robomodel.trajectory.solve import Solution, solve
-from robomodel.trajectory.spaces import Configurations, Space, Vectors
+from robomodel.trajectory.graphs.factors import Dynamics, Equal, Prior, Trapezoid
+from robomodel.trajectory.graphs.graph import Factor, Graph, Values
+from robomodel.trajectory.graphs.noise import NoiseLike
+from robomodel.trajectory.graphs.solve import Solution, solve
+from robomodel.trajectory.graphs.spaces import Configurations, Space, Vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ def undisturbed(
 ) -> dict[str, Array]:
     """Forward dynamics by the trapezoidal rule: q (count, nq), v and a (count, nv)."""
     from robomodel.dynamics import aba
-    from robomodel.trajectory.solve import fixed_lag
+    from robomodel.trajectory.graphs.solve import fixed_lag
 
     graph = motion(model, count, step, q=q, v=v, tau=tau)
     forces = np.broadcast_to(as_numbers(tau, "tau"), (count, model.nv))

@@ -23,7 +23,7 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, dot
-from robomodel.trajectory.factors import Errors, Variables
+from robomodel.trajectory.graphs.factors import Errors, Variables
 from robomodel.trajectory.simulation.integrator_functions import function
 
 Bounds: TypeAlias = Mapping[str, tuple[float, float]]

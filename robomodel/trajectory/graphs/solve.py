@@ -11,8 +11,8 @@ import numpy as np
 
 from robomodel.errors import ClosureError
 from robomodel.model.joints import Array
-from robomodel.trajectory import elimination
-from robomodel.trajectory.graph import Graph, Linear, Values
+from robomodel.trajectory.graphs import elimination
+from robomodel.trajectory.graphs.graph import Graph, Linear, Values
 
 Method: TypeAlias = Literal["levenberg-marquardt", "gauss-newton"]
 LinearSolver: TypeAlias = Literal["qr", "augmented"]

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robomodel.model.joints import Array
-from robomodel.trajectory.noise import Noise, NoiseLike, as_noise
-from robomodel.trajectory.spaces import Space
+from robomodel.trajectory.graphs.noise import Noise, NoiseLike, as_noise
+from robomodel.trajectory.graphs.spaces import Space
 
 Values: TypeAlias = Mapping[str, Array]
 """Variable → (count, size), time first."""

@@ -3,7 +3,7 @@
 A motion over equal time steps as one factor graph (document 001, III-B and its outlook):
 positions, velocities, accelerations, torques and contact forces; trapezoidal integrators, the
 equations of motion and goals as conditions; limits of every joint, dependent ones too, as barriers
-(:mod:`robomodel.trajectory.barrier`). Which points stand on the ground when is given.
+(:mod:`robomodel.trajectory.graphs.barrier`). Which points stand on the ground when is given.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from robomodel.errors import did_you_mean
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.trajectory.barrier import minimize_inside
-from robomodel.trajectory.factors import Marker, Prior, Reading, Trapezoid
-from robomodel.trajectory.graph import Graph, Values
-from robomodel.trajectory.margins import (
+from robomodel.trajectory.graphs.barrier import minimize_inside
+from robomodel.trajectory.graphs.factors import Marker, Prior, Reading, Trapezoid
+from robomodel.trajectory.graphs.graph import Graph, Values
+from robomodel.trajectory.graphs.margins import (
     Bounds,
     ConeMargins,
     Held,
@@ -34,9 +34,9 @@ from robomodel.trajectory.margins import (
     LinearMargins,
     PointVelocity,
 )
-from robomodel.trajectory.problems import spaces
-from robomodel.trajectory.solve import LinearSolver
-from robomodel.trajectory.spaces import Space, Vectors
+from robomodel.trajectory.graphs.problems import spaces
+from robomodel.trajectory.graphs.solve import LinearSolver
+from robomodel.trajectory.graphs.spaces import Space, Vectors
 
 BAUMGARTE = 20.0  # 1/s: how fast points return to where they are held
 FORCE = 1e-3  # weight of contact forces beside torques, so that redundant ones are unique

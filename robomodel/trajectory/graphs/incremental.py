@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.model.joints import Array
-from robomodel.trajectory import elimination
-from robomodel.trajectory.elimination import Conditional, Rows
-from robomodel.trajectory.graph import Factor, Graph, Values
-from robomodel.trajectory.noise import Noise, NoiseLike, as_noise
-from robomodel.trajectory.solve import Lagged
-from robomodel.trajectory.spaces import Space
+from robomodel.trajectory.graphs import elimination
+from robomodel.trajectory.graphs.elimination import Conditional, Rows
+from robomodel.trajectory.graphs.graph import Factor, Graph, Values
+from robomodel.trajectory.graphs.noise import Noise, NoiseLike, as_noise
+from robomodel.trajectory.graphs.solve import Lagged
+from robomodel.trajectory.graphs.spaces import Space
 
 THRESHOLD, PASSED_ON = 1e-2, 0.1
 """Motion from the linearisation that asks for a new one; share of it that is passed on at once."""

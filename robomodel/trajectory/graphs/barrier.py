@@ -21,10 +21,10 @@ import numpy as np
 
 from robomodel.errors import ClosureError
 from robomodel.model.joints import Array
-from robomodel.trajectory.elimination import UndeterminedError
-from robomodel.trajectory.graph import Graph, Linear, Term, Values
-from robomodel.trajectory.noise import diagonal
-from robomodel.trajectory.solve import STEPS, LinearSolver, along_time
+from robomodel.trajectory.graphs.elimination import UndeterminedError
+from robomodel.trajectory.graphs.graph import Graph, Linear, Term, Values
+from robomodel.trajectory.graphs.noise import diagonal
+from robomodel.trajectory.graphs.solve import STEPS, LinearSolver, along_time
 
 BOUNDARY = 0.995  # share of the way to the boundary that a step may go
 FALL, POWER = 0.2, 1.5  # how μ falls: the less of μ FALL and μ ^ POWER

@@ -2,7 +2,7 @@
 
 All are on a model's independent coordinates: configurations q on their manifold, velocities v,
 accelerations a, forces tau. Loops are closed by how q moves, so no factor needs to say so.
-:mod:`robomodel.trajectory.planar` has those of dependent coordinates.
+:mod:`robomodel.trajectory.graphs.planar` has those of dependent coordinates.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
+from robomodel.trajectory.graphs.spaces import Space, Vectors
 from robomodel.trajectory.simulation.integrator_functions import Function, function
-from robomodel.trajectory.spaces import Space, Vectors
 
 Variables: TypeAlias = tuple[tuple[str, int], ...]
 Errors: TypeAlias = tuple[Array, Sequence[Array]]

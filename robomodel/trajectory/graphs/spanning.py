@@ -1,9 +1,9 @@
 """Graphs over time in the coordinates of all joints of the spanning tree, loops as factors.
 
-The counterpart of :mod:`robomodel.trajectory.planar` for spatial mechanisms: dependent positions
-"q", rates "v" and accelerations "a" of every joint (n,), all vectors; loops and couplings are
-conditions Φ(q) = 0, K q̇ = 0 and K q̈ = k; the equations of motion are those of the tree, projected
-onto the motions that keep loops closed, Gᵀ (tree's rnea) = tau.
+The counterpart of :mod:`.planar` for spatial mechanisms: dependent positions "q", rates "v" and
+accelerations "a" of every joint (n,), all vectors; loops and couplings are conditions Φ(q) = 0,
+K q̇ = 0 and K q̈ = k; the equations of motion are those of the tree, projected onto the motions that
+keep loops closed, Gᵀ (tree's rnea) = tau.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, mul, sub
-from robomodel.trajectory.factors import Errors, Prior, Trapezoid, Variables
-from robomodel.trajectory.graph import Graph
-from robomodel.trajectory.noise import NoiseLike
+from robomodel.trajectory.graphs.factors import Errors, Prior, Trapezoid, Variables
+from robomodel.trajectory.graphs.graph import Graph
+from robomodel.trajectory.graphs.noise import NoiseLike
+from robomodel.trajectory.graphs.spaces import Vectors
 from robomodel.trajectory.simulation.integrator_functions import Build, Function, function
-from robomodel.trajectory.spaces import Vectors
 
 
 def gaps(model: Model, q: Vector) -> list[Scalar]:
@@ -310,7 +310,7 @@ def forward(
 
     Conditions hold exactly for positions, rates and accelerations; independent joints are
     integrated by the trapezoidal rule. As many equations as unknowns: the solution is that of
-    :func:`robomodel.trajectory.problems.motion` in independent coordinates.
+    :func:`robomodel.trajectory.graphs.problems.motion` in independent coordinates.
     """
     positions = LoopPositions(model)
     n, vectors = positions.n, Vectors(positions.n)

@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.natural.mechanism import Mechanism
 from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
-from robomodel.trajectory.factors import Equal, Errors, Prior, Reading, Trapezoid, Variables
-from robomodel.trajectory.graph import Graph
-from robomodel.trajectory.noise import NoiseLike
-from robomodel.trajectory.problems import staged
-from robomodel.trajectory.solve import Solution, fixed_lag
-from robomodel.trajectory.spaces import Vectors
+from robomodel.trajectory.graphs.factors import Equal, Errors, Prior, Reading, Trapezoid, Variables
+from robomodel.trajectory.graphs.graph import Graph
+from robomodel.trajectory.graphs.noise import NoiseLike
+from robomodel.trajectory.graphs.problems import staged
+from robomodel.trajectory.graphs.solve import Solution, fixed_lag
+from robomodel.trajectory.graphs.spaces import Vectors
 
 TRAPEZOID, DYNAMICS, EQUAL = 0.1, 0.01, 10.0
 """Standard deviations of the paper's noise models (its table 2); the others are exact."""
