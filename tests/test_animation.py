@@ -82,6 +82,7 @@ def test_shapes_and_what_is_drawn_without(tmp_path: Path) -> None:
     assert len(data["solids"]) == 7  # three bars with their hinges, and the base
 
 
+@pytest.mark.slow
 def test_names_and_rods(tmp_path: Path) -> None:
     text = rm.robots.path("tello").read_text().replace('robot name="tello"', 'robot name="&lt;b>"')
     model = rm.load(text)

@@ -164,6 +164,7 @@ def test_random_mechanisms(seed: int) -> None:
     same(rm.base_parameters(model, method="structure"), rm.base_parameters(model))
 
 
+@pytest.mark.slow
 def test_branches() -> None:
     """A parallelogram's bodies keep their orientations; crossed, they do not."""
     model = rm.robots.load("four_bar")

@@ -28,6 +28,7 @@ def test_mujoco_computes_the_open_tree_as_we_do(run, tmp_path: Path, name: str) 
     assert_forward_dynamics(model, side, method="approximate", tolerance=1e-10)
 
 
+@pytest.mark.slow
 def test_an_open_tree_is_not_soft(run, tmp_path: Path) -> None:  # noqa: F811
     """Without constraints MuJoCo and we agree to rounding: so does the map between the two."""
     out = tmp_path / "open.xml"

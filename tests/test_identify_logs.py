@@ -44,6 +44,7 @@ def in_csv(path: Path, table: dict[str, Array]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_tables_and_files_are_alike(tmp_path: Path) -> None:
     table = columns(FIVE_BAR)
     plain = rm.read_log(FIVE_BAR, table)

@@ -110,7 +110,7 @@ def test_single_precision_is_what_single_precision_asks_for() -> None:
     [
         ("aba", "loop"),
         pytest.param("rnea", "loop", marks=pytest.mark.slow),
-        ("rnea", "ball"),
+        pytest.param("rnea", "ball", marks=pytest.mark.slow),
         pytest.param("aba", "ball", marks=pytest.mark.slow),
     ],
 )

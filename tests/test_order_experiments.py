@@ -61,6 +61,7 @@ def test_markowitz_triangulates_inverse_dynamics() -> None:
     assert done.entries + sum(map(len, done.lost)) == np.count_nonzero(rows)
 
 
+@pytest.mark.slow
 def test_the_permuted_lu_costs_more_than_aba_and_seems_to_cost_less() -> None:
     """Document 003's figure 1: with its counter and with the right one."""
     found = experiments.serial(8)

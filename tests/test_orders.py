@@ -38,7 +38,7 @@ def close(found: Array, expected: Array, tolerance: float) -> None:
     assert (np.abs(found - expected) / size).max() < tolerance
 
 
-@pytest.mark.parametrize("order", NAMED)
+@pytest.mark.parametrize("order", few(NAMED, "aba", "crba", "markowitz", "nested dissection"))
 @pytest.mark.parametrize("name", few(["puma560", "five_bar"], "five_bar"))
 def test_every_order_compiles_to_forward_dynamics(name: str, order: str) -> None:
     model = rm.robots.load(name)
@@ -164,6 +164,7 @@ def test_orders_of_ones_own() -> None:
         rm.compile(model, "rnea", order="crba")
 
 
+@pytest.mark.slow
 def test_unsafe_pivots_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model = rm.robots.load("puma560")
 

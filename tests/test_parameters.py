@@ -177,6 +177,7 @@ def test_rotors_that_are_round_are_turned_for_the_columns_of_others() -> None:
     assert np.abs(expected - rm.rnea(model, q, v, a)).max() > 1e-6
 
 
+@pytest.mark.slow
 def test_friction_has_no_sign_at_rest() -> None:
     model = rm.load(
         rm.robots.path("mini_cheetah"), floating_base=False

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cases import few
 from lxml import etree
 from oracle import Oracle
 
@@ -754,7 +753,8 @@ def test_model(name):
     assert np.all(np.linalg.eigvalsh(M) > 0)
 
 
-@pytest.mark.parametrize("name", few(["mit_humanoid", "tello"], "tello"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mit_humanoid", "tello"])
 def test_compiled_equals_numpy(name):
     model = robots.load(name)
     rng = np.random.default_rng(4)

@@ -175,9 +175,7 @@ def test_compiled_and_numpy_agree(name: str, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    "name", few(["crank_rocker", "tello", "mini_cheetah"], "crank_rocker", "mini_cheetah")
-)
+@pytest.mark.parametrize("name", few(["crank_rocker", "tello", "mini_cheetah"], "crank_rocker"))
 def test_a_rollout_is_a_simulation(name: str, method: str) -> None:
     """Two implementations of the same steps: stages in the kernel, and stages in Python."""
     model, q, v = state(name)
@@ -203,7 +201,7 @@ def test_orders_of_convergence(method: str, order: int) -> None:
     assert np.log2(away[1] / away[2]) == pytest.approx(order, abs=0.15)
 
 
-@pytest.mark.parametrize("name", ["crank_rocker", "tello"])
+@pytest.mark.parametrize("name", few(["crank_rocker", "tello"], "crank_rocker"))
 def test_loops_stay_closed_on_long_steps(name: str) -> None:
     """Two steps of Newton's after each of 10 ms; more make no difference."""
     model, q, v = state(name)

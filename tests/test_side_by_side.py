@@ -140,6 +140,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("helpers", [0, 1])
 def test_who_waits_is_told_for_what(
     helpers: int, short: None, monkeypatch: pytest.MonkeyPatch

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import few
 from mechanisms import KINDS, Mechanism, random_mechanism
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
@@ -297,7 +296,8 @@ def test_variational_with_forces_of_velocity() -> None:
     assert np.log2(found[1] / found[2]) == pytest.approx(2.0, abs=0.15)
 
 
-@pytest.mark.parametrize(("linear", "angular"), few([(20.0, 20.0), (100.0, 5.0)], (100.0, 5.0)))
+@pytest.mark.slow
+@pytest.mark.parametrize(("linear", "angular"), [(20.0, 20.0), (100.0, 5.0)])
 def test_variational_in_fast_flight(linear: float, angular: float) -> None:
     """Momenta that no chord's iteration bears, at steps of 2 ms: solved, and second order."""
     model = rm.robots.load("mini_cheetah")

@@ -263,6 +263,7 @@ def linkage(
     return rm.load(f'{head}<successor link="link3">{end}', **options)
 
 
+@pytest.mark.slow
 def test_a_parallelogram_carried_by_a_floating_base() -> None:
     model = linkage(floating_base=True)
     v = np.array([0.3, 0.2, 0.5, 0.1, 0.0, 1.0, 6.0])

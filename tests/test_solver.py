@@ -277,6 +277,7 @@ def test_contradictions_and_wrong_arguments_are_refused() -> None:
         solver(q, v, values, {label: tau})["a[nothing]"]
 
 
+@pytest.mark.slow
 def test_unsafe_sequences_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model = rm.robots.load("puma560")
     monkeypatch.setattr(module, "SAFE", 0.0)

@@ -119,9 +119,7 @@ def long_program() -> Program:
 
 
 LONG = [
-    pytest.param(
-        target, dtype, marks=[pytest.mark.slow] * (target in ("gcc", "clang") or dtype == "float32")
-    )
+    pytest.param(target, dtype, marks=[pytest.mark.slow] * (target != "card" or dtype == "float32"))
     for target in TARGETS
     for dtype in ("float64", "float32")
 ]

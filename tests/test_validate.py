@@ -742,6 +742,7 @@ def test_warnings_of_reading_are_findings() -> None:
         rm.validate(model, floating_base=True)
 
 
+@pytest.mark.slow
 def test_findings_of_a_model_and_of_its_file_agree() -> None:
     text = rocker_driven()
     assert rm.validate(text).as_dict() == rm.validate(rm.load(text)).as_dict()

@@ -8,7 +8,7 @@ from cases import few
 from loaded import load
 from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
-from shipped import ROBOTS
+from shipped import SMALL as LEGS
 from test_derivatives import TEXTS
 from test_regroup import TEXTS as GEARED
 from texts import link
@@ -64,7 +64,7 @@ def states(model: rm.Model) -> Array:
     return np.array([model.random_configuration(rng) for _ in range(4)])
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", LEGS)
 def test_shipped_robots(name: str) -> None:
     model = rm.robots.load(name)
     q = states(model)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import few
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +55,9 @@ def texts_of(path: Path) -> list[str]:
     return ["".join(x.itertext()).strip() for x in ET.parse(path).getroot().iter(f"{SVG}text")]
 
 
-@pytest.mark.parametrize("name", ["four_bar", "mini_cheetah", "tello"])
+@pytest.mark.parametrize(
+    "name", few(["four_bar", "mini_cheetah", "tello"], "four_bar", "mini_cheetah")
+)
 def test_graph_names_everything(name: str, tmp_path: Path) -> None:
     model = rm.robots.load(name)
     draw_graph(model, tmp_path / "graph.svg")

@@ -268,6 +268,7 @@ class TestEncodings:
 
 
 class TestLines:
+    @pytest.mark.slow
     def test_lines_are_exact_beyond_libxml2s_count(self):
         text = "<robot name='r'>\n" + "<link name='a'/><axis/>\n" * 70_000 + "</robot>"
         document = open_document(text)
