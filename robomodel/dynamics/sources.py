@@ -6,7 +6,7 @@ import functools
 import hashlib
 from pathlib import Path
 
-PROGRAMS = ("model", "dynamics", "trajectory")  # packages that programs come from
+PROGRAMS = ("spatial", "model", "dynamics", "trajectory")  # packages that programs come from
 
 
 @functools.cache

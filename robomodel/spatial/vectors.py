@@ -1,0 +1,117 @@
+"""Vectors and matrices of three, over scalars of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from robomodel.scalars import Scalar, add, mul, neg, sub
+
+Vec: TypeAlias = tuple[Scalar, Scalar, Scalar]
+
+
+Mat: TypeAlias = tuple[Vec, Vec, Vec]  # rows; symmetric ones hold both halves
+
+
+ZERO: Vec = (0.0, 0.0, 0.0)
+
+
+UNIT: Mat = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+def plus(a: Vec, b: Vec) -> Vec:
+    """A + b."""
+    return add(a[0], b[0]), add(a[1], b[1]), add(a[2], b[2])
+
+
+def minus(a: Vec, b: Vec) -> Vec:
+    """A - b."""
+    return sub(a[0], b[0]), sub(a[1], b[1]), sub(a[2], b[2])
+
+
+def scale(k: Scalar, a: Vec) -> Vec:
+    """K a."""
+    return mul(k, a[0]), mul(k, a[1]), mul(k, a[2])
+
+
+def cross(a: Vec, b: Vec) -> Vec:
+    """A x b."""
+    return (
+        sub(mul(a[1], b[2]), mul(a[2], b[1])),
+        sub(mul(a[2], b[0]), mul(a[0], b[2])),
+        sub(mul(a[0], b[1]), mul(a[1], b[0])),
+    )
+
+
+def inner(a: Vec, b: Vec) -> Scalar:
+    """a · b."""
+    return add(add(mul(a[0], b[0]), mul(a[1], b[1])), mul(a[2], b[2]))
+
+
+def apply(m: Mat, a: Vec) -> Vec:
+    """M a."""
+    if m is UNIT:
+        return a
+    return inner(m[0], a), inner(m[1], a), inner(m[2], a)
+
+
+def as_matrix(r: Sequence[Sequence[Scalar]]) -> Mat:
+    """Rows of three as a matrix."""
+    return (
+        (r[0][0], r[0][1], r[0][2]),
+        (r[1][0], r[1][1], r[1][2]),
+        (r[2][0], r[2][1], r[2][2]),
+    )
+
+
+def transpose(m: Mat) -> Mat:
+    """Mᵀ."""
+    if m is UNIT:
+        return m
+    (a, b, c), (d, e, f), (g, h, i) = m
+    return (a, d, g), (b, e, h), (c, f, i)
+
+
+def matmul(m: Mat, n: Mat) -> Mat:
+    """M N."""
+    if m is UNIT or n is UNIT:
+        return n if m is UNIT else m
+    columns = transpose(n)
+    return transpose((apply(m, columns[0]), apply(m, columns[1]), apply(m, columns[2])))
+
+
+def sum_matrices(m: Mat, n: Mat) -> Mat:
+    """M + N."""
+    return plus(m[0], n[0]), plus(m[1], n[1]), plus(m[2], n[2])
+
+
+def symmetric(xx: Scalar, xy: Scalar, xz: Scalar, yy: Scalar, yz: Scalar, zz: Scalar) -> Mat:
+    """The symmetric matrix with these upper entries."""
+    return (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
+
+
+def sum_symmetric(m: Mat, n: Mat) -> Mat:
+    """M + N for symmetric matrices, adding one half."""
+    return symmetric(*(add(m[i][j], n[i][j]) for i in range(3) for j in range(i, 3)))
+
+
+def skew(a: Vec) -> Mat:
+    """[a]x, so that [a]x b = a x b."""
+    return (0.0, neg(a[2]), a[1]), (a[2], 0.0, neg(a[0])), (neg(a[1]), a[0], 0.0)
+
+
+def skew_squared(w: Vec) -> Mat:
+    """[w]x² = w wᵀ - (w·w) 1: what centripetal acceleration does to an offset."""
+    xx, yy, zz = mul(w[0], w[0]), mul(w[1], w[1]), mul(w[2], w[2])
+    return symmetric(
+        neg(add(yy, zz)),
+        mul(w[0], w[1]),
+        mul(w[0], w[2]),
+        neg(add(xx, zz)),
+        mul(w[1], w[2]),
+        neg(add(xx, yy)),
+    )
+
+
+def _following(k: int) -> tuple[int, int]:
+    return (k + 1) % 3, (k + 2) % 3
