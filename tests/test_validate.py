@@ -17,7 +17,8 @@ from texts import INERTIAL, coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.studies.validation.context import CheckContext
-from robomodel.studies.validation.report import Finding, Report
+from robomodel.studies.validation.findings import Finding
+from robomodel.studies.validation.report import Report
 
 NOTES = {("note", "branches"), ("note", "redundancy")}  # of every planar linkage here
 

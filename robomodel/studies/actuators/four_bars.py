@@ -18,6 +18,7 @@ from robomodel.model.joints import Array, Revolute
 
 PARALLEL = 1e-6  # sine of the angle between axes
 ALIKE = 1e-6  # relative: lengths, or sums of them, that count as equal
+LOW = math.radians(40.0)  # transmission angles below are told of: forces get large
 TURNING = ("revolute", "continuous", "spherical", "universal")  # loops that leave a turn
 
 

@@ -6,17 +6,20 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from robomodel.dynamics.actuators.reach import Reach
 from robomodel.model.joints import Array
-from robomodel.studies.actuators.four_bars import FourBar
-from robomodel.studies.actuators.study import LOW, Actuation, Polygon
+from robomodel.studies.actuators.four_bars import LOW, FourBar
 from robomodel.studies.actuators.text import summary
 from robomodel.studies.actuators.workspace import Workspace
 from robomodel.studies.page import document
 from robomodel.studies.svg import Line, plot
+
+if TYPE_CHECKING:
+    from robomodel.studies.actuators.study import Actuation, Polygon
 
 STEEPEST = 30.0  # times the median: beyond it curves near dead points are cut off
 

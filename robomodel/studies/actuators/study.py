@@ -18,6 +18,7 @@ from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import ClosureError
 from robomodel.model import Model
 from robomodel.model.joints import Array
+from robomodel.studies.actuators import text
 from robomodel.studies.actuators.four_bars import FourBar, four_bars
 from robomodel.studies.actuators.workspace import Workspace, workspace
 
@@ -25,7 +26,6 @@ SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
 PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
 FREE = 0.5  # rad or m, either way: of coordinates without limits
 SAME = 1e-9  # relative
-LOW = math.radians(40.0)  # transmission angles below are told of: forces get large
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +95,11 @@ class Actuation:
 
     def lines(self) -> list[str]:
         """What was found, in words."""
-        from robomodel.studies.actuators.text import lines
-
-        return lines(self)
+        return text.lines(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings; infinite numbers are None in JSON."""
-        from robomodel.studies.actuators.text import document
-
-        return document(self)
+        return text.document(self)
 
     def html(self) -> str:
         """One HTML page with pictures, which needs nothing besides."""

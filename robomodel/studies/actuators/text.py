@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robomodel.dynamics.actuators.reach import Reach
-from robomodel.studies.actuators.four_bars import FourBar
-from robomodel.studies.actuators.study import LOW, Actuation, Drive, Polygon
+from robomodel.studies.actuators.four_bars import LOW, FourBar
 from robomodel.studies.actuators.workspace import Workspace
+
+if TYPE_CHECKING:
+    from robomodel.studies.actuators.study import Actuation, Drive, Polygon
 
 
 def lines(found: Actuation) -> list[str]:

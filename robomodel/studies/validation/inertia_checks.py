@@ -11,7 +11,7 @@ from robomodel.description import Inertial, Link, Vec3
 from robomodel.model.joints import Array
 from robomodel.spatial import apply, plus
 from robomodel.studies.validation.context import CheckContext
-from robomodel.studies.validation.report import Finding
+from robomodel.studies.validation.findings import Finding
 from robomodel.studies.validation.unit_checks import HEAVY
 
 TOLD = 4 / 3  # beyond this excess over the triangle inequality, files are warned of when read

@@ -14,8 +14,8 @@ from robomodel.model.closure import CLOSED
 from robomodel.model.constraints.tree import find_tree_constraints
 from robomodel.model.elements import Cluster
 from robomodel.studies.validation.context import CheckContext
+from robomodel.studies.validation.findings import Finding
 from robomodel.studies.validation.linkage import Linkage, Singularity, Sweep
-from robomodel.studies.validation.report import Finding
 
 OPEN = 1e-3  # of a cluster's size: files round positions, but not by more
 NEAR = 0.1  # rad or m: singularities beyond the limits, but nearer to them than this, are told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +14,12 @@ from robomodel.model.joints import Array
 from robomodel.studies.page import document
 from robomodel.studies.sketch import drawings, key
 from robomodel.studies.svg import Line, plot
+from robomodel.studies.validation.findings import Finding, likewise
 from robomodel.studies.validation.linkage import Linkage, Sweep
-from robomodel.studies.validation.report import Finding, Report, likewise
 from robomodel.transmissions import rotor_name
+
+if TYPE_CHECKING:
+    from robomodel.studies.validation.report import Report
 
 STEEPEST = 1.5  # times the rates' usual size: where plots of G are cut off
 USUAL = 0.9  # the share of points that say what that is

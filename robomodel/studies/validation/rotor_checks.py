@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from robomodel.studies.validation.context import CheckContext, Rotor
-from robomodel.studies.validation.report import Finding
+from robomodel.studies.validation.findings import Finding
 from robomodel.transmissions import SIMPLE, kind_of
 
 RADIUS = (5e-4, 0.25)  # m: radii of gyration between which rotors of robots are

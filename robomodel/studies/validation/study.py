@@ -15,7 +15,8 @@ from robomodel.studies.validation import mechanism_checks as mechanics
 from robomodel.studies.validation import rotor_checks as rotors
 from robomodel.studies.validation import unit_checks as units
 from robomodel.studies.validation.context import CheckContext
-from robomodel.studies.validation.report import Finding, Report, ordered
+from robomodel.studies.validation.findings import Finding, ordered
+from robomodel.studies.validation.report import Report
 
 CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
     mechanics.check_redundancy,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from robomodel.description import Pose
 from robomodel.errors import Source
 from robomodel.studies.validation.context import CheckContext
-from robomodel.studies.validation.report import Finding
+from robomodel.studies.validation.findings import Finding
 from robomodel.text import rpy_of
 
 LONG = 20.0  # m: a robot's joints are nearer to each other
