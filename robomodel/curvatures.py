@@ -62,7 +62,7 @@ def curvature(model: Model, name: str, at: Inputs, w: Vector, given: Vector, p: 
 
 
 def _held(q: Sequence[Traced], x: Sequence[Scalar]) -> list[Any]:
-    return [q[0].trace.hold(y) for y in x]
+    return [q[0].trace.stop_gradient(y) for y in x]
 
 
 def _turned(a: Matrix) -> Matrix:

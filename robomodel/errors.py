@@ -1,4 +1,4 @@
-"""What can go wrong, each with a story: where it stands, what it is, what to do."""
+"""Errors and warnings: where in the file, what is wrong, what to do."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from test_cli import run  # noqa: F401 - a fixture
 from texts import INERTIAL, four_bar, joint, link, robot
 
 import robomodel as rm
-from robomodel.studies.approximation.soft_constraints import softness
+from robomodel.studies.approximation.soft_constraints import soft_constraint_errors
 
 ROBOTS = ("mini_cheetah", "mit_humanoid_leg", "four_bar", "teleop_arm", "belt_leg")
 
@@ -34,10 +34,10 @@ def test_an_open_tree_is_not_soft(run, tmp_path: Path) -> None:  # noqa: F811
     out = tmp_path / "open.xml"
     run("convert", "teleop_arm", "-o", out, "--approximate", "--drop")
     tree = rm.load(out)
-    assert softness(tree, str(out)).worst < 1e-9
+    assert soft_constraint_errors(tree, str(out)).worst < 1e-9
     floating = tmp_path / "floating.xml"
     run("convert", "mini_cheetah", "-o", floating, "--approximate", "--drop")
-    assert softness(rm.load(floating), str(floating)).worst < 1e-9
+    assert soft_constraint_errors(rm.load(floating), str(floating)).worst < 1e-9
 
 
 def test_the_softness_of_constraints_is_told(run, tmp_path: Path) -> None:  # noqa: F811
@@ -45,7 +45,7 @@ def test_the_softness_of_constraints_is_told(run, tmp_path: Path) -> None:  # no
     code, said, _ = run("convert", "four_bar", "-o", out)
     assert code == 0
     assert mujoco.MjModel.from_xml_path(str(out)).neq > 0
-    measured = softness(rm.robots.load("four_bar"), str(out))
+    measured = soft_constraint_errors(rm.robots.load("four_bar"), str(out))
     assert 0.0 < measured.median <= measured.worst < 1e-2
     assert (
         f"by {measured.median:.2g} (median of 20 random states; worst {measured.worst:.2g})" in said

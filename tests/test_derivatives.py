@@ -116,13 +116,13 @@ def test_directions_may_be_any_and_say_how_intermediate_values_change() -> None:
 def test_what_is_held_is_constant_and_opaque() -> None:
     trace = Trace()
     x, y = trace.inputs(2)
-    held = trace.hold(-x)
-    assert trace.hold(-x) is held
-    assert trace.hold(2.0) == 2.0
+    held = trace.stop_gradient(-x)
+    assert trace.stop_gradient(-x) is held
+    assert trace.stop_gradient(2.0) == 2.0
     product = held * y
     assert product.operands == (y, held)  # the sign is not taken out
     assert differentiate(trace, [product], [{x: 1.0}, {y: 1.0}]) == [[0.0], [held]]
-    program = trace.program([product, held, trace.hold(x)])
+    program = trace.program([product, held, trace.stop_gradient(x)])
     assert program.counts == {"neg": 1, "mul": 1}
     assert program([2.0, 3.0]) == [-6.0, -2.0, 2.0]
 

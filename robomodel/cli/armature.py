@@ -17,7 +17,7 @@ from robomodel.cli.robot import Robot
 from robomodel.files import named
 from robomodel.model import Model
 from robomodel.parsers import xml
-from robomodel.studies.approximation.errors import Armature, Error, Price
+from robomodel.studies.approximation.errors import ApproximationErrors, Armature, Error
 from robomodel.studies.approximation.files import Annotated as AnnotatedFile
 from robomodel.studies.approximation.files import annotate_drake, annotate_mjcf, motors
 
@@ -96,32 +96,38 @@ def command(
         )
     model = robot.load()
     try:
-        price = studies.price(model, samples=samples, seed=seed, tolerance=tolerance)
+        errors = studies.price(model, samples=samples, seed=seed, tolerance=tolerance)
     except ValueError as error:
         raise UserError(f"{robot.file}: {error}", status=1) from error
     written = None
     if given is not None and output is not None:
-        written = _write(model, price, given, output, value, into_mjcf=mjcf is not None)
+        written = _write(model, errors, given, output, value, into_mjcf=mjcf is not None)
 
     def show(to: Console) -> None:
         if as_csv:
-            to.out(_csv(model, price.armatures), end="")
+            to.out(_csv(model, errors.armatures), end="")
         else:
-            _show(model, price, to)
+            _show(model, errors, to)
             _show_written(written, output, to)
 
     return Answer(
-        document=_report(model, robot.file, price, written, output),
+        document=_report(model, robot.file, errors, written, output),
         show=show,
         output=output if given is None else None,
     )
 
 
 def _write(
-    model: Model, price: Price, given: Path, output: Path, value: str, *, into_mjcf: bool
+    model: Model,
+    errors: ApproximationErrors,
+    given: Path,
+    output: Path,
+    value: str,
+    *,
+    into_mjcf: bool,
 ) -> AnnotatedFile:
     constants = {each.joint: each.value if value == "neutral" else each.best
-                 for each in price.armatures}  # fmt: skip
+                 for each in errors.armatures}  # fmt: skip
     text = xml.decode(named(str(given), xml.MAX_BYTES), str(given))
     if into_mjcf:
         result = annotate_mjcf(text, str(given), constants)
@@ -137,7 +143,11 @@ def _write(
 
 
 def _report(
-    model: Model, file: str, price: Price, written: AnnotatedFile | None, output: Path | None
+    model: Model,
+    file: str,
+    errors: ApproximationErrors,
+    written: AnnotatedFile | None,
+    output: Path | None,
 ) -> dict[str, Any]:
     units = _units(model)
     return {
@@ -153,11 +163,11 @@ def _report(
                 "constant": each.constant,
                 "unit": units[each.joint],
             }
-            for each in price.armatures
+            for each in errors.armatures
         ],
         "dof_names": model.dof_names,
         "dense": dynamics.armature(model, kind="dense", backend="numpy"),
-        "price": price.as_dict(),
+        "price": errors.as_dict(),
         "output": None
         if written is None
         else {
@@ -186,35 +196,35 @@ def _csv(model: Model, armatures: tuple[Armature, ...]) -> str:
 # ---- as text -------------------------------------------------------------------------------------
 
 
-def _show(model: Model, price: Price, to: Console) -> None:
+def _show(model: Model, errors: ApproximationErrors, to: Console) -> None:
     to.print(f"{model.name}: reflected inertia of the joints that move in the open tree\n")
     units = _units(model)
     listing = table("joint", ">armature", ">least", ">most", ">best constant", "unit")
-    for each in price.armatures:
+    for each in errors.armatures:
         spread = (
             ("", "", "") if each.constant else tuple(map(short, (each.low, each.high, each.best)))
         )
         listing.add_row(each.joint, short(each.value), *spread, units[each.joint])
     to.print(listing)
     to.print(
-        f"\nPrice of the open tree: relative errors over {price.samples} random states, "
+        f"\nApproximation errors of the open tree: relative over {errors.samples} random states, "
         "median / worst\n"
     )
     listing = table("dof", ">mass matrix", ">torque", ">acceleration", "")
-    for row in price.rows:
+    for row in errors.rows:
         pairs = (_pair(each) for each in (row.mass_matrix, row.torque, row.acceleration))
         listing.add_row(row.dof, *pairs, "keep exact" if row.keep_exact else "")
-    listing.add_row("all", "", _pair(price.torque), _pair(price.acceleration), "")
+    listing.add_row("all", "", _pair(errors.torque), _pair(errors.acceleration), "")
     to.print(listing)
     _off_diagonal(model, to)
-    if price.keep_exact:
+    if errors.keep_exact:
         print_list(
             to,
-            f"Should not be approximated (median error above {price.tolerance:g}, or ten times "
+            f"Should not be approximated (median error above {errors.tolerance:g}, or ten times "
             "that at worst)",
-            price.keep_exact,
+            errors.keep_exact,
         )
-    to.print(f"\n{price.verdict}")
+    to.print(f"\n{errors.verdict}")
 
 
 def _show_written(written: AnnotatedFile | None, output: Path | None, to: Console) -> None:

@@ -13,15 +13,18 @@ from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.output import count, print_list
 from robomodel.cli.robot import Robot
 from robomodel.model import Model
-from robomodel.studies.approximation.errors import Price
-from robomodel.studies.approximation.soft_constraints import Softness, softness
+from robomodel.studies.approximation.errors import ApproximationErrors
+from robomodel.studies.approximation.soft_constraints import (
+    SoftConstraintErrors,
+    soft_constraint_errors,
+)
 from robomodel.writers import write_mjcf, write_sdf, write_urdf
 from robomodel.writers.meshes import How, folder_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_OF_PRICE = ("torque", "acceleration", "keep_exact")
+_REPORTED = ("torque", "acceleration", "keep_exact")
 
 Format = Literal["urdf", "sdf", "mjcf"]
 
@@ -106,12 +109,12 @@ def command(
     copied = meshes == "copy" or (meshes is None and form == "mjcf")
     folder = output.with_name(folder_of(output.name))
     tied = bool(model.loops or model.couplings)
-    measured: Softness | None = None
-    cost: Price | None = None
+    measured: SoftConstraintErrors | None = None
+    cost: ApproximationErrors | None = None
     if check and tied and approximate:
-        cost = _price(model)
+        cost = _approximation_errors(model)
     elif check and tied and form == "mjcf":
-        measured = softness(model, str(output))
+        measured = soft_constraint_errors(model, str(output))
     verdict = _verdict(form, approximate, tied, lost, measured or cost)
     beside = str(folder) if copied and folder.is_dir() else None
 
@@ -132,14 +135,14 @@ def command(
             "meshes": beside,
             "lost": lost,
             "softness": measured,
-            "price": None if cost is None else {key: cost.as_dict()[key] for key in _OF_PRICE},
+            "price": None if cost is None else {key: cost.as_dict()[key] for key in _REPORTED},
             "verdict": verdict,
         },
         show=show,
     )
 
 
-def _price(model: Model) -> Price | None:
+def _approximation_errors(model: Model) -> ApproximationErrors | None:
     """What the open tree costs; None where no random states of the mechanism are found."""
     try:
         return studies.price(model)
@@ -152,14 +155,14 @@ def _verdict(
     approximate: bool,
     tied: bool,
     lost: Sequence[str],
-    measured: Softness | Price | None,
+    measured: SoftConstraintErrors | ApproximationErrors | None,
 ) -> str:
     """One sentence: what the file is of the robot."""
     without = f", but for the {count(len(lost), 'thing')} above" if lost else ""
     match measured:
-        case Price():
+        case ApproximationErrors():
             return f"{measured.verdict}{without}"
-        case Softness():
+        case SoftConstraintErrors():
             return (
                 f"MuJoCo holds loops and couplings softly: at closed states its accelerations miss "
                 f"those of the mechanism by {measured.median:.2g} (median of {measured.samples} "

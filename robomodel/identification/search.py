@@ -18,7 +18,7 @@ Cost: TypeAlias = Callable[[Array], Array]
 DRAWN = 12  # motions
 SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)  # of their sizes: the largest that limits allow
 JUDGED = 12  # states of a period for each harmonic
-PRICES = (1e2, 1e4)  # of squares beyond limits, one after the other
+PENALTIES = (1e2, 1e4)  # weights of squares beyond limits, one after the other
 HALVINGS = 12
 CHUNK = 2_000_000  # numbers in regressors at a time
 SAME = 1e-7  # radians or metres: two ways to one configuration
@@ -111,8 +111,8 @@ class Search:
             return np.asarray(np.log(singular[:, -1] / singular[:, 0]))
         return np.asarray(-np.mean(np.log(singular), axis=1))
 
-    def cost(self, scale: Scale, numbers: Array, price: float, near: Motion | None) -> Array:
-        """Scores and the price of what is beyond limits (m,); infinite where a loop opens."""
+    def cost(self, scale: Scale, numbers: Array, penalty: float, near: Motion | None) -> Array:
+        """Scores and the penalty on what is beyond limits (m,); infinite where a loop opens."""
         result = np.full(len(numbers), np.inf)
         states = len(self.time) * len(scale.levels) * len(scale.basis)
         each = max(1, CHUNK // states)
@@ -123,8 +123,8 @@ class Search:
             if not fine.any():
                 continue
             over = np.maximum(motion.shares[fine] / self.allowed - 1.0, 0.0)
-            paid = price * np.sum(np.mean(over**2, axis=1), axis=1)
-            result[at][fine] = self.scores(scale, motion.rows[fine]) + paid
+            added = penalty * np.sum(np.mean(over**2, axis=1), axis=1)
+            result[at][fine] = self.scores(scale, motion.rows[fine]) + added
         return result
 
     def descended(
@@ -140,13 +140,13 @@ class Search:
         def moved(x: Array) -> None:
             nonlocal near, done
             near, done = self.family.along(self.time, x, near), done + 1
-            tell(done / (len(PRICES) * steps))
+            tell(done / (len(PENALTIES) * steps))
 
-        def priced(price: float) -> Cost:
-            return lambda x: self.cost(scale, x, price, near)
+        def penalized(penalty: float) -> Cost:
+            return lambda x: self.cost(scale, x, penalty, near)
 
-        for price in PRICES:
-            numbers = descend(priced(price), numbers, steps, moved)
+        for penalty in PENALTIES:
+            numbers = descend(penalized(penalty), numbers, steps, moved)
         return numbers
 
     def within(self, numbers: Array, time: Array) -> Motion | None:

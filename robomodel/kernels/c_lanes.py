@@ -98,7 +98,7 @@ def preamble(functions: Sequence[CFunction], lanes: int) -> list[str]:
     dtype = functions[0].dtype
     used = frozenset(step.operation for f in functions for step in f.program.steps)
     precision, kind = PRECISIONS[dtype], TYPES[dtype]
-    (first, second, third), far = QUARTERS[dtype]
+    (first, second, third), limit = QUARTERS[dtype]
     suffix, whole = ("", "int64_t") if dtype == "float64" else ("f", "int32_t")
 
     def number(x: float) -> str:
@@ -122,7 +122,7 @@ def preamble(functions: Sequence[CFunction], lanes: int) -> list[str]:
         "{",
         "    const lanes angle = *x;",
         f"    for (int k = 0; k < {lanes}; ++k)",
-        f"        if (!(angle[k] < {number(far)} && angle[k] > {number(-far)})) {{",
+        f"        if (!(angle[k] < {number(limit)} && angle[k] > {number(-limit)})) {{",
         f"            for (k = 0; k < {lanes}; ++k) {{",
         f"                (*cosine)[k] = cos{suffix}(angle[k]);",
         f"                (*x)[k] = sin{suffix}(angle[k]);",

@@ -25,12 +25,13 @@ def along(
     A direction says how fast values change: all inputs along it, and, where a cheaper expression of
     its change is known, any other value, which is then not differentiated along this direction. A
     value with which nothing is said to change has structural zeros for derivatives, and so has what
-    :meth:`Trace.hold` holds. Only values that outputs need are visited, each once a direction.
+    :meth:`Trace.stop_gradient` gives. Only values that outputs need are visited, each once a
+    direction.
 
     A direction is finished before the next one begins: what is made is then used at once, while it
     is in registers. (Value by value, all directions of each, took 1.4 times as long to run.)
     """
-    values = [x for x in trace.needed(outputs, into_held=False) if x.operation in SLOPES]
+    values = [x for x in trace.needed(outputs, into_stopped=False) if x.operation in SLOPES]
     slopes: dict[int, tuple[Operand, ...]] = {}
     for direction in directions:
         changes: dict[int, Operand] = {x.index: change for x, change in direction.items()}
@@ -54,15 +55,15 @@ def gradient(output: Operand, inputs: Sequence[Traced]) -> list[Operand]:
     """Derivatives of one output by each of these values, going backwards through its trace.
 
     All of them together take about twice the operations of the output. Each counts as an input,
-    also one that is made of others of them. What :meth:`Trace.hold` holds is constant, and values
-    on which the output does not depend have structural zeros.
+    also one that is made of others of them. What :meth:`Trace.stop_gradient` gives is
+    constant, and values on which the output does not depend have structural zeros.
     """
     if not isinstance(output, Traced):
         return [0.0] * len(inputs)
     trace = output.trace
     ends = {x.index for x in inputs}
     found: dict[int, Operand] = {output.index: 1.0}
-    for value in reversed(trace.needed([output], into_held=False)):
+    for value in reversed(trace.needed([output], into_stopped=False)):
         if value.operation not in SLOPES or value.index not in found or value.index in ends:
             continue
         own = found[value.index]

@@ -40,7 +40,7 @@ def emit(
     plan = Plan(ordered(program), tuple(sizes), dtype, iteration)
     vectors = Vectors(plan.precision, lanes)
     text = [*vectors.declarations(), tiles.stage(vectors), *tiles.settle(vectors, sizes[-1])]
-    text += _tame(plan, vectors)
+    text += _angle_reduction(plan, vectors)
     if dtype == "float32":
         text += flushing(vectors)
     for n in range(len(plan.pieces)):
@@ -114,7 +114,7 @@ def _writing(plan: Plan, vectors: Vectors) -> dict[int, list[int]]:
     return before
 
 
-def _tame(plan: Plan, vectors: Vectors) -> list[str]:
+def _angle_reduction(plan: Plan, vectors: Vectors) -> list[str]:
     """Two functions for huge angles, which are left to the C library.
 
     Nobody asks for 1e20 radians; but if they come, their sine shall be what NumPy says. Angles that
@@ -132,8 +132,8 @@ def _tame(plan: Plan, vectors: Vectors) -> list[str]:
     def narrow(g: Function, x: str) -> str:
         return g.value(f"fptrunc double {x} to float") if scalar == "float" else x
 
-    some = f.any_far([f.load("%in", i) for i in angles])
-    f.lines += [f"br i1 {some}, label %far, label %near", "near:", "ret void", "far:"]
+    some = f.any_large([f.load("%in", i) for i in angles])
+    f.lines += [f"br i1 {some}, label %large, label %small", "small:", "ret void", "large:"]
     for i in angles:
         for r in range(vectors.lanes):
             place = f.bytes_on("%in", i * vectors.bytes + r * size)
@@ -151,8 +151,8 @@ def _tame(plan: Plan, vectors: Vectors) -> list[str]:
             column = g.value(f"insertelement {g.type} {column}, {scalar} {y}, i64 {r}")
         result = g.value(f"insertvalue {pair} {result}, {g.type} {column}, {at}")
     return [
-        *f.text("void @tame(ptr %in) noinline"),
-        *g.text(f"{pair} @far({g.type} %x) noinline cold", f"ret {pair} {result}"),
+        *f.text("void @reduce_angles(ptr %in) noinline"),
+        *g.text(f"{pair} @sincos_large({g.type} %x) noinline cold", f"ret {pair} {result}"),
     ]
 
 

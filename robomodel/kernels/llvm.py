@@ -224,32 +224,32 @@ class Function:
     def guarded_sincos(self, x: str) -> tuple[str, str]:
         """Sine and cosine; where any lane's angle is huge, all are the C library's."""
         v, n = self.type, len(self.lines)
-        far_from = f"br i1 {self.any_far([x])}, label %far{n}, label %near{n}"
-        self.lines += [far_from, f"near{n}:"]
-        near = self.sincos(x)
-        self.lines += [f"br label %joined{n}", f"far{n}:"]
-        both = self.value(f"call {{{v}, {v}}} @far({v} {x})")
-        far = [self.value(f"extractvalue {{{v}, {v}}} {both}, {i}") for i in (0, 1)]
+        branch = f"br i1 {self.any_large([x])}, label %large{n}, label %small{n}"
+        self.lines += [branch, f"small{n}:"]
+        small = self.sincos(x)
+        self.lines += [f"br label %joined{n}", f"large{n}:"]
+        both = self.value(f"call {{{v}, {v}}} @sincos_large({v} {x})")
+        large = [self.value(f"extractvalue {{{v}, {v}}} {both}, {i}") for i in (0, 1)]
         self.lines += [f"br label %joined{n}", f"joined{n}:"]
         sine, cosine = (
-            self.value(f"phi {v} [{a}, %near{n}], [{b}, %far{n}]")
-            for a, b in zip(near, far, strict=True)
+            self.value(f"phi {v} [{a}, %small{n}], [{b}, %large{n}]")
+            for a, b in zip(small, large, strict=True)
         )
         return sine, cosine
 
-    def any_far(self, angles: Sequence[str]) -> str:
+    def any_large(self, angles: Sequence[str]) -> str:
         """Whether any lane of any of these is beyond what the polynomials serve."""
         v, lanes, found = self.type, self.vectors.truths, "zeroinitializer"
-        far = self.constant(self.vectors.precision.far)
+        large = self.constant(self.vectors.precision.cody_waite_limit)
         for x in angles:
             size = self.value(f"call {v} @llvm.fabs.{self.vectors.suffix}({v} {x})")
-            huge = self.value(f"fcmp ogt {v} {size}, {far}")
+            huge = self.value(f"fcmp ogt {v} {size}, {large}")
             found = self.value(f"or {lanes} {found}, {huge}")
         name = f"@llvm.vector.reduce.or.v{self.vectors.lanes}i1"
         return self.value(f"call i1 {name}({lanes} {found})")
 
     def sincos(self, x: str) -> tuple[str, str]:
-        """As :mod:`robomodel.kernels.precision` says, for angles that are not far."""
+        """As :mod:`robomodel.kernels.precision` says, up to its limit."""
         return self.turned(*self.reduced(x))
 
     def reduced(self, x: str) -> tuple[str, str]:

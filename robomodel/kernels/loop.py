@@ -289,17 +289,17 @@ def _piece(n: int, where: str) -> Iterator[str]:
     yield f"call void @piece{n}({', '.join(f'ptr %{where}.{x}' for x in places)})"
 
 
-def _tamed(plan: Plan, where: str) -> Iterator[str]:
+def _reduced_angles(plan: Plan, where: str) -> Iterator[str]:
     """Angles are brought near zero first."""
     if plan.angles:
-        yield f"call void @tame(ptr %{where}.given0)"
+        yield f"call void @reduce_angles(ptr %{where}.given0)"
 
 
 def _once(plan: Plan, vectors: Vectors) -> Iterator[str]:
     def read(where: str) -> Iterator[str]:
         for k in range(len(plan.sizes) - 1):
             yield from _read(plan, k, where)
-        yield from _tamed(plan, where)
+        yield from _reduced_angles(plan, where)
 
     def written(where: str) -> Iterator[str]:
         yield f"call void @settle(ptr %{where}.context)"
@@ -343,7 +343,7 @@ def _over_time(plan: Plan, vectors: Vectors, where: str) -> Iterator[str]:
     yield "%s = phi i64 [0, %stage.before], [%s.next, %stage]"
     if iteration.columns:
         yield f"call void @constants(i64 %s, ptr %{where}.constants)"
-    yield from _tamed(plan, where)
+    yield from _reduced_angles(plan, where)
     for n in range(len(plan.pieces)):
         yield from _piece(n, where)
     yield f"call void @advance(ptr %{where}.given0, ptr %{where}.results.now)"

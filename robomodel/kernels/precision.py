@@ -1,8 +1,9 @@
 """The kinds of numbers that kernels compute with, and their sines and cosines.
 
 An angle x is k quarter turns and a rest r in [-π/4, π/4], by π/2 in three parts (Cody and Waite);
-with fused multiply-adds r keeps its relative accuracy up to ``far``. Then two polynomials in r²,
-sine r + r³ P(r²) and cosine 1 - r²/2 + r⁴ Q(r²), change places and signs by the quarter turns.
+with fused multiply-adds r keeps its relative accuracy up to ``cody_waite_limit``. Then two
+polynomials in r², sine r + r³ P(r²) and cosine 1 - r²/2 + r⁴ Q(r²), change places and signs by the
+quarter turns.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ class Precision:
     """A kind of floating-point numbers.
 
     ``rounder`` is 1.5 times the power of two from which on all numbers are integers: adding it
-    rounds, and leaves the integer in the low bits. Beyond ``far`` radians the C library serves:
-    further on quarter turns have no room there, or 2/π too few digits to count them.
+    rounds, and leaves the integer in the low bits. Beyond ``cody_waite_limit`` radians the C
+    library serves: further on quarter turns have no room there, or 2/π too few digits to count
+    them.
     """
 
     name: Dtype
@@ -29,7 +31,7 @@ class Precision:
     sine: tuple[float, ...]
     cosine: tuple[float, ...]
     rounder: float
-    far: float
+    cody_waite_limit: float
 
     @property
     def bytes(self) -> int:

@@ -106,7 +106,7 @@ def emit(
 
 def module(numbers: Scalars, place: Place, entry: Sequence[str]) -> str:
     """An entry with what it calls."""
-    return "\n".join([*_declarations(numbers, place), *_far(numbers), *entry]) + "\n"
+    return "\n".join([*_declarations(numbers, place), *_large_angles(numbers), *entry]) + "\n"
 
 
 def _declarations(numbers: Scalars, place: Place) -> list[str]:
@@ -354,24 +354,24 @@ class _Rows(Rows):
 
 
 def _sincos(f: Function, x: str) -> tuple[str, str]:
-    """Sine and cosine; rests of far angles are left to a function of their own."""
+    """Sine and cosine; rests of large angles are left to a function of their own."""
     v, whole, n = f.type, f.vectors.integers, len(f.lines)
     size = f.value(f"call {v} @llvm.fabs.{f.vectors.suffix}({v} {x})")
-    huge = f.value(f"fcmp ogt {v} {size}, {f.constant(f.vectors.precision.far)}")
-    f.lines += [f"br i1 {huge}, label %far{n}, label %near{n}", f"near{n}:"]
-    near = f.reduced(x)
-    f.lines += [f"br label %joined{n}", f"far{n}:"]
-    both = f.value(f"call {{{v}, {whole}}} @far({v} {x})")
-    far = [f.value(f"extractvalue {{{v}, {whole}}} {both}, {i}") for i in (0, 1)]
+    huge = f.value(f"fcmp ogt {v} {size}, {f.constant(f.vectors.precision.cody_waite_limit)}")
+    f.lines += [f"br i1 {huge}, label %large{n}, label %small{n}", f"small{n}:"]
+    small = f.reduced(x)
+    f.lines += [f"br label %joined{n}", f"large{n}:"]
+    both = f.value(f"call {{{v}, {whole}}} @reduce_large({v} {x})")
+    large = [f.value(f"extractvalue {{{v}, {whole}}} {both}, {i}") for i in (0, 1)]
     f.lines += [f"br label %joined{n}", f"joined{n}:"]
     rest, quadrant = (
-        f.value(f"phi {kind} [{a}, %near{n}], [{b}, %far{n}]")
-        for kind, a, b in zip((v, whole), near, far, strict=True)
+        f.value(f"phi {kind} [{a}, %small{n}], [{b}, %large{n}]")
+        for kind, a, b in zip((v, whole), small, large, strict=True)
     )
     return f.turned(rest, quadrant)
 
 
-def _far(numbers: Scalars) -> list[str]:
+def _large_angles(numbers: Scalars) -> list[str]:
     """A function of any angle beyond 1e5: its rest and quarter turns, by 2/π's digits it needs.
 
     Payne and Hanek's way: an angle is m 2ᵉ with an integer m of 53 bits; of 2ᵉ 2/π the digits
@@ -414,7 +414,7 @@ def _far(numbers: Scalars) -> list[str]:
     entries = ", ".join(f"i8 {byte}" for byte in table)
     return [
         f"@digits = internal constant [{len(table)} x i8] [{entries}]",
-        *f.text(f"{pair} @far({scalar} %x) noinline cold", f"ret {pair} {result}"),
+        *f.text(f"{pair} @reduce_large({scalar} %x) noinline cold", f"ret {pair} {result}"),
     ]
 
 

@@ -69,7 +69,7 @@ def _run(plan: Plan, vectors: Vectors) -> list[str]:
     if plan.dtype == "float32":
         f.lines.append("%flushed = call i32 @flush()")
     if plan.angles:
-        f.lines.append("call void @tame(ptr @scratch)")
+        f.lines.append("call void @reduce_angles(ptr @scratch)")
     for n in range(len(plan.pieces)):
         f.lines.append(f"call void @piece{n}(ptr @scratch, ptr {out}, ptr {work}, ptr @idle)")
     if plan.dtype == "float32":

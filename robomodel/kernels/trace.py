@@ -27,7 +27,7 @@ from robomodel.kernels.program import (
     Step,
 )
 
-INPUT, HOLD = "input", "hold"
+INPUT, STOP_GRADIENT = "input", "stop gradient"
 """What a program's operations are not: its inputs, and what derivatives do not look into."""
 
 Operand: TypeAlias = "Traced | float"
@@ -47,14 +47,14 @@ class Trace:
         first = sum(value.operation is INPUT for value in self.values)
         return [self._value(INPUT, (float(first + i),)) for i in range(count)]
 
-    def hold(self, x: Operand) -> Operand:
+    def stop_gradient(self, x: Operand) -> Operand:
         """The same value, opaque: no arithmetic looks into it, and to derivatives it is constant.
 
         A program computes the value itself; only in the trace does it stand for itself.
         """
-        return self._value(HOLD, (x,)) if isinstance(x, Traced) else x
+        return self._value(STOP_GRADIENT, (x,)) if isinstance(x, Traced) else x
 
-    def needed(self, outputs: Sequence[Operand], *, into_held: bool = True) -> list[Traced]:
+    def needed(self, outputs: Sequence[Operand], *, into_stopped: bool = True) -> list[Traced]:
         """The values that these outputs are made of, in the order in which they were born."""
         found: dict[int, Traced] = {}
         stack = [output for output in outputs if isinstance(output, Traced)]
@@ -62,7 +62,7 @@ class Trace:
             value = stack.pop()
             if value.index not in found:
                 found[value.index] = value
-                if into_held or value.operation is not HOLD:
+                if into_stopped or value.operation is not STOP_GRADIENT:
                     stack.extend(x for x in value.operands if isinstance(x, Traced))
         return [found[index] for index in sorted(found)]
 
@@ -85,7 +85,7 @@ class Trace:
                 assert isinstance(position, float)
                 number[value.index] = int(position)
                 continue
-            if value.operation is HOLD:
+            if value.operation is STOP_GRADIENT:
                 number[value.index] = reference(value.operands[0])
                 continue
             number[value.index] = inputs + len(steps)

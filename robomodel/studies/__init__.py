@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from robomodel.dynamics.kinematics.frames import FrameLike
     from robomodel.model import Model
     from robomodel.studies.actuators.study import Actuation
-    from robomodel.studies.approximation.errors import Price
+    from robomodel.studies.approximation.errors import ApproximationErrors
     from robomodel.studies.validation.report import Report
 
 __all__ = ["actuation", "price", "validate"]
@@ -58,7 +58,7 @@ def price(
     seed: int = 0,
     tolerance: float = 0.1,
     progress: bool = True,
-) -> Price:
+) -> ApproximationErrors:
     """What it costs to approximate a robot by an open tree with constant armature.
 
     Errors of mass matrix, inverse and forward dynamics (``method="approximate"``) over ``samples``

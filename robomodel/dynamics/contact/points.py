@@ -76,8 +76,8 @@ def touch_derivatives(
     points' accelerations (3k by nv each); then J (3k by nv) and M.
     """
     nv = model.nv
-    still = [q[0].trace.hold(x) for x in a] if q else list(a)
-    push = [q[0].trace.hold(x) for x in forces] if q else list(forces)
+    still = [q[0].trace.stop_gradient(x) for x in a] if q else list(a)
+    push = [q[0].trace.stop_gradient(x) for x in forces] if q else list(forces)
     state = State(model, q, {at.body for at in places}, v)
     jacobian = points_jacobian(model, state, q, places)
     torque = [dot(column, push) for column in zip(*jacobian, strict=True)]
@@ -376,15 +376,15 @@ def pushed(
     given = ((inverse, 2), (jacobian, 2), (mass, 2), (free, 1), (rates, 1), (accelerations, 1),
              (normal, 2), (rub, 1))  # fmt: skip
     found, forces = [], []
-    stories: dict[str, int] = {}
+    warned: dict[str, int] = {}
     batch, states = _states(given)
     for state in states:
         a, force, told = unilateral(*state)
         found.append(a)
         forces.append(force)
         if told:
-            stories[told] = stories.get(told, 0) + 1
-    for told, count in stories.items():
+            warned[told] = warned.get(told, 0) + 1
+    for told, count in warned.items():
         _tell(told + (f" ({count} of {len(found)} states)" if len(found) > 1 else ""))
     return np.array(found).reshape(*batch, free.shape[-1]), np.array(forces).reshape(*batch, k, 3)
 

@@ -67,10 +67,11 @@ def aba_derivatives(
     bias = bias_force(model, q, v, f_ext)
     a = factors.solve([sub(t, b) for t, b in zip(tau, bias, strict=True)])
     shifts = _shifts(model, q, v)
-    held_a = [trace.hold(x) for x in a]
-    columns = _columns(model, q, v, held_a, f_ext, shifts, beside=[a])
+    constant_a = [trace.stop_gradient(x) for x in a]
+    columns = _columns(model, q, v, constant_a, f_ext, shifts, beside=[a])
     lower = factors.unlower()
-    negative = [trace.hold(neg(p)) for p in factors.inverse_pivots]  # held: signs stay with them
+    # constants to the trace, so that signs stay with them
+    negative = [trace.stop_gradient(neg(p)) for p in factors.inverse_pivots]
     solved = []
     for n, column in enumerate(columns):
         scaled = [mul(p, y) for p, y in zip(negative, factors.reduce(column), strict=True)]

@@ -331,7 +331,9 @@ class _Changes:
     def weights(self, state: State, forces: Mapping[int, Scalar]) -> list[list[Scalar]]:
         """∂_j(Gᵀ) τ."""
         part = range(self.cluster.spanning_v.start, self.cluster.spanning_v.stop)
-        held = [x.trace.hold(x) if isinstance(x, Traced) else x for x in map(forces.get, part)]
+        held = [
+            x.trace.stop_gradient(x) if isinstance(x, Traced) else x for x in map(forces.get, part)
+        ]
         columns = zip(*(state.rows[r] for r in part), strict=True)
         values = [dot(column, held) for column in columns]
         return _slopes(self.cluster, values, self.directions)

@@ -1,1 +1,1 @@
-"""What an open tree with armature costs, and files that have it."""
+"""Approximation errors of an open tree with armature, and files that have it."""

@@ -1,4 +1,4 @@
-"""The price of an open tree with constant armature: what it gets wrong, joint by joint.
+"""Approximation errors of an open tree with constant armature, joint by joint.
 
 Errors are measured in the robot's own independent velocities, over random states, against the exact
 model: the mass matrix, the torques of inverse dynamics, the accelerations of forward dynamics.
@@ -64,8 +64,8 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Price:
-    """What approximating costs; see docs/armature.md for how errors are made relative.
+class ApproximationErrors:
+    """Errors of the open tree; see docs/armature.md for how errors are made relative.
 
     ``torque`` and ``acceleration`` are of the whole vectors, ‖error‖ / ‖exact‖.
     """
@@ -137,7 +137,9 @@ def _pair(error: Error) -> dict[str, float | None]:
     }
 
 
-def study(model: Model, *, samples: int, seed: int, tolerance: float, progress: bool) -> Price:
+def study(
+    model: Model, *, samples: int, seed: int, tolerance: float, progress: bool
+) -> ApproximationErrors:
     """See :func:`robomodel.price`."""
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
@@ -151,7 +153,7 @@ def study(model: Model, *, samples: int, seed: int, tolerance: float, progress: 
         for i, name in enumerate(model.dof_names)
     )
     whole = {quantity: per_joint[f"{quantity} as a whole"] for quantity in QUANTITIES[1:]}
-    return Price(
+    return ApproximationErrors(
         model.name,
         samples,
         seed,

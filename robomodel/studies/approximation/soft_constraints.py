@@ -20,7 +20,7 @@ SIMPLE = ("revolute", "continuous", "prismatic", "spherical", "floating")
 
 
 @dataclass(frozen=True, slots=True)
-class Softness:
+class SoftConstraintErrors:
     """Errors of MuJoCo's accelerations, ‖error‖ / ‖exact‖ over all joints, at closed states."""
 
     samples: int
@@ -28,7 +28,9 @@ class Softness:
     worst: float
 
 
-def softness(model: Model, path: str, *, samples: int = 20, seed: int = 0) -> Softness | None:
+def soft_constraint_errors(
+    model: Model, path: str, *, samples: int = 20, seed: int = 0
+) -> SoftConstraintErrors | None:
     """Of the MJCF file at ``path``, written of ``model``; None where it cannot be measured.
 
     That is without MuJoCo, and for robots with joints that are several of MuJoCo's. Without
@@ -59,7 +61,7 @@ def softness(model: Model, path: str, *, samples: int = 20, seed: int = 0) -> So
         _push(model, its, data, spanning, tau)
         mujoco.mj_forward(its, data)
         off.append(float(np.linalg.norm(data.qacc - exact) / np.linalg.norm(exact)))
-    return Softness(samples, float(np.median(off)), float(np.max(off)))
+    return SoftConstraintErrors(samples, float(np.median(off)), float(np.max(off)))
 
 
 def _turn(quaternion: Array) -> Array:
