@@ -99,7 +99,7 @@ def _lost(state: Vector, checks: Vector, limit: float) -> list[Scalar]:
     """A state, or what is no number where its loops fail the checks."""
     if not checks:
         return list(state)
-    gap, *signs, _ = checks
+    gap, *signs = checks
     bad: Scalar = select(sub(limit, gap), math.nan, 0.0)
     for sign in signs:
         bad = add(bad, select(sign, math.nan, 0.0))

@@ -24,10 +24,10 @@ from robomodel.model.arguments import as_array
 from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.states import refuse, unit_faults
 from robomodel.model.constraints import LoopConstraint, Rows
-from robomodel.model.joints import Array, Mask
+from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.variants.charts import own_chart
-from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sub
+from robomodel.scalars import Scalar, Vector, add, div, dot, mul, neg, select, sub
 from robomodel.trajectory.rollouts.charts import TURN, Motions, Told, drop_open, tell_of_turns
 from robomodel.trajectory.rollouts.contact import Contacts
 from robomodel.trajectory.rollouts.contact import step as time_step
@@ -282,9 +282,9 @@ def steps(
 ) -> Steps:
     """(state, tau at each instant, step) → the state after it, and what tells of its loops.
 
-    That is, where there are any, the sum of the squares of the gaps *before* the step, for each
-    system of dependent velocities a number that is positive unless its determinant changed its sign
-    in the step, and the size of G before the step.
+    That is, where there are any, the sum of the squares of the gaps *before* the step, and the size
+    of G before it, which is negative where the determinant of a system of dependent velocities
+    changed its sign in the step.
     """
     own, model = view.own, view.model
     nq, nv = model.nq, model.nv
@@ -302,12 +302,12 @@ def steps(
         if not loops:
             return []
         gap, norm, at = known[0], known[1], 2
-        signs = []
+        size = norm
         for (n, m), after in zip(shapes, systems, strict=True):
             before = [known[at + i * n : at + (i + 1) * n] for i in range(m)]
-            signs.append(_alike(before, after))
+            size = select(neg(_alike(before, after)), size, neg(norm))
             at += m * n
-        return [gap, *signs, norm]
+        return [gap, size]
 
     def given(q: Vector, v: Vector, tau: Vector) -> Vector:
         if saturate:
@@ -364,7 +364,7 @@ def steps(
         ]
         return [*q1, *v1, *told(known, systems), *slope, *total, *known]
 
-    sizes: tuple[int, ...] = (nq + nv, nv, 1, nq + nv + len(shapes) + 2 * loops)
+    sizes: tuple[int, ...] = (nq + nv, nv, 1, nq + nv + 2 * loops)
     if method == "rk4":
         carried = 2 * (nq + nv) + (2 + entries if loops else 0)
         build: Build = stage
@@ -380,12 +380,6 @@ def steps(
     if not view.is_own:
         name += f" seen from {own_chart(own)!r}"
     return Steps(model, name, sizes, build, iteration)
-
-
-def _systems(model: Model) -> int:
-    """How many systems of dependent velocities there are."""
-    constraints = [cluster.constraint for cluster in model.clusters]
-    return sum(len(c.blocks) for c in constraints if isinstance(c, LoopConstraint))
 
 
 def _loops(model: Model, q: Vector) -> list[Scalar]:
@@ -456,14 +450,17 @@ def check_closed(model: Model, q: Array, backend: str = "compiled") -> None:
 
 def _told(model: Model, states: Array, first: int, backend: str) -> Told:
     """What the kernel tells of the loops in its states (..., T+1, size)."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        gaps = states[..., 1:, first]  # row t + 1 tells of row t
+    limit = OPEN[states.dtype.name] ** 2
+    gaps, norm = np.moveaxis(states[..., 1:, first : first + 2], -1, 0).copy()  # of rows before
+    opened, long, turned = (np.zeros(states.shape[:-1], bool) for _ in range(3))
+    with np.errstate(invalid="ignore", over="ignore"):  # nearly always all is well with all
         last = openness(model, backend)(states[..., -1, : model.nq].astype(float))
-        opened: Mask = ~(np.concatenate([gaps, last], axis=-1) <= OPEN[states.dtype.name] ** 2)
-        signs = states[..., 1:, first + 1 : first + 1 + _systems(model)]
-        opened[..., 1:] |= ~np.all(signs > 0.0, axis=-1)
-        long, turned = np.zeros_like(opened), np.zeros_like(opened)
-        norm = states[..., 1:, first + 1 + _systems(model)].copy()
+        opened[..., -1:] = ~(last <= limit)
+        if not gaps.max(initial=0.0) <= limit:
+            opened[..., :-1] |= ~(gaps <= limit)
+        if not norm.min(initial=1.0) > 0.0:
+            opened[..., 1:] |= ~(norm > 0.0)
+            norm = np.abs(norm)
         least, greatest = norm.min(initial=np.inf), norm.max(initial=0.0)
         if not greatest <= 1.0 / GOOD**2:
             long[..., :-1] = norm > 1.0 / GOOD**2
