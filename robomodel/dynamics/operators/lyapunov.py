@@ -14,8 +14,8 @@ from robomodel.model.joints import Array
 
 
 @dataclass(frozen=True, eq=False)
-class ForwardLyapunov:
-    """Z = 𝔸 X 𝔹* = Y + 𝔸̃ Y + Y 𝔹̃*, with the block-diagonal Y of X = Y - 𝓔_A Y 𝓔_B* (Lemma 3)."""
+class _Lyapunov:
+    """The equation's propagators, and its block-diagonal X."""
 
     A: Propagator
     X: BlockDiagonal
@@ -24,6 +24,11 @@ class ForwardLyapunov:
     def __post_init__(self) -> None:
         compatible(self.A.cols, self.X.rows, "𝔸 and X")
         compatible(self.B.cols, self.X.cols, "𝔹 and X")
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardLyapunov(_Lyapunov):
+    """Z = 𝔸 X 𝔹* = Y + 𝔸̃ Y + Y 𝔹̃*, with the block-diagonal Y of X = Y - 𝓔_A Y 𝓔_B* (Lemma 3)."""
 
     @cached_property
     def Y(self) -> BlockDiagonal:  # noqa: N802
@@ -58,19 +63,11 @@ class ForwardLyapunov:
 
 
 @dataclass(frozen=True, eq=False)
-class BackwardLyapunov:
+class BackwardLyapunov(_Lyapunov):
     """Z = 𝔸* X 𝔹 = Y + Y 𝔹̃ + 𝔸̃* Y + R, X = Y - diagOf(𝓔_A* Y 𝓔_B) (Lemma 5).
 
     R are the blocks of unrelated nodes, of which none carries the other.
     """
-
-    A: Propagator
-    X: BlockDiagonal
-    B: Propagator
-
-    def __post_init__(self) -> None:
-        compatible(self.A.cols, self.X.rows, "𝔸 and X")
-        compatible(self.B.cols, self.X.cols, "𝔹 and X")
 
     @cached_property
     def Y(self) -> BlockDiagonal:  # noqa: N802

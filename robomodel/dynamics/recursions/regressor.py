@@ -80,15 +80,7 @@ def regressor(model: Model, q: Vector, v: Vector, a: Vector) -> Matrix:
         moved = points[body]
         own = _in_link(state, body, state.omega[body], moved.alpha, moved.linear)
         _project(state, matrix, body, own)
-    for at, (joint, kind) in enumerate(of_joints(model), len(INERTIAL) * len(model.nodes)):
-        for r in model.nodes[joint].freedoms:
-            if kind == "armature":
-                force = rates[r]
-            elif kind == "damping":
-                force = state.velocities[r]
-            else:
-                force = _sign(state, joint, r)
-            _add_joint(state, matrix, at, joint, state.rows[r], force)
+    _add_joints(state, matrix, rates, state.velocities)
     return matrix
 
 
@@ -130,16 +122,23 @@ def reference_regressor(
         now = moved[body]
         columns = _in_link(state, body, omega, now.angular, now.linear, wanted.omega[body])
         _project(state, matrix, body, columns)
-    for at, (joint, kind) in enumerate(of_joints(model), len(INERTIAL) * len(model.nodes)):
-        for r in model.nodes[joint].freedoms:
+    _add_joints(state, matrix, rates, wanted.velocities)
+    return matrix
+
+
+def _add_joints(state: State, matrix: Matrix, rates: Vector, velocities: Vector) -> None:
+    """Columns of armature, damping by these velocities, and dry friction by the state's."""
+    for at, (joint, kind) in enumerate(
+        of_joints(state.model), len(INERTIAL) * len(state.model.nodes)
+    ):
+        for r in state.model.nodes[joint].freedoms:
             if kind == "armature":
                 force = rates[r]
             elif kind == "damping":
-                force = wanted.velocities[r]
+                force = velocities[r]
             else:
                 force = _sign(state, joint, r)
             _add_joint(state, matrix, at, joint, state.rows[r], force)
-    return matrix
 
 
 def momentum_regressor(

@@ -44,16 +44,11 @@ def _ones(count: int, dim: int, scale: float = 1.0) -> Array:
 
 
 @dataclass(frozen=True)
-class Prior:
-    """A variable is ``data``: e = local(data, x) (B9)."""
+class _Local:
+    """A factor on a variable of a space, with errors in its directions."""
 
     name: str
     space: Space
-
-    @property
-    def variables(self) -> Variables:
-        """The variable."""
-        return ((self.name, 0),)
 
     @property
     def affine(self) -> tuple[str, ...]:
@@ -64,6 +59,16 @@ class Prior:
     def rows(self) -> int:
         """Its directions."""
         return self.space.dim
+
+
+@dataclass(frozen=True)
+class Prior(_Local):
+    """A variable is ``data``: e = local(data, x) (B9)."""
+
+    @property
+    def variables(self) -> Variables:
+        """The variable."""
+        return ((self.name, 0),)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Zero where there is no data."""
@@ -72,26 +77,13 @@ class Prior:
 
 
 @dataclass(frozen=True)
-class Equal:
+class Equal(_Local):
     """A variable stays as it is from one time to the next: e = local(x_t, x_t+1)."""
-
-    name: str
-    space: Space
 
     @property
     def variables(self) -> Variables:
         """The variable at both times."""
         return ((self.name, 0), (self.name, 1))
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Variables of vectors."""
-        return _flat(self.space, self.name)
-
-    @property
-    def rows(self) -> int:
-        """Its directions."""
-        return self.space.dim
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """With data: it changes by so much."""
@@ -99,18 +91,13 @@ class Equal:
 
 
 @dataclass(frozen=True)
-class Euler:
-    """x_t+1 follows x_t along ``step`` times its rate at t, in the space of x (B10)."""
+class _Integrator:
+    """x_t+1 from x_t and rates, in the space of x."""
 
     name: str
     rate: str
     step: float
     space: Space
-
-    @property
-    def variables(self) -> Variables:
-        """x at both times, its rate at the first."""
-        return ((self.name, 0), (self.name, 1), (self.rate, 0))
 
     @property
     def affine(self) -> tuple[str, ...]:
@@ -121,6 +108,16 @@ class Euler:
     def rows(self) -> int:
         """Directions of x."""
         return self.space.dim
+
+
+@dataclass(frozen=True)
+class Euler(_Integrator):
+    """x_t+1 follows x_t along ``step`` times its rate at t, in the space of x (B10)."""
+
+    @property
+    def variables(self) -> Variables:
+        """x at both times, its rate at the first."""
+        return ((self.name, 0), (self.name, 1), (self.rate, 0))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """local(x_t, x_t+1) - h ẋ_t."""
@@ -130,28 +127,13 @@ class Euler:
 
 
 @dataclass(frozen=True)
-class Trapezoid:
+class Trapezoid(_Integrator):
     """x_t+1 follows x_t along ``step`` times the mean of its rates at both times (B10)."""
-
-    name: str
-    rate: str
-    step: float
-    space: Space
 
     @property
     def variables(self) -> Variables:
         """x and its rate at both times."""
         return ((self.name, 0), (self.name, 1), (self.rate, 0), (self.rate, 1))
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """The rate, and x among vectors."""
-        return (self.rate, *_flat(self.space, self.name))
-
-    @property
-    def rows(self) -> int:
-        """Directions of x."""
-        return self.space.dim
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """local(x_t, x_t+1) - h (ẋ_t + ẋ_t+1) / 2."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -75,9 +76,10 @@ def _independent(cluster: Cluster) -> list[int]:
 
 @dataclass(frozen=True)
 class _Spanning:
-    """A robot whose joints have one freedom each."""
+    """A robot whose joints have one freedom each, and a factor on its positions and their rates."""
 
     model: Model
+    depends_on: ClassVar[tuple[str, ...]] = ("q", "v", "a")
 
     def __post_init__(self) -> None:
         for joint in self.model.joints:
@@ -86,6 +88,16 @@ class _Spanning:
                     f"joint '{joint.name}' has {joint.nv} freedoms; coordinates of all joints are "
                     "for robots whose joints have one each"
                 )
+
+    @property
+    def variables(self) -> Variables:
+        """Those that it depends on."""
+        return tuple((name, 0) for name in self.depends_on)
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """The highest derivative."""
+        return self.depends_on[1:][-1:]
 
     @property
     def n(self) -> int:
@@ -137,98 +149,50 @@ def _rates(values: Sequence[Scalar], q: Sequence[Traced], *along: Sequence[Trace
 
 
 @dataclass(frozen=True)
-class LoopPositions(_Spanning):
+class _LoopCondition(_Spanning):
+    """Φ(q) = 0, differentiated by time once a rate that it depends on."""
+
+    @property
+    def rows(self) -> int:
+        """Conditions."""
+        return self.count
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """The condition's values; ``data`` are not used."""
+        m, n, inputs = self.count, self.n, len(self.depends_on)
+
+        def build(q: Sequence[Traced], *rates: Sequence[Traced]) -> list[Scalar]:
+            values = gaps(self.model, q)
+            for k in range(1, inputs):
+                values = _rates(values, q, *rates[:k])
+            return _with_slopes(values, q, *rates)
+
+        made = self._made(f"loops {inputs}", inputs, m + inputs * m * n, build)
+        return self._split(made(*x), inputs)
+
+
+@dataclass(frozen=True)
+class LoopPositions(_LoopCondition):
     """Φ(q) = 0: loops are closed and couplings kept."""
 
-    @property
-    def variables(self) -> Variables:
-        """Q."""
-        return (("q", 0),)
-
-    @property
-    def rows(self) -> int:
-        """Conditions."""
-        return self.count
-
-    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Φ."""
-        m, n = self.count, self.n
-        made = self._made("positions", 1, m + m * n, lambda q: _with_slopes(gaps(self.model, q), q))
-        return self._split(made(x[0]), 1)
+    depends_on = ("q",)
 
 
 @dataclass(frozen=True)
-class LoopVelocities(_Spanning):
+class LoopVelocities(_LoopCondition):
     """Φ_q q̇ = 0."""
 
-    @property
-    def variables(self) -> Variables:
-        """q and v."""
-        return (("q", 0), ("v", 0))
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Rates."""
-        return ("v",)
-
-    @property
-    def rows(self) -> int:
-        """Conditions."""
-        return self.count
-
-    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Φ_q q̇."""
-        m, n = self.count, self.n
-
-        def build(q: Sequence[Traced], v: Sequence[Traced]) -> list[Scalar]:
-            return _with_slopes(_rates(gaps(self.model, q), q, v), q, v)
-
-        return self._split(self._made("velocities", 2, m + 2 * m * n, build)(*x), 2)
+    depends_on = ("q", "v")
 
 
 @dataclass(frozen=True)
-class LoopAccelerations(_Spanning):
+class LoopAccelerations(_LoopCondition):
     """Φ_q q̈ + Φ̇_q q̇ = 0."""
-
-    @property
-    def variables(self) -> Variables:
-        """q, v and a."""
-        return (("q", 0), ("v", 0), ("a", 0))
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Accelerations."""
-        return ("a",)
-
-    @property
-    def rows(self) -> int:
-        """Conditions."""
-        return self.count
-
-    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Φ_q q̈ + Φ̇_q q̇."""
-        m, n = self.count, self.n
-
-        def build(q: Sequence[Traced], v: Sequence[Traced], a: Sequence[Traced]) -> list[Scalar]:
-            rates = _rates(gaps(self.model, q), q, v)
-            return _with_slopes(_rates(rates, q, v, a), q, v, a)
-
-        return self._split(self._made("accelerations", 3, m + 3 * m * n, build)(*x), 3)
 
 
 @dataclass(frozen=True)
 class SpanningDynamics(_Spanning):
     """Gᵀ (inverse dynamics of the tree) - tau [N m, N]; ``data``: tau (nv)."""
-
-    @property
-    def variables(self) -> Variables:
-        """q, v and a."""
-        return (("q", 0), ("v", 0), ("a", 0))
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Accelerations."""
-        return ("a",)
 
     @property
     def rows(self) -> int:
