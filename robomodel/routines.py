@@ -20,7 +20,6 @@ from robomodel.kernels.trace import Trace, Traced
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.elements import Cluster
-from robomodel.model.exponentials import moved
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, sqrt
 from robomodel.trajectory.simulation.integrator_functions import left_open, settled
@@ -141,7 +140,7 @@ def integrated(model: Model, q: Vector, v_dt: Vector) -> list[Scalar]:
         at = 0
         for body, part, _ in joint_slices(model, cluster):
             joint = model.nodes[body].joint
-            own[part] = moved(joint, own[part], speeds[at : at + joint.nv])
+            own[part] = joint.moved(own[part], speeds[at : at + joint.nv])
             at += joint.nv
         result[cluster.q] = own
     if any(isinstance(c.constraint, LoopConstraint) for c in model.clusters):

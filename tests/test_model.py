@@ -490,17 +490,17 @@ def test_clusters_that_differ_in_names_only_are_studied_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Left and right legs, and a robot that is loaded again; what is wrong is said by name."""
-    from robomodel.model.clusters import loops
+    from robomodel.model.clusters import exploration
 
     studied: list[str] = []
-    sample = loops._sample
+    sample = exploration.sample
 
     def counting(question: ClusterProblem) -> object:
         studied.append(question.name)
         return sample(question)
 
-    monkeypatch.setattr(loops, "_sample", counting)
-    loops._explored.cache_clear()
+    monkeypatch.setattr(exploration, "sample", counting)
+    exploration._explored_once.cache_clear()
     model = rm.robots.load("tello")
     linkages = [cluster for cluster in model.clusters if cluster.implicit]
     assert len(studied) == 2 < len(linkages)

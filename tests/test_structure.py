@@ -43,9 +43,6 @@ UPWARD = {
 }
 """Imports that run upwards or sideways all the same, (importer, imported); they may only go."""
 
-ROOMS_IN_PROGRESS = ("model",)
-"""Rooms in which files still may have more than 500 lines: those hold two subjects."""
-
 
 @cache
 def modules() -> dict[str, Path]:
@@ -153,5 +150,4 @@ def circles() -> list[set[str]]:
 
 def test_files_hold_one_subject() -> None:
     for name, path in modules().items():
-        if room(name) not in ROOMS_IN_PROGRESS:
-            assert len(path.read_text(encoding="utf-8").splitlines()) <= 500, name
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 500, name

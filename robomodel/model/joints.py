@@ -11,13 +11,21 @@ axes: vectors for the one-axis joints, SO(3) and SE(3) for the others (as Pinocc
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robomodel.model.lie_groups import (
+    displaced,
+    displaced_in_plane,
+    displacement_between,
+    displacement_in_plane,
+    turn_between,
+    turned,
+)
 from robomodel.scalars import Scalar, Vector, add, mul, neg, sincos, sub
 from robomodel.spatial import (
     UNIT,
@@ -58,8 +66,11 @@ class JointModel(Protocol):
     def rates(self, q: Vector, v: Vector) -> list[Scalar]:
         """q̇ at velocity v."""
 
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
         """q moved along the constant velocity dv for unit time."""
+
+    def integrate(self, q: Array, dv: Array) -> Array:
+        """The same of arrays with leading batch axes."""
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """The dv that leads from q0 to q1."""
@@ -87,6 +98,10 @@ class _VectorSpace:
     def rates(self, q: Vector, v: Vector) -> list[Scalar]:
         """The velocity itself."""
         return list(v)
+
+    def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
+        """q + dv."""
+        return [add(x, d) for x, d in zip(q, dv, strict=True)]
 
     def integrate(self, q: Array, dv: Array) -> Array:
         """q + dv."""
@@ -156,8 +171,23 @@ class Screw(_VectorSpace):
         return (about_axis(self.k, q[0]),), scale(q[0], scale(self.pitch, UNIT[self.k]))
 
 
+class _Group(ABC):
+    """Positions that are a group whose tangent is the velocity, in the child's axes."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
+        """q moved along the constant velocity dv for unit time."""
+
+    def integrate(self, q: Array, dv: Array) -> Array:
+        """The same of arrays with leading batch axes."""
+        entries = self.moved(list(np.moveaxis(q, -1, 0)), list(np.moveaxis(dv, -1, 0)))
+        return np.stack(np.broadcast_arrays(*entries), axis=-1)
+
+
 @dataclass(frozen=True, slots=True)
-class Planar:
+class Planar(_Group):
     """Motion in the plane normal to axis k: q = [x, y, θ], v = [vx, vy, ω] in the child's axes.
 
     x and y are along the axes that follow k cyclically. The positions are a plane and an angle
@@ -189,42 +219,21 @@ class Planar:
         s, c = sincos(q[2])
         return [sub(mul(c, v[0]), mul(s, v[1])), add(mul(s, v[0]), mul(c, v[1])), v[2]]
 
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
         """Exponential of SE(2), the angle unwrapped."""
-        sinc, cosc = _planar_factors(dv[..., 2])
-        along = sinc * dv[..., 0] - cosc * dv[..., 1]
-        aside = cosc * dv[..., 0] + sinc * dv[..., 1]
-        s, c = np.sin(q[..., 2]), np.cos(q[..., 2])
-        x = q[..., 0] + c * along - s * aside
-        y = q[..., 1] + s * along + c * aside
-        return np.stack([x, y, q[..., 2] + dv[..., 2]], axis=-1)
+        return displaced_in_plane(q, dv)
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """Logarithm of SE(2), the angle unwrapped."""
-        turn = q1[..., 2] - q0[..., 2]
-        s, c = np.sin(q0[..., 2]), np.cos(q0[..., 2])
-        x, y = q1[..., 0] - q0[..., 0], q1[..., 1] - q0[..., 1]
-        along, aside = c * x + s * y, c * y - s * x
-        sinc, cosc = _planar_factors(turn)
-        scale_ = sinc * sinc + cosc * cosc
-        return np.stack(
-            [(sinc * along + cosc * aside) / scale_, (sinc * aside - cosc * along) / scale_, turn],
-            axis=-1,
-        )
+        return displacement_in_plane(q0, q1)
 
     def neutral(self) -> tuple[float, ...]:
         """Zero."""
         return (0.0, 0.0, 0.0)
 
 
-def _planar_factors(angle: Array) -> tuple[Array, Array]:
-    half = angle / 2
-    cosc = np.sin(half) * np.sinc(half / math.pi)  # (1 - cos θ) / θ
-    return np.sinc(angle / math.pi), cosc
-
-
 @dataclass(frozen=True, slots=True)
-class Spherical:
+class Spherical(_Group):
     """A ball joint: q = quaternion x y z w, v = angular velocity in the child's axes."""
 
     nq = 4
@@ -243,13 +252,13 @@ class Spherical:
         """q ω / 2."""
         return _quaternion_rates(q, v)
 
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
         """q Exp(dv)."""
-        return _normalized(_product(q, _exp(dv)))
+        return turned(q, dv)
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """Log(q0⁻¹ q1), the shorter way round."""
-        return _log(_product(_inverse(q0), q1))
+        return turn_between(q0, q1)
 
     def neutral(self) -> tuple[float, ...]:
         """No rotation."""
@@ -257,7 +266,7 @@ class Spherical:
 
 
 @dataclass(frozen=True, slots=True)
-class Floating:
+class Floating(_Group):
     """Six degrees of freedom: q = [x y z | qx qy qz qw], v = [angular | linear] in its own axes."""
 
     nq = 7
@@ -277,26 +286,17 @@ class Floating:
         moved = from_quaternion(q[3], q[4], q[5], q[6]).rotate((v[3], v[4], v[5]))
         return [*moved, *_quaternion_rates(q[3:7], v[:3])]
 
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
         """Exponential of SE(3)."""
-        turn, slide = dv[..., :3], dv[..., 3:]
-        moved = _rotate(q[..., 3:], _left_jacobian(turn, slide))
-        rotation = _normalized(_product(q[..., 3:], _exp(turn)))
-        return np.concatenate([q[..., :3] + moved, rotation], axis=-1)
+        return displaced(q, dv)
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """Logarithm of SE(3)."""
-        inverse = _inverse(q0[..., 3:])
-        turn = _log(_product(inverse, q1[..., 3:]))
-        slide = _rotate(inverse, q1[..., :3] - q0[..., :3])
-        return np.concatenate([turn, _inverse_left_jacobian(turn, slide)], axis=-1)
+        return displacement_between(q0, q1)
 
     def neutral(self) -> tuple[float, ...]:
         """At the parent's origin, not rotated."""
         return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
-
-
-# ---- quaternions and SE(3) on arrays -------------------------------------------------------------
 
 
 def _quaternion_rates(q: Vector, omega: Vector) -> list[Scalar]:
@@ -309,71 +309,6 @@ def _quaternion_rates(q: Vector, omega: Vector) -> list[Scalar]:
         sub(add(mul(w, c), mul(x, b)), mul(y, a)),
         neg(add(add(mul(x, a), mul(y, b)), mul(z, c))),
     ]
-
-
-def _product(p: Array, q: Array) -> Array:
-    pv, pw, qv, qw = p[..., :3], p[..., 3:], q[..., :3], q[..., 3:]
-    vector = pw * qv + qw * pv + np.cross(pv, qv)
-    scalar = pw * qw - np.sum(pv * qv, axis=-1, keepdims=True)
-    return np.concatenate([vector, scalar], axis=-1)
-
-
-def _inverse(q: Array) -> Array:
-    result: Array = q * np.array([-1.0, -1.0, -1.0, 1.0])
-    return result
-
-
-def _normalized(q: Array) -> Array:
-    result: Array = q / np.linalg.norm(q, axis=-1, keepdims=True)
-    return result
-
-
-def _rotate(q: Array, v: Array) -> Array:
-    t = 2.0 * np.cross(q[..., :3], v)
-    result: Array = v + q[..., 3:] * t + np.cross(q[..., :3], t)
-    return result
-
-
-def _exp(turn: Array) -> Array:
-    angle = np.linalg.norm(turn, axis=-1, keepdims=True)
-    return np.concatenate([turn * (0.5 * np.sinc(angle / (2 * math.pi))), np.cos(angle / 2)], -1)
-
-
-def _log(q: Array) -> Array:
-    q = np.where(q[..., 3:] < 0.0, -q, q)
-    norm = np.linalg.norm(q[..., :3], axis=-1, keepdims=True)
-    angle = 2.0 * np.arctan2(norm, q[..., 3:])
-    factor = np.where(norm > 1e-150, angle / np.where(norm > 1e-150, norm, 1.0), 2.0)
-    result: Array = q[..., :3] * factor
-    return result
-
-
-def _left_jacobian(turn: Array, v: Array) -> Array:
-    """∫₀¹ Exp(s turn) v ds."""
-    angle = np.linalg.norm(turn, axis=-1, keepdims=True)
-    half = np.sinc(angle / (2 * math.pi))
-    first = 0.5 * half * half  # (1 - cos)/θ²
-    small = angle < 0.05
-    safe = np.where(small, 1.0, angle)
-    square = angle * angle
-    series = 1 / 6 - square / 120 + square**2 / 5040 - square**3 / 362880
-    second = np.where(small, series, (safe - np.sin(safe)) / safe**3)
-    once = np.cross(turn, v)
-    result: Array = v + first * once + second * np.cross(turn, once)
-    return result
-
-
-def _inverse_left_jacobian(turn: Array, v: Array) -> Array:
-    angle = np.linalg.norm(turn, axis=-1, keepdims=True)
-    small = angle < 0.05
-    safe = np.where(small, 1.0, angle)
-    square = angle * angle
-    series = 1 / 12 + square / 720 + square**2 / 30240 + square**3 / 1209600
-    half = safe / 2
-    exact = (1.0 - half / np.tan(half)) / safe**2
-    once = np.cross(turn, v)
-    result: Array = v - 0.5 * once + np.where(small, series, exact) * np.cross(turn, once)
-    return result
 
 
 def relative_motion(joint: JointModel, qd: Vector) -> Motion:

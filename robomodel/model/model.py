@@ -20,7 +20,9 @@ from robomodel.errors import did_you_mean
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.closure import CLOSED, stack, unstack
+from robomodel.model.conventions.methods import StateConversions
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
+from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.springs import Spring
 from robomodel.scalars import Scalar, Vector, dot
@@ -30,11 +32,9 @@ if TYPE_CHECKING:
 
     from robomodel.model.configurations.states import LimitViolation
 
-WORLD = -1
-
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(StateConversions):
     """A robot: bodies in a tree of clusters, with exact constraints.
 
     q (..., nq), v (..., nv): see the conventions in the documentation. All methods take leading
@@ -348,113 +348,6 @@ class Model:
         from robomodel.model.configurations import moving
 
         return moving.difference(self, self._positions(q0, "q0"), self._positions(q1, "q1"))
-
-    # ---- other libraries' conventions
-
-    def to_pinocchio_order(
-        self,
-        q: ArrayLike,
-        v: ArrayLike | None = None,
-        *,
-        a: ArrayLike | None = None,
-        tau: ArrayLike | None = None,
-        joints: object = None,
-    ) -> Any:
-        """A state in Pinocchio's order: q alone, or a tuple of q and what else is given.
-
-        ``v``: velocities, ``a``: their rates (they need v), ``tau``: forces on v. ``joints``:
-        Pinocchio's model of the robot (``pinocchio.Model``), or joint names in its order
-        (``model.names``), the base first; None for the order that it makes of the same URDF.
-        Dependent joints that Pinocchio has follow from ours, forces are put on independent ones;
-        dependent joints that it lacks are no matter. Linear in v and tau; a has terms in v.
-
-        Raises ValueError for joints that one of the two lacks, or that are of another kind.
-        """
-        from robomodel.model.conventions import conversion
-
-        return conversion.to_order(self, "Pinocchio", q, v, a, tau, joints)
-
-    def from_pinocchio_order(
-        self,
-        q: ArrayLike,
-        v: ArrayLike | None = None,
-        *,
-        a: ArrayLike | None = None,
-        tau: ArrayLike | None = None,
-        joints: object = None,
-    ) -> Any:
-        """A state of Pinocchio's in our order: undoes :meth:`to_pinocchio_order`.
-
-        Dependent joints' own positions and velocities there are read where our q holds them (in
-        loops); forces on them count as they push the independent ones.
-        """
-        from robomodel.model.conventions import conversion
-
-        return conversion.from_order(self, "Pinocchio", q, v, a, tau, joints)
-
-    def to_mujoco_order(
-        self,
-        q: ArrayLike,
-        v: ArrayLike | None = None,
-        *,
-        a: ArrayLike | None = None,
-        tau: ArrayLike | None = None,
-        joints: object = None,
-    ) -> Any:
-        """A state in MuJoCo's order, as :meth:`to_pinocchio_order`.
-
-        ``joints``: MuJoCo's model (``mujoco.MjModel``), or names in its order; None is the order
-        that it has of what :func:`robomodel.write_mjcf` writes.
-        """
-        from robomodel.model.conventions import conversion
-
-        return conversion.to_order(self, "MuJoCo", q, v, a, tau, joints)
-
-    def from_mujoco_order(
-        self,
-        q: ArrayLike,
-        v: ArrayLike | None = None,
-        *,
-        a: ArrayLike | None = None,
-        tau: ArrayLike | None = None,
-        joints: object = None,
-    ) -> Any:
-        """A state of MuJoCo's in our order: undoes :meth:`to_mujoco_order`."""
-        from robomodel.model.conventions import conversion
-
-        return conversion.from_order(self, "MuJoCo", q, v, a, tau, joints)
-
-    def to_drake_order(
-        self,
-        q: ArrayLike,
-        v: ArrayLike | None = None,
-        *,
-        a: ArrayLike | None = None,
-        tau: ArrayLike | None = None,
-        joints: object = None,
-    ) -> Any:
-        """A state in Drake's order, as :meth:`to_pinocchio_order`.
-
-        ``joints``: a finalized ``MultibodyPlant``, or names in its order; None is the order
-        that it makes of the same file.
-        """
-        from robomodel.model.conventions import conversion
-
-        return conversion.to_order(self, "Drake", q, v, a, tau, joints)
-
-    def from_drake_order(
-        self,
-        q: ArrayLike,
-        v: ArrayLike | None = None,
-        *,
-        a: ArrayLike | None = None,
-        tau: ArrayLike | None = None,
-        joints: object = None,
-    ) -> Any:
-        """A state of Drake's in our order: undoes :meth:`to_drake_order`."""
-        from robomodel.model.conventions import conversion
-
-        return conversion.from_order(self, "Drake", q, v, a, tau, joints)
 
     # ---- inside
 

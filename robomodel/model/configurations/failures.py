@@ -48,14 +48,14 @@ class Failures:
     def __post_init__(self) -> None:
         self.failed = np.zeros_like(self.known)
 
-    def note(self, bad: Mask, why: Callable[[Mask], ValueError]) -> None:
-        """Take down the bad ones; ``why`` tells of those that are news, or of all there are."""
+    def record(self, bad: Mask, why: Callable[[Mask], ValueError]) -> None:
+        """Record the bad ones; ``why`` tells of those that are news, or of all there are."""
         news = bad & ~self.known
         if self.first is None and np.any(bad) and (np.any(news) or not bad.ndim):
             self.first = why(news if np.any(news) else bad)
         self.failed |= bad
 
-    def told(self, q: Array, *, whole: bool) -> Array:
+    def result(self, q: Array, *, whole: bool) -> Array:
         """q, if there are none; a single failure, or any if it is the ``whole`` that counts, is
         raised; those within a batch are not-a-number, with a RuntimeWarning.
         """
@@ -83,7 +83,7 @@ def normalized(model: Model, q: Array, failures: Failures) -> Array:
                 continue
             last = cluster.q.start + part.stop
             norm = np.asarray(np.linalg.norm(q[..., last - 4 : last], axis=-1))
-            failures.note(norm == 0.0, partial(_zero_quaternion, model.joints[body].name))
+            failures.record(norm == 0.0, partial(_zero_quaternion, model.joints[body].name))
             q[..., last - 4 : last] /= np.where(norm == 0.0, 1.0, norm)[..., None]
     return q
 

@@ -40,9 +40,9 @@ def close(model: Model, q: Array) -> Array:
                     cluster.geometry, own[bad], rows=cluster.closing_rows
                 )
                 bad = ~is_closed(cluster.geometry, closed, gap)
-            failures.note(bad, partial(_left_open, cluster, gap, "from there"))
+            failures.record(bad, partial(_left_open, cluster, gap, "from there"))
             q[..., cluster.q] = closed
-    return failures.told(q, whole=False)
+    return failures.result(q, whole=False)
 
 
 def _left_open(cluster: Cluster, gap: Array, what: str, bad: Mask) -> ClosureError:
@@ -66,13 +66,13 @@ def integrate(model: Model, q: Array, dv: Array, *, whole: bool = False) -> Arra
                 assert cluster.geometry is not None
                 moved, gap = move(cluster, own, dv[..., cluster.v])
                 bad = ~is_closed(cluster.geometry, moved, gap)
-                failures.note(bad, partial(_not_followed, cluster, gap, dv[..., cluster.v]))
+                failures.record(bad, partial(_not_followed, cluster, gap, dv[..., cluster.v]))
                 q[..., cluster.q] = moved
                 continue
             for body, at, along in joint_slices(model, cluster):
                 own[..., at] = model.nodes[body].joint.integrate(own[..., at], dv[..., along])
             q[..., cluster.q] = own
-    return failures.told(q, whole=whole)
+    return failures.result(q, whole=whole)
 
 
 def _not_followed(cluster: Cluster, gap: Array, dv: Array, bad: Mask) -> ClosureError:

@@ -57,7 +57,7 @@ def solve(
         elif here:
             q[cluster.q] = _solve_explicit(model, cluster, here, q[cluster.q])
     failures = Failures(np.zeros((), dtype=bool))
-    return failures.told(normalized(model, q, failures), whole=True)
+    return failures.result(normalized(model, q, failures), whole=True)
 
 
 def _solve_explicit(model: Model, cluster: Cluster, given: Mapping[int, Array], q: Array) -> Array:
@@ -127,11 +127,11 @@ def _solve_loops(model: Model, cluster: Cluster, given: Mapping[int, Array], sta
                 break
             move = np.zeros(geometry.nv)
             move[held] = way / steps
-            ahead = geometry.integrate(at, _lead(geometry, at, move, stay, rows))
+            ahead = geometry.integrate(at, _tangent_motion(geometry, at, move, stay, rows))
             here = (
                 target
                 if step == steps
-                else geometry.integrate(start, _only(geometry.nv, held, way * (step / steps)))
+                else geometry.integrate(start, _at_columns(geometry.nv, held, way * (step / steps)))
             )
             for node in (model.nodes[body] for body in given):
                 part = slice(node.q - first_q, node.q - first_q + node.joint.nq)
@@ -173,13 +173,13 @@ def _solve_loops(model: Model, cluster: Cluster, given: Mapping[int, Array], sta
     raise not_closed(cluster, best, f"with {named}" if named else "from the guess")
 
 
-def _only(size: int, columns: Sequence[int], values: Array) -> Array:
+def _at_columns(size: int, columns: Sequence[int], values: Array) -> Array:
     result = np.zeros(size)
     result[list(columns)] = values
     return result
 
 
-def _lead(
+def _tangent_motion(
     geometry: Geometry, q: Array, move: Array, stay: Sequence[int], rows: Sequence[int]
 ) -> Array:
     """The first-order motion of the other joints that keeps the loops closed under ``move``."""

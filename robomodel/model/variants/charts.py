@@ -17,8 +17,8 @@ import numpy as np
 
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED
-from robomodel.model.clusters.loops import blocks
 from robomodel.model.clusters.partitioning import best_columns
+from robomodel.model.clusters.redundancy import blocks
 from robomodel.model.configurations.coordinates import columns_of
 from robomodel.model.constraints.implicit import LoopConstraint
 from robomodel.model.elements import Cluster
