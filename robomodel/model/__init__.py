@@ -1,4 +1,11 @@
-"""The model: a robot's connectivity, its clusters and their constraints, its configurations."""
+"""The model: a robot's connectivity, its clusters and their constraints, its configurations.
+
+From the bottom: ``graph`` (spanning tree, clusters), ``joints``, ``constraints`` (G and g over any
+scalars), ``closure`` (Newton's method), ``clusters`` (their analysis), ``elements`` (what a model
+consists of), ``model``, ``build``; on models, ``configurations`` (closed, moved, solved for, drawn
+at random), ``conventions`` (other libraries' orders) and ``variants`` (the same robot in other
+axes, parameters or coordinates).
+"""
 
 from robomodel.model.build import build
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node

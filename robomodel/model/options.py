@@ -118,7 +118,7 @@ def _marked(description: Description, chosen: Sequence[str]) -> Description:
                 f"independent: there is no moving joint '{name}'{did_you_mean(name, known)}",
                 description.source,
             )
-    ties = [demand.bodies for demand in find_tree_constraints(description, tree)]
+    ties = [each.bodies for each in find_tree_constraints(description, tree)]
     tied = {body for tie in ties for body in tie}
     marks: dict[str, bool | tuple[bool, ...]] = {}
     for group in graph.clusters(tree, ties):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robomodel.model import closure as newton
+from robomodel.model.arguments import check_one_configuration
 from robomodel.model.closure import Geometry
 from robomodel.model.clusters.problem import Column
 from robomodel.model.clusters.sampling import random_positions, regularity
@@ -28,9 +29,8 @@ NEAR = 0.3
 
 def random(model: Model, rng: Generator, near: Array | None) -> Array:
     """A closed configuration, away from singularities and within the limits where that can be."""
-    if near is not None and (near.ndim != 1 or not np.all(np.isfinite(near))):
-        told = f"got shape {near.shape}" if near.ndim != 1 else "and finite"
-        raise ValueError(f"near must be one configuration, {told}")
+    if near is not None:
+        check_one_configuration(near, "near")
     q = np.empty(model.nq)
     for cluster in model.clusters:
         at = None if near is None else near[cluster.q]
@@ -73,8 +73,7 @@ def _random_loops(
     start = np.array(cluster.start)
     scale = geometry.scale
     unit = np.array([scale if column.length else 1.0 for column in columns])
-    low = np.array([column.limits[0] for column in columns])
-    high = np.array([column.limits[1] for column in columns])
+    low, high = np.array([column.limits for column in columns]).T
     independent = list(cluster.columns)
     typical = float(regularity(geometry, start[None], unit, independent)[0])
     fallback = start if near is None else near

@@ -9,6 +9,7 @@ import numpy as np
 
 from robomodel.errors import did_you_mean
 from robomodel.model import closure as newton
+from robomodel.model.arguments import check_one_configuration
 from robomodel.model.closure import CLOSED, Geometry
 from robomodel.model.configurations.continuation import STEP, is_closed
 from robomodel.model.configurations.failures import Failures, normalized, not_closed
@@ -26,9 +27,7 @@ def solve(
     base_pose: Sequence[float] | None,
 ) -> Array:
     """The configuration with these joint positions, near the guess."""
-    if guess.ndim != 1 or not np.all(np.isfinite(guess)):
-        told = f"got shape {guess.shape}" if guess.ndim != 1 else "and finite"
-        raise ValueError(f"guess must be one configuration, {told}")
+    check_one_configuration(guess, "guess")
     index = {joint.name: i for i, joint in enumerate(model.joints)}
     given: dict[int, Array] = {}
     for name, value in positions.items():
