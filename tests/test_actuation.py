@@ -318,6 +318,77 @@ def test_a_rotor_drives_a_wheel_that_turns_alone() -> None:
     np.testing.assert_allclose(rm.actuator_map(model, model.neutral()), [[9, 9], [9, -9]])
 
 
+CAD = (  # as drawn: neither round nor quite on its axis
+    '<link name="motor"><inertial><origin xyz="1e-6 0 0"/><mass value="0.1"/>'
+    '<inertia ixx="1.5e-4" iyy="1e-4" izz="2e-4" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+)
+DECLARED = (CAD, joint("held", "base", "motor", kind="fixed"))
+SIMPLE = (
+    '<transmission name="t"><type>transmission_interface/SimpleTransmission</type><joint '
+    'name="j"/><actuator name="m"><mechanicalReduction>9</mechanicalReduction></actuator>'
+    "</transmission>"
+)
+
+
+@pytest.mark.parametrize("transmission", [(), (SIMPLE,)])
+def test_a_link_declared_a_rotor_is_the_motors_however_its_mass_lies(
+    transmission: tuple[str, ...], tmp_path
+) -> None:
+    more = '<rotor link="motor" ratio="9"/>' + MOTOR
+    text = robot(link("a"), *DECLARED, joint("j", "base", "a", more=more), *transmission)
+    model = rm.load(text)
+    assert [(a.joint, a.effort_limit) for a in model.actuators] == [("held", 2.0)]
+    np.testing.assert_allclose(rm.actuator_map(model, model.neutral()), [[9.0]])
+    if transmission:
+        rm.write_mjcf(model, tmp_path / "out.xml")
+        assert 'ctrlrange="-2 2"' in (tmp_path / "out.xml").read_text()
+
+
+ROUND = (
+    '<inertial><mass value="1"/>'
+    '<inertia ixx="1e-3" iyy="1e-3" izz="2e-3" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+WHEEL = '<rotor inertia="1e-4" ratio="5"/>'
+
+
+@pytest.mark.parametrize(
+    ("at_wheel", "at_load", "joints", "map_"),
+    [
+        (MOTOR, "", ["wheel"], [[3.0]]),
+        (WHEEL + MOTOR, "", ["wheel_rotor"], [[15.0]]),
+        (WHEEL, MOTOR, ["wheel_rotor"], [[15.0]]),
+        (WHEEL, limited(30), ["wheel_rotor"], [[15.0]]),
+    ],
+)
+def test_a_motor_at_a_wheel_that_drives_a_joint(
+    at_wheel: str, at_load: str, joints: list[str], map_: list[list[float]]
+) -> None:
+    """One motor, at the shaft of its own, and none besides for the joint behind the wheel."""
+    model = rm.load(
+        robot(
+            link("a"), link("round", ROUND),
+            joint("j", "base", "a", kind="revolute" if "limit" in at_load else "continuous",
+                  more=at_load, mark=True),
+            joint("wheel", "base", "round", more=at_wheel),
+            coupling("gear", {"wheel": 1.0, "j": -3.0}),
+        )
+    )  # fmt: skip
+    assert [a.joint for a in model.actuators] == joints
+    np.testing.assert_allclose(rm.actuator_map(model, model.neutral()), map_)
+    assert np.isfinite(rm.torque_limits(model, model.neutral(), np.zeros(1))).all()
+
+
+def test_a_wheel_whose_follower_has_the_motor_has_none() -> None:
+    text = robot(
+        link("a", ROUND), link("b", ROUND),
+        joint("j", "base", "a", mark=True), joint("k", "base", "b", more=ROTOR + MOTOR),
+        coupling("belt", {"k": 1.0, "j": -2.0}),
+    )  # fmt: skip
+    model = rm.load(text)
+    assert [a.joint for a in model.actuators] == ["k_rotor"]
+    np.testing.assert_allclose(rm.torque_limits(model, model.neutral(), [0.0])[1], 40.0)
+
+
 def test_couplings_without_rotors_are_no_rotors() -> None:
     """Fingers that mimic each other are driven once, at the one that leads."""
     text = robot(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from robomodel.description import Description, Motor
+from robomodel.description import Description, LinkCoupling, Motor
 from robomodel.model.joints import Revolute
 from robomodel.motors import carried
 from robomodel.transmissions import actuator_terms, rotor_name
@@ -52,6 +52,7 @@ class _Tree:
     nodes: Mapping[str, Node]
     couplings: Sequence[Coupling]
     loaded: frozenset[str]
+    declared: Mapping[str, str]  # couplings that ``<rotor>`` wrote, with the rotors' joints
 
     def turns_alone(self, name: str) -> bool:
         """Whether the joint turns one body, on whose axis its mass is centred, as a rotor's is."""
@@ -74,7 +75,10 @@ class _Tree:
         found: dict[str, Terms] = {}
         for coupling in self.couplings:
             rotors = [name for name, _ in coupling.terms if self._is_rotor(name)]
-            if len(rotors) > 1:  # a wheel that turns alone as well, and the rotor that drives it
+            said = self.declared.get(coupling.name)
+            if said in dict(coupling.terms):  # however its mass lies
+                rotors = [said]
+            elif len(rotors) > 1:  # a wheel that turns alone as well, and the rotor that drives it
                 named = {rotor_name(name) for name, _ in coupling.terms}
                 rotors = [name for name in rotors if name in named]
             if len(rotors) != 1 or len(coupling.terms) < 2:
@@ -82,6 +86,19 @@ class _Tree:
             (rotor,) = rotors
             own = dict(coupling.terms)[rotor]
             found[rotor] = tuple((n, -k / own) for n, k in coupling.terms if n != rotor)
+        return found
+
+    def shafts(self, driven: Mapping[str, Motor]) -> dict[str, Terms]:
+        """Rotors free for joints: not those that ``driven`` says have motors of their own.
+
+        A wheel that a rotor turns is none itself: the rotor turns what the wheel does.
+        """
+        found = {name: terms for name, terms in self.rotors().items() if name not in driven}
+        for name, terms in tuple(found.items()):
+            while len(terms) == 1 and terms[0][0] in found:
+                ((wheel, ratio),) = terms
+                terms = tuple((joint, ratio * k) for joint, k in found.pop(wheel))
+                found[name] = terms
         return found
 
     def _is_rotor(self, name: str) -> bool:
@@ -102,6 +119,7 @@ def find_actuators(
         {joint.name: node for joint, node in zip(joints, nodes, strict=True)},
         couplings,
         frozenset(joint.name for n, joint in enumerate(joints) if n in carrying),
+        _declared(description),
     )
     motors = {joint.name: joint.motor for joint in description.joints if joint.motor}
     actuators = _of_transmissions(description, tree, motors)
@@ -110,10 +128,25 @@ def find_actuators(
     return tuple(actuators)
 
 
+def _declared(description: Description) -> dict[str, str]:
+    """The joints of rotors by the couplings that turn them, which are called as ``<rotor>``s are."""
+    above = {joint.child: joint.name for joint in description.joints}
+    ends = [actuator for each in description.transmissions for actuator in each.actuators]
+    names = {rotor_name(each.name) for each in (*description.joints, *ends)}
+    return {
+        coupling.name: above.get(coupling.successor, "")
+        if isinstance(coupling, LinkCoupling)
+        else coupling.terms[0][0]
+        for coupling in description.couplings
+        if coupling.name in names
+    }
+
+
 def _of_transmissions(
     description: Description, tree: _Tree, motors: Mapping[str, Motor]
 ) -> list[Actuator]:
     found: list[Actuator] = []
+    known = tree.rotors()
     for transmission in description.transmissions:
         for actuator, terms in actuator_terms(transmission):
             driven = tuple((name, k) for name, k in terms if name in tree.joints and k)
@@ -121,15 +154,16 @@ def _of_transmissions(
                 continue
             first, ratio = driven[0]
             rotors = [rotor_name(name) for name in (actuator.name, first)]
-            rotor = next((name for name in rotors if tree.turns_alone(name)), None)
+            said = (tree.declared.get(name, name) for name in rotors)
+            rotor = next((name for name in said if name in known or tree.turns_alone(name)), None)
             if rotor is None:
                 used = {each.joint for each in found}
-                alike = (n for n, k in tree.rotors().items() if _same(k, driven) and n not in used)
+                alike = (n for n, k in known.items() if _same(k, driven) and n not in used)
                 rotor = next(alike, None)
             motor = actuator.motor or motors.get(first, NO_MOTOR)
             name = actuator.name or first
             if rotor is not None:
-                found.append(_made(name, rotor, tree.rotors().get(rotor, driven), tree, motor))
+                found.append(_made(name, rotor, known.get(rotor, driven), tree, motor))
             elif len(driven) == 1:  # in the joint's units
                 shaft = carried(motor, abs(ratio)) if actuator.motor else motor
                 found.append(_made(name, first, ((first, 1.0),), tree, shaft))
@@ -154,7 +188,7 @@ def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
     freedoms, drive it. Where several rotors turn with several joints (differentials, parallel
     belts) each joint takes one of those that are left, the one with the fewest other joints first.
     """
-    rotors = tree.rotors()
+    rotors = tree.shafts(motors)
     said = [joint.cluster for joint in tree.joints.values() if joint.name in motors]
     freedoms = Counter(joint.cluster for joint in tree.joints.values() if joint.independent)
 
@@ -176,10 +210,8 @@ def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
             ratio = dict(rotors[rotor])[joint.name]
             driven = ((joint.name, ratio), *(t for t in rotors.pop(rotor) if t[0] != joint.name))
             found.append(_made(joint.name, rotor, driven, tree, motor))
-        elif (
-            spins
-            or joint.name in motors
-            or (math.isfinite(joint.effort_limit) and not driven_by_others(joint))
+        elif joint.name in motors or (
+            (spins or math.isfinite(joint.effort_limit)) and not driven_by_others(joint)
         ):
             found.append(_made(joint.name, joint.name, ((joint.name, 1.0),), tree, motor))
     return found

@@ -225,8 +225,9 @@ class Ties:
         first, ratio = next(iter(terms.items()))
         motor = actuator.motor
         if motor is None and (motor := self.moved_as[first].motor) is not None:
-            rotors = (rotor_name(actuator.name), rotor_name(first))
-            if not self.moved_as.keys() & rotors:  # its numbers are the joint's
+            rotors = {rotor_name(actuator.name), rotor_name(first)}
+            couplings = {coupling.name for coupling in self.description.couplings}
+            if not rotors & (self.moved_as.keys() | couplings):  # its numbers are the joint's
                 motor = carried(motor, 1.0 / abs(ratio))
         said = {} if motor is None else numbers_of(motor)
         effort = said.pop("effort", math.inf)
