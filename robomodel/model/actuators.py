@@ -94,11 +94,12 @@ class _Tree:
         A wheel that a rotor turns is none itself: the rotor turns what the wheel does.
         """
         found = {name: terms for name, terms in self.rotors().items() if name not in driven}
-        for name, terms in tuple(found.items()):
-            while len(terms) == 1 and terms[0][0] in found:
-                ((wheel, ratio),) = terms
-                terms = tuple((joint, ratio * k) for joint, k in found.pop(wheel))
-                found[name] = terms
+        for name in tuple(found):
+            while len(found.get(name, ())) == 1:
+                ((wheel, ratio),) = found[name]
+                if wheel not in found or name in dict(found[wheel]):
+                    break
+                found[name] = tuple((joint, ratio * k) for joint, k in found.pop(wheel))
         return found
 
     def _is_rotor(self, name: str) -> bool:
@@ -129,7 +130,7 @@ def find_actuators(
 
 
 def _declared(description: Description) -> dict[str, str]:
-    """The joints of rotors by the couplings that turn them, which are called as ``<rotor>``s are."""
+    """The joints of rotors by the couplings that turn them, which are called as rotors are."""
     above = {joint.child: joint.name for joint in description.joints}
     ends = [actuator for each in description.transmissions for actuator in each.actuators]
     names = {rotor_name(each.name) for each in (*description.joints, *ends)}
