@@ -133,7 +133,7 @@ def _declared(description: Description) -> dict[str, str]:
     """The joints of rotors by the couplings that turn them, which are called as rotors are."""
     above = {joint.child: joint.name for joint in description.joints}
     ends = [actuator for each in description.transmissions for actuator in each.actuators]
-    names = {rotor_name(each.name) for each in (*description.joints, *ends)}
+    names = {rotor_name(name) for name in (*above.values(), *(end.name for end in ends))}
     return {
         coupling.name: above.get(coupling.successor, "")
         if isinstance(coupling, LinkCoupling)

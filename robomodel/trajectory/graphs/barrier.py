@@ -108,6 +108,9 @@ def minimize_inside(
         try:
             step = (along_time if closing else step_of)(linear, scale)
         except UndeterminedError:
+            if step_of is not along_time:  # conditions that say a thing twice need ranks
+                step_of, iterations = along_time, iterations - 1
+                continue
             if damping >= MOST:
                 raise
             damping = max(10.0 * damping, DAMPING)

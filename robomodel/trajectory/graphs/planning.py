@@ -196,6 +196,9 @@ class _Problem:
         for goal in self.goals:
             if not -self.count <= goal.time < self.count:
                 raise ValueError(f"a goal's time {goal.time} is outside of 0 … {self.count - 1}")
+            if goal.time % self.count == 0:
+                raise ValueError("a goal at time 0: the state there is given, by q and v")
+            self._reachable(goal)
         for stance in self.stances:
             if not 0 <= stance.first < stance.stop <= self.count:
                 raise ValueError(
@@ -205,6 +208,20 @@ class _Problem:
                 raise ValueError("a stance's friction is a positive number")
         for name in self.weights:
             self._known(name, self.model.dof_names, "coordinate")
+
+    def _reachable(self, goal: Goal) -> None:
+        """Refuse goals that no motion can have: not-a-number, and positions with open loops."""
+        given = {"q": goal.q, "v": goal.v, **dict.fromkeys(goal.points)}
+        given |= {f"the position of {frame}": at for frame, at in goal.points.items()}
+        for name, numbers in given.items():
+            if numbers is not None and not np.all(np.isfinite(as_numbers(numbers, str(name)))):
+                raise ValueError(f"a goal's {name} must be finite, got {numbers}")
+        if goal.q is not None:
+            gap = float(self.model.closure_error(as_array(goal.q, self.model.nq, "q", "nq")))
+            if gap > OPEN:
+                raise ValueError(
+                    f"a goal's q leaves loops open by {gap:.1e}; robomodel.close closes them"
+                )
 
     def _known(self, name: str, known: Sequence[str], what: str) -> None:
         if name not in known:
