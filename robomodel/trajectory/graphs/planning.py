@@ -162,6 +162,7 @@ def plan(
     problem = _Problem(model, count, step, tuple(goals), tuple(stances), dict(weights or {}))
     at = as_array(q, model.nq, "q", "nq")
     speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
+    model.check(at, speed)
     graph = problem.graph(at, speed)
     margins = problem.margins(positions or {}, velocities or {}, torques or {})
     begin = problem.start(at, speed) | dict(start or {})
@@ -210,18 +211,12 @@ class _Problem:
             self._known(name, self.model.dof_names, "coordinate")
 
     def _reachable(self, goal: Goal) -> None:
-        """Refuse goals that no motion can have: not-a-number, and positions with open loops."""
-        given = {"q": goal.q, "v": goal.v, **dict.fromkeys(goal.points)}
-        given |= {f"the position of {frame}": at for frame, at in goal.points.items()}
-        for name, numbers in given.items():
-            if numbers is not None and not np.all(np.isfinite(as_numbers(numbers, str(name)))):
-                raise ValueError(f"a goal's {name} must be finite, got {numbers}")
-        if goal.q is not None:
-            gap = float(self.model.closure_error(as_array(goal.q, self.model.nq, "q", "nq")))
-            if gap > OPEN:
-                raise ValueError(
-                    f"a goal's q leaves loops open by {gap:.1e}; robomodel.close closes them"
-                )
+        """Refuse goals that no motion can have: not finite, positions with open loops."""
+        if goal.q is not None or goal.v is not None:
+            self.model.check(self.model.neutral() if goal.q is None else goal.q, goal.v)
+        for frame, position in goal.points.items():
+            if not np.all(np.isfinite(as_array(position, 3, "a goal", "3"))):
+                raise ValueError(f"a goal of {frame} must be finite, got {position}")
 
     def _known(self, name: str, known: Sequence[str], what: str) -> None:
         if name not in known:
@@ -331,6 +326,13 @@ class _Problem:
         single = {joint.name: joint for joint in model.joints if joint.nv == 1}
         for name in (*positions, *velocities):
             self._known(name, list(single), "joint of one freedom")
+        for name, (low, high) in positions.items():
+            if not float(low) < float(high):
+                raise ValueError(f"positions of '{name}' must be (lower, upper), got {low}, {high}")
+        for what, sizes in (("velocity", velocities), ("torque", torques)):
+            for name, size in sizes.items():
+                if not float(size) > 0.0:
+                    raise ValueError(f"the {what} limit of '{name}' must be positive, got {size}")
         at = {n: (j.lower, j.upper) for n, j in single.items() if j.type != "continuous"}
         at |= {n: (float(low), float(high)) for n, (low, high) in positions.items()}
         speed = {n: j.velocity_limit for n, j in single.items()} | dict(velocities)
