@@ -213,3 +213,37 @@ def test_plans_refuse_what_is_not_there() -> None:
             plan(model, 4, 0.1, q, **how)
     with pytest.raises(ValueError, match="two times or more"):
         plan(model, 1, 0.1, q)
+
+
+def test_points_of_planar_robots_are_goals() -> None:
+    """Of whose three conditions one says nothing: no linkage here leaves its plane."""
+    robot = rm.robots.load("five_bar")
+    start = robot.neutral()
+    wanted = rm.frame_pose(robot, robot.integrate(start, [-0.3, 0.2]), "link2")[:3, 3]
+    found = plan(robot, 3, 0.2, start, goals=[Goal(-1, points={"link2": wanted})])
+    obeys(found)
+    np.testing.assert_allclose(
+        rm.frame_pose(robot, found.q[-1], "link2")[:3, 3], wanted, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("goal", "more", "why"),
+    [
+        (Goal(-1, q=np.full(4, np.nan)), {}, "not finite"),
+        (Goal(-1, v=[0.0, np.nan]), {}, "not finite"),
+        (Goal(-1, q=[2.1, -1.1, 1.1, 1.3]), {}, "is open by"),
+        (Goal(-1, points={"link2": [0.0, np.inf, 0.0]}), {}, "finite"),
+        (Goal(0, v=[0.0, 0.0]), {}, "time 0"),
+        (Goal(-1), {"velocities": {"J1": -1.0}}, "velocity limit of 'J1'"),
+        (Goal(-1), {"torques": {"J1": np.nan}}, "torque limit of 'J1'"),
+        (Goal(-1), {"positions": {"J1": (3.0, 2.0)}}, "positions of 'J1'"),
+        (Goal(-1), {"weights": {"J1": 0.0}}, "weight of 'J1'"),
+    ],
+)
+def test_plans_refuse_goals_and_limits_that_none_can_keep(
+    goal: Goal, more: dict[str, Any], why: str
+) -> None:
+    robot = rm.robots.load("five_bar")
+    with pytest.raises(ValueError, match=why):
+        plan(robot, 5, 0.1, robot.neutral(), goals=[goal], **more)

@@ -207,8 +207,10 @@ class _Problem:
                 )
             if not stance.friction > 0.0 or not math.isfinite(stance.friction):
                 raise ValueError("a stance's friction is a positive number")
-        for name in self.weights:
+        for name, weight in self.weights.items():
             self._known(name, self.model.dof_names, "coordinate")
+            if not 0.0 < weight < math.inf:
+                raise ValueError(f"the weight of '{name}' must be positive, got {weight}")
 
     def _reachable(self, goal: Goal) -> None:
         """Refuse goals that no motion can have: not finite, positions with open loops."""
