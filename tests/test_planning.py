@@ -215,6 +215,7 @@ def test_plans_refuse_what_is_not_there() -> None:
         plan(model, 1, 0.1, q)
 
 
+@pytest.mark.slow
 def test_points_of_planar_robots_are_goals() -> None:
     """Of whose three conditions one says nothing: no linkage here leaves its plane."""
     robot = rm.robots.load("five_bar")
