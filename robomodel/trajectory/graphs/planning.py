@@ -218,7 +218,7 @@ class _Problem:
             self.model.check(self.model.neutral() if goal.q is None else goal.q, goal.v)
         for frame, position in goal.points.items():
             if not np.all(np.isfinite(as_array(position, 3, "a goal", "3"))):
-                raise ValueError(f"a goal of {frame!r} must be finite, got {position}")
+                raise ValueError(f"a goal of {frame!r} must be finite, got {position!r}")
 
     def _known(self, name: str, known: Sequence[str], what: str) -> None:
         if name not in known:
