@@ -28,15 +28,31 @@ def rnea(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """Inverse dynamics: the forces tau (..., nv) that produce the accelerations a.
+    """Inverse dynamics: the forces that produce given accelerations.
 
-    ``f_ext``: link name → wrench (..., 6) on that link, moment about its origin first, in its own
-    axes. ``passive``: with the file's springs and damping (:func:`passive_force`) among the forces.
     C-RNEA (Chignoli et al., section V-A).
 
-    ``method``: "cluster"; "projection", the same by Gᵀ on the spanning tree; "approximate", on an
-    open tree with lumped rotors and armature; "unconstrained", on an open tree without rotors,
-    couplers and other dependent bodies. Wrenches cannot act on bodies that an open tree leaves out.
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        a: Accelerations (..., nv) of the independent coordinates.
+        f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
+            axes.
+        passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
+        method: "cluster"; "projection", the same by Gᵀ on the spanning tree; "approximate", on an
+            open tree with lumped rotors and armature; "unconstrained", on an open tree without
+            rotors, couplers and other dependent bodies. Wrenches cannot act on bodies that an open
+            tree leaves out.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        tau: Forces (..., nv) on the independent coordinates.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
     """
     arguments = {"q": q, "v": v, "a": a}
     result: Array = _run(
@@ -57,14 +73,31 @@ def aba(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """Forward dynamics: the accelerations a (..., nv) under the forces tau.
+    """Forward dynamics: the accelerations under given forces.
 
-    ``f_ext`` and ``passive`` as in :func:`rnea`. States at which a loop is singular give
-    not-a-number for themselves alone. C-ABA (Chignoli et al., section V-B).
+    States at which a loop is singular give not-a-number for themselves alone. C-ABA (Chignoli et
+    al., section V-B).
 
-    ``method``: those of :func:`rnea`; "lagrange": the same as "cluster" by multipliers of the
-    loops and couplings on the spanning tree; "orthonormal": the same in orthonormal coordinates of
-    each cluster, which loses fewer digits next to the dead points of linkages.
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        tau: Forces (..., nv) on the independent coordinates.
+        f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
+            axes.
+        passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
+        method: Those of :func:`rnea`; "lagrange": the same as "cluster" by multipliers of the loops
+            and couplings on the spanning tree; "orthonormal": the same in orthonormal coordinates
+            of each cluster, which loses fewer digits next to the dead points of linkages.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        a: Accelerations (..., nv) of the independent coordinates.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
     """
     arguments = {"q": q, "v": v, "tau": tau}
     result: Array = _run(
@@ -76,7 +109,20 @@ def aba(
 def crba(
     model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
 ) -> Array:
-    """Joint-space inertia matrix M (..., nv, nv), gears' and loops' reflected inertias included."""
+    """Joint-space inertia matrix M, gears' and loops' reflected inertias included.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        M: The matrix (..., nv, nv).
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+    """
     result: Array = _run(model, "crba", {"q": q}, backend, check=check)
     return result
 
@@ -91,7 +137,25 @@ def bias_force(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """The tau (..., nv) of zero acceleration: Coriolis, centrifugal, gravity, external forces."""
+    """The forces of zero acceleration: Coriolis, centrifugal, gravity, external forces.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
+            axes.
+        passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        tau: Forces (..., nv) on the independent coordinates.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
+    """
     result: Array = _run(
         model, "bias_force", {"q": q, "v": v}, backend, f_ext=f_ext, passive=passive, check=check
     )
@@ -106,13 +170,26 @@ def passive_force(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """What the file's springs and damping do to the independent velocities: tau (..., nv).
+    """What the file's springs and damping do to the independent velocities.
 
     Springs between links, at joints (dependent ones and rotors' included) and at the joints of
     loops, each with -stiffness · (x - reference) - damping · ẋ on its own coordinate x, brought to
     the independent ones by ∂ẋ/∂v. Dry friction is not in it, as at rest it is whatever holds.
     ``rnea``, ``aba``, ``bias_force``, ``hybrid`` and the derivatives count these forces among what
     acts on the robot with ``passive=True``: ``rnea(…, passive=True)`` = rnea - passive_force.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        tau: Forces (..., nv) on the independent coordinates.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     result: Array = _run(model, "passive_force", {"q": q, "v": v}, backend, check=check)
     return result
@@ -126,12 +203,25 @@ def armature(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """Reflected inertia at the independent joints: (..., nv), or "dense" (..., nv, nv).
+    """Reflected inertia at the independent joints.
 
     Gᵀ (H' + diag(armature)) G, with H' the inertia that rotors, couplers and all other bodies that
     an approximating open tree locks have by their motion relative to what carries them, and the
-    armature that the file gives joints. A rotor geared by N adds N² times its inertia. ``q``: one
-    configuration, or a batch (default :meth:`Model.neutral`); gears and belts do not depend on it.
+    armature that the file gives joints. A rotor geared by N adds N² times its inertia.
+
+    Args:
+        model: The robot.
+        q: One configuration, or a batch (..., nq); default :meth:`Model.neutral`. Gears and belts
+            do not depend on it.
+        kind: "diagonal" or "dense".
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        inertia: The diagonal (..., nv), or with "dense" the matrix (..., nv, nv).
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     if kind not in ("diagonal", "dense"):
         raise ValueError(f"kind '{kind}' is not known; 'diagonal' and 'dense' are")
@@ -152,13 +242,32 @@ def hybrid(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> tuple[Array, Array]:
-    """Hybrid dynamics: (tau, a), each (..., nv), from forces here and accelerations there.
+    """Hybrid dynamics: all forces and accelerations, from forces here and accelerations there.
 
-    ``tau`` and ``a``: independent joint → value (...), or (..., n) for a joint with n degrees of
-    freedom, or one of its ``model.dof_names`` → value (...); together they name each once. What is
-    not named of a floating base is free: nothing pushes it there. ``f_ext`` as in :func:`rnea`.
     Every set of freedoms of which the accelerations are given is an algorithm of its own, compiled
     at its first call; see :mod:`robomodel.dynamics.recursions.hybrid_dynamics`.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        tau: Independent joint → force (...), or (..., n) for a joint with n degrees of freedom, or
+            one of its ``model.dof_names`` → force (...). With ``a`` it names each once; what is not
+            named of a floating base is free: nothing pushes it there.
+        a: The same of accelerations.
+        f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
+            axes.
+        passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        tau: Forces (..., nv) on the independent coordinates.
+        a: Accelerations (..., nv) of the independent coordinates.
+
+    Raises:
+        ValueError: A coordinate is named twice or not at all, a name is not known, or arrays do not
+            fit.
     """
     from robomodel.dynamics.recursions.hybrid_dynamics import freedoms, prescribed
 

@@ -27,10 +27,23 @@ def gravity_force(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """The forces tau (..., nv) that hold the robot at rest (computeGeneralizedGravity).
+    """The forces that hold the robot at rest (computeGeneralizedGravity).
 
-    ``f_ext``: link name → wrench (..., 6) on it, its moment first, in its own axes, held up as well
-    (computeStaticTorque). ``passive``: the file's springs help.
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        f_ext: Link name → wrench (..., 6) on it, its moment first, in its own axes, held up as well
+            (computeStaticTorque).
+        passive: The file's springs help.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        tau: Forces (..., nv) on the independent coordinates.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
     """
     result: Array = run(
         model, "gravity_force", {"q": q}, backend, f_ext=f_ext, passive=passive, check=check
@@ -47,17 +60,29 @@ def coriolis(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """The Coriolis matrix C (..., nv, nv), C v + gravity_force = bias_force.
+    """The Coriolis matrix C, C v + gravity_force = bias_force (computeCoriolisMatrix).
 
-    (computeCoriolisMatrix.)
     Ṁ = C + Cᵀ along the motion, so that Ṁ - 2C is skew, and C is linear in v; gears, loops, rotors
     and armatures included. Among all such C it is the one without torsion: C(v) u = C(u) v between
-    rates of coordinates, where it is made of the Christoffel symbols, and C(v) u - C(u) v =
-    M [v, u] with the velocities of floating bases and ball joints. Echeandia and Wensing's
-    recursion (2021), carried over to clusters.
+    rates of coordinates, where it is made of the Christoffel symbols, and C(v) u - C(u) v = M [v,
+    u] with the velocities of floating bases and ball joints. Echeandia and Wensing's recursion
+    (2021), carried over to clusters.
 
-    ``kind``: "christoffel" computes the same matrix from M's derivatives by those symbols, which
-    takes many times as long (``rm.compile(model, "coriolis", method="christoffel")``).
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        kind: "factorization", the recursion; "christoffel" computes the same matrix from M's
+            derivatives by those symbols, which takes many times as long (``rm.compile(model,
+            "coriolis", method="christoffel")``).
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        C: The matrix (..., nv, nv).
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     if kind not in ("factorization", "christoffel"):
         raise ValueError(f"kind '{kind}' is not known; 'factorization' and 'christoffel' are")
@@ -75,7 +100,20 @@ def coriolis(
 def mass_inverse(
     model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
 ) -> Array:
-    """M⁻¹ (..., nv, nv) (computeMinverse)."""
+    """Inverse of the joint-space inertia matrix (computeMinverse).
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        inverse: M⁻¹ (..., nv, nv).
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+    """
     result: Array = run(model, "mass_inverse", {"q": q}, backend, check=check)
     return result
 
@@ -91,7 +129,22 @@ def frame_pose(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """The frame's pose in the world (..., 4, 4), homogeneous (Pinocchio: oMf)."""
+    """The frame's pose in the world (Pinocchio: oMf).
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        frame: A link's name, or (link, offset) for a point of it with the link's axes.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        pose: Homogeneous matrix (..., 4, 4).
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
+    """
     result: Array = run(
         model, "frame_pose", {"q": q}, backend, frames=(frame_key(frame),), check=check
     )
@@ -107,12 +160,24 @@ def jacobian(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """J (..., 6, nv): the frame's velocity is J v, angular first (computeFrameJacobian).
+    """The frame's Jacobian J: its velocity is J v (computeFrameJacobian).
 
-    ``frame``: a link's name, or (link, offset) for a point of it with the link's axes.
-    ``reference``, as in Pinocchio: "local", at the frame's origin in its own axes;
-    "local_world_aligned", at its origin in the world's axes; "world", of the point of its body that
-    is at the world's origin, in the world's axes.
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        frame: A link's name, or (link, offset) for a point of it with the link's axes.
+        reference: As in Pinocchio: "local", at the frame's origin in its own axes;
+            "local_world_aligned", at its origin in the world's axes; "world", of the point of its
+            body that is at the world's origin, in the world's axes.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        J: The matrix (..., 6, nv), angular rows first.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
     """
     result: Array = run(
         model,
@@ -136,9 +201,23 @@ def frame_velocity(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """The frame's velocity (..., 6), angular first (getFrameVelocity).
+    """The frame's velocity (getFrameVelocity).
 
-    ``reference`` as in :func:`jacobian`.
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        frame: A link's name, or (link, offset) for a point of it with the link's axes.
+        reference: Axes and point, as in :func:`jacobian`.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        velocity: Spatial velocity (..., 6), angular first.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
     """
     result: Array = run(
         model,
@@ -163,10 +242,27 @@ def frame_acceleration(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """The frame's acceleration (..., 6), angular first (getFrameClassicalAcceleration).
+    """The frame's acceleration (getFrameClassicalAcceleration).
 
     The linear part is that of a point, the frame's origin, in the world: ẍ, not the spatial
-    acceleration's ẍ - ω x ẋ; gravity is left out. ``reference`` as in :func:`jacobian`.
+    acceleration's ẍ - ω x ẋ; gravity is left out.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        a: Accelerations (..., nv) of the independent coordinates.
+        frame: A link's name, or (link, offset) for a point of it with the link's axes.
+        reference: Axes and point, as in :func:`jacobian`.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        acceleration: (..., 6), angular first.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
     """
     result: Array = run(
         model,
@@ -190,9 +286,25 @@ def frame_bias(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """:func:`frame_acceleration` (..., 6) at a = 0: what J a lacks, J̇ v of a point.
+    """:func:`frame_acceleration` at a = 0: what J a lacks, J̇ v of a point.
 
     frame_acceleration = jacobian · a + frame_bias, in any one ``reference``.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        frame: A link's name, or (link, offset) for a point of it with the link's axes.
+        reference: Axes and point, as in :func:`jacobian`.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        acceleration: (..., 6), angular first.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
     """
     result: Array = run(
         model,
@@ -217,10 +329,23 @@ def energy(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> tuple[Array, Array]:
-    """(kinetic, potential) energy [J], each (...); zero potential at the world's origin.
+    """Kinetic and potential energy (computeKineticEnergy, computePotentialEnergy).
 
-    (computeKineticEnergy, computePotentialEnergy.)
     The energy of the file's springs is part of the potential.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        kinetic: Kinetic energy (...) [J].
+        potential: Potential energy (...) [J], zero at the world's origin.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     kinetic, potential = run(model, "energy", {"q": q, "v": v}, backend, check=check)
     return kinetic, potential
@@ -229,7 +354,20 @@ def energy(
 def center_of_mass(
     model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
 ) -> Array:
-    """Centre of mass (..., 3) of all that moves, in the world (centerOfMass)."""
+    """Centre of mass of all that moves (centerOfMass).
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        position: (..., 3) [m], in the world.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+    """
     result: Array = run(model, "center_of_mass", {"q": q}, backend, check=check)
     return result
 
@@ -242,7 +380,21 @@ def center_of_mass_velocity(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """Velocity (..., 3) of the centre of mass, in world axes (centerOfMass: vcom)."""
+    """Velocity of the centre of mass (centerOfMass: vcom).
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        velocity: (..., 3) [m/s], in world axes.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+    """
     arguments = {"q": q, "v": v}
     result: Array = run(model, "center_of_mass_velocity", arguments, backend, check=check)
     return result
@@ -257,7 +409,22 @@ def center_of_mass_acceleration(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """Acceleration (..., 3) of the centre of mass, in world axes, without gravity's (acom)."""
+    """Acceleration of the centre of mass, without gravity's (acom).
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        a: Accelerations (..., nv) of the independent coordinates.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        acceleration: (..., 3) [m/s²], in world axes.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+    """
     arguments = {"q": q, "v": v, "a": a}
     result: Array = run(model, "center_of_mass_acceleration", arguments, backend, check=check)
     return result
@@ -266,7 +433,20 @@ def center_of_mass_acceleration(
 def center_of_mass_jacobian(
     model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
 ) -> Array:
-    """J (..., 3, nv): the centre of mass moves with J v, world axes (jacobianCenterOfMass)."""
+    """Jacobian J of the centre of mass, which moves with J v (jacobianCenterOfMass).
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        J: The matrix (..., 3, nv), in world axes.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+    """
     result: Array = run(model, "center_of_mass_jacobian", {"q": q}, backend, check=check)
     return result
 
@@ -274,7 +454,20 @@ def center_of_mass_jacobian(
 def centroidal_map(
     model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
 ) -> Array:
-    """A (..., 6, nv): centroidal_momentum = A v, angular rows first (computeCentroidalMap)."""
+    """Centroidal momentum matrix A: centroidal_momentum = A v (computeCentroidalMap).
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        A: The matrix (..., 6, nv), angular rows first.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+    """
     result: Array = run(model, "centroidal_map", {"q": q}, backend, check=check)
     return result
 
@@ -287,9 +480,20 @@ def centroidal_momentum(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """Momentum (..., 6): angular about the centre of mass, then linear, in world axes.
+    """Momentum about the centre of mass (computeCentroidalMomentum).
 
-    (computeCentroidalMomentum.)
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        momentum: (..., 6): angular about the centre of mass, then linear, in world axes.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     result: Array = run(model, "centroidal_momentum", {"q": q, "v": v}, backend, check=check)
     return result
