@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -510,8 +514,8 @@ def test_fixed_lag_of_a_linear_graph_is_exact() -> None:
         fixed_lag(graph, {"x": np.zeros(3)}, 1)
 
 
-def test_no_threads_for_small_systems() -> None:
-    """BLAS shares none of it among threads, which would wait for one another on a busy machine."""
+def solve_small_systems() -> None:
+    """With no more of this process's time than of this thread's."""
     rng = np.random.default_rng(0)
     for count, n in ((12, 3), (6, 54)):
         graph = chain(count, n, rng, True)
@@ -523,6 +527,18 @@ def test_no_threads_for_small_systems() -> None:
             fixed_lag(graph, start, 3)
         everyone, own = time.process_time() - everyone, time.thread_time() - own
         assert everyone < 1.25 * own + 0.01
+
+
+@pytest.mark.slow
+def test_no_threads_for_small_systems() -> None:
+    """BLAS shares none of it among threads, which would wait for one another on a busy machine."""
+    program = "import test_trajectory; test_trajectory.solve_small_systems()"
+    subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        cwd=Path(__file__).parent,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "2"},  # the tests' own processes have one
+    )
 
 
 @pytest.mark.parametrize(
