@@ -1,7 +1,7 @@
 """Settings for every test: hypothesis without deadlines, and the same examples every time on CI.
 
-Kernels are cached in a directory of this run's own. NumPy's matrices take one thread in each process
-of the run: on small ones more wait for each other, and take cores from the run's other processes.
+Kernels are cached in a directory of this run's own. BLAS takes one thread in each process of the
+run: on small matrices several wait for each other, and take cores from the run's other processes.
 """
 
 import atexit
