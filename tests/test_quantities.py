@@ -114,7 +114,7 @@ def test_coriolis_of_random_mechanisms(mechanism: Mechanism) -> None:
 
 @pytest.mark.slow
 @given(mechanism=mechanisms(KINDS, max_joints=12))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_coriolis_of_many_mechanisms(mechanism: Mechanism) -> None:
     loaded = load(mechanism)
     assume(loaded is not None)

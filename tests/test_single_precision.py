@@ -172,7 +172,7 @@ def test_other_types_are_refused() -> None:
 def test_orthonormal_coordinates_lose_less(name: str) -> None:
     """Next to dead points; and it is the same algorithm."""
     model = rm.robots.load(name)
-    q, v, tau = states(model, 2048)
+    q, v, tau = states(model, 512)
     expected = rm.aba(model, *(x.astype(np.float64) for x in (q, v, tau)), method="lagrange")
     worst = {}
     for method in ("cluster", "orthonormal"):

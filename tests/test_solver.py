@@ -86,7 +86,7 @@ def test_a_forward_problem_costs_what_aba_costs() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
-@pytest.mark.parametrize("seed", [3, *(pytest.param(n, marks=SLOW) for n in range(8))])
+@pytest.mark.parametrize("seed", [3, *(pytest.param(n, marks=SLOW) for n in range(8) if n != 3)])
 def test_all_unknowns_of_any_mechanism_are_those_of_solve(seed: int) -> None:
     mechanism = random_mechanism(np.random.default_rng(seed), n_joints=4)
     model = rm.load(mechanism.text, floating_base=mechanism.floating_base)
