@@ -181,6 +181,7 @@ def test_shipped_four_bars_are_found(name: str) -> None:
     assert found.most.angle == math.pi / 2
 
 
+@pytest.mark.slow
 def test_four_bars_are_told_from_other_loops() -> None:
     """Whatever closes them; five bars and spatial loops are none. In MJCF as well."""
     for kind in ("spherical", "universal"):

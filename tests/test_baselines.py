@@ -615,6 +615,7 @@ def test_unknown_methods_are_told() -> None:
         rm.armature(model, kind="sparse")
 
 
+@pytest.mark.slow
 def test_methods_cost_what_they_should() -> None:
     """Flops on Mini Cheetah: clusters need less than projection, that less than multipliers.
 

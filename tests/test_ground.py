@@ -99,6 +99,7 @@ def test_a_cylinder_has_its_rims() -> None:
     assert len(np.unique(points.round(9), axis=0)) == 16
 
 
+@pytest.mark.slow
 def test_a_mesh_has_the_corners_of_its_hull(tmp_path: Path) -> None:
     trimesh = pytest.importorskip("trimesh")
     cloud = RNG.standard_normal((60, 3))

@@ -99,7 +99,7 @@ def test_every_kind_of_mechanism(kind: str) -> None:
     pytest.fail("no mechanism of this kind moves")
 
 
-@pytest.mark.parametrize("kind", ["geared", "plain"])
+@pytest.mark.parametrize("kind", few(["geared", "plain"], "plain"))
 def test_exactly_what_casadi_differentiates(kind: str) -> None:
     model = rm.robots.chain(kind, 4, rng=np.random.default_rng(2))
     n = model.nv
@@ -173,6 +173,7 @@ def test_nothing_moves() -> None:
         assert matrix.shape == (0, 0)
 
 
+@pytest.mark.slow
 def test_structure_keeps_it_small() -> None:
     model = rm.robots.load("mini_cheetah")
     assert trace(model, Task("rnea_hessian_product")).flops <= 10713

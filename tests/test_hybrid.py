@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import few
 from texts import coupling, joint, link, loop, robot
 
 import robomodel as rm
@@ -103,7 +104,7 @@ def test_compiled_agrees_with_numpy(name):
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", few(ROBOTS, "puma560", "five_bar"))
 def test_elimination_costs_what_the_recursions_cost(name):
     """No acceleration given: within 5 % of the operations of ABA. All given: RNEA itself."""
     model = rm.robots.load(name)

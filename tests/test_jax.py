@@ -73,6 +73,7 @@ def test_several_results_are_a_tuple_and_matrices_are_matrices() -> None:
     np.testing.assert_allclose(pose(q), expected, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_second_derivatives_with_a_loop_are_the_kernels() -> None:
     model = rm.robots.load("crank_rocker")
     q, *others = states(model, 4, 1, 1, 1)
@@ -92,6 +93,7 @@ def test_functions_pickle() -> None:
     np.testing.assert_array_equal(again(q), expected)
 
 
+@pytest.mark.slow
 def test_single_precision_is_what_single_precision_asks_for() -> None:
     model = four_bar()
     q, v, x = (y.astype(np.float32) for y in states(model, 5))

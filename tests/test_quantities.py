@@ -123,6 +123,7 @@ def test_coriolis_of_many_mechanisms(mechanism: Mechanism) -> None:
     check_coriolis(model, q, 0.1 * np.random.default_rng(0).normal(size=model.nv), differences=1e-6)
 
 
+@pytest.mark.slow
 def test_torsion_is_the_bracket_of_body_velocities() -> None:
     model = rm.robots.load("mini_cheetah")
     q, v, u = states(model, 1)

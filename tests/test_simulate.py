@@ -759,6 +759,7 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(slow.q, found.q, rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_couplings_within_loops_hold_to_the_last_digit() -> None:
     """A geared rotor on a four-bar's crank, many turns on: no sum of rounding errors."""
     text = four_bar(

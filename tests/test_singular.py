@@ -152,6 +152,7 @@ def test_forces_on_own_joints_do_their_work_everywhere() -> None:
     np.testing.assert_array_equal(found.tau, np.tile(push, (len(found), 1)))
 
 
+@pytest.mark.slow
 def test_controllers_see_own_coordinates() -> None:
     """A damper on the model's own joint takes what its velocity says, held forces too."""
     model = rocker_driven()
@@ -170,7 +171,7 @@ def test_controllers_see_own_coordinates() -> None:
     np.testing.assert_allclose(held.q, plain.q, rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("floating", [False, True])
+@pytest.mark.parametrize("floating", few([False, True], True))
 def test_spatial_linkages(floating: bool) -> None:
     """A rocker driven against its crank in space, on the ground and afloat."""
     model = spatial(floating)

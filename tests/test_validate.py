@@ -192,6 +192,7 @@ def test_a_rocker_in_the_lead_has_dead_points_where_crank_and_coupler_align() ->
     ]
 
 
+@pytest.mark.slow
 def test_limits_keep_singularities_away() -> None:
     low, high = dead_points()
     far = f'<limit lower="{low + 0.3}" upper="{high - 0.3}" effort="1" velocity="1"/>'
@@ -580,6 +581,7 @@ def test_moments_of_what_only_slides_have_no_say() -> None:
     assert [each.source.element for each in report.findings] == ["link 'x'", "link 'y'"]
 
 
+@pytest.mark.slow
 def test_a_cluster_led_by_parts_of_joints_is_validated() -> None:
     """Two parts of a ball joint whose third a rod holds: no open tree stands for that."""
     text = robot(

@@ -141,6 +141,7 @@ def test_sweeps_end_where_loops_do() -> None:
         sweep(model, other)
 
 
+@pytest.mark.slow
 def test_cluster_plots(tmp_path: Path) -> None:
     model = rm.robots.load("four_bar")
     draw_cluster(model, "joint1", tmp_path / "plot.svg", steps=40)
