@@ -1,5 +1,5 @@
 """Pictures of graphs over time for docs/trajectories.md: the factor graphs of Blanco-Claraco,
-Leanza and Reina's figures 3 and 4, and Bayes trees.
+Leanza and Reina's figures 3 and 4, and Bayes trees; and the curves of their figures 7 and 8.
 
 python -m benchmarks.trajectory_figures [FOLDER]
 """
@@ -7,14 +7,16 @@ python -m benchmarks.trajectory_figures [FOLDER]
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
-from benchmarks.trajectories import four_bar, start
+from benchmarks.trajectories import STEP, forward, four_bar, inverse, start
 from robomodel.dynamics.elimination.draw import draw_clique_tree, draw_factor_graph
 from robomodel.trajectory.graphs import planar
 from robomodel.trajectory.graphs.draw import bayes_tree, factor_graph
@@ -53,6 +55,56 @@ def save(folder: Path, name: str, size: tuple[float, float], draw: Callable[[Any
     figure.savefig(folder / f"graph_{name}.png", dpi=90, metadata={"Software": None})
 
 
+def forward_curves(folder: Path, curves: Path) -> None:
+    """Figure 7: P1 and P2 by forward dynamics, and how far from the exact motion."""
+    figure = Figure(figsize=(8.0, 7.0), layout="constrained")
+    above, rates, off = figure.subplots(3, 1, sharex=True)
+    for name, line in (("dependent", "-"), ("independent", "--")):
+        table = np.loadtxt(curves / f"figure7_{name}_2.csv", delimiter=",")
+        times = STEP * np.arange(len(table))
+        for i, label in enumerate(("x of P1", "y of P1", "x of P2", "y of P2")):
+            named = label if name == "dependent" else None
+            above.plot(times, table[:, i], line, color=f"C{i}", label=named)
+            rates.plot(times, table[:, 4 + i], line, color=f"C{i}")
+        error = np.linalg.norm(table[:, 8:12], axis=1)
+        off.semilogy(times[1:], error[1:], line, color="black", label=f"{name} coordinates")
+    above.set_ylabel("position [m]")
+    rates.set_ylabel("velocity [m/s]")
+    off.set(xlabel="time [s]", ylabel="error of q [m]")
+    finish(figure, folder / "trajectory_figure7.png")
+
+
+def inverse_curves(folder: Path, curves: Path) -> None:
+    """Figure 8: the torque by inverse dynamics, its error, and where it leads without control."""
+    times, wanted, _, driven, torque, exact = np.loadtxt(curves / "figure8.csv", delimiter=",").T
+    figure = Figure(figsize=(8.0, 7.0), layout="constrained")
+    above, off, crank = figure.subplots(3, 1, sharex=True)
+    above.plot(times, torque, label="of the graph")
+    above.plot(times, exact, "--", label="of the exact motion")
+    above.set_ylabel("torque [N m]")
+    off.semilogy(times, np.abs(torque - exact), color="black")
+    off.set_ylabel("difference [N m]")
+    crank.plot(times, wanted, label="prescribed")
+    crank.plot(times, inside(driven, wanted), label="driven by the torque, without control")
+    crank.set(xlabel="time [s]", ylabel="crank [rad]")
+    finish(figure, folder / "trajectory_figure8.png")
+
+
+def inside(driven: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The driven crank until it has left the prescribed one by 3 rad."""
+    gone = np.cumsum(np.abs(driven - wanted) > 3.0) > 0
+    return np.where(gone, np.nan, driven)
+
+
+def finish(figure: Figure, path: Path) -> None:
+    """Grids, legends, the file."""
+    for axes in figure.axes:
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=8)
+    figure.savefig(path, dpi=90, metadata={"Software": None})
+
+
 def main() -> None:
     """Draw all."""
     docs = Path(__file__).parents[1] / "docs" / "images"
@@ -67,6 +119,11 @@ def main() -> None:
         save(folder, name, (7.0, height), draw)
     dependent = graphs()["dependent"]
     save(folder, "bayes_tree", (3.6, 3.2), lambda ax: draw_clique_tree(bayes_tree(dependent), ax))
+    with tempfile.TemporaryDirectory() as kept:
+        forward([2], ["dependent", "independent"], 5.0, Path(kept))
+        inverse(10.0, Path(kept))
+        forward_curves(folder, Path(kept))
+        inverse_curves(folder, Path(kept))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from robomodel.dynamics.elimination import (
     search,
     search_order,
 )
+from robomodel.dynamics.elimination.counting import Counter
 from robomodel.dynamics.elimination.draw import (
     as_networkx,
     dot,
@@ -25,7 +26,7 @@ from robomodel.dynamics.elimination.draw import (
     draw_pattern,
 )
 from robomodel.dynamics.elimination.programs import as_order
-from robomodel.dynamics.equations import gyroscope
+from robomodel.dynamics.equations import gyroscope, minimum_torque
 from robomodel.dynamics.equations.segments import pieces
 from robomodel.dynamics.problem.problem import Problem
 from robomodel.kernels import Trace
@@ -302,6 +303,37 @@ def test_searched_orders_of_hybrid_problems_are_never_worse(arm, scalars):
     assert search_order(arm, start=begun, seconds=0.0) == begun
     with pytest.raises(ValueError, match="one order or more"):
         problem.search(nodes=0)
+
+
+def test_remembered_steps_count_what_eliminations_do():
+    """Orders that differ in places or wholly; columns that wait, loops, measurements."""
+    five_bar = rm.robots.load("five_bar")
+    problems = [
+        Problem.hybrid(five_bar, ["J1"], view="cluster"),
+        Problem.inverse(five_bar).unknown("tau[J3]"),  # not determined
+        Problem.inverse(five_bar)
+        .unknown("tau[J3]")
+        .having(*(minimum_torque(joint) for joint in ("J1", "J2", "J3"))),
+    ]
+    rng, waited, refused = np.random.default_rng(0), 0, 0
+    for problem in problems:
+        counters = [Counter(problem.structure, most) for most in (5000, 20)]
+        columns = problem.structure.unknowns
+        for order in (list(problem.graph.sizes), [(int(c),) for c in rng.permutation(columns)]):
+            for _ in range(3):
+                order.insert(rng.integers(len(order)), order.pop(rng.integers(len(order))))
+                try:
+                    wanted = problem.factorize(order)
+                except SingularError:
+                    refused += 1
+                    for counter in counters:
+                        with pytest.raises(SingularError, match="not determined"):
+                            counter.operations(order)
+                    continue
+                assert [c.operations(order) for c in counters] == [wanted.operations] * 2
+                waited += len(wanted.plan.free)
+    assert waited
+    assert refused
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ rows leave without one are *free*, and what is left of the measurements is about
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -89,21 +89,18 @@ class Elimination:
         Products with ±1 are free. A pivot's update is an outer product; not ``outer``: an
         elementwise one, as document 003 counts it.
         """
+        each = zip(self.plan.pivots, self.rows, self.lost, strict=True)
+        if outer:
+            return sum(operations(row, c, steps) for (_, c), row, steps in each)
         row_at = {r: k for k, (r, _) in enumerate(self.plan.pivots)}
         column_at = {c: k for k, (_, c) in enumerate(self.plan.pivots)}
         total = 0
-        for (_, c), row, steps in zip(self.plan.pivots, self.rows, self.lost, strict=True):
+        for (_, c), row, steps in each:
             left = {row_at.get(target, -1 - target): _unit(x) for target, x in steps}
             right = {column_at.get(o, -1 - o): _unit(x) for o, x in row.items() if o != c}
-            if outer:
-                pairs = [(a, b) for a in left.values() for b in right.values()]
-            else:
-                pairs = [(left[k], right[k]) for k in left.keys() & right.keys()]
+            pairs = [(left[k], right[k]) for k in left.keys() & right.keys()]
             total += len(pairs) + sum(not (a or b) for a, b in pairs)
-            if not _unit(row[c]):
-                total += len(left) + 1
-            for used in (left, right):  # forward and back-substitution
-                total += len(used) + sum(not unit for unit in used.values())
+            total += _single(left.values(), right.values(), row[c])
         return total
 
     def solve(self, right: Sequence[Scalar]) -> tuple[dict[str, list[Scalar]], list[Scalar]]:
@@ -142,12 +139,22 @@ class Elimination:
         return found
 
 
-def eliminate(system: System, order: Sequence[Group], plan: Plan | None = None) -> Elimination:
-    """Eliminate in this order, with the pivots of a plan, or chosen here on values.
+def operations(row: Row, column: int, steps: Sequence[tuple[int, Scalar]]) -> int:
+    """What one pivot costs: its row, and the rows it is taken from with the factors."""
+    left = [_unit(x) for _, x in steps]
+    right = [_unit(x) for o, x in row.items() if o != column]
+    both = (len(left) - sum(left)) * (len(right) - sum(right))
+    return len(left) * len(right) + both + _single(left, right, row[column])
 
-    ``order``: variables, or groups of columns; within each pivots go by Markowitz's count. Values
-    may be batches: a pivot must then do for all of them. A column without one waits.
-    """
+
+def _single(left: Collection[bool], right: Collection[bool], pivot: Scalar) -> int:
+    """Divisions by a pivot, and its part of one solution, forwards and backwards."""
+    found = 0 if _unit(pivot) else len(left) + 1
+    return found + 2 * (len(left) + len(right)) - sum(left) - sum(right)
+
+
+def matrix_of(system: System) -> tuple[dict[int, Row], dict[int, set[int]], list[bool]]:
+    """Rows without zeros, the rows that touch each column, and which rows are measurements."""
     matrix, _ = system.matrix()
     soft = [f.deviation is not None for f in system.factors for _ in range(f.rows)]
     rows: dict[int, Row] = {
@@ -157,7 +164,47 @@ def eliminate(system: System, order: Sequence[Group], plan: Plan | None = None) 
     for i, row in rows.items():
         for c in row:
             touching[c].add(i)
-    sequence = _Choice(system, order, rows, touching, soft) if plan is None else None
+    return rows, touching, soft
+
+
+def take(
+    rows: dict[int, Row], touching: dict[int, set[int]], pivot: Pivot
+) -> tuple[Row, list[tuple[int, Scalar]]]:
+    """A pivot's row taken out, and from all rows that touch its column, with their factors."""
+    r, c = pivot
+    row = rows.pop(r)
+    for other in row:
+        touching[other].discard(r)
+    steps: list[tuple[int, Scalar]] = []
+    inverse = div(1.0, row[c]) if touching[c] else 1.0
+    for target in sorted(touching[c]):
+        work = rows[target]
+        factor = mul(work.pop(c), inverse)
+        touching[c].discard(target)
+        for other, x in row.items():
+            if other == c:
+                continue
+            known = work.get(other)
+            result = neg(mul(factor, x)) if known is None else sub(known, mul(factor, x))
+            if is_zero(result):
+                if known is not None:
+                    del work[other]
+                    touching[other].discard(target)
+                continue
+            work[other] = result
+            touching[other].add(target)
+        steps.append((target, factor))
+    return row, steps
+
+
+def eliminate(system: System, order: Sequence[Group], plan: Plan | None = None) -> Elimination:
+    """Eliminate in this order, with the pivots of a plan, or chosen here on values.
+
+    ``order``: variables, or groups of columns; within each pivots go by Markowitz's count. Values
+    may be batches: a pivot must then do for all of them. A column without one waits.
+    """
+    rows, touching, soft = matrix_of(system)
+    sequence = Choice(system, order, rows, touching, soft) if plan is None else None
     used: list[Row] = []
     lost: list[tuple[tuple[int, Scalar], ...]] = []
     pivots: list[Pivot] = []
@@ -167,31 +214,10 @@ def eliminate(system: System, order: Sequence[Group], plan: Plan | None = None) 
         if pivot is None:
             break
         r, c = pivot
-        row = rows.pop(r)
-        for other in row:
-            touching[other].discard(r)
-        if c not in row:
+        if c not in rows[r]:
             name = next(n for n, at in system.columns.items() if c in at)
             raise SingularError(name, "has a structural zero for its pivot: the plan is another's")
-        steps: list[tuple[int, Scalar]] = []
-        inverse = div(1.0, row[c]) if touching[c] else 1.0
-        for target in sorted(touching[c]):
-            work = rows[target]
-            factor = mul(work.pop(c), inverse)
-            touching[c].discard(target)
-            for other, x in row.items():
-                if other == c:
-                    continue
-                known = work.get(other)
-                result = neg(mul(factor, x)) if known is None else sub(known, mul(factor, x))
-                if is_zero(result):
-                    if known is not None:
-                        del work[other]
-                        touching[other].discard(target)
-                    continue
-                work[other] = result
-                touching[other].add(target)
-            steps.append((target, factor))
+        row, steps = take(rows, touching, pivot)
         used.append(row)
         lost.append(tuple(steps))
         pivots.append(pivot)
@@ -208,7 +234,7 @@ def plan(system: System, order: Sequence[Group]) -> Plan:
     return eliminate(system, order).plan
 
 
-class _Choice:
+class Choice:
     """Pivots by Markowitz's count within each variable, among those that are large enough.
 
     Columns of which no entry is large enough at all states wait until the others have gone, and
@@ -223,24 +249,35 @@ class _Choice:
         touching: dict[int, set[int]],
         soft: Sequence[bool],
     ) -> None:
-        self.rows, self.touching, self.soft = rows, touching, soft
+        self.soft = soft
         self.scale = {c: _size([rows[i][c] for i in touching[c]]) for c in touching}
         self.name = {c: name for name, at in system.columns.items() for c in at}
-        self.queue = [list(system.columns[g] if isinstance(g, str) else g) for g in order]
+        self.begin([system.columns[g] if isinstance(g, str) else g for g in order], rows, touching)
+
+    def begin(
+        self, groups: Iterable[Iterable[int]], rows: dict[int, Row], touching: dict[int, set[int]]
+    ) -> None:
+        """Go through groups of columns, from the first."""
+        self.rows, self.touching = rows, touching
+        self.queue = [list(columns) for columns in groups]
         self.share = THRESHOLD
         self.shares = list(RELAXED)
         self.waiting: list[int] = []
         self.free: list[int] = []
 
+    def group(self) -> list[int] | None:
+        """What is left of the group whose turn it is; None at the end."""
+        while self.queue and not self.queue[0]:
+            del self.queue[0]
+        return self.queue[0] if self.queue or self._again() else None
+
     def following(self) -> Pivot | None:
         """The next pivot; None at the end."""
         while True:
-            while self.queue and not self.queue[0]:
-                del self.queue[0]
-            if not self.queue and not self._again():
+            columns = self.group()
+            if columns is None:
                 return None
-            columns = self.queue[0]
-            best = self._best(columns)
+            best = self.best(columns)
             if best is not None:
                 columns.remove(best[1])
                 return best
@@ -271,7 +308,8 @@ class _Choice:
     def _candidates(self, column: int) -> list[int]:
         return [i for i in sorted(self.touching[column]) if not self.soft[i]]
 
-    def _best(self, columns: Sequence[int]) -> Pivot | None:
+    def best(self, columns: Sequence[int]) -> Pivot | None:
+        """The cheapest large enough pivot of these columns; None where there is none."""
         best: tuple[tuple[float, float], Pivot] | None = None
         shortest = 0
         if len(columns) > MANY:  # the shortest first, as long as they can be cheaper
@@ -284,13 +322,8 @@ class _Choice:
             candidates = self._candidates(c)
             if not candidates:
                 continue
-            values = np.array([np.broadcast_to(np.abs(self.rows[i][c]), self._batch())
-                               for i in candidates])  # fmt: skip
-            largest = np.max(values, axis=0)
-            if np.any(~(largest > SINGULAR * self.scale[c])):
-                continue
-            share = np.min(values / largest, axis=tuple(range(1, values.ndim)))
-            for i, s in zip(candidates, share, strict=True):
+            share = self._shares([self.rows[i][c] for i in candidates], c)
+            for i, s in zip(candidates, share, strict=False):
                 if s < self.share:
                     continue
                 x = self.rows[i][c]
@@ -301,6 +334,20 @@ class _Choice:
                     best = key, (i, c)
         return None if best is None else best[1]
 
+    def _shares(self, entries: Sequence[Scalar], column: int) -> Sequence[float]:
+        """How large entries are of the largest at the worst state; none where all are rounding."""
+        least = SINGULAR * self.scale[column]
+        if np.ndim(least) == 0 and all(type(x) is float for x in entries):
+            sizes = [abs(x) for x in entries]
+            most = max(sizes)
+            return [size / most for size in sizes] if most > least else []
+        values = np.array([np.broadcast_to(np.abs(x), self._batch()) for x in entries])
+        largest = np.max(values, axis=0)
+        if np.any(~(largest > least)):
+            return []
+        found: list[float] = np.min(values / largest, axis=tuple(range(1, values.ndim))).tolist()
+        return found
+
     def _batch(self) -> tuple[int, ...]:
         if not hasattr(self, "_shape"):
             shapes = [np.shape(x) for row in self.rows.values() for x in row.values()]
@@ -309,7 +356,7 @@ class _Choice:
 
 
 def _unit(x: Scalar) -> bool:
-    return bool(np.all(np.abs(x) == 1.0))
+    return abs(x) == 1.0 if type(x) is float else bool(np.all(np.abs(x) == 1.0))
 
 
 def _size(values: Sequence[Scalar]) -> Any:

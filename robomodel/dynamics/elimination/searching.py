@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from robomodel.dynamics.elimination.counting import Counter
 from robomodel.dynamics.elimination.gauss import Elimination, Group, SingularError
 from robomodel.dynamics.elimination.orders import NAMES
 from robomodel.dynamics.elimination.scalars import SCALAR_ORDERS
@@ -58,7 +59,7 @@ def search_problem(
     at: list[Group] = [(c,) for _, c in done.plan.pivots] if scalars else list(best)
     value: float = operations
     rng, counted = random.Random(seed), len(known)
-    first = counted
+    first, counter = counted, Counter(problem.structure)
     while counted < nodes and len(at) > 1 and time.monotonic() < until:
         left = 1.0 - (counted - first) / max(nodes - first, 1)
         temperature = 0.01 * fewest * left * left + 1e-9
@@ -72,7 +73,7 @@ def search_problem(
         trial.insert(place, moved)
         counted += 1
         try:
-            found = float(problem.factorize(trial).operations)
+            found = float(counter.operations(trial))
         except SingularError:
             continue
         if found <= value or rng.random() < math.exp((value - found) / temperature):
