@@ -60,7 +60,13 @@ COMMANDS = sorted(
 )
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+def _slower(command: str) -> object:
+    """Searches and drawings over a range take a second or more each."""
+    slow = re.match(r"robomodel (excite|code|graph belt_leg|graph four_bar --over)", command)
+    return pytest.param(command, marks=pytest.mark.slow) if slow else command
+
+
+@pytest.mark.parametrize("command", map(_slower, COMMANDS))
 def test_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as done:
