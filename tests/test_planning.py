@@ -240,6 +240,7 @@ def test_points_of_planar_robots_are_goals() -> None:
         (Goal(-1), {"torques": {"J1": np.nan}}, "torque limit of 'J1'"),
         (Goal(-1), {"positions": {"J1": (3.0, 2.0)}}, "positions of 'J1'"),
         (Goal(-1), {"weights": {"J1": 0.0}}, "weight of 'J1'"),
+        (Goal(-1), {"linear_solver": "lu"}, "'lu' is not known"),
     ],
 )
 def test_plans_refuse_goals_and_limits_that_none_can_keep(
@@ -248,3 +249,5 @@ def test_plans_refuse_goals_and_limits_that_none_can_keep(
     robot = rm.robots.load("five_bar")
     with pytest.raises(ValueError, match=why):
         plan(robot, 5, 0.1, robot.neutral(), goals=[goal], **more)
+    with pytest.raises(TypeError, match="a Model is needed"):
+        plan(None, 5, 0.1, robot.neutral())

@@ -24,7 +24,7 @@ from robomodel.model.joints import Array
 from robomodel.trajectory.graphs.elimination import UndeterminedError
 from robomodel.trajectory.graphs.graph import Graph, Linear, Term, Values
 from robomodel.trajectory.graphs.noise import diagonal
-from robomodel.trajectory.graphs.solve import STEPS, LinearSolver, along_time
+from robomodel.trajectory.graphs.solve import LinearSolver, along_time, step_of
 
 BOUNDARY = 0.995  # share of the way to the boundary that a step may go
 FALL, POWER = 0.2, 1.5  # how μ falls: the less of μ FALL and μ ^ POWER
@@ -91,7 +91,7 @@ def minimize_inside(
     the conditions up to ``violation`` and end there, or when none improves. ``progress`` is called
     with the iteration, μ, cost and violation.
     """
-    step_of = STEPS[linear_solver]
+    linear_step = step_of(linear_solver)
     values = graph.checked(start)
     at = _evaluated(graph, margins, values, None)
     mu, damping, penalty = parameter, 0.0, 1.0
@@ -106,10 +106,10 @@ def minimize_inside(
         held = max(damping, CLOSING) if closing else damping
         scale = np.sqrt(held) * linear.scales if held > 0.0 else None
         try:
-            step = (along_time if closing else step_of)(linear, scale)
+            step = (along_time if closing else linear_step)(linear, scale)
         except UndeterminedError:
-            if step_of is not along_time:  # conditions that say a thing twice need ranks
-                step_of, iterations = along_time, iterations - 1
+            if linear_step is not along_time:  # conditions that say a thing twice need ranks
+                linear_step, iterations = along_time, iterations - 1
                 continue
             if damping >= MOST:
                 raise

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import actuator_map, frame_pose, rnea
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key
-from robomodel.errors import did_you_mean
+from robomodel.errors import did_you_mean, no_model
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -159,6 +159,8 @@ def plan(
     cost (1 at least) per margin. Springs and damping of the file act. Raises ValueError for goals,
     stances and limits that the model does not have; a plan that did not converge says so.
     """
+    if not isinstance(model, Model):
+        raise no_model(model)
     problem = _Problem(model, count, step, tuple(goals), tuple(stances), dict(weights or {}))
     at = as_array(q, model.nq, "q", "nq")
     speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")

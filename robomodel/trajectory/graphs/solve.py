@@ -79,7 +79,7 @@ def solve(
     if method not in ("levenberg-marquardt", "gauss-newton"):
         raise ValueError(f"method '{method}' is not known")
     values = graph.checked(start)
-    linear_step = STEPS[linear_solver]
+    linear_step = step_of(linear_solver)
     return minimize(graph, values, method, linear_step, tolerance, max_iterations)[0]
 
 
@@ -209,6 +209,13 @@ STEPS: dict[str, Callable[[Linear, Array | None], Array]] = {
     "qr": along_time,
     "augmented": augmented,
 }
+
+
+def step_of(linear_solver: str) -> Callable[[Linear, Array | None], Array]:
+    """A linear solver by its name; ValueError for others."""
+    if linear_solver not in STEPS:
+        raise ValueError(f"linear_solver '{linear_solver}' is not known; {' and '.join(STEPS)} are")
+    return STEPS[linear_solver]
 
 
 # ---- fixed lag -----------------------------------------------------------------------------------
