@@ -49,6 +49,12 @@ def test_tests_that_the_documents_page_names_are_there() -> None:
     assert [file for file in files if not (ROOT / "tests" / file).exists()] == []
 
 
+def test_the_reference_has_every_public_name() -> None:
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    shown = {name.rsplit(".", 1)[-1] for name in re.findall(r"^::: robomodel\.(\S+)$", page, re.M)}
+    assert sorted(set(rm.__all__) - shown) == []
+
+
 COMMANDS = sorted(
     {
         line
