@@ -19,7 +19,22 @@ from robomodel.model.model import Model
 def actuator_map(
     model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
 ) -> Array:
-    """B (..., nv, nu): tau = B u for the forces u of ``model.actuators``; Bᵀ v are their rates."""
+    """The map B from actuators' forces to the independent coordinates: tau = B u.
+
+    Bᵀ v are the actuators' rates.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        B: The matrix (..., nv, nu), columns in the order of ``model.actuators``.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+    """
     if not model.actuators:
         if check:
             model.check(q)
@@ -36,9 +51,22 @@ def actuator_forces(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """The motor forces u (..., nu) of least norm that give tau (..., nv): B u = tau.
+    """The motor forces u of least norm that give tau: B u = tau.
 
     Not-a-number where none do: a floating base that is pushed, a joint without a motor.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        tau: Forces (..., nv) on the independent coordinates.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        u: Motor forces (..., nu).
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     if check:
         check_arguments(model, {"q": q, "tau": tau})
@@ -52,11 +80,22 @@ def reflected(
 ) -> Reflected:
     """What each actuator's shaft puts on each independent velocity, through gears and linkages.
 
-    (inertia, damping, friction), each (..., nv, nu): of coordinate i and actuator n I b², d b² and
-    f |b| with b = B[i, n] of :func:`actuator_map` and I, d, f of its rotor (of a joint without one:
-    the joint's armature, damping and friction). The inertia is that of the rotor's spin alone, what
-    textbooks call reflected inertia, I N²; the mass matrix has besides what couples spins with the
-    motion of the bodies that carry rotors.
+    Of coordinate i and actuator n I b², d b² and f |b| with b = B[i, n] of :func:`actuator_map` and
+    I, d, f of its rotor (of a joint without one: the joint's armature, damping and friction). The
+    inertia is that of the rotor's spin alone, what textbooks call reflected inertia, I N²; the mass
+    matrix has besides what couples spins with the motion of the bodies that carry rotors.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        reflected: The tuple (inertia, damping, friction), each (..., nv, nu).
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     if not model.actuators:
         none = actuator_map(model, q, backend=backend, check=check)
@@ -73,14 +112,29 @@ def saturate(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> tuple[Array, Array, Array]:
-    """(tau, u, lost): what the motors make of the torques (..., nv) asked of them.
+    """What the motors make of the torques asked of them.
 
-    ``u`` (..., nu) are the motor forces of least norm with B u = tau, each within its effort limit
-    and what its torque-speed curve or velocity limit leaves it at its rate Bᵀ v; ``lost`` (..., nu)
-    what of each is beyond that: zero where a motor is not saturated. The first result is tau less B
-    times what is lost, so that what no motor gives, on a floating base or a joint without an
-    actuator, stays. Driving force without a curve falls to zero within the last hundredth below the
-    velocity limit. ``simulate`` and ``rollout`` move under these torques with ``saturate=True``.
+    The motor forces of least norm with B u = tau, each within its effort limit and what its
+    torque-speed curve or velocity limit leaves it at its rate Bᵀ v. Driving force without a curve
+    falls to zero within the last hundredth below the velocity limit. ``simulate`` and ``rollout``
+    move under these torques with ``saturate=True``.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        tau: Forces (..., nv) on the independent coordinates.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        tau: The torques asked for less B times what is lost (..., nv), so that what no motor gives,
+            on a floating base or a joint without an actuator, stays.
+        u: Motor forces (..., nu), within their limits.
+        lost: What of each motor's force is beyond them (..., nu): zero where it is not saturated.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     arguments = {"q": q, "v": v, "tau": tau}
     given, u, lost = _run(model, "saturate", arguments, backend, check=check)
@@ -99,12 +153,26 @@ def torque_limits(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> tuple[Array, Array]:
-    """(lower, upper), each (..., nv): the tau of each coordinate while the others get nothing.
+    """Least and greatest tau of each coordinate while the others get nothing.
 
-    From the actuators' effort limits (and stall torques) through gears and linkages at q; with
-    ``v``, also their torque-speed curves: driving force falls linearly to zero at no-load speed,
-    without a curve nothing drives beyond the velocity limit, braking stays. Zero where nothing
-    pushes a coordinate alone.
+    From the actuators' effort limits (and stall torques) through gears and linkages at q. Zero
+    where nothing pushes a coordinate alone.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv); with them the torque-speed curves count too: driving force falls
+            linearly to zero at no-load speed, without a curve nothing drives beyond the velocity
+            limit, braking stays.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        lower: Least forces (..., nv).
+        upper: Greatest forces (..., nv).
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     if check:
         model.check(q, v)
@@ -121,11 +189,23 @@ def torque_polytope(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array | list[Array]:
-    """The corners (m, len(joints)) of what these coordinates can get together at q, others nothing.
+    """The corners of what some coordinates can get together at q, the others nothing.
 
-    ``joints``: names of independent coordinates (``model.dof_names``); two coordinates' corners run
-    counterclockwise. Of a batch a list of such arrays, one for each state. ``v`` as in
-    :func:`torque_limits`. ValueError where an actuator has no effort limit.
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        joints: Names of independent coordinates (``model.dof_names``).
+        v: Velocities (..., nv), as in :func:`torque_limits`.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        corners: (m, len(joints)), those of two coordinates counterclockwise; of a batch a list of
+            such arrays, one for each state.
+
+    Raises:
+        ValueError: An actuator has no effort limit, or arrays do not fit.
+        KeyError: A coordinate that is not known.
     """
     if check:
         model.check(q, v)

@@ -32,14 +32,29 @@ def efpa(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> Array:
-    """Inverse operational-space inertia Λ⁻¹ = J M⁻¹ Jᵀ (..., 6k, 6k) of k frames.
+    """Inverse operational-space inertia Λ⁻¹ = J M⁻¹ Jᵀ of k frames.
 
     Unit wrenches at the frames, and the accelerations that they make there: frame after frame,
-    angular first, each in its own axes, as in :func:`jacobian`. ``frames``: links' names, or (link,
-    offset); a single one is k = 1. They may be on any bodies, rotors and linkages included, and
-    several on one; on links fixed to the world they give zeros. C-EFPA (Chignoli et al., section
+    angular first, each in its own axes, as in :func:`jacobian`. C-EFPA (Chignoli et al., section
     VIII): no mass matrix is formed, and the cost is linear in the depth of the tree. Kernels write
     the matrix for up to eight frames, and what it is a product of for more.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        frames: Links' names, or (link, offset); a single one is k = 1. They may be on any bodies,
+            rotors and linkages included, and several on one; on links fixed to the world they give
+            zeros.
+        method: "cluster", or another that :func:`compile` knows of "efpa".
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        inverse: Λ⁻¹ (..., 6k, 6k).
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
     """
     keys = frame_keys(frames)
     if not keys:
@@ -66,26 +81,45 @@ def impulse(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> tuple[Array, Array]:
-    """Velocities after an impact, v⁺ (..., nv), and the impulses (..., k, 3) [N s] on the robot.
+    """Velocities after an impact, and the impulses on the robot.
 
-    ``frames`` are the points that touch something rigid at this instant: links, or (link, offset).
-    Each leaves with -restitution times its velocity along its normal. Across the normal it stops
-    (``sticking``), or, without friction, is free. ``normals`` (3,) or (..., k, 3) and the impulses
-    are in world axes; ``restitution`` () or (..., k) is from 0 to 1. Positions do not change.
+    Each point leaves with -restitution times its velocity along its normal. Positions do not
+    change. v⁺ = v + M⁻¹ Jᵀ λ, with λ from the points' J M⁻¹ Jᵀ (C-EFPA). Contacts that repeat each
+    other (a rigid foot's fourth corner) share the impulse of least norm; contacts that contradict
+    each other are met in the least-squares sense. Impulses may come out pulling: a contact does not
+    hold there, so leave it out. Energy is not gained with restitution 0, nor without friction with
+    one restitution for all; sticking points that rebound can gain some (Kane's paradox of Newton's
+    law).
 
-    v⁺ = v + M⁻¹ Jᵀ λ, with λ from the points' J M⁻¹ Jᵀ (C-EFPA). Contacts that repeat each other (a
-    rigid foot's fourth corner) share the impulse of least norm; contacts that contradict each
-    other are met in the least-squares sense. Eigenvalues of J M⁻¹ Jᵀ up to ``tolerance`` of the
-    largest count as zero. Impulses may come out pulling: a contact does not hold there, so leave
-    it out. Energy is not gained with restitution 0, nor without friction with one restitution for
-    all; sticking points that rebound can gain some (Kane's paradox of Newton's law). ``method``:
-    "cluster", or one of the open trees of :func:`rnea`, "approximate" and "unconstrained".
+    With ``unilateral`` contacts push and never pull, and stick or slip by Coulomb's law: Newton's
+    law holds along the normals of points that approach, others may stay or leave. Then no energy is
+    gained: where friction between rebounding points would, they rebound less. Solved to 1e-10 of
+    the velocities; a RuntimeWarning tells where not.
 
-    ``unilateral``: contacts push and never pull, and stick or slip by Coulomb's law with
-    ``friction`` () or (..., k), which must be finite (sticking without pulling has no solution, or
-    several): Newton's law holds along the normals of points that approach, others may stay or
-    leave. Then no energy is gained: where friction between rebounding points would, they rebound
-    less. Solved to 1e-10 of the velocities; a RuntimeWarning tells where not.
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        frames: The k points that touch something rigid at this instant: links, or (link, offset).
+        restitution: Newton's coefficient () or (..., k), from 0 to 1.
+        normals: Directions (3,) or (..., k, 3), in world axes.
+        sticking: Points stop across the normal; without it they are free there, without friction.
+        unilateral: Contacts push and never pull.
+        friction: Coulomb's coefficient () or (..., k) of unilateral contacts, which must be finite
+            (sticking without pulling has no solution, or several).
+        tolerance: Eigenvalues of J M⁻¹ Jᵀ up to this share of the largest count as zero.
+        method: "cluster", or one of the open trees of :func:`rnea`, "approximate" and
+            "unconstrained".
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        v: Velocities after the impact (..., nv).
+        impulses: (..., k, 3) [N s] on the robot, in world axes.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
     """
     keys = frame_keys(frames)
     before = as_array(v, model.nv, "v", "nv")
@@ -118,20 +152,40 @@ def contact_aba(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> tuple[Array, Array]:
-    """Forward dynamics with contacts: (a (..., nv), forces (..., k, 3) [N] on them, world axes).
+    """Forward dynamics with contacts: accelerations, and the forces on the points.
 
-    ``frames`` are points that touch something rigid at rest: links, or (link, offset). ``normals``
-    (3,) or (..., k, 3), in world axes, point out of it.
+    Unilateral contacts obey Signorini's law on accelerations. Those at rest stick, or begin to
+    slip, and those that slide are braked, by Coulomb's law. Points that move away feel nothing.
+    Where points run into what they touch (:func:`impulse` comes first), and where no finite forces
+    obey the laws (Painlevé), the result is not-a-number with a RuntimeWarning; of several
+    solutions, also warned of, it is the one of the least forces.
 
-    ``unilateral``: contacts push and never pull (Signorini's law on accelerations). Those at rest
-    stick, or begin to slip, and those that slide are braked, by Coulomb's law with ``friction`` ()
-    or (..., k), which is finite. Points that move away feel nothing. Where points run into what
-    they touch (:func:`impulse` comes first), and where no finite forces obey the laws (Painlevé),
-    the result is not-a-number with a RuntimeWarning; of several solutions, also warned of, it is
-    the one of the least forces.
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        tau: Forces (..., nv) on the independent coordinates.
+        frames: The k points that touch something rigid at rest: links, or (link, offset).
+        friction: Coulomb's coefficient () or (..., k), finite for unilateral contacts.
+        normals: Directions (3,) or (..., k, 3), in world axes, out of what is touched.
+        unilateral: Contacts push and never pull. Without it contacts hold whatever it takes
+            (``friction=inf`` says so too): the points do not accelerate, J a + J̇ v = 0, and
+            redundant ones share the forces of least norm.
+        f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
+            axes.
+        passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
+        tolerance: Of contacts that hold: eigenvalues of J M⁻¹ Jᵀ up to this share of the largest
+            count as zero.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
 
-    Without it contacts hold whatever it takes (``friction=inf`` says so too): the points do not
-    accelerate, J a + J̇ v = 0, and redundant ones share the forces of least norm.
+    Returns:
+        a: Accelerations (..., nv) of the independent coordinates.
+        forces: Forces (..., k, 3) [N] on the points, in world axes.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
     """
     keys = frame_keys(frames)
     free = aba(model, q, v, tau, f_ext=f_ext, passive=passive, backend=backend, check=check)
@@ -159,11 +213,32 @@ def contact_aba_derivatives(
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
     """Derivatives of :func:`contact_aba` with bilateral contacts (``unilateral=False``).
 
-    (∂a/∂q, ∂a/∂v, ∂a/∂tau), each (..., nv, nv), then (∂f/∂q, ∂f/∂v, ∂f/∂tau), each (..., 3k, nv),
-    forces point after point; q in the tangent space. From M ∂a = Jᵀ ∂f - ∂(rnea - Jᵀ f) and J ∂a =
-    -∂(J a + J̇ v). Where contacts are redundant those of the forces are of their least-norm solution
-    at fixed J M⁻¹ Jᵀ; those of a hold as they are. Where contacts contradict each other, which
-    :func:`contact_aba` tells of, there are none.
+    q varies in the tangent space. From M ∂a = Jᵀ ∂f - ∂(rnea - Jᵀ f) and J ∂a = -∂(J a + J̇ v).
+    Where contacts are redundant those of the forces are of their least-norm solution at fixed J M⁻¹
+    Jᵀ; those of a hold as they are. Where contacts contradict each other, which :func:`contact_aba`
+    tells of, there are none.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        tau: Forces (..., nv) on the independent coordinates.
+        frames: The k points in contact: links, or (link, offset).
+        tolerance: Eigenvalues of J M⁻¹ Jᵀ up to this share of the largest count as zero.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        a_q: ∂a/∂q (..., nv, nv).
+        a_v: ∂a/∂v (..., nv, nv).
+        a_tau: ∂a/∂tau (..., nv, nv).
+        f_q: ∂f/∂q (..., 3k, nv), forces point after point.
+        f_v: ∂f/∂v (..., 3k, nv).
+        f_tau: ∂f/∂tau (..., 3k, nv).
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
+        KeyError: A link that is not known.
     """
     keys = frame_keys(frames)
     if not keys or not model.nv:
