@@ -7,6 +7,7 @@ import pytest
 from lxml import etree
 
 import robomodel as rm
+from robomodel.trajectory.graphs.factors import Gyroscope
 from robomodel.trajectory.graphs.graph import Factor
 from robomodel.trajectory.graphs.problems import rolled_out, undisturbed
 from robomodel.trajectory.graphs.solve import fixed_lag
@@ -100,3 +101,16 @@ def test_motions_are_those_of_independent_coordinates(name: str) -> None:
 def test_joints_of_several_freedoms_are_refused() -> None:
     with pytest.raises(ValueError, match="freedoms"):
         LoopPositions(rm.robots.load("tello"))
+
+
+def test_sensors_are_those_of_the_tree() -> None:
+    """Instruments on the robot without its loops, at positions that close them, read the same."""
+    model = rm.robots.load("crank_rocker")
+    rng = np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(2)])
+    v = rng.standard_normal((2, model.nv))
+    rates = np.einsum("kij,kj->ki", model.constraint_jacobian(q), v)
+    own = Gyroscope(model, "coupler").evaluate([q, v], None)[0]
+    tree = LoopPositions(model).tree
+    found = Gyroscope(tree, "coupler").evaluate([joint_positions(model, q), rates], None)[0]
+    assert np.abs(found - own).max() < 1e-12
