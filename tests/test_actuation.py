@@ -299,6 +299,23 @@ def test_written_and_read_back(text: str, tmp_path) -> None:
     np.testing.assert_allclose(rm.torque_limits(again, q), rm.torque_limits(model, q), rtol=1e-12)
 
 
+@pytest.mark.parametrize("form", ["urdf", "sdf", "xml"])
+def test_a_rotor_that_is_a_link_and_not_round_is_read_back(form: str, tmp_path) -> None:
+    """Its motor's limits are those of the rotor's own shaft, in a file of any format."""
+    text = robot(
+        link("arm"), '''<link name="spinner"><inertial><mass value="0.1"/>
+          <inertia ixx="1.5e-4" iyy="1e-4" izz="2e-4" ixy="0" ixz="0" iyz="0"/></inertial></link>''',
+        '<joint name="held" type="fixed"><parent link="base"/><child link="spinner"/></joint>',
+        joint("j", "base", "arm", axis="0 0 1",
+              more='<rotor link="spinner" ratio="9"/><motor effort="2"/>'),
+    )  # fmt: skip
+    model = rm.load(text)
+    write = {"urdf": rm.write_urdf, "sdf": rm.write_sdf, "xml": rm.write_mjcf}[form]
+    write(model, tmp_path / f"out.{form}")
+    for each in (model, rm.load(tmp_path / f"out.{form}")):
+        np.testing.assert_allclose(rm.torque_limits(each, each.neutral())[1], [18.0])
+
+
 def test_a_rotor_drives_a_wheel_that_turns_alone() -> None:
     """A bevel gear looks like a rotor; what the file calls one, by ``<rotor>``, is the motor's."""
     rotor = '<rotor inertia="4e-5" ratio="9"/><motor effort="1.5" velocity="250"/>'

@@ -43,7 +43,7 @@ from robomodel.trajectory.simulation.step_terms import Forces, State, groups, te
 
 NEAR = 0.01  # m (rad at joints): what else happens in a step may bring so near
 SLOP = 1e-4  # m: positions are corrected from here on
-TOUCHING = 1e-12  # m (rad): gaps below are rounding; a point on one line may not close and stick
+TOUCHING = 1e-14  # m (rad): gaps below are rounding; a point on one line may not close and stick
 TOLERANCE = 1e-10
 PASSES = 3  # for the velocity that the bias is taken at
 NEGLIGIBLE = 1e-24  # J

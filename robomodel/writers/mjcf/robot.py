@@ -25,6 +25,7 @@ from robomodel.description import (
     Description,
     Joint,
     Link,
+    LinkCoupling,
     Pose,
     Rows3,
     Vec3,
@@ -37,6 +38,7 @@ from robomodel.parsers.mjcf.motors import JOINT_MOTOR
 from robomodel.poses import align, compose, initial_positions, standing, unit
 from robomodel.spatial import apply, matmul, transpose
 from robomodel.text import number, numbers
+from robomodel.transmissions import rotor_name
 from robomodel.writers.inertias import NEARLY_NOTHING, carriers, of_a_body, principal, suited
 from robomodel.writers.mjcf.draft import Draft, add, set_numbers
 from robomodel.writers.mjcf.poses import pose_words, turn_words
@@ -239,11 +241,20 @@ class _Tree:
                 limit = number(joint.limits.velocity)
                 self._custom("numeric", VELOCITY_LIMIT + joint.name, limit)
             if piece.leads and joint.motor is not None and (said := numbers_of(joint.motor)):
-                note_motor(self.draft, JOINT_MOTOR + joint.name, said)
+                note_motor(self.draft, JOINT_MOTOR + self._driven_at(joint), said)
         for joint in row:
             if joint.type == "screw":
                 slide, hinge = (piece for piece in pieces if piece.joint is joint)
                 couple(self.draft, joint.name, ((slide.name, 1.0), (hinge.name, -joint.pitch)), 0.0)
+
+    def _driven_at(self, joint: Joint) -> str:
+        """The joint at which its motor acts: that of a rotor that is a link, which has its name."""
+        own = rotor_name(joint.name)
+        if all(each.name != own for each in self.description.joints):
+            for coupling in self.description.couplings:
+                if isinstance(coupling, LinkCoupling) and coupling.name == own:
+                    return self.moved_by[coupling.successor].name
+        return joint.name
 
     def _limits(self, element: etree._Element, joint: Joint, kind: str) -> None:
         lower, upper, effort = joint.limits.lower, joint.limits.upper, joint.limits.effort
