@@ -304,7 +304,8 @@ def test_a_rotor_that_is_a_link_and_not_round_is_read_back(form: str, tmp_path) 
     """Its motor's limits are those of the rotor's own shaft, in a file of any format."""
     text = robot(
         link("arm"), '''<link name="spinner"><inertial><mass value="0.1"/>
-          <inertia ixx="1.5e-4" iyy="1e-4" izz="2e-4" ixy="0" ixz="0" iyz="0"/></inertial></link>''',
+          <inertia ixx="1.5e-4" iyy="1e-4" izz="2e-4" ixy="0" ixz="0" iyz="0"/>
+          </inertial></link>''',
         '<joint name="held" type="fixed"><parent link="base"/><child link="spinner"/></joint>',
         joint("j", "base", "arm", axis="0 0 1",
               more='<rotor link="spinner" ratio="9"/><motor effort="2"/>'),
