@@ -43,7 +43,7 @@ from robomodel.trajectory.simulation.step_terms import Forces, State, groups, te
 
 NEAR = 0.01  # m (rad at joints): what else happens in a step may bring so near
 SLOP = 1e-4  # m: positions are corrected from here on
-TOUCHING = 1e-14  # m (rad): gaps below are rounding; a point on one line may not close and stick
+TOUCHING = 1e-12  # m/s (rad/s): gaps it closes in a step are rounding, and count as closed
 TOLERANCE = 1e-10
 PASSES = 3  # for the velocity that the bias is taken at
 NEGLIGIBLE = 1e-24  # J
@@ -177,7 +177,7 @@ class TimeStepping:
             bounce = contact.gap + h * ahead < 0.0 and (
                 contact.restitution * -before > 2.0 * h * self.weight
             )
-            shift = contact.gap / h if contact.gap > TOUCHING else 0.0
+            shift = contact.gap / h if contact.gap > TOUCHING * h else 0.0
             if bounce:
                 shift = _rebound(contact.restitution, before, ahead)
             made.contact(contact, shift)
@@ -193,7 +193,7 @@ class TimeStepping:
                 bounce = gap + h * ahead < 0.0 and self.restitution * -before > h * abs(
                     ahead - before
                 )
-                shift = gap / h if gap > TOUCHING else 0.0
+                shift = gap / h if gap > TOUCHING * h else 0.0
                 if bounce:
                     shift = _rebound(self.restitution, before, ahead)
                 made.stop((joint.name, side), row, shift)
