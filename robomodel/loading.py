@@ -35,35 +35,47 @@ def load(
 ) -> Model:
     """Load a robot: a URDF, URDF+, SDF or MJCF file, its text, an open file, or a ``URDF`` object.
 
-    An object of urchin, urdfpy or yourdfpy is read as its file would be, as far as it kept that
-    (loops, couplings and transmissions: urchin and urdfpy; ``independent``: none of them).
+    Nothing but the named files is read, and meshes if they shall say inertias. Suspicions are
+    :class:`robomodel.DescriptionWarning`.
 
-    ``extend``: one further source, or a list of them, whose rotors, loops, couplings and joint
-    attributes are merged into the robot, so that a stock file stays untouched: new links, joints,
-    loops, couplings and transmissions are added; a ``<joint>`` of a known name takes the limits,
-    mimic, dynamics, initial position, armature, rotor and independence given, a ``<link>`` of a
-    known name the inertial.
-    ``floating_base``: True adds a free joint above the root link, False fixes a root that floats,
-    None follows the file. ``independent``: the joint, or joints, that shall be the independent
-    coordinates of their clusters, by name, overriding the file. ``rotors``: the rotors of joints
-    by name, as in ``{"*_hip_joint": rm.Rotor(inertia=6e-5, ratio=9)}``; a ``*`` stands for any
-    text, and such a name for joints of one degree of freedom. ``xacro``: arguments of a xacro
-    file, by name; a file whose name ends in ``.xacro``, or any if arguments are given, is expanded
-    by the package xacro, which means to run it. ``resources``: where packages are, which URIs like
-    ``package://NAME/...`` and ``model://NAME``, and xacro's ``$(find NAME)`` name: folders by
-    package, or a list of packages and of folders that hold them, in which ``"ROS_PACKAGE_PATH"``,
-    ``"AMENT_PREFIX_PATH"`` and ``"GZ_SIM_RESOURCE_PATH"`` stand for the folders in these variables.
-    ``format``: the file's format where its root element shall not decide. ``gravity``: acceleration
-    of free fall (default 0 0 -9.81).
-    ``inertia_from``: "collision" or "visual" gives the links without an inertial one from these
-    shapes, solid and of this ``density`` [kg/m³]; meshes need trimesh, and lie beside the file.
-    ``name``: which model of an SDF file that holds several; its world's name stands for all.
-    ``tolerance`` [m, rad]: how far loops may stay open where they close best, for files with
-    rounded numbers; they are then taken as exact (default: 10⁻⁴ of a linkage's size, 10⁻⁵ rad).
+    Args:
+        source: The file's path, its text, an open file, or an object of urchin, urdfpy or yourdfpy,
+            which is read as its file would be, as far as it kept that (loops, couplings and
+            transmissions: urchin and urdfpy; independent joints: none of them).
+        extend: One further source, or a list of them, whose rotors, loops, couplings and joint
+            attributes are merged into the robot, so that a stock file stays untouched: new links,
+            joints, loops, couplings and transmissions are added; a ``<joint>`` of a known name
+            takes the limits, mimic, dynamics, initial position, armature, rotor and independence
+            given, a ``<link>`` of a known name the inertial.
+        floating_base: True adds a free joint above the root link, False fixes a root that floats,
+            None follows the file.
+        independent: The joint, or joints, that shall be the independent coordinates of their
+            clusters, by name, overriding the file.
+        rotors: The rotors of joints by name, as in ``{"*_hip_joint": rm.Rotor(inertia=6e-5,
+            ratio=9)}``; a ``*`` stands for any text, and such a name for joints of one degree of
+            freedom.
+        xacro: Arguments of a xacro file, by name. A file whose name ends in ``.xacro``, or any if
+            arguments are given, is expanded by the package xacro, which means to run it.
+        resources: Where packages are, which URIs like ``package://NAME/...`` and ``model://NAME``,
+            and xacro's ``$(find NAME)`` name: folders by package, or a list of packages and of
+            folders that hold them, in which ``"ROS_PACKAGE_PATH"``, ``"AMENT_PREFIX_PATH"`` and
+            ``"GZ_SIM_RESOURCE_PATH"`` stand for the folders in these variables.
+        format: The file's format where its root element shall not decide.
+        gravity: Acceleration of free fall [m/s²] (default 0 0 -9.81).
+        inertia_from: "collision" or "visual" gives the links without an inertial one from these
+            shapes, solid and of this ``density``; meshes need trimesh, and lie beside the file.
+        density: Density [kg/m³] of these shapes.
+        name: Which model of an SDF file that holds several; its world's name stands for all.
+        strict: Refuse what is suspicious.
+        tolerance: How far [m, rad] loops may stay open where they close best, for files with
+            rounded numbers; they are then taken as exact (default: 10⁻⁴ of a linkage's size, 10⁻⁵
+            rad).
 
-    Raises :class:`robomodel.DescriptionError` with file, line, element and remedy; suspicions are
-    :class:`robomodel.DescriptionWarning`, refused under ``strict``. Nothing but the named files
-    is read, and meshes if they shall say inertias.
+    Returns:
+        model: The robot.
+
+    Raises:
+        DescriptionError: What is wrong with the description, with file, line, element and remedy.
     """
     chosen = None if independent is None else as_names(independent, "independent")
     description = parsers.read(

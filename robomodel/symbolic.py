@@ -22,20 +22,30 @@ def to_casadi(
 ) -> casadi.Function:
     """A ``casadi.Function`` of an algorithm, for differentiation, optimisation or C code.
 
-    ``algorithm``: any that :func:`robomodel.compile` takes ("rnea", "aba", "crba", "jacobian",
-    "hybrid", "rnea_derivatives" …), with its options (``frame``, ``frames``, ``f_ext``, ``method``,
-    ``known``, ``passive``, ``reference``), or a function of the configuration: "integrate" (q,
-    v_dt), "close" (q; ``steps`` of Newton's), "joint_positions", "joint_velocities",
-    "constraint_jacobian", "constraint_bias". Inputs and outputs are columns (or matrices) with the
-    names of the function's own arguments and results (an argument's ends in "_" where a result has
-    it too, as CasADi wants them apart); wrenches of ``f_ext`` are further inputs, in
-    their order. Jacobians that CasADi makes are by the plain numbers of q, "rnea_derivatives" and
-    "aba_derivatives" are along integrate(q, ·). Needs the extra ``robomodel[casadi]``.
+    Inputs and outputs are columns (or matrices) with the names of the function's own arguments and
+    results (an argument's ends in "_" where a result has it too, as CasADi wants them apart);
+    wrenches of ``f_ext`` are further inputs, in their order. Jacobians that CasADi makes are by the
+    plain numbers of q, "rnea_derivatives" and "aba_derivatives" are along integrate(q, ·). Needs
+    the extra ``robomodel[casadi]``.
 
-    ``compiled``: an external function of machine code, by the C compiler here, with its Jacobian:
-    faster, for MX expressions, once differentiable, and with first derivatives as of
-    :func:`robomodel.jax.function`: q is first brought to unit quaternions and closed loops.
-    RuntimeError where there is no compiler.
+    Args:
+        model: The robot.
+        algorithm: Any that :func:`robomodel.compile` takes ("rnea", "aba", "crba", "jacobian",
+            "hybrid", "rnea_derivatives" …), or a function of the configuration: "integrate" (q,
+            v_dt), "close" (q; ``steps`` of Newton's), "joint_positions", "joint_velocities",
+            "constraint_jacobian", "constraint_bias".
+        compiled: An external function of machine code, by the C compiler here, with its Jacobian:
+            faster, for MX expressions, once differentiable, and with first derivatives as of
+            :func:`robomodel.jax.function`: q is first brought to unit quaternions and closed loops.
+        **options: Those of :func:`robomodel.compile`: ``frame``, ``frames``, ``f_ext``, ``method``,
+            ``known``, ``passive``, ``reference``.
+
+    Returns:
+        function: The function of CasADi.
+
+    Raises:
+        ImportError: CasADi is not installed.
+        RuntimeError: With ``compiled``, there is no compiler.
     """
     try:
         import casadi

@@ -317,23 +317,35 @@ def compile(  # noqa: A001 - the interface's name
     """A kernel of an algorithm: "rnea", "aba", "crba", "bias_force", "jacobian" and so on.
 
     The same as the function of that name, without the checks of arguments: ``kernel(q, v, tau)``.
-    ``frame`` is the link, or (link, offset), of those that are about one, ``frames`` those of
-    "efpa"; ``f_ext`` are the links on which wrenches act, which are then further arguments
-    (..., 6) in this order. ``method`` as of :func:`robomodel.rnea` and :func:`robomodel.aba`.
-    ``known``: of "hybrid", the joints, or freedoms of ``model.dof_names``, whose accelerations are
-    given; ``kernel(q, v, given)`` takes nv numbers, accelerations of these and forces of the
-    others, and returns (tau, a).
-    ``passive``: with the file's springs and damping among the forces. ``reference`` as of
-    :func:`robomodel.jacobian`.
-    ``order``: of "aba", an elimination order, by name ("crba", "nested dissection", "searched" …),
-    as a list of all variables, or an :class:`~robomodel.dynamics.elimination.Order`. Pivots stay
-    where the order has them; the kernel's ``backward_error`` says what that cost at random states,
-    and an order that loses more than 1e-12 is refused (ValueError).
-    ``dtype``: "float64", or "float32", of which vectors hold twice as many (what it loses stands in
-    docs/algorithms/kernels.md; "aba" loses less by method "orthonormal"). ``packed``: the distinct
-    numbers of results only, see :class:`Kernel`. ``target``: "cuda" for NVIDIA's cards, see
-    :class:`~robomodel.dynamics.card.CudaKernel`; it has no packed kernels. Raises ValueError for
-    other types and targets.
+
+    Args:
+        model: The robot.
+        algorithm: The function's name.
+        frame: The link, or (link, offset), of those that are about one.
+        frames: Those of "efpa".
+        f_ext: The links on which wrenches act, which are then further arguments (..., 6) in this
+            order.
+        method: As of :func:`robomodel.rnea` and :func:`robomodel.aba`.
+        known: Of "hybrid", the joints, or freedoms of ``model.dof_names``, whose accelerations are
+            given; ``kernel(q, v, given)`` takes nv numbers, accelerations of these and forces of
+            the others, and returns (tau, a).
+        order: Of "aba", an elimination order, by name ("crba", "nested dissection", "searched" …),
+            as a list of all variables, or an :class:`~robomodel.dynamics.elimination.Order`. Pivots
+            stay where the order has them; the kernel's ``backward_error`` says what that cost at
+            random states.
+        passive: With the file's springs and damping among the forces.
+        reference: As of :func:`robomodel.jacobian`.
+        dtype: "float64", or "float32", of which vectors hold twice as many (what it loses stands in
+            docs/algorithms/kernels.md; "aba" loses less by method "orthonormal").
+        packed: The distinct numbers of results only, see :class:`Kernel`.
+        target: "cpu", or "cuda" for NVIDIA's cards, see
+            :class:`~robomodel.dynamics.card.CudaKernel`; it has no packed kernels.
+
+    Returns:
+        kernel: The compiled algorithm.
+
+    Raises:
+        ValueError: Other types and targets; an order that loses more than 1e-12.
     """
     number = known_dtype(dtype)
     if target not in TARGETS:

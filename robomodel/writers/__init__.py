@@ -35,18 +35,26 @@ def write_urdf(
 ) -> tuple[str, ...]:
     """Write a model as URDF, in the words of URDF+ where URDF has none.
 
-    ``path``: a path, which is replaced as a whole or not at all, or an open text file. Written is
-    the model as it is: options of :func:`robomodel.load` are part of it. A robot that needs none of
-    URDF+ is a file that every reader of URDF reads. ``approximate``: an open tree for readers
-    without loops and couplings, what they lock lumped into what moves, rotors as ``armature``; see
-    :func:`robomodel.model.approximate.approximate`.
+    Written is the model as it is: options of :func:`robomodel.load` are part of it. A robot that
+    needs none of URDF+ is a file that every reader of URDF reads.
 
-    ``meshes``: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
-    leaves them where they are, and paths lead there from the written file; "drop" writes none. By
-    default they are kept.
+    Args:
+        model: The robot.
+        path: A path, which is replaced as a whole or not at all, or an open text file.
+        approximate: An open tree for readers without loops and couplings, what they lock lumped
+            into what moves, rotors as ``armature``; see
+            :func:`robomodel.model.approximate.approximate`.
+        drop: Write the file without what the format cannot say, instead of refusing.
+        meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
+            leaves them where they are, and paths lead there from the written file; "drop" writes
+            none. By default they are kept.
 
-    Raises :class:`robomodel.DescriptionError` naming what the format cannot say, before anything is
-    written; with ``drop`` the file is written without, and the list is returned.
+    Returns:
+        dropped: What the format cannot say, in words; only with ``drop`` is there any.
+
+    Raises:
+        DescriptionError: What the format cannot say, by name, before anything is written; not with
+            ``drop``.
     """
     return _write(model, _URDF, path, approximate, drop, meshes)
 
@@ -59,7 +67,26 @@ def write_sdf(
     drop: bool = False,
     meshes: How | None = None,
 ) -> tuple[str, ...]:
-    """Write a model as SDF; arguments, result and errors as of :func:`write_urdf`."""
+    """Write a model as SDF.
+
+    Args:
+        model: The robot.
+        path: A path, which is replaced as a whole or not at all, or an open text file.
+        approximate: An open tree for readers without loops and couplings, what they lock lumped
+            into what moves, rotors as ``armature``; see
+            :func:`robomodel.model.approximate.approximate`.
+        drop: Write the file without what the format cannot say, instead of refusing.
+        meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
+            leaves them where they are, and paths lead there from the written file; "drop" writes
+            none. By default they are kept.
+
+    Returns:
+        dropped: What the format cannot say, in words; only with ``drop`` is there any.
+
+    Raises:
+        DescriptionError: What the format cannot say, by name, before anything is written; not with
+            ``drop``.
+    """
     return _write(model, _SDF, path, approximate, drop, meshes)
 
 
@@ -71,11 +98,29 @@ def write_mjcf(
     drop: bool = False,
     meshes: How | None = None,
 ) -> tuple[str, ...]:
-    """Write a model as MJCF, for MuJoCo; arguments, result and errors as of :func:`write_urdf`.
+    """Write a model as MJCF, for MuJoCo.
 
-    Meshes are copied by default, where the robot is from a file and written to a path. Those of
-    kinds that MuJoCo cannot read are converted, for which trimesh is needed. With ``approximate``
-    there is an actuator for each joint that has a transmission or a limit of its effort.
+    Meshes of kinds that MuJoCo cannot read are converted, for which trimesh is needed. With
+    ``approximate`` there is an actuator for each joint that has a transmission or a limit of its
+    effort.
+
+    Args:
+        model: The robot.
+        path: A path, which is replaced as a whole or not at all, or an open text file.
+        approximate: An open tree for readers without loops and couplings, what they lock lumped
+            into what moves, rotors as ``armature``; see
+            :func:`robomodel.model.approximate.approximate`.
+        drop: Write the file without what the format cannot say, instead of refusing.
+        meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
+            leaves them where they are, and paths lead there from the written file; "drop" writes
+            none. By default they are copied, where the robot is from a file and written to a path.
+
+    Returns:
+        dropped: What the format cannot say, in words; only with ``drop`` is there any.
+
+    Raises:
+        DescriptionError: What the format cannot say, by name, before anything is written; not with
+            ``drop``.
     """
     return _write(model, _MJCF, path, approximate, drop, meshes)
 

@@ -40,25 +40,34 @@ def write_c(
     dtype: DTypeLike = "float64",
     lanes: int = 1,
 ) -> list[Path]:
-    """Write functions of a robot as C99, and a header beside it; returns the two paths.
+    """Write functions of a robot as C99, and a header beside it.
 
-    ``path`` ends in ``.c``; its stem begins every name: ``mini_cheetah.c`` has
-    ``void mini_cheetah_aba(const double q[19], …, double a[18])``, results last, one pointer each
-    in the order of the Python function's, matrices by rows. The code allocates nothing, keeps no
-    state, calls ``sin``, ``cos`` and ``sqrt`` alone, and may be called from many threads; arguments
-    and results of one state may overlap. C++ includes the header, which then has functions of
-    ``std::array`` besides, in a namespace of the stem's name.
+    The stem of ``path`` begins every name: ``mini_cheetah.c`` has ``void mini_cheetah_aba(const
+    double q[19], …, double a[18])``, results last, one pointer each in the order of the Python
+    function's, matrices by rows. The code allocates nothing, keeps no state, calls ``sin``, ``cos``
+    and ``sqrt`` alone, and may be called from many threads; arguments and results of one state may
+    overlap. C++ includes the header, which then has functions of ``std::array`` besides, in a
+    namespace of the stem's name.
 
-    ``functions``: names as of :func:`robomodel.compile`, and "close", "integrate",
-    "joint_positions" and "joint_velocities"; "frame_pose:foot" is of the link ``foot`` ("efpa:a+b"
-    of two), and called ``…_frame_pose_foot``. A mapping gives names of one's own, and options:
-    ``{"knee": ("jacobian", {"frame": ("shank", (0, 0, -0.2))})}``. ``dtype``: "float64" or
-    "float32". ``lanes``: with 2, 4, 8 or 16, there are functions of many states besides,
-    ``…_aba_batch(states, q, v, tau, a)`` on rows one behind the other, so many at a time, in GCC's
-    and Clang's vectors.
+    Args:
+        model: The robot.
+        path: Where to write; it ends in ``.c``.
+        functions: Names as of :func:`robomodel.compile`, and "close", "integrate",
+            "joint_positions" and "joint_velocities"; "frame_pose:foot" is of the link ``foot``
+            ("efpa:a+b" of two), and called ``…_frame_pose_foot``. A mapping gives names of one's
+            own, and options: ``{"knee": ("jacobian", {"frame": ("shank", (0, 0, -0.2))})}``.
+        dtype: "float64" or "float32".
+        lanes: With 2, 4, 8 or 16, there are functions of many states besides, ``…_aba_batch(states,
+            q, v, tau, a)`` on rows one behind the other, so many at a time, in GCC's and Clang's
+            vectors.
 
-    Raises ValueError, before anything is written, for functions that are not known or cannot be
-    straight-line programs, by name.
+    Returns:
+        paths: The two paths.
+
+    Raises:
+        ValueError: Before anything is written: functions that are not known or cannot be
+            straight-line programs, by name; a ``path`` that does not end in ``.c``, other
+            ``lanes``.
     """
     source = Path(path)
     if source.suffix != ".c":

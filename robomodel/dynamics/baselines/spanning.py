@@ -34,11 +34,13 @@ from robomodel.model.model import Model
 class Accelerations(NamedTuple):
     """Accelerations of all joints, and what the conditions on them are worth.
 
-    ``a`` (..., n_joint_velocities), in ``joint_names`` order, the base first. ``multipliers``
-    (..., n_constraints): forces λ of least norm along the rows of
-    :meth:`robomodel.Model.constraint_matrix`. ``rank`` (...), of these rows: less than elsewhere at
-    a change point. ``residual`` (...): the largest entry of K a - k, and of K v where that is
-    larger: beyond rounding, the velocities are on no branch of the motion.
+    Attributes:
+        a: Accelerations (..., n_joint_velocities), in ``joint_names`` order, the base first.
+        multipliers: Forces λ (..., n_constraints) of least norm along the rows of
+            :meth:`robomodel.Model.constraint_matrix`.
+        rank: Of these rows (...): less than elsewhere at a change point.
+        residual: The largest entry (...) of K a - k, and of K v where that is larger: beyond
+            rounding, the velocities are on no branch of the motion.
     """
 
     a: Array
@@ -61,16 +63,35 @@ def accelerations(
 ) -> Accelerations:
     """Forward dynamics of all joints from the velocities of all joints, at singular positions too.
 
-    ``velocities`` and ``tau`` (..., n_joint_velocities) are of every joint of the spanning tree, in
-    ``joint_names`` order, the base first: where :func:`aba` takes the independent ones, which do
-    not say the motion at a dead point, and of which there are too few at a change point.
-    ``tolerance``: singular values of a cluster's conditions below this share of the largest count
-    as zero. ``f_ext`` and ``passive`` as in :func:`rnea`. States that are not finite, and those at
-    which motions are free that move no mass, give not-a-number for themselves alone.
+    Where :func:`aba` takes the independent velocities, which do not say the motion at a dead point,
+    and of which there are too few at a change point. States that are not finite, and those at which
+    motions are free that move no mass, give not-a-number for themselves alone.
 
     At a change point a is that of the mechanism as free as K leaves it there, all of whose motions
     obey the conditions to second order; on one branch of them it may differ by what a third would
     say.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        velocities: Velocities (..., n_joint_velocities) of every joint of the spanning tree, in
+            ``joint_names`` order, the base first.
+        tau: Forces (..., n_joint_velocities) on the same.
+        f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
+            axes.
+        passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
+        tolerance: Singular values of a cluster's conditions below this share of the largest count
+            as zero.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        accelerations: Accelerations, multipliers, rank and residual.
+
+    Raises:
+        ValueError: Arrays that do not fit, a ``tolerance`` that is not between 0 and 1; with
+            ``check``, what is no state.
+        KeyError: A link that is not known.
     """
     share = as_real(tolerance, "tolerance")
     if not 0.0 < share < 1.0:

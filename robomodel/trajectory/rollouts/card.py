@@ -117,8 +117,21 @@ def rollout_kernel(
 ) -> CudaRollout:
     """Rollouts for NVIDIA's cards: ``kernel(q, v, tau, step)``, the loop over time in the kernel.
 
-    Options as of :func:`robomodel.rollout`; ``method``: "rk4" or "semi_implicit_euler". Contacts,
-    stops and dry friction have none. Raises ValueError for what is not known.
+    Contacts, stops and dry friction have none.
+
+    Args:
+        model: The robot.
+        method: "rk4" or "semi_implicit_euler".
+        passive: As of :func:`robomodel.rollout`, like all that follow.
+        saturate: Motors give of ``tau`` what they can at each instant.
+        closing: Steps of Newton's that close the loops after each step.
+        dtype: Of the results, and of all arithmetic.
+
+    Returns:
+        kernel: A :class:`CudaRollout`.
+
+    Raises:
+        ValueError: What is not known.
     """
     if method not in METHODS:
         raise ValueError(f"method {method!r} cannot be had on cards; {_listed(METHODS)} can")

@@ -57,9 +57,12 @@ OPEN = {"float64": CLOSED, "float32": 1e-4}  # gap of loops from which on a moti
 class Rollout(NamedTuple):
     """Motions with what was between them and the ground.
 
-    ``q`` (..., T+1, nq), ``v`` (..., T+1, nv); ``contact_forces`` (..., T, k, 3) [N], the mean over
-    each step, in world axes; ``contact_residual`` (..., T), what each step's contact equations fail
-    by, relative to the velocities in them.
+    Attributes:
+        q: Configurations (..., T+1, nq).
+        v: Velocities (..., T+1, nv).
+        contact_forces: Mean forces over each step (..., T, k, 3) [N], in world axes.
+        contact_residual: What each step's contact equations fail by (..., T), relative to the
+            velocities in them.
     """
 
     q: Array
@@ -89,37 +92,56 @@ def rollout(
     backend: Literal["numpy", "compiled"] = "compiled",
     dtype: DTypeLike = "float64",
 ) -> tuple[Array, ...]:
-    """Motions from (q, v) under ``tau`` (..., T, nv): q (..., T+1, nq) and v (..., T+1, nv).
+    """Motions from (q, v) under ``tau``: the whole loop over time is one compiled program.
 
-    Row k of ``tau`` acts, without change, from time k · ``step`` [s] to the next; row 0 of the
-    results is the start. ``q`` (..., nq), ``v`` (..., nv) and ``tau`` broadcast. ``threads`` spread
-    the batch (0: one for each processor); results do not depend on them.
+    Row k of ``tau`` acts, without change, from time k · ``step`` to the next; row 0 of the results
+    is the start. ``q``, ``v`` and ``tau`` broadcast. Each step ends with quaternions of unit length
+    and loops closed. Without ``details`` motions in which residuals of contact exceed 1e-6 (1e-3 in
+    "float32") are told of by a RuntimeWarning.
 
-    ``method``: "rk4" (fourth order), "semi_implicit_euler" (first order; v, then q with the new v,
-    and implicit in springs and dampers, which holds however stiff they are), or "time_stepping", as
-    of :func:`robomodel.simulate`, which is the default where a ``ground`` (a level plane),
-    ``stops`` of joints or the file's dry ``friction`` take part. Elsewhere it is "rk4", or, where
-    springs or dampers at the start are too stiff for that with this ``step``,
-    "semi_implicit_euler". Then every step does
-    ``sweeps`` sweeps of its contact equations, from the last step's impulses on. ``details``: the
-    result is a :class:`Rollout`, with contact forces and the residuals of their equations; without
-    it motions in which these exceed 1e-6 are told of by a RuntimeWarning. ``passive``: the file's
-    springs and damping act. ``saturate``: motors give of ``tau`` what they can at each instant
-    (:func:`robomodel.saturate`). Each step ends with quaternions of unit length and loops closed by
-    ``closing`` steps of Newton's. The whole loop over time is one compiled program. ``dtype``: of
-    the results, and of all arithmetic; in "float32" vectors hold twice as many motions, loops close
-    to 1e-6 or so, and contacts whose residuals exceed 1e-3 are told of.
+    Motions in which independent joints come to rest, or nearly so, while a linkage moves on go on
+    in others, as in :func:`robomodel.simulate`, in the kernel of their chart (but not with
+    ``saturate``); those past which a linkage rushes so fast that its G still changes by more than
+    half in a step are told of by a RuntimeWarning. Over change points they are led by
+    :func:`robomodel.simulate`'s steps. One whose loops do not close because ``step`` is too long,
+    or that comes to a singular position with ``saturate``, or to a change point in "float32" or
+    backwards in time, is not-a-number from there on, for itself alone, with a RuntimeWarning; one
+    that starts from numbers that are not finite is so from the start.
 
-    Raises ValueError where the loops of ``q`` are open or its quaternions not of unit length (close
-    them with :meth:`Model.close`). Motions in which independent joints come to rest, or nearly so,
-    while a linkage moves on go on in others, as in :func:`robomodel.simulate`, in the kernel of
-    their chart (but not with ``saturate``); those past which a linkage rushes so fast that its G
-    still changes by more than half in a step are told of by a RuntimeWarning. Over
-    change points they are led by :func:`robomodel.simulate`'s steps. One whose loops do not close
-    because ``step`` is too long, or that comes to a singular position with ``saturate``, or to a
-    change point in "float32" or backwards in time, is not-a-number from there on, for itself
-    alone, with a RuntimeWarning; one that starts from numbers that are not finite is so from the
-    start.
+    Args:
+        model: The robot.
+        q: Configurations (..., nq) at the start.
+        v: Velocities (..., nv) at the start.
+        tau: Forces (..., T, nv).
+        step: Time between rows [s].
+        method: "rk4" (fourth order), "semi_implicit_euler" (first order; v, then q with the new v,
+            and implicit in springs and dampers, which holds however stiff they are), or
+            "time_stepping", as of :func:`robomodel.simulate`, the default where a ground, stops or
+            dry friction take part. Elsewhere it is "rk4", or, where springs or dampers at the start
+            are too stiff for that with this ``step``, "semi_implicit_euler".
+        passive: The file's springs and damping act.
+        friction: The file's dry friction acts.
+        ground: A level plane that the points of ``contacts`` stand on.
+        contacts: As of :func:`robomodel.simulate`, but no function.
+        stops: Joints (True: all) that do not leave their position limits.
+        saturate: Motors give of ``tau`` what they can at each instant (:func:`robomodel.saturate`).
+        sweeps: How many sweeps of its contact equations every step of "time_stepping" does, from
+            the last step's impulses on.
+        details: The result is a :class:`Rollout`, with contact forces and the residuals of their
+            equations.
+        closing: Steps of Newton's that close the loops after each step.
+        threads: They spread the batch (0: one for each processor); results do not depend on them.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        dtype: Of the results, and of all arithmetic; in "float32" vectors hold twice as many
+            motions, and loops close to 1e-6 or so.
+
+    Returns:
+        q: Configurations (..., T+1, nq).
+        v: Velocities (..., T+1, nv).
+
+    Raises:
+        ValueError: The loops of ``q`` are open or its quaternions not of unit length (close them
+            with :meth:`Model.close`).
     """
     if method not in (None, *METHODS):
         known = ", ".join(f"'{name}'" for name in METHODS)

@@ -59,43 +59,22 @@ def simulate(
     atol: float = 1e-12,
     progress: bool = True,
 ) -> Trajectory:
-    """The motion from q (nq,) and v (nv,; default at rest) over ``duration`` [s].
+    """The motion from q and v over ``duration``.
 
-    ``tau``: forces (nv,), constant; a row for each step (T, nv), held over it, where ``duration``
-    may be left out; or a controller, ``tau(t, q, v)``. Default none. ``f_ext``: link name → wrench
-    (6,) or (T, 6) on that link, moment first, in its own axes, or a function of t, q, v that gives
-    such a mapping; links that it does not name feel nothing. Controllers see q and v and cannot
-    write on them. They are asked several times a step, at the method's stages, where quaternions
-    and loops are exact to the step's truncation only; with ``hold`` once a step, at its beginning,
-    as a digital one is.
-
-    ``passive``: the file's springs and damping act; ``friction``: so does the dry friction of its
-    joints. ``ground``: what ``contacts``, points of the robot (links, (link, offset), or (link,
-    offset, radius) for spheres; default :func:`robomodel.contact_points`), stand on and push
-    against; or ``contacts`` is a function of q and v that gives :class:`robomodel.Contact` pairs.
-    ``stops``: joints (True: all) do not leave their position limits, from which they rebound with
-    ``stop_restitution``, dependent ones too. Dry friction, contact and stops need the method
-    "time_stepping", which is then the default.
-
-    ``saturate``: motors give of tau what their effort limits, torque-speed curves and velocity
-    limits leave them, through gears and linkages, see :func:`robomodel.saturate`; the trajectory
-    has the torques that act, and which actuators are saturated. Without it limits act only if
-    ``tau`` keeps them.
-
-    ``method``:
+    The methods:
 
     * "time_stepping": first order, on velocities and impulses, so that contacts, stops and dry
-      friction stick and slip exactly (:mod:`.simulation.stepping`); springs and dampers
-      are implicit, so that none is too stiff for ``step`` (default 1 ms). Contact forces and what
-      their equations fail by are in the trajectory;
-    * "dop853": Dormand and Prince's eighth order with steps adapted to ``rtol`` and ``atol`` (of
-      numbers in q and v; an rtol below 2e-14 is taken as that, where rounding begins). States are
-      kept every ``step`` [s], without it at the method's own steps, and :meth:`Trajectory.at` gives
-      any others;
+      friction stick and slip exactly (:mod:`.simulation.stepping`); springs and dampers are
+      implicit, so that none is too stiff for ``step`` (default 1 ms). Contact forces and what their
+      equations fail by are in the trajectory. It is the default where dry friction, contact or
+      stops take part, which need it;
+    * "dop853": Dormand and Prince's eighth order with steps adapted to ``rtol`` and ``atol``.
+      States are kept every ``step``, without it at the method's own steps, and
+      :meth:`Trajectory.at` gives any others;
     * "radau": fifth order, implicit, with steps adapted as those of "dop853": however stiff dampers
       are, steps are as long as the motion is smooth. It is the default where the file's dampers
       would make "dop853" take more than ten thousand or so;
-    * "rk4": fourth order, steps of ``step`` [s] (default 1 ms);
+    * "rk4": fourth order, steps of ``step`` (default 1 ms);
     * "variational": second order, implicit, symplectic: the error of energy stays bounded however
       long the motion is;
     * "semi_implicit_euler": first order; implicit in the file's springs and dampers.
@@ -104,16 +83,50 @@ def simulate(
     rest while it moves on (a dead point), the motion goes on in others, which
     :attr:`Trajectory.charts` tells of; tau and v stay those of the model's own independent joints.
     Through change points, where branches of a linkage's motion cross, it keeps to its branch.
-    ``stop_at_limits``: end where a joint (any of the
-    tree, or those named) meets its position limit; :attr:`Trajectory.stop` says which. ``progress``
-    shows a bar, on a terminal, where it takes more than a second.
 
-    Raises ValueError for arguments that do not fit, loops open at q and quaternions that are not of
-    unit length included, a v that does not say how a linkage moves that stands at a dead point, and
-    :class:`SimulationError` where the motion cannot be continued: a start at a change point,
-    numbers that are not finite, a step that does not converge or leads over to another way to close
-    the loops. It names the time, the loops and their condition, and holds the trajectory up to
-    there.
+    Args:
+        model: The robot.
+        q: Configuration (nq,) at the start.
+        v: Velocities (nv,) at the start; default at rest.
+        tau: Forces (nv,), constant; a row for each step (T, nv), held over it, where ``duration``
+            may be left out; or a controller, ``tau(t, q, v)``. Default none. Controllers see q and
+            v and cannot write on them. They are asked several times a step, at the method's stages,
+            where quaternions and loops are exact to the step's truncation only.
+        duration: How long the motion lasts [s].
+        step: Time between states [s].
+        method: One of those above.
+        f_ext: Link name → wrench (6,) or (T, 6) on that link, moment first, in its own axes, or a
+            function of t, q, v that gives such a mapping; links that it does not name feel nothing.
+        hold: Ask controllers once a step, at its beginning, as a digital one is.
+        passive: The file's springs and damping act.
+        friction: The dry friction of the file's joints acts.
+        ground: What ``contacts`` stand on and push against.
+        contacts: Points of the robot: links, (link, offset), or (link, offset, radius) for spheres;
+            default :func:`robomodel.contact_points`. Or a function of q and v that gives
+            :class:`robomodel.Contact` pairs.
+        stops: Joints (True: all) that do not leave their position limits, dependent ones too.
+        stop_restitution: How they rebound from these.
+        saturate: Motors give of tau what their effort limits, torque-speed curves and velocity
+            limits leave them, through gears and linkages, see :func:`robomodel.saturate`; the
+            trajectory has the torques that act, and which actuators are saturated. Without it
+            limits act only if ``tau`` keeps them.
+        stop_at_limits: End where a joint (any of the tree, or those named) meets its position
+            limit; :attr:`Trajectory.stop` says which.
+        rtol: Of numbers in q and v, for adaptive methods; one below 2e-14 is taken as that, where
+            rounding begins.
+        atol: The same, absolute.
+        progress: Show a bar, on a terminal, where it takes more than a second.
+
+    Returns:
+        trajectory: The states over time.
+
+    Raises:
+        ValueError: Arguments that do not fit, loops open at q and quaternions that are not of unit
+            length included; a v that does not say how a linkage moves that stands at a dead point.
+        SimulationError: The motion cannot be continued: a start at a change point, numbers that are
+            not finite, a step that does not converge or leads over to another way to close the
+            loops. It names the time, the loops and their condition, and holds the trajectory up to
+            there.
     """
     if method not in (None, *METHODS):
         known = ", ".join(f"'{name}'" for name in METHODS)
