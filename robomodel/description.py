@@ -151,13 +151,18 @@ class Mimic:
 
 @dataclass(frozen=True, slots=True)
 class Rotor:
-    """What turns in the motor that drives a joint, by the moment of inertia [kg m²] about its axis.
+    """What turns in the motor that drives a joint.
 
-    It turns ``ratio`` times as far as its joint; None leaves that to the transmission. ``mass``
-    [kg] is at the joint's origin, ``transverse`` [kg m²] its moment about either other axis.
-    ``damping`` [N m s/rad] and ``friction`` [N m] are those of its bearing, at its own speed.
-    ``link`` names the link that is the rotor, fixed to the joint's parent; its inertial is then
-    the rotor's, and ``inertia``, ``mass`` and ``transverse`` are left out.
+    Attributes:
+        inertia: Moment of inertia about its axis [kg m²].
+        ratio: It turns so many times as far as its joint; None leaves that to the transmission.
+        mass: Mass at the joint's origin [kg].
+        transverse: Moment of inertia about either other axis [kg m²].
+        source: Where a file has it.
+        damping: Of its bearing, at its own speed [N m s/rad].
+        friction: Of its bearing [N m].
+        link: The link that is the rotor, fixed to the joint's parent; its inertial is then the
+            rotor's, and ``inertia``, ``mass`` and ``transverse`` are left out.
     """
 
     inertia: float = 0.0

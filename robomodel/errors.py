@@ -29,8 +29,13 @@ NOWHERE = Source()
 class DescriptionError(ValueError):
     """A robot description that cannot be read, or that describes no mechanism.
 
-    ``str(error)`` is one line, ``file:line: element: what is wrong and what to do``. The parts are
-    in ``.file``, ``.line``, ``.element`` and ``.message``.
+    ``str(error)`` is one line, ``file:line: element: what is wrong and what to do``.
+
+    Attributes:
+        message: What is wrong and what to do.
+        file: The file, or ``<text>`` for a description given as text.
+        line: The line of the element, counted from 1; None where there is none.
+        element: The element, as in ``joint 'knee'``.
     """
 
     def __init__(self, message: str, source: Source | None = None) -> None:
@@ -60,7 +65,11 @@ class DescriptionError(ValueError):
 class DescriptionWarning(UserWarning):
     """Something suspicious in a description; refused under ``rm.load(..., strict=True)``.
 
-    ``str(warning)`` is one line; its parts are in ``.source`` and ``.message``.
+    ``str(warning)`` is one line.
+
+    Attributes:
+        source: File, line and element.
+        message: What is suspicious.
     """
 
     def __init__(self, message: str, source: Source | None = None) -> None:
@@ -70,7 +79,12 @@ class DescriptionWarning(UserWarning):
 
 
 class ClosureError(ValueError):
-    """Loops of a cluster do not close: ``.residual`` is the gap left, ``.loops`` their names."""
+    """Loops of a cluster do not close.
+
+    Attributes:
+        residual: The gap left.
+        loops: Their names.
+    """
 
     def __init__(self, message: str, residual: float, loops: tuple[str, ...] = ()) -> None:
         self.residual = residual

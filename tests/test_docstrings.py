@@ -6,17 +6,21 @@ import re
 import pytest
 
 import robomodel as rm
-from robomodel import loading, symbolic, writers
+from robomodel import loading, studies, symbolic, writers
 from robomodel.dynamics import compiled
+from robomodel.dynamics.actuators import maps
 from robomodel.dynamics.baselines import spanning
 from robomodel.dynamics.functions import actuators, contact, derivatives, motion, quantities
+from robomodel.identification import regressors
+from robomodel.model import parameters
 from robomodel.trajectory.rollouts import card, rollout
-from robomodel.trajectory.simulation import simulate
+from robomodel.trajectory.simulation import ground, simulate
 from robomodel.writers import c
 
 ROOMS = (
-    *(actuators, contact, derivatives, motion, quantities, spanning),
-    *(c, card, compiled, loading, rollout, simulate, symbolic, writers),
+    *(actuators, contact, derivatives, maps, motion, quantities, spanning),
+    *(parameters, regressors, card, ground, rollout, simulate),
+    *(c, compiled, loading, studies, symbolic, writers),
 )
 NAMES = [
     name
@@ -24,7 +28,8 @@ NAMES = [
     if inspect.isfunction(getattr(rm, name))
     and any(getattr(room, name, None) is inspect.unwrap(getattr(rm, name)) for room in ROOMS)
 ]
-SECTION = re.compile(r"^(Args|Returns|Raises):\n((?:    .*\n?)+)", re.MULTILINE)
+TYPES = [name for name in rm.__all__ if inspect.isclass(getattr(rm, name)) and name != "Model"]
+SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):\n((?:    .*\n?)+)", re.MULTILINE)
 RAW = re.compile(r":(?:param|type|rtype|returns?|raises|ref|doc|math)\b.*?:|^\.\. ", re.MULTILINE)
 
 
@@ -44,4 +49,15 @@ def test_sections(name: str) -> None:
     several = re.fullmatch(r"tuple\[(.*)(?<!\.{3})\]", returned)
     if returned != "tuple[Array, ...]":  # as many as options ask for
         assert len(results) == (len(several[1].split(",")) if several else 1)
+    assert not RAW.search(text)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_attributes(name: str) -> None:
+    """Every public field has a line of its own, and no other name has one."""
+    kind = getattr(rm, name)
+    text = inspect.getdoc(kind) or ""
+    given = re.findall(r"^    (\w+): \S", dict(SECTION.findall(text))["Attributes"], re.MULTILINE)
+    fields = [field for field in getattr(kind, "__annotations__", {}) if field[0] != "_"]
+    assert given == fields or (not fields and len(given) == len(set(given)))
     assert not RAW.search(text)

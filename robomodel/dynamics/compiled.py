@@ -54,6 +54,14 @@ class Kernel:
     constants, repetitions and mirrored halves are left out, for those who go on in compiled code,
     or keep many. :meth:`expand` makes the results of them. Results of constants alone are packed as
     one number, zero, which stands nowhere.
+
+    Attributes:
+        model: The robot.
+        dtype: "float64" or "float32".
+        packed: Whether it gives the distinct numbers only.
+        sizes: Length of each argument's last axis, by name.
+        shapes: Shape of each result, without batch axes.
+        backward_error: With an ``order``, what that cost at random states; None without.
     """
 
     def __init__(
@@ -146,9 +154,14 @@ class Kernel:
         return split(np.array(self._whole.packing.constants), self._dense)
 
     def expand(self, numbers: ArrayLike, out: Array | None = None) -> Any:
-        """The results (..., *shape) of packed numbers (..., n), of float32 or float64.
+        """The results of packed numbers.
 
-        ``out`` as of a kernel that is not packed.
+        Args:
+            numbers: Packed numbers (..., n), of float32 or float64.
+            out: As of a kernel that is not packed.
+
+        Returns:
+            results: The results (..., *shape).
         """
         dtype = DTYPES[np.can_cast(np.asarray(numbers).dtype, np.float32)]
         if dtype not in self._expansions:

@@ -33,9 +33,23 @@ def regressor(
     is 0 at rest, where rounding (1e-12 of the cluster's velocities) makes no sign. Springs are not
     in it. One recursion for all columns; rows of clusters that do not carry a body are zero.
 
-    ``reference`` (..., nv): velocities u beside v, as adaptive control has them (Slotine and Li
-    1987): Y π = M a + C(q, v) u + gravity + the damping of u + the dry friction of v, with the C of
-    :func:`robomodel.coriolis`, so that Ṁ - 2C is skew; compiled, "reference_regressor".
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        a: Accelerations (..., nv) of the independent coordinates.
+        reference: Velocities u (..., nv) beside v, as adaptive control has them (Slotine and Li
+            1987): Y π = M a + C(q, v) u + gravity + the damping of u + the dry friction of v, with
+            the C of :func:`robomodel.coriolis`, so that Ṁ - 2C is skew; compiled,
+            "reference_regressor".
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        Y: The regressor (..., nv, p).
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     arguments = {"q": q, "v": v, "a": a}
     result: Array
@@ -55,10 +69,24 @@ def momentum_regressor(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> tuple[Array, Array]:
-    """(P, R), each (..., nv, p): P π = M v, and d(P π)/dt + R π = Y π, without accelerations.
+    """P and R: P π = M v, and d(P π)/dt + R π = Y π, without accelerations.
 
     R π = gravity + damping + friction - Cᵀ v (:func:`robomodel.coriolis`). So over time, with any
     weight φ that vanishes at both ends, ∫ φ tau = ∫ (φ R - φ̇ P) π; and :func:`filtered_regressor`.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        P: The momentum's regressor (..., nv, p).
+        R: That of the rest (..., nv, p).
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     momentum, rest = run(model, "momentum_regressor", {"q": q, "v": v}, backend, check=check)
     return momentum, rest
@@ -72,10 +100,24 @@ def energy_regressor(
     backend: Backend = "compiled",
     check: bool = False,
 ) -> tuple[Array, Array]:
-    """(kinetic, potential), each (..., p): times π the energies, springs' left out.
+    """Times π the energies, springs' left out.
 
     (computeKineticEnergyRegressor, computePotentialEnergyRegressor.) The power of what drives the
     robot is the change of both and what damping and friction take.
+
+    Args:
+        model: The robot.
+        q: Configuration (..., nq).
+        v: Velocities (..., nv) of the independent coordinates.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        check: Refuse what is no state, as :meth:`Model.check` does.
+
+    Returns:
+        kinetic: Regressor (..., p) of the kinetic energy.
+        potential: Regressor (..., p) of the potential energy.
+
+    Raises:
+        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     kinetic, potential = run(model, "energy_regressor", {"q": q, "v": v}, backend, check=check)
     return kinetic, potential
@@ -91,12 +133,27 @@ def filtered_regressor(
     cutoff: float,
     backend: Backend = "compiled",
 ) -> tuple[Array, Array]:
-    """(Y (..., T, nv, p), tau (..., T, nv)) of a motion, both filtered, so that Y π = tau.
+    """Regressor and forces of a motion, both filtered, so that Y π = tau without accelerations.
 
-    Without accelerations: samples ``q`` (..., T, nq), ``v`` and ``tau`` (..., T, nv) every ``step``
-    seconds go through λ/(s + λ), λ = 2π ``cutoff`` [Hz], from rest at the first of them: tau as it
-    is, and P's change as λ (P - P filtered), P started at its first value, so that there is no
+    Samples go through λ/(s + λ), λ = 2π ``cutoff``, from rest at the first of them: tau as it is,
+    and P's change as λ (P - P filtered), P started at its first value, so that there is no
     transient. In between samples P, R (:func:`momentum_regressor`) and tau are taken as linear.
+
+    Args:
+        model: The robot.
+        q: Configurations (..., T, nq).
+        v: Velocities (..., T, nv).
+        tau: Forces (..., T, nv).
+        step: Time between samples [s].
+        cutoff: The filter's frequency [Hz].
+        backend: "compiled", a kernel made at the first call, or "numpy".
+
+    Returns:
+        Y: The filtered regressor (..., T, nv, p).
+        tau: The filtered forces (..., T, nv).
+
+    Raises:
+        ValueError: Arrays that are no motion or do not fit, ``step`` or ``cutoff`` not positive.
     """
     given = {"step": as_numbers(step, "step"), "cutoff": as_numbers(cutoff, "cutoff")}
     if not all(x.shape == () and 0.0 < x < math.inf for x in given.values()):

@@ -27,7 +27,12 @@ TOLERANCE = 1e-9  # of a pseudo-inertia's largest eigenvalue: a file's rounding
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Parameters by name: ``values[i]`` is that of ``names[i]``."""
+    """Parameters by name.
+
+    Attributes:
+        names: The names (p).
+        values: The values (p,), ``values[i]`` that of ``names[i]``.
+    """
 
     names: tuple[str, ...]
     values: Array
@@ -51,6 +56,12 @@ def parameters(model: Model) -> Parameters:
     count with it. Then of each joint with one freedom ``knee.armature``, ``knee.damping`` and
     ``knee.friction``, on its own velocity, dependent joints and rotors' included; other joints have
     those of them that the file gives. Springs, and the joints of loops, have none.
+
+    Args:
+        model: The robot.
+
+    Returns:
+        parameters: Names and values.
     """
     known = model.derived.get("parameters")
     if not isinstance(known, Parameters):
@@ -102,13 +113,24 @@ def pseudo_inertia(values: Sequence[float]) -> Array:
 
 
 def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Model:
-    """The model with other parameters: ``values`` (p,) in the order of :func:`parameters`.
+    """The model with other parameters.
 
-    Or a mapping of some of their names to values; others stay. Coordinates and their meaning are
-    those of ``model``. Any finite values will do; bodies that cannot exist, and negative armature,
-    damping and friction, are told in a :class:`robomodel.DescriptionWarning`. The model can be
-    written: the whole body's inertia is then that of the link of its name, and links that are fixed
-    to it have none.
+    Coordinates and their meaning are those of ``model``. Any finite values will do; bodies that
+    cannot exist, and negative armature, damping and friction, are told in a
+    :class:`robomodel.DescriptionWarning`. The model can be written: the whole body's inertia is
+    then that of the link of its name, and links that are fixed to it have none.
+
+    Args:
+        model: The robot.
+        values: All values (p,) in the order of :func:`parameters`, or a mapping of some of their
+            names to values; others stay.
+
+    Returns:
+        model: The robot with these.
+
+    Raises:
+        ValueError: Values of another number, or that are not finite.
+        KeyError: A name that is no parameter's.
     """
     before = parameters(model)
     after = _values(before, values)

@@ -20,13 +20,20 @@ __all__ = ["actuation", "price", "validate"]
 
 
 def validate(model: object, **options: Any) -> Report:
-    """Look for what is wrong or odd in a robot: a :class:`~robomodel.model.Model` or its file.
+    """Look for what is wrong or odd in a robot.
 
     Checked are structure, closing of loops, singularities within the joint limits, the choice of
     independent coordinates, transmissions, inertias, limits and units; docs/validate.md lists the
     checks. Findings are errors, warnings or notes, each with its place in the file, its number and
-    a remedy. What is not a model is loaded with ``options`` (those of :func:`robomodel.load`); its
-    warnings are findings, and a file that does not load makes a report of that one error.
+    a remedy.
+
+    Args:
+        model: A :class:`~robomodel.model.Model`, or its file, which is loaded; its warnings are
+            findings, and a file that does not load makes a report of that one error.
+        **options: Those of :func:`robomodel.load`, for what is not a model.
+
+    Returns:
+        report: The findings.
     """
     from robomodel.studies.validation.study import study
 
@@ -39,12 +46,22 @@ def actuation(
     """What motors can do through gears and linkages, over the range of the joints.
 
     The ratio of every actuator; torque, speed and range that reach each joint, with the limits that
-    hide behind gears and linkages, and those that a file of the open tree should have
-    (``robomodel convert --approximate`` writes them); class and transmission angle of four-bars;
-    the polygons of what joints that share motors get together. ``foot``: a link, or (link, offset),
-    whose workspace is found, with its singular curves, while two ``joints`` move (by default the
-    last two that move it). docs/actuation.md explains the numbers. KeyError for an unknown link,
-    ValueError for joints that cannot be moved so.
+    hide behind gears and linkages, and those that a file of the open tree should have (``robomodel
+    convert --approximate`` writes them); class and transmission angle of four-bars; the polygons of
+    what joints that share motors get together. docs/actuation.md explains the numbers.
+
+    Args:
+        model: The robot.
+        foot: A link, or (link, offset), whose workspace is found, with its singular curves, while
+            two ``joints`` move.
+        joints: These two, by default the last two that move it.
+
+    Returns:
+        actuation: The numbers.
+
+    Raises:
+        KeyError: An unknown link.
+        ValueError: Joints that cannot be moved so.
     """
     from robomodel.studies.actuators.study import study
 
@@ -61,11 +78,22 @@ def price(
 ) -> ApproximationErrors:
     """What it costs to approximate a robot by an open tree with constant armature.
 
-    Errors of mass matrix, inverse and forward dynamics (``method="approximate"``) over ``samples``
-    random states, joint by joint, and the range of each joint's armature there. Joints with a
-    median error above ``tolerance``, or ten times that at worst, should not be approximated. See
-    docs/armature.md. ``progress`` shows a bar on a terminal when it takes long. Raises
-    ValueError where no open tree stands for the robot.
+    Errors of mass matrix, inverse and forward dynamics (``method="approximate"``) over random
+    states, joint by joint, and the range of each joint's armature there. See docs/armature.md.
+
+    Args:
+        model: The robot.
+        samples: How many states.
+        seed: Of the states.
+        tolerance: Joints with a median error above it, or ten times that at worst, should not be
+            approximated.
+        progress: Show a bar on a terminal when it takes long.
+
+    Returns:
+        errors: The errors and armatures, and which joints should stay exact.
+
+    Raises:
+        ValueError: No open tree stands for the robot.
     """
     from robomodel.studies.approximation.errors import study
 

@@ -297,9 +297,19 @@ def needs_limits(model: Model, lower: Array, upper: Array) -> None:
 
 
 def copper_loss(model: Model, u: ArrayLike) -> Array:
-    """Heat in the windings [W] at motor forces u (..., nu): R (u/k)²; not-a-number without them.
+    """Heat in the windings at motor forces u: R (u/k)².
 
     Needs each motor's torque constant and resistance (``<motor torque_constant resistance>``).
+
+    Args:
+        model: The robot.
+        u: Motor forces (..., nu), in the order of ``model.actuators``.
+
+    Returns:
+        power: Heat (..., nu) [W]; not-a-number without constant and resistance.
+
+    Raises:
+        ValueError: Arrays that do not fit.
     """
     force = as_array(u, len(model.actuators), "u", "nu")
     constants = [

@@ -32,11 +32,16 @@ RIM = 8  # points on a cylinder's rim
 class Ground:
     """What robots stand on: a level plane, or heights on a grid.
 
-    ``friction`` is Coulomb's coefficient, finite; ``restitution`` from 0 to 1, Newton's. Where a
-    point has coefficients of its own, the smaller friction and the larger restitution count.
-    ``height`` [m]: a number, or heights (nx, ny) at x = origin[0] + i · spacing, y = origin[1] + j
-    · spacing, bilinear in between and level with the edge outside; then gaps are measured to the
-    tangent plane below the point.
+    On a grid gaps are measured to the tangent plane below the point.
+
+    Attributes:
+        friction: Coulomb's coefficient, finite. Where a point has one of its own, the smaller
+            counts.
+        restitution: Newton's, from 0 to 1. Where a point has one of its own, the larger counts.
+        height: A number [m], or heights (nx, ny) at x = origin[0] + i · spacing, y = origin[1] + j
+            · spacing, bilinear in between and level with the edge outside.
+        spacing: Distance of the heights [m].
+        origin: Where the first of them stands, x and y [m].
     """
 
     friction: float = 0.8
@@ -99,9 +104,15 @@ class Ground:
 class Contact:
     """A pair of links that touch, or nearly: what a callable given as ``contacts=`` yields.
 
-    ``link`` is pushed along ``normal`` (world axes, unit length) at ``point`` (world), ``other``
-    the opposite way; None is the world. ``gap`` [m] is the distance, negative where they overlap.
-    ``name`` ties it to the contact of the step before, for the warm start.
+    Attributes:
+        link: Is pushed along ``normal`` at ``point``.
+        point: Place in the world [m].
+        normal: World axes, unit length.
+        gap: The distance [m], negative where they overlap.
+        other: Is pushed the opposite way; None is the world.
+        friction: Coulomb's coefficient.
+        restitution: Newton's, from 0 to 1.
+        name: Ties it to the contact of the step before, for the warm start.
     """
 
     link: str
@@ -135,12 +146,18 @@ Contacts: TypeAlias = Callable[[Array, Array], Sequence[Contact]]
 def contact_points(model: Model) -> list[Point]:
     """What may touch the ground, from the collision shapes of all links that move.
 
-    (link, offset) for the corners of boxes, points on the rims of cylinders (eight on each) and the
-    vertices of meshes' convex hulls; (link, offset, radius) for spheres and the ends of capsules:
-    a sphere about the point; and (link, offset, radius, friction, restitution), the radius 0 for a
-    point, where the file gives a shape one of these (None: it does not). Offsets [m] are in the
-    link's axes. Ellipsoids and planes are left
-    out with a :class:`robomodel.DescriptionWarning`. Meshes need trimesh.
+    Offsets [m] are in the link's axes. Ellipsoids and planes are left out with a
+    :class:`robomodel.DescriptionWarning`. Meshes need trimesh.
+
+    Args:
+        model: The robot.
+
+    Returns:
+        points: (link, offset) for the corners of boxes, points on the rims of cylinders (eight on
+            each) and the vertices of meshes' convex hulls; (link, offset, radius) for spheres and
+            the ends of capsules: a sphere about the point; and (link, offset, radius, friction,
+            restitution), the radius 0 for a point, where the file gives a shape one of these (None:
+            it does not).
     """
     found: list[Point] = []
     doubts: list[Doubt] = []

@@ -30,7 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a simulation ended early: ``joint`` met its "lower" or "upper" ``limit`` at ``time``."""
+    """Why a simulation ended early: ``joint`` met its "lower" or "upper" ``limit`` at ``time``.
+
+    Attributes:
+        time: When [s].
+        joint: The joint's name.
+        limit: "lower" or "upper".
+        position: The limit, which the joint met [rad or m].
+    """
 
     time: float
     joint: str
@@ -49,26 +56,35 @@ class Independent(NamedTuple):
 class Trajectory:
     """States of a model over time.
 
-    ``times`` (T+1,) [s] begin at 0; ``q`` (T+1, nq), ``v`` and ``tau`` (T+1, nv), the forces at
-    these states (those held over a step stand at its beginning). ``stop`` says why the motion ended
-    before its time; ``dense`` is there after an adaptive method, see :meth:`at`.
+    ``contact_forces``, ``contact_residual`` and ``contact_places`` are there after time stepping.
+    The first of their k are ``contact_points``, then come ``contact_pairs``.
 
-    After time stepping: ``contact_forces`` (T, k, 3) [N], the mean force on each contact point over
-    each step, in world axes, and ``contact_residual`` (T,), what each step's contact equations fail
-    by, relative to the velocities in them: above 1e-10 they were not solved to rounding;
-    ``contact_places`` (T, k, 3) [m], where the forces act in the world, at the steps' beginnings.
-    The first of the k are ``contact_points``, the points that may touch the ground; then come
-    ``contact_pairs``, links that a callable given as ``contacts=`` has found near each other
-    (``link``, ``other``, ``name``), the force being that on ``link``, and the place nan while it
-    does not name them.
+    ``v`` and ``tau`` are of the model's own independent joints whatever the ``charts``; where these
+    rest, ``v`` does not say how the others move, and :attr:`joint_velocities` does.
 
-    With ``saturate=True``, ``tau`` is what the motors gave, and ``saturated`` (T+1, nu) says which
-    of ``model.actuators`` were asked for more than they can.
-
-    ``charts`` tell in which independent velocities the motion was computed, from when on: others
-    than the model's own where those came to rest at a dead point. ``v`` and ``tau`` are of the
-    model's own all the same; where these rest, ``v`` does not say how the others move, and
-    :attr:`joint_velocities` does.
+    Attributes:
+        model: The robot.
+        method: The integrator.
+        times: Times (T+1,) [s], from 0 on.
+        q: Configurations (T+1, nq).
+        v: Velocities (T+1, nv).
+        tau: Forces (T+1, nv) at these states (those held over a step stand at its beginning); with
+            ``saturate=True`` what the motors gave.
+        stop: Why the motion ended before its time.
+        dense: There after an adaptive method, see :meth:`at`.
+        contact_forces: Mean force (T, k, 3) [N] on each contact point over each step, in world
+            axes.
+        contact_residual: What each step's contact equations fail by (T,), relative to the
+            velocities in them: above 1e-10 they were not solved to rounding.
+        saturated: With ``saturate=True``, which of ``model.actuators`` were asked for more than
+            they can (T+1, nu).
+        charts: In which independent velocities the motion was computed, from when on: others than
+            the model's own where those came to rest at a dead point.
+        contact_points: The points that may touch the ground.
+        contact_pairs: Links that a callable given as ``contacts=`` has found near each other
+            (``link``, ``other``, ``name``), the force being that on ``link``.
+        contact_places: Where the forces act in the world (T, k, 3) [m], at the steps' beginnings;
+            nan for a pair while the callable does not name it.
     """
 
     model: Model
@@ -141,9 +157,19 @@ class Trajectory:
         return gaps
 
     def at(self, times: ArrayLike) -> tuple[Array, Array]:
-        """(q, v) at any times (...) of the simulation, by the adaptive method's interpolant.
+        """States at any times of the simulation, by the adaptive method's interpolant.
 
-        Loops are closed there too. ValueError after other methods, and outside of the times.
+        Loops are closed there too.
+
+        Args:
+            times: Times (...) [s].
+
+        Returns:
+            q: Configurations (..., nq).
+            v: Velocities (..., nv).
+
+        Raises:
+            ValueError: After other methods, and outside of the times.
         """
         if self.dense is None:
             raise ValueError(f"method '{self.method}' has no states between steps; use 'dop853'")
@@ -250,10 +276,17 @@ class Trajectory:
     ) -> Player | None:
         """Play the motion: in the viewer's page, or as one HTML file that needs nothing.
 
-        Without ``path`` the page of :func:`robomodel.views.view`, with a slider for time; it is at
-        the result's ``url`` until its ``stop()`` (needs viser). With ``path`` a file for any
-        browser. ``fps``: frames a second of motion. Contact forces are arrows; that of the robot's
-        weight is as long as the robot.
+        Contact forces are arrows; that of the robot's weight is as long as the robot.
+
+        Args:
+            path: A file for any browser. Without it the page of :func:`robomodel.views.view`, with
+                a slider for time (needs viser).
+            fps: Frames a second of motion.
+            host: Where the page is served.
+            port: The page's port.
+
+        Returns:
+            player: Without ``path``: the page is at its ``url`` until its ``stop()``.
         """
         from robomodel.views.animation import play, write_html
 
@@ -266,8 +299,11 @@ class Trajectory:
 class SimulationError(RuntimeError):
     """A motion that cannot be continued.
 
-    ``time`` [s] and ``trajectory`` (the states up to there). Where loops are why: ``loops``, their
-    names, and ``condition``, how singular their position is as seen from the independent joints.
+    Attributes:
+        time: Up to when it went [s].
+        trajectory: The states up to there.
+        loops: Where loops are why, their names.
+        condition: How singular their position is as seen from the independent joints.
     """
 
     def __init__(
