@@ -42,18 +42,27 @@ _numbers = count()
 def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
     """A function of JAX arrays: ``function(model, "aba")(q, v, tau)``.
 
-    ``name`` and ``options`` as of :func:`robomodel.compile` ("rnea", "aba", "crba", "frame_pose"
-    with a ``frame`` and so on), or "integrate", "close", "joint_positions", "joint_velocities".
     Arguments (..., n) broadcast; a result is (..., *shape), several are a tuple. All of them are
-    float64, or float32 as JAX has it unless ``jax_enable_x64`` is set.
+    float64, or float32 as JAX has it unless ``jax_enable_x64`` is set. Runs on processors only.
 
     It can be compiled, mapped over axes and differentiated, forward and backwards; of "rnea" and
     "aba" by their derivative algorithms. q (..., nq) is first brought to unit quaternions and, by
     one step of Newton's, to closed loops, which leaves closed configurations as they are; gradients
     by q are of that function, so their part along a quaternion, and at the dependent joints of
     loops, is zero. There are second derivatives too, but with ``passive=True``; third ones, and
-    those of functions that are derivatives themselves, raise NotImplementedError. Runs on
-    processors only. ValueError for what cannot be had.
+    those of functions that are derivatives themselves, raise NotImplementedError.
+
+    Args:
+        model: The robot.
+        name: As of :func:`robomodel.compile` ("rnea", "aba", "crba", "frame_pose" with a ``frame``
+            and so on), or "integrate", "close", "joint_positions", "joint_velocities".
+        **options: As of :func:`robomodel.compile`.
+
+    Returns:
+        function: The function of arrays.
+
+    Raises:
+        ValueError: What cannot be had.
     """
     return _Function(differentiable(model, name, options))
 

@@ -38,8 +38,6 @@ _numbers = count()  # operators' names are the process's
 def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
     """A function of tensors: ``function(model, "aba")(q, v, tau)``.
 
-    ``name`` and ``options`` as of :func:`robomodel.compile` ("rnea", "aba", "crba", "frame_pose"
-    with a ``frame`` and so on), or "integrate", "close", "joint_positions", "joint_velocities".
     Arguments (..., n) broadcast, without copies; a result is (..., *shape), several are a tuple.
     Tensors are float64 or float32, on the processor.
 
@@ -47,7 +45,19 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
     brought to unit quaternions and closed loops, which leaves closed configurations as they are.
     There are second derivatives too, but with ``passive=True``; third ones, and those of functions
     that are derivatives themselves, raise NotImplementedError. ``torch.compile`` need not break its
-    graph. ValueError for what cannot be had.
+    graph.
+
+    Args:
+        model: The robot.
+        name: As of :func:`robomodel.compile` ("rnea", "aba", "crba", "frame_pose" with a ``frame``
+            and so on), or "integrate", "close", "joint_positions", "joint_velocities".
+        **options: As of :func:`robomodel.compile`.
+
+    Returns:
+        function: The function of tensors.
+
+    Raises:
+        ValueError: What cannot be had.
     """
     return _Function(differentiable(model, name, options))
 

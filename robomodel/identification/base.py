@@ -33,13 +33,16 @@ Kind = Literal["structure", "numeric"]
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters:
-    """What forces can tell: ``matrix`` (rank, p) @ values are the base parameters.
+    """What forces can tell: ``matrix`` @ values are the base parameters.
 
-    ``matrix`` is in reduced row echelon form, each row a parameter (its pivot, with coefficient 1)
-    and what else is seen with it; ``names`` are the rows in words, "Ixx of shank + 0.04 m of rod".
-    ``gap``: the rank was decided between singular values of these shares of the largest; close
-    ones mean that the robot is nearly of another rank. ``method``: how it was found.
-    ``parameters`` are the names of the columns.
+    Attributes:
+        names: The rows in words, "Ixx of shank + 0.04 m of rod".
+        matrix: Reduced row echelon form (rank, p), each row a parameter (its pivot, with
+            coefficient 1) and what else is seen with it.
+        parameters: Names of the columns.
+        gap: The rank was decided between singular values of these shares of the largest; close ones
+            mean that the robot is nearly of another rank.
+        method: How it was found, "numeric" or "structure".
     """
 
     names: tuple[str, ...]
@@ -87,25 +90,33 @@ def base_parameters(
 ) -> BaseParameters:
     """What the forces of closed motions on one branch of the loops can tell of the parameters.
 
-    That is the branch of ``near`` (nq,), by default of ``neutral()``: no motion comes to another
-    but through a dead point, and another may tell other combinations (a parallelogram's fewer than
-    its crossed form's). ``random_configuration`` draws from all branches unless it is given
-    ``near``, too; what all together tell is another question.
+    No motion comes to another branch but through a dead point, and another may tell other
+    combinations (a parallelogram's fewer than its crossed form's). ``random_configuration`` draws
+    from all branches unless it is given ``near``, too; what all together tell is another question.
 
-    By default tau is known in all coordinates: actuators' forces, none where nothing drives, and on
-    a floating base none, or measured contact wrenches. ``measured``: coordinates in which it is
-    known, by name (joints, or single freedoms of ``model.dof_names``), or "actuators" for those
-    that actuators drive. ``contacts``: where unknown wrenches act on the robot: links, or (link,
-    offset) for unknown forces at points; what does not depend on them is still seen.
+    Both methods give the same where ``gap`` is wide; where it is narrow the rank is a matter of
+    tolerance for either. Springs, and what wrench sensors on links would see, are not considered.
 
-    ``method``: "numeric" (the default), from the singular values of a stacked
-    :func:`robomodel.regressor`, or "structure", cluster by cluster (see
-    :mod:`robomodel.identification.structure`), whose cost is linear in the robot's size, for tau
-    known in all coordinates. Both give the same where ``gap`` is wide; where it is narrow the rank
-    is a matter of tolerance for either. Springs, and what wrench sensors on links would see, are
-    not considered.
+    Args:
+        model: The robot.
+        measured: Coordinates in which tau is known, by name (joints, or single freedoms of
+            ``model.dof_names``), or "actuators" for those that actuators drive. By default tau is
+            known in all: actuators' forces, none where nothing drives, and on a floating base none,
+            or measured contact wrenches.
+        contacts: Where unknown wrenches act on the robot: links, or (link, offset) for unknown
+            forces at points; what does not depend on them is still seen.
+        method: "numeric" (the default), from the singular values of a stacked
+            :func:`robomodel.regressor`, or "structure", cluster by cluster (see
+            :mod:`robomodel.identification.structure`), whose cost is linear in the robot's size,
+            for tau known in all coordinates.
+        near: A configuration (nq,) on the branch, by default ``neutral()``.
 
-    Raises KeyError for unknown names, ValueError for a ``near`` that is no configuration.
+    Returns:
+        base: The base parameters.
+
+    Raises:
+        KeyError: Unknown names.
+        ValueError: A ``near`` that is no configuration.
     """
     keys = frame_keys(contacts)
     for frame in keys:

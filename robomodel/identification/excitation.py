@@ -33,7 +33,16 @@ REACHED = 0.95  # of what may be used of a limit
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """How much of a limit a motion uses: at ``share`` 1 it is reached."""
+    """How much of a limit a motion uses.
+
+    Attributes:
+        name: Of the joint, coordinate, cluster or actuator.
+        quantity: "position", "velocity", "acceleration", "torque"; "reach", a position that nothing
+            else limits; "transmission", the size of a cluster's G.
+        lower: The lower limit.
+        upper: The upper limit.
+        share: At 1 it is reached.
+    """
 
     name: str
     quantity: Quantity
@@ -51,11 +60,19 @@ class Used:
 class Excitation:
     """A periodic motion that tells of parameters; it begins and ends at rest, in one place.
 
-    ``t`` (T,), ``q`` (T, nq), ``v``, ``a`` and ``tau`` (T, nv), the forces by the model's own
-    parameters, losses included. ``condition``: the largest singular value of the motion's scaled
-    regressor by the least that is not always zero; ``information``: their geometric mean; ``rank``:
-    how many there are. ``limits``: how much of each limit it uses, the most used first. ``notes``:
-    what to know, in words.
+    Attributes:
+        model: The robot.
+        t: Times (T,) [s].
+        q: Configurations (T, nq).
+        v: Velocities (T, nv).
+        a: Accelerations (T, nv).
+        tau: Forces (T, nv) by the model's own parameters, losses included.
+        rank: How many singular values of the motion's scaled regressor are not always zero.
+        condition: The largest of them by the least.
+        information: Their geometric mean.
+        limits: How much of each limit it uses, the most used first.
+        margin: The share of each limit that it may use.
+        notes: What to know, in words.
     """
 
     model: Model
@@ -119,30 +136,47 @@ def excitation(
 ) -> Excitation:
     """A periodic motion within all limits, from which :func:`identify` tells parameters well.
 
-    Independent joints move by Fourier series of ``harmonics`` multiples of 1/``period`` [s], whose
-    sum is at rest where a period begins and ends (after Swevers et al. 1997, with the ends as
-    conditions on the coefficients, so that it stays a Fourier series). ``criterion``: "condition",
-    the smallest condition number of the base regressor, or "information", the largest geometric
-    mean of its singular values, so of log det. Rows count by the forces of each coordinate, columns
-    by what they do in a set of random motions within the same limits. Local minima by differences
-    from the best of random motions, ``tries`` of them by ``steps`` at most: the same for the same
-    ``seed``.
+    Independent joints move by Fourier series of multiples of 1/``period``, whose sum is at rest
+    where a period begins and ends (after Swevers et al. 1997, with the ends as conditions on the
+    coefficients, so that it stays a Fourier series). Rows count by the forces of each coordinate,
+    columns by what they do in a set of random motions within the same limits. Local minima by
+    differences from the best of random motions: the same for the same ``seed``.
 
-    Within limits stay, at every sample (``step`` [s]): positions of all joints with one freedom,
-    dependent ones and rotors included, and of joints without position limits that are moved within
-    ``reach`` (radians, or lengths of the longest link) about the middle; their velocities, those of
-    ``velocity`` and of ``acceleration``: numbers for all joints that are moved, or by joints'
-    names; the actuators' forces and rates, torque-speed curves included; ``torque``: on
-    coordinates, which is the file's effort limit where no actuator drives one. ``margin``: the
-    share of each limit that may be used. Loops are closed at each sample, on the branch of the
-    middle, and keep away from dead points.
+    Within limits stay, at every sample: positions of all joints with one freedom, dependent ones
+    and rotors included; their velocities; accelerations; the actuators' forces and rates,
+    torque-speed curves included; forces on coordinates. Loops are closed at each sample, on the
+    branch of the middle, and keep away from dead points.
 
-    ``joints``: the independent joints that move, by default all; the others are held. ``start``:
-    the configuration (nq,) in which it begins, else one is found, about ``model.neutral()``.
+    Args:
+        model: The robot.
+        period: How long it takes [s].
+        harmonics: How many multiples of 1/``period``.
+        step: Time between samples [s].
+        joints: The independent joints that move, by default all; the others are held.
+        start: The configuration (nq,) in which it begins, else one is found, about
+            ``model.neutral()``.
+        reach: Joints without position limits that are moved stay within so much (radians, or
+            lengths of the longest link) about the middle.
+        velocity: Limits besides the file's: a number for all joints that are moved, or by joints'
+            names.
+        acceleration: Limits, in the same way.
+        torque: Limits on coordinates, in the same way, besides the file's effort limit where no
+            actuator drives one.
+        margin: The share of each limit that may be used.
+        criterion: "condition", the smallest condition number of the base regressor, or
+            "information", the largest geometric mean of its singular values, so of log det.
+        tries: How many of the random motions are improved.
+        steps: By how many steps at most.
+        seed: Of the random motions.
+        progress: Show a bar on a terminal.
 
-    Raises ValueError for floating bases, which no motion of the joints alone leaves where it says,
-    for joints with several freedoms among those that shall move, and where limits leave no motion;
-    KeyError for unknown names.
+    Returns:
+        excitation: The motion, with its limits and what it tells.
+
+    Raises:
+        ValueError: Floating bases, which no motion of the joints alone leaves where it says; joints
+            with several freedoms among those that shall move; limits that leave no motion.
+        KeyError: Unknown names.
     """
     _check_options(period, step, reach, margin, harmonics, tries, steps, criterion)
     moved = _moved(model, joints)

@@ -32,10 +32,14 @@ POINT = 0.02  # of the robot's longest link: a point mass's extent
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A sensor's number as it was found: ``kind`` is "offset", "ratio" or "constant".
+    """A sensor's number as it was found.
 
-    An encoder's offset [rad or m] is to be added to what it says; a coupling's ratio is how far its
-    dependent joint goes with the next; a motor's torque constant is in N m/A.
+    Attributes:
+        kind: "offset", "ratio" or "constant".
+        name: The joint's, the coupling's or the actuator's.
+        value: An encoder's offset [rad or m] is to be added to what it says; a coupling's ratio is
+            how far its dependent joint goes with the next; a motor's torque constant is in N m/A.
+        deviation: Standard deviation of the value.
     """
 
     kind: str
@@ -54,16 +58,26 @@ class Calibrated:
 class Identified:
     """What motions tell of a robot's parameters, in the order of :func:`robomodel.parameters`.
 
-    ``model`` has the ``values`` (p,), and the gear ratios found. ``covariance`` (p, p): of noise
-    and of what was assumed; zero for what was held. ``told`` (p,) of each value: the share of its
-    assumed variance that the motions took away; 0: they tell nothing of it, and 1: all is known
-    from them. ``residual``, ``before`` and ``forces`` (nv,): root mean squares of each coordinate,
-    in torque's units, of measured less predicted forces, of the same with the file's parameters,
-    and of the forces; nan where none were measured. ``validation`` (nv,): of forces in blocks of
-    time that the fit had not seen, nan without ``folds``. ``sensors``: what else was found.
-    ``measured`` and ``predicted`` (n, nv): all samples' forces, nan where not known (filtered where
-    accelerations were not given), and ``file`` (n, nv) with the file's parameters. ``samples``:
-    states that were used. ``notes``: what to know, in words.
+    Attributes:
+        model: The robot with the values, and the gear ratios found.
+        names: Names of the parameters.
+        values: Their values (p,).
+        covariance: Of noise and of what was assumed (p, p); zero for what was held.
+        told: Of each value (p,), the share of its assumed variance that the motions took away; 0:
+            they tell nothing of it, and 1: all is known from them.
+        residual: Root mean square of each coordinate (nv,), in torque's units, of measured less
+            predicted forces; nan where none were measured.
+        before: The same with the file's parameters.
+        forces: The same of the forces.
+        validation: The same of forces in blocks of time that the fit had not seen, nan without
+            ``folds``.
+        sensors: What else was found.
+        measured: All samples' forces (n, nv), nan where not known (filtered where accelerations
+            were not given).
+        predicted: The same with the values found.
+        file: The same with the file's parameters.
+        samples: States that were used.
+        notes: What to know, in words.
     """
 
     model: Model
@@ -146,34 +160,48 @@ def identify(
     it among bodies that exist, and γ (u - 1 - log u), u = x/x⁰, for armature, damping and friction,
     which keeps them positive. γ = 1/``prior``²: what the model says is assumed to be right to about
     that share. What it says nothing of (damping, say) is assumed to take 5 % of the forces, weakly.
-    Coordinates weigh by their own residuals, found in some passes.
+    Coordinates weigh by their own residuals, found in some passes. Springs are the model's.
 
-    ``q`` (..., nq), ``v``, ``a`` and ``tau`` (..., nv): samples, loops closed to 1e-3; ``tau`` is
-    nan where not known, and 0 where nothing acts, as on a floating base in the air. Springs are the
-    model's. ``a=None``: without accelerations, by :func:`robomodel.filtered_regressor`, from
-    motions (..., T, nq) sampled every ``step`` seconds, filtered at ``cutoff`` [Hz].
+    Args:
+        model: The robot.
+        q: Samples (..., nq), loops closed to 1e-3. Or a log instead of the arrays:
+            ``rm.identify(model, "run.csv")``, columns by name, a data frame, or what
+            :func:`robomodel.read_log` made of them.
+        v: Velocities (..., nv).
+        a: Accelerations (..., nv). None: without them, by :func:`robomodel.filtered_regressor`,
+            from motions (..., T, nq) sampled every ``step`` seconds, filtered at ``cutoff``.
+        tau: Forces (..., nv); nan where not known, and 0 where nothing acts, as on a floating base
+            in the air.
+        currents: Currents (..., nu) [A] of ``model.actuators``, in the place of ``tau``.
+        constants: Torque constants [N m/A] for these: the file's (None), numbers (1.0: forces at
+            the motors), by name, or "unknown" and nan for those to be found.
+        encoders: The joints to which the columns of ``q``, ``v`` and ``a`` belong, if these are not
+            the model's coordinates: rotors' joints for encoders at motors, other joints of a
+            linkage, one for each of the robot's freedoms; loops and couplings give the rest.
+        f_ext: Measured wrenches on links, as in :func:`robomodel.rnea`; on a floating base with
+            contacts ``tau`` is 0 there.
+        offsets: Offsets of encoders' zeros (True, or names of joints) are found, too, near zero
+            (0.1 rad or 0.01 m).
+        ratios: Ratios of couplings (True, or names of couplings) are found, too, near the model's
+            (5 %).
+        free: What may change, as kinds ("mass", "friction", or "inertial" for a body's ten), names
+            of parameters, of bodies or joints, or patterns of names ("*_rotor.*"). By default all,
+            but armatures of joints with gears or other couplings, whose rotors' inertias stand for
+            them.
+        step: Time between samples [s], for motions without accelerations.
+        cutoff: Of their filter [Hz].
+        prior: What the model says is assumed to be right to about this share.
+        robust: Huber's loss, for outliers.
+        balanced: Bodies that are round about their axes in the model, as rotors are, stay so, and
+            the dynamics as quick.
+        folds: Cross-validation over so many blocks of time, each predicted by a fit to the others.
 
-    Or a log instead of the arrays: ``rm.identify(model, "run.csv")``, columns by name, a data
-    frame, or what :func:`robomodel.read_log` made of them.
+    Returns:
+        identified: The model with these parameters, and how well they are known.
 
-    ``encoders``: the joints to which the columns of ``q``, ``v`` and ``a`` belong, if these are not
-    the model's coordinates: rotors' joints for encoders at motors, other joints of a linkage, one
-    for each of the robot's freedoms; loops and couplings give the rest. ``currents`` (..., nu) [A]
-    of ``model.actuators``, in the place of ``tau``, with ``constants`` [N m/A]: the file's (None),
-    numbers (1.0: forces at the motors), by name, or "unknown" and nan for those to be found.
-    ``f_ext``: measured wrenches on links, as in :func:`robomodel.rnea`; on a floating base with
-    contacts ``tau`` is 0 there. ``offsets`` of encoders' zeros and ``ratios`` of couplings (True,
-    or names of joints and couplings) are found, too, near zero (0.1 rad or 0.01 m) and near the
-    model's (5 %).
-
-    ``free``: what may change, as kinds ("mass", "friction", or "inertial" for a body's ten), names
-    of parameters, of bodies or joints, or patterns of names ("*_rotor.*"). By default all, but
-    armatures of joints with gears or other couplings, whose rotors' inertias stand for them.
-    ``robust``: Huber's loss, for outliers. ``balanced``: bodies that are round about their axes in
-    the model, as rotors are, stay so, and the dynamics as quick. ``folds``: cross-validation over
-    so many blocks of time, each predicted by a fit to the others.
-
-    Raises ValueError for arrays that do not fit or are no states, KeyError for unknown names.
+    Raises:
+        ValueError: Arrays that do not fit or are no states.
+        KeyError: Unknown names.
     """
     known = parameters(model)
     size = as_real(prior, "prior")

@@ -37,10 +37,16 @@ STATE, WRENCH = "sensor_msgs/msg/JointState", "geometry_msgs/msg/WrenchStamped"
 class Log:
     """A motion, as :func:`robomodel.identify` takes it.
 
-    ``q``, ``v`` and ``a`` (T, ·), ``a`` None where the log has none; of all coordinates, or of the
-    ``encoders``' joints. ``tau`` (T, nv), nan where not known, or None beside ``currents`` (T, nu).
-    ``f_ext``: measured wrenches on links (T, 6). ``step``: seconds between samples, nan where they
-    are not even, None where there is no time. ``unused``: columns, or topics, that mean nothing.
+    Attributes:
+        q: Positions (T, ·) of all coordinates, or of the ``encoders``' joints.
+        v: Velocities of the same.
+        a: Accelerations of the same; None where the log has none.
+        tau: Forces (T, nv), nan where not known, or None beside ``currents``.
+        currents: Currents (T, nu) [A].
+        encoders: The joints that were measured in the place of the coordinates.
+        f_ext: Measured wrenches on links (T, 6).
+        step: Seconds between samples, nan where they are not even, None where there is no time.
+        unused: Columns, or topics, that mean nothing.
     """
 
     q: Array
@@ -84,10 +90,6 @@ class _Table:
 def read_log(model: Model, source: object, *, topic: str | None = None) -> Log:
     """A measured motion from a file or a table.
 
-    ``source``: a path to CSV with a header, Parquet (``.parquet``), or a bag of ROS 1 or 2
-    (``.bag``, ``.mcap``, ``.db3`` or its folder); or columns by name: a dict of arrays, a data
-    frame. Parquet and bags need ``pip install 'robomodel[logs]'``.
-
     Columns: ``time`` [s]; ``v.NAME`` by ``model.dof_names``, or of as many other joints (rotors',
     where encoders sit at motors); ``q.NAME`` of the same joints, by the labels of positions;
     ``a.NAME`` of the same, or none at all; ``tau.NAME``, of rotors' and other dependent joints,
@@ -96,10 +98,22 @@ def read_log(model: Model, source: object, *, topic: str | None = None) -> Log:
 
     Of bags, ``sensor_msgs/JointState`` gives q, v and tau of the joints that it names, brought to
     even times by interpolation, and ``geometry_msgs/WrenchStamped`` wrenches on the links after
-    which their frames are named. ``topic``: that of the joints, if there are several.
+    which their frames are named.
 
-    Raises :class:`robomodel.DescriptionError` with file and line for what is missing or no number,
-    ClosureError where loops do not close, ImportError without the packages that are needed.
+    Args:
+        model: The robot.
+        source: A path to CSV with a header, Parquet (``.parquet``), or a bag of ROS 1 or 2
+            (``.bag``, ``.mcap``, ``.db3`` or its folder); or columns by name: a dict of arrays, a
+            data frame. Parquet and bags need ``pip install 'robomodel[logs]'``.
+        topic: Of a bag, that of the joints, if there are several.
+
+    Returns:
+        log: The motion.
+
+    Raises:
+        DescriptionError: What is missing or no number, with file and line.
+        ClosureError: Loops do not close.
+        ImportError: The packages that are needed are not installed.
     """
     table = _read(source, topic)
     columns = table.columns

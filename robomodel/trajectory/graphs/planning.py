@@ -45,10 +45,13 @@ CONSTANT = 1e-12  # how much an actuator's map may change with q and still count
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """What shall be at a time (an index, negative from the end): exactly.
+    """What shall be at a time: exactly. All but the time may be left out.
 
-    ``q`` (nq,), ``v`` (nv,), and ``points``: links, or (link, offset) as keys, to positions (3,) in
-    the world [m]. Any of them may be left out.
+    Attributes:
+        time: An index, negative from the end.
+        q: Configuration (nq,).
+        v: Velocities (nv,).
+        points: Links, or (link, offset) as keys, to positions (3,) in the world [m].
     """
 
     time: int
@@ -59,10 +62,15 @@ class Goal:
 
 @dataclass(frozen=True, eq=False)
 class Stance:
-    """Points that stand on the ground from time ``first`` up to, but not at, ``stop``.
+    """Points that stand on the ground for some time; at other times they feel nothing.
 
-    They stay where they are, or come to rest at ``at`` (k, 3) [m, world axes]; what they feel
-    pushes along ``normal`` and lies within the friction cone. At other times they feel nothing.
+    Attributes:
+        frames: The points: links, or (link, offset).
+        first: The time from which they stand.
+        stop: The time up to which, but not at which.
+        friction: Coefficient of the friction cone in which what they feel lies.
+        normal: What they feel pushes along it [world axes].
+        at: Where they come to rest (k, 3) [m, world axes]; None: they stay where they are.
     """
 
     frames: Sequence[FrameLike]
@@ -77,10 +85,21 @@ class Stance:
 class Plan:
     """A planned motion, one row a time.
 
-    ``q`` (T, nq), ``v``, ``a``, ``tau`` (T, nv); ``forces`` (T, k, 3) on ``points`` [N, world
-    axes]; ``cost``: ½ ∫ Σ (tau / weight)² dt, by the trapezoidal rule; ``residual``: the largest
-    error of the equations of motion [N m, N]; ``margin``: the least of all limits' margins, in
-    their units; ``violation``: norm of all conditions' errors.
+    Attributes:
+        model: The robot.
+        times: Times (T,) [s].
+        q: Configurations (T, nq).
+        v: Velocities (T, nv).
+        a: Accelerations (T, nv).
+        tau: Torques (T, nv).
+        points: The points on which forces act.
+        forces: Forces on these (T, k, 3) [N, world axes].
+        cost: ½ ∫ Σ (tau / weight)² dt, by the trapezoidal rule.
+        residual: The largest error of the equations of motion [N m, N].
+        margin: The least of all limits' margins, in their units.
+        violation: Norm of all conditions' errors.
+        iterations: How many it took.
+        converged: Whether it did.
     """
 
     model: Model
@@ -103,8 +122,13 @@ class Plan:
     ) -> Callable[[float, Array, Array], Array]:
         """tau(t, q, v) for :func:`robomodel.simulate`: the plan's torques, linear in between.
 
-        With ``stiffness`` [N m/rad, N/m] and ``damping``, what draws the driven coordinates back to
-        the plan besides, as motions that are unstable need it.
+        Args:
+            stiffness: What draws the driven coordinates back to the plan besides [N m/rad, N/m], as
+                motions that are unstable need it.
+            damping: What draws their velocities there.
+
+        Returns:
+            controller: The function of time, q and v.
         """
         model, times = self.model, self.times
         h = float(times[1] - times[0])
@@ -146,18 +170,41 @@ def plan(
     linear_solver: LinearSolver = "augmented",
     progress: Callable[[int, float, float, float], None] | None = None,
 ) -> Plan:
-    """The motion of least torque over ``count`` times ``step`` [s] apart, from q (nq,) and v (nv,).
+    """The motion of least torque over ``count`` times, from q and v.
 
-    Limits are the file's, of every joint, dependent ones too: ``positions`` ((lower, upper) by
-    joint), ``velocities`` and ``torques`` (by joint, or for torques by actuator) take their place
-    where given; infinite ones are none. A floating base gets no torque. Torques of actuators
-    behind gears and belts are limited as theirs; where an actuator's map changes with the
-    configuration, limit the coordinates' torques.
-    ``weights``: torques [N m, N] that cost alike, by coordinate (default 1). ``start``: where to
-    begin ("q", "v", "a", "tau" and, with stances, "f"; default: from q to the last goal with a q).
-    ``parameter`` and ``least`` of the barrier as of :func:`minimize_inside`, relative to the first
-    cost (1 at least) per margin. Springs and damping of the file act. Raises ValueError for goals,
-    stances and limits that the model does not have; a plan that did not converge says so.
+    Limits are the file's, of every joint, dependent ones too; infinite ones are none. A floating
+    base gets no torque. Torques of actuators behind gears and belts are limited as theirs; where an
+    actuator's map changes with the configuration, limit the coordinates' torques. Springs and
+    damping of the file act. A plan that did not converge says so.
+
+    Args:
+        model: The robot.
+        count: How many times.
+        step: Time between them [s].
+        q: Configuration (nq,) at the start.
+        v: Velocities (nv,) at the start; default at rest.
+        goals: What shall be at which time.
+        stances: Which points stand on the ground, and when.
+        positions: (lower, upper) by joint, in the place of the file's.
+        velocities: Limits by joint, in the place of the file's.
+        torques: Limits by joint or by actuator, in the place of the file's.
+        weights: Torques [N m, N] that cost alike, by coordinate (default 1).
+        start: Where to begin ("q", "v", "a", "tau" and, with stances, "f"; default: from q to the
+            last goal with a q).
+        tolerance: Once a step with the last barrier promises less than ``tolerance`` (1 + cost),
+            steps close the conditions and end there.
+        parameter: The barrier's first μ as of :func:`minimize_inside`, relative to the first cost
+            (1 at least) per margin.
+        least: Its last μ, in the same unit.
+        max_iterations: How many at most.
+        linear_solver: As of :func:`minimize_inside`.
+        progress: A function that is called with the iteration, μ, cost and violation.
+
+    Returns:
+        plan: The motion.
+
+    Raises:
+        ValueError: Goals, stances and limits that the model does not have.
     """
     if not isinstance(model, Model):
         raise no_model(model)
