@@ -11,6 +11,11 @@ from robomodel.trajectory import Goal, Plan, Rollout, Stance, Stop, plan
 FUNCTIONS = {
     **{name: getattr(rm, name) for name in rm.__all__ if inspect.isfunction(getattr(rm, name))},
     "trajectory.plan": plan,
+    **{
+        f"Model.{name}": method
+        for name, method in inspect.getmembers(rm.Model, inspect.isfunction)
+        if re.search("^ *Args:$", method.__doc__ or "", re.MULTILINE)
+    },
 }
 TYPES = {
     **{name: getattr(rm, name) for name in rm.__all__ if inspect.isclass(getattr(rm, name))},
@@ -26,7 +31,7 @@ def test_sections(name: str) -> None:
     text = inspect.getdoc(function) or ""
     sections = dict(SECTION.findall(text))
     given = re.findall(r"^    \**(\w+): \S", sections["Args"], re.MULTILINE)
-    assert given == list(inspect.signature(function).parameters)
+    assert given == [name for name in inspect.signature(function).parameters if name != "self"]
     results = re.findall(r"^    (\w+): \S", sections["Returns"], re.MULTILINE)
     returned = str(function.__annotations__["return"])
     several = re.fullmatch(r"tuple\[(.*)(?<!\.{3})\]", returned)
@@ -35,7 +40,7 @@ def test_sections(name: str) -> None:
     assert not RAW.search(text)
 
 
-@pytest.mark.parametrize("name", sorted(TYPES.keys() - {"Model"}))
+@pytest.mark.parametrize("name", TYPES)
 def test_attributes(name: str) -> None:
     """Every public field has a line of its own, and no other name has one."""
     kind = TYPES[name]

@@ -39,6 +39,21 @@ class Model(StateConversions):
 
     q (..., nq), v (..., nv): see the conventions in the documentation. All methods take leading
     batch axes unless they say otherwise.
+
+    Attributes:
+        name: The robot's name.
+        gravity: Acceleration of free fall [m/s²].
+        bodies: Rigid bodies: links with what fixed joints attach to them.
+        joints: The joints of the spanning tree.
+        loops: Loop joints.
+        couplings: Linear relations of joints' positions, by couplings and mimics.
+        clusters: Bodies whose joints constraints relate; an unconstrained one is a cluster alone.
+        frames: The file's links, each fixed to a body; :meth:`frame` finds one.
+        nodes: The bodies as the recursions see them.
+        notes: What to know of it, in words.
+        description: What the file says.
+        springs: Springs, with dampers and dry friction, on lengths and angles of the mechanism.
+        actuators: Motors with what they push.
     """
 
     name: str
@@ -170,11 +185,18 @@ class Model(StateConversions):
     def random_configuration(
         self, rng: Generator | int | None = None, *, near: ArrayLike | None = None
     ) -> Array:
-        """A closed random configuration (nq,), away from singularities.
+        """A closed random configuration, away from singularities.
 
         Joint limits are respected (where loops leave a way to); joints without limits turn all the
-        way round, or slide over the cluster's size. ``near``: a closed configuration from which to
-        depart by up to 0.3 (radians or cluster sizes) without leaving the branch of its loops.
+        way round, or slide over the cluster's size.
+
+        Args:
+            rng: A generator, or a seed.
+            near: A closed configuration from which to depart by up to 0.3 (radians or cluster
+                sizes) without leaving the branch of its loops.
+
+        Returns:
+            q: The configuration (nq,).
         """
         from robomodel.model.configurations.random import random
 
@@ -189,15 +211,23 @@ class Model(StateConversions):
         guess: ArrayLike | None = None,
         base_pose: Sequence[float] | None = None,
     ) -> Array:
-        """The configuration (nq,) with these joint positions; loops are solved for the rest.
+        """The configuration with these joint positions; loops are solved for the rest.
 
-        ``positions``: joint name → position (a sequence for joints with several). Independent
-        joints not named keep the guess's values; so do dependent ones where a named one fixes
-        them. ``guess``: a configuration that says which branch of the loops to stay on (default
-        :meth:`neutral`). ``base_pose``: [x y z qx qy qz qw] of the floating base.
+        Args:
+            positions: Joint name → position (a sequence for joints with several). Independent
+                joints not named keep the guess's values; so do dependent ones where a named one
+                fixes them.
+            guess: A configuration that says which branch of the loops to stay on (default
+                :meth:`neutral`).
+            base_pose: [x y z qx qy qz qw] of the floating base.
 
-        Raises :class:`robomodel.ClosureError` (a ValueError with ``.residual``) where the loops do
-        not close there, KeyError for unknown joints, ValueError for contradicting positions.
+        Returns:
+            q: The configuration (nq,).
+
+        Raises:
+            ClosureError: The loops do not close there (a ValueError with ``.residual``).
+            KeyError: Unknown joints.
+            ValueError: Contradicting positions.
         """
         from robomodel.model.configurations.solving import solve
 
@@ -208,11 +238,20 @@ class Model(StateConversions):
         return solve(self, wanted, at, base_pose)
 
     def close(self, q: ArrayLike) -> Array:
-        """The closed configuration nearest to q (..., nq); quaternions are normalised.
+        """The closed configuration nearest to q; quaternions are normalised.
 
-        Raises :class:`robomodel.ClosureError` where loops do not close from there, ValueError where
-        a quaternion is zero; of a batch, those configurations are not-a-number, each for itself,
-        with a RuntimeWarning.
+        Of a batch, configurations that cannot be closed are not-a-number, each for itself, with a
+        RuntimeWarning.
+
+        Args:
+            q: Configuration (..., nq).
+
+        Returns:
+            q: The closed configuration (..., nq).
+
+        Raises:
+            ClosureError: Loops do not close from there.
+            ValueError: A quaternion is zero.
         """
         from robomodel.model.configurations import moving
 
@@ -221,14 +260,24 @@ class Model(StateConversions):
     def check(
         self, q: ArrayLike, v: ArrayLike | None = None, *, tolerance: float = CLOSED
     ) -> tuple[LimitViolation, ...]:
-        """Refuse what is no state; return the joint limits that a state goes beyond, if any.
+        """Refuse what is no state; tell of the joint limits that a state goes beyond, if any.
 
-        Raises ValueError, with joints' names, for numbers that are not finite and quaternions that
-        are not of unit length, :class:`robomodel.ClosureError` (a ValueError too, with
-        ``.residual`` and ``.loops``) for loops that are open. ``tolerance`` [m, rad, or as a ratio
-        of them] is for gaps, relative where positions are beyond 1, and for quaternions' lengths.
-        Each limit's violation says in words what it is: ``joint``, ``quantity``, ``value``,
-        ``limit``. Batches are told by the first of their states that is wrong.
+        Batches are told by the first of their states that is wrong.
+
+        Args:
+            q: Configuration (..., nq).
+            v: Velocities (..., nv).
+            tolerance: For gaps [m, rad, or as a ratio of them], relative where positions are beyond
+                1, and for quaternions' lengths.
+
+        Returns:
+            violations: Each says in words what it is: ``joint``, ``quantity``, ``value``,
+                ``limit``.
+
+        Raises:
+            ValueError: Numbers that are not finite, quaternions that are not of unit length, with
+                joints' names.
+            ClosureError: Loops that are open (a ValueError too, with ``.residual`` and ``.loops``).
         """
         from robomodel.model.configurations import states
 
@@ -238,10 +287,15 @@ class Model(StateConversions):
         return states.check(self, self._positions(q), speed, tolerance)
 
     def residual(self, q: ArrayLike) -> Array:
-        """What every loop row, then every coupling, fails by at q: (..., n_constraints).
+        """What every loop row, then every coupling, fails by at q.
 
-        Rows in the order of ``loops`` (each loop's rows, redundant ones included) and
-        ``couplings``; metres, sines of angles, and the couplings' units.
+        Args:
+            q: Configuration (..., nq).
+
+        Returns:
+            residual: Gaps (..., n_constraints) in the order of ``loops`` (each loop's rows,
+                redundant ones included) and ``couplings``; metres, sines of angles, and the
+                couplings' units.
         """
         return self._conditions(q, None)[0]
 
@@ -332,19 +386,36 @@ class Model(StateConversions):
         return result
 
     def integrate(self, q: ArrayLike, v_dt: ArrayLike) -> Array:
-        """The configuration reached from q along v_dt = v · time: (..., nq).
+        """The configuration reached from q along v_dt = v · time.
 
         Independent joints move by v_dt exactly (a floating base along its body's screw), the loops
-        stay closed on their branch. ``difference`` undoes it. Raises
-        :class:`robomodel.ClosureError` where a loop cannot follow; of a batch, those configurations
-        are not-a-number, each for itself, with a RuntimeWarning.
+        stay closed on their branch. ``difference`` undoes it. Of a batch, configurations where a
+        loop cannot follow are not-a-number, each for itself, with a RuntimeWarning.
+
+        Args:
+            q: Configuration (..., nq).
+            v_dt: Steps (..., nv) of the independent coordinates.
+
+        Returns:
+            q: The configuration (..., nq).
+
+        Raises:
+            ClosureError: A loop cannot follow.
         """
         from robomodel.model.configurations import moving
 
         return moving.integrate(self, self._positions(q), self._velocities(v_dt, "v_dt"))
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
-        """The v (..., nv) that leads from q0 to q1 in unit time: the inverse of ``integrate``."""
+        """The v that leads from q0 to q1 in unit time: the inverse of ``integrate``.
+
+        Args:
+            q0: Configuration (..., nq).
+            q1: Configuration (..., nq).
+
+        Returns:
+            v: Velocities (..., nv).
+        """
         from robomodel.model.configurations import moving
 
         return moving.difference(self, self._positions(q0, "q0"), self._positions(q1, "q1"))

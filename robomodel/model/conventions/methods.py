@@ -23,15 +23,25 @@ class StateConversions:
         tau: ArrayLike | None = None,
         joints: object = None,
     ) -> Any:
-        """A state in Pinocchio's order: q alone, or a tuple of q and what else is given.
+        """A state in Pinocchio's order.
 
-        ``v``: velocities, ``a``: their rates (they need v), ``tau``: forces on v. ``joints``:
-        Pinocchio's model of the robot (``pinocchio.Model``), or joint names in its order
-        (``model.names``), the base first; None for the order that it makes of the same URDF.
         Dependent joints that Pinocchio has follow from ours, forces are put on independent ones;
         dependent joints that it lacks are no matter. Linear in v and tau; a has terms in v.
 
-        Raises ValueError for joints that one of the two lacks, or that are of another kind.
+        Args:
+            q: Configuration (..., nq).
+            v: Velocities (..., nv).
+            a: Their rates (..., nv); they need v.
+            tau: Forces (..., nv) on v.
+            joints: Pinocchio's model of the robot (``pinocchio.Model``), or joint names in its
+                order (``model.names``), the base first; None for the order that it makes of the
+                same URDF.
+
+        Returns:
+            state: q alone, or a tuple of q and what else is given.
+
+        Raises:
+            ValueError: Joints that one of the two lacks, or that are of another kind.
         """
         return _converted("to", self, "Pinocchio", q, v, a, tau, joints)
 
@@ -48,6 +58,19 @@ class StateConversions:
 
         Dependent joints' own positions and velocities there are read where our q holds them (in
         loops); forces on them count as they push the independent ones.
+
+        Args:
+            q: Pinocchio's configuration.
+            v: Its velocities.
+            a: Their rates; they need v.
+            tau: Forces on v.
+            joints: As of :meth:`to_pinocchio_order`.
+
+        Returns:
+            state: q alone, or a tuple of q and what else is given.
+
+        Raises:
+            ValueError: Joints that one of the two lacks, or that are of another kind.
         """
         return _converted("from", self, "Pinocchio", q, v, a, tau, joints)
 
@@ -62,8 +85,16 @@ class StateConversions:
     ) -> Any:
         """A state in MuJoCo's order, as :meth:`to_pinocchio_order`.
 
-        ``joints``: MuJoCo's model (``mujoco.MjModel``), or names in its order; None is the order
-        that it has of what :func:`robomodel.write_mjcf` writes.
+        Args:
+            q: Configuration (..., nq).
+            v: Velocities (..., nv).
+            a: Their rates (..., nv); they need v.
+            tau: Forces (..., nv) on v.
+            joints: MuJoCo's model (``mujoco.MjModel``), or names in its order; None is the order
+                that it has of what :func:`robomodel.write_mjcf` writes.
+
+        Returns:
+            state: q alone, or a tuple of q and what else is given.
         """
         return _converted("to", self, "MuJoCo", q, v, a, tau, joints)
 
@@ -76,7 +107,18 @@ class StateConversions:
         tau: ArrayLike | None = None,
         joints: object = None,
     ) -> Any:
-        """A state of MuJoCo's in our order: undoes :meth:`to_mujoco_order`."""
+        """A state of MuJoCo's in our order: undoes :meth:`to_mujoco_order`.
+
+        Args:
+            q: MuJoCo's configuration.
+            v: Its velocities.
+            a: Their rates; they need v.
+            tau: Forces on v.
+            joints: As of :meth:`to_mujoco_order`.
+
+        Returns:
+            state: q alone, or a tuple of q and what else is given.
+        """
         return _converted("from", self, "MuJoCo", q, v, a, tau, joints)
 
     def to_drake_order(
@@ -90,8 +132,16 @@ class StateConversions:
     ) -> Any:
         """A state in Drake's order, as :meth:`to_pinocchio_order`.
 
-        ``joints``: a finalized ``MultibodyPlant``, or names in its order; None is the order
-        that it makes of the same file.
+        Args:
+            q: Configuration (..., nq).
+            v: Velocities (..., nv).
+            a: Their rates (..., nv); they need v.
+            tau: Forces (..., nv) on v.
+            joints: A finalized ``MultibodyPlant``, or names in its order; None is the order that it
+                makes of the same file.
+
+        Returns:
+            state: q alone, or a tuple of q and what else is given.
         """
         return _converted("to", self, "Drake", q, v, a, tau, joints)
 
@@ -104,7 +154,18 @@ class StateConversions:
         tau: ArrayLike | None = None,
         joints: object = None,
     ) -> Any:
-        """A state of Drake's in our order: undoes :meth:`to_drake_order`."""
+        """A state of Drake's in our order: undoes :meth:`to_drake_order`.
+
+        Args:
+            q: Drake's configuration.
+            v: Its velocities.
+            a: Their rates; they need v.
+            tau: Forces on v.
+            joints: As of :meth:`to_drake_order`.
+
+        Returns:
+            state: q alone, or a tuple of q and what else is given.
+        """
         return _converted("from", self, "Drake", q, v, a, tau, joints)
 
 
