@@ -22,8 +22,16 @@ class CudaKernel:
 
     Arguments (..., n) are arrays with ``__cuda_array_interface__`` or DLPack (CuPy's, PyTorch's),
     all of the kernel's ``dtype``; leading batch axes broadcast, as long as rows stand evenly in
-    memory. Results are new arrays of the first argument's library. ``ptx`` is the code as text; it
-    needs neither card nor driver. Pickles, and may be called from several threads.
+    memory. Results are new arrays of the first argument's library. Pickles, and may be called from
+    several threads.
+
+    Attributes:
+        model: The robot.
+        dtype: "float64" or "float32".
+        sizes: Length of each argument's last axis, by name.
+        shapes: Shape of each result, without batch axes.
+        backward_error: As of :class:`robomodel.Kernel`.
+        ptx: The code as text; it needs neither card nor driver.
     """
 
     def __init__(self, model: Model, task: Task, dtype: Dtype = "float64") -> None:

@@ -98,6 +98,9 @@ class Excitation:
 
         Columns are ``time``, ``q.``, ``v.``, ``a.`` and ``tau.`` of each coordinate, the forces as
         the model predicts them: measured ones go in their place.
+
+        Args:
+            path: Where to write.
         """
         names = self.model.dof_names
         labels = [("q", position_names(self.model)), ("v", names), ("a", names), ("tau", names)]

@@ -109,15 +109,28 @@ class Identified:
         return tuple(name for name, share, is_one in rows if is_one and share < FAINT)
 
     def changes(self, before: Array) -> list[int]:
-        """The parameters that went further from these values than they are sure, most first."""
+        """The parameters that went further from these values than they are sure, most first.
+
+        Args:
+            before: The values (p,).
+
+        Returns:
+            places: Their places in ``names``.
+        """
         spread = np.where(self.deviation > 0.0, self.deviation, np.inf)
         change = np.abs(self.values - before) / spread
         return [int(i) for i in np.argsort(-change)[:MOST] if change[i] > 1.0]
 
     def interval(self, level: float = 0.95) -> Array:
-        """Where each value lies with this probability: (p, 2), of normal errors.
+        """Where each value lies with this probability, of normal errors.
 
         Masses, losses and armatures are not below zero, whatever their deviation.
+
+        Args:
+            level: The probability.
+
+        Returns:
+            ends: Lower and upper end of each (p, 2).
         """
         share = as_real(level, "level")
         if not 0.0 < share < 1.0:

@@ -33,8 +33,14 @@ def draw_graph(model: Model, path: str | os.PathLike[str]) -> None:
     """Draw the connectivity graph, the spanning tree and the cluster tree to a picture.
 
     Arrows are tree joints, dashed lines loops, dotted lines couplings; the bodies of a cluster of
-    several have a colour of their own. The file's format is its suffix: .svg, .png or .pdf. Raises
-    ImportError without matplotlib.
+    several have a colour of their own.
+
+    Args:
+        model: The robot.
+        path: The picture; its format is the suffix: .svg, .png or .pdf.
+
+    Raises:
+        ImportError: Matplotlib is not installed.
     """
     parents = [node.parent for node in model.nodes]
     names = [body.name for body in model.bodies]

@@ -23,8 +23,19 @@ def draw_cluster(
     this joint (its column of G); and its entry of the mass matrix beside the reflected inertia
     (armature) in it. A dependent joint is made independent for it, in the place of the one of its
     cluster that moves it most at the neutral configuration; q of the result is then that of the
-    model so made. The file's format is its suffix: .svg, .png or .pdf. Errors as of
-    :func:`sweep`; ImportError without matplotlib.
+    model so made. Errors as of :func:`sweep`.
+
+    Args:
+        model: The robot.
+        joint: The joint's name.
+        path: The picture; its format is the suffix: .svg, .png or .pdf.
+        steps: Into about how many steps the range is divided.
+
+    Returns:
+        sweep: What is drawn.
+
+    Raises:
+        ImportError: Matplotlib is not installed.
     """
     model = _led_by(model, joint)
     found = sweep(model, joint, steps=steps)

@@ -13,8 +13,14 @@ from robomodel.views import figures
 def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
     """Draw measured and predicted forces of each coordinate, and what is left, over the samples.
 
-    Coordinates without measured forces are left out. The file's format is its suffix: .svg, .png
-    or .pdf. Raises ImportError without matplotlib.
+    Coordinates without measured forces are left out.
+
+    Args:
+        fit: What :func:`robomodel.identify` found.
+        path: The picture; its format is the suffix: .svg, .png or .pdf.
+
+    Raises:
+        ImportError: Matplotlib is not installed.
     """
     names = fit.model.dof_names
     shown = [i for i in range(len(names)) if np.any(np.isfinite(fit.measured[:, i]))]

@@ -308,7 +308,19 @@ class Viewer:
 
 
 def view(model: Model, *, host: str = "127.0.0.1", port: int = 8080) -> Viewer:
-    """Show a robot in the browser; the page is at the result's ``url`` while the process lives."""
+    """Show a robot in the browser.
+
+    Args:
+        model: The robot.
+        host: Where the page is served.
+        port: Its port.
+
+    Returns:
+        viewer: The page is at its ``url`` while the process lives.
+
+    Raises:
+        ImportError: Viser is not installed.
+    """
     return Viewer(model, host=host, port=port)
 
 

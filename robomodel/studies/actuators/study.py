@@ -73,8 +73,15 @@ class Polygon:
 class Actuation:
     """What :func:`robomodel.actuation` found; ``str()`` is text, :meth:`html` a page.
 
-    ``joints``: what reaches each joint of the open tree, and of linkages of one freedom each other
-    joint but rotors, see :class:`robomodel.dynamics.actuators.reach.Reach`.
+    Attributes:
+        robot: The robot's name.
+        file: Its file.
+        drives: Each actuator, with its ratios to the joints that it moves.
+        joints: What reaches each joint of the open tree, and of linkages of one freedom each other
+            joint but rotors, see :class:`robomodel.dynamics.actuators.reach.Reach`.
+        four_bars: The four-bars.
+        polygons: What joints that share motors get together.
+        workspaces: The workspace of a foot, with its singular curves.
     """
 
     robot: str

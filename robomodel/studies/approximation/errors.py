@@ -67,7 +67,15 @@ class Row:
 class ApproximationErrors:
     """Errors of the open tree; see docs/armature.md for how errors are made relative.
 
-    ``torque`` and ``acceleration`` are of the whole vectors, ‖error‖ / ‖exact‖.
+    Attributes:
+        robot: The robot's name.
+        samples: How many states there were.
+        seed: Seed of the states.
+        tolerance: The median error above which a joint should not be approximated.
+        armatures: The range of each joint's armature.
+        rows: The errors at each independent velocity.
+        torque: Error of the whole vector, ‖error‖ / ‖exact‖.
+        acceleration: The same of accelerations.
     """
 
     robot: str

@@ -21,9 +21,15 @@ from robomodel.studies.validation.linkage import Linkage
 
 @dataclass(frozen=True)
 class Report:
-    """The findings on a robot, the gravest first, and the study of each cluster with loops.
+    """The findings on a robot, and the study of each cluster with loops.
 
     ``str(report)`` is text, :meth:`as_dict` is for JSON, :meth:`html` a page without dependencies.
+
+    Attributes:
+        robot: The robot's name.
+        file: Its file.
+        findings: The findings, the gravest first.
+        linkages: The study of each cluster with loops.
     """
 
     robot: str

@@ -30,7 +30,13 @@ class CudaRollout:
     one instant to the next, arrays of the kernel's ``dtype`` as
     :class:`~robomodel.dynamics.card.CudaKernel` takes them; ``step`` [s] a number. Results are q
     (..., T+1, nq) and v (..., T+1, nv), the start first, as of :func:`robomodel.rollout`; they are
-    views of one array. ``ptx`` is the code as text. Pickles.
+    views of one array. Pickles.
+
+    Attributes:
+        model: The robot.
+        options: Those of :func:`robomodel.rollout_kernel`.
+        dtype: "float64" or "float32".
+        ptx: The code as text.
     """
 
     def __init__(self, model: Model, **options: Any) -> None:

@@ -76,7 +76,15 @@ class Ground:
         return rub, max(self.restitution, point.restitution or 0.0)
 
     def below(self, points: Array) -> tuple[Array, Array]:
-        """Of points (k, 3): their distances above the ground (k,), and its normals there (k, 3)."""
+        """Distances of points above the ground, and its normals there.
+
+        Args:
+            points: Places (k, 3) in the world [m].
+
+        Returns:
+            distances: Distances (k,) [m].
+            normals: Normals (k, 3).
+        """
         if self._grid.ndim == 0:
             normals = np.zeros((len(points), 3))
             normals[:, 2] = 1.0

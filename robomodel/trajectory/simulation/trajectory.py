@@ -217,7 +217,11 @@ class Trajectory:
         return pandas.DataFrame(self.to_numpy(), columns=list(self.columns)).set_index("time")
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """A file of comma-separated values, names in the first line, all digits kept."""
+        """Write a file of comma-separated values, names in the first line, all digits kept.
+
+        Args:
+            path: Where to write.
+        """
         quoted = [f'"{c}"' if "," in c or '"' in c else c for c in self.columns]
         numbers = self.to_numpy()
         np.savetxt(path, numbers, "%.17g", ",", header=",".join(quoted), comments="")
