@@ -136,8 +136,7 @@ def rollout(
             motions, and loops close to 1e-6 or so.
 
     Returns:
-        q: Configurations (..., T+1, nq).
-        v: Velocities (..., T+1, nv).
+        motion: q (..., T+1, nq) and v (..., T+1, nv); with ``details`` a :class:`Rollout`.
 
     Raises:
         ValueError: The loops of ``q`` are open or its quaternions not of unit length (close them
