@@ -133,7 +133,7 @@ def excitation(
     margin: float = 0.95,
     criterion: Criterion = "condition",
     tries: int = 2,
-    steps: int = 40,
+    steps: int = 100,
     seed: int | np.random.Generator | None = 0,
     progress: bool = True,
 ) -> Excitation:
