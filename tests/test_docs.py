@@ -72,7 +72,7 @@ def _slower(command: str) -> object:
     return pytest.param(command, marks=pytest.mark.slow) if slow else command
 
 
-@pytest.mark.parametrize("command", map(_slower, COMMANDS))
+@pytest.mark.parametrize("command", list(map(_slower, COMMANDS)))
 def test_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as done:

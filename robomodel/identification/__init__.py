@@ -1,8 +1,8 @@
 """Parameters: the regressors in which dynamics is linear, and what can be known of them."""
 
 from robomodel.identification.base import BaseParameters, base_parameters
-from robomodel.identification.excitation import Excitation, excitation
-from robomodel.identification.identify import Calibrated, Identified, identify
+from robomodel.identification.excitations import Excitation, excitation
+from robomodel.identification.identification import Calibrated, Identified, identify
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.regressors import (
     energy_regressor,
