@@ -26,6 +26,13 @@ from robomodel.dynamics.functions.derivatives import (
     rnea_derivatives,
     rnea_hessian_product,
 )
+from robomodel.dynamics.functions.frames import (
+    frame_acceleration,
+    frame_bias,
+    frame_pose,
+    frame_velocity,
+    jacobian,
+)
 from robomodel.dynamics.functions.motion import (
     aba,
     armature,
@@ -44,12 +51,7 @@ from robomodel.dynamics.functions.quantities import (
     centroidal_momentum,
     coriolis,
     energy,
-    frame_acceleration,
-    frame_bias,
-    frame_pose,
-    frame_velocity,
     gravity_force,
-    jacobian,
     mass_inverse,
 )
 

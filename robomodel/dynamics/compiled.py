@@ -278,7 +278,7 @@ def _made(model: Model, task: Task, dtype: Dtype, packed: bool) -> Kernel:
 
 
 @overload
-def compile(  # noqa: A001
+def compile(
     model: Model,
     algorithm: Name,
     *,
@@ -295,7 +295,7 @@ def compile(  # noqa: A001
     target: Literal["cpu"] = "cpu",
 ) -> Kernel: ...
 @overload
-def compile(  # noqa: A001
+def compile(
     model: Model,
     algorithm: Name,
     *,
@@ -311,7 +311,7 @@ def compile(  # noqa: A001
     packed: bool = False,
     target: Literal["cuda"],
 ) -> CudaKernel: ...
-def compile(  # noqa: A001 - the interface's name
+def compile(
     model: Model,
     algorithm: Name,
     *,

@@ -435,4 +435,5 @@ def slopes(
         force = np.swapaxes(least(inverse[..., None, :, :], wanted, tolerance), -1, -2)
         forces.append(force)
         changes.append(np.linalg.solve(mass, transposed @ force) - free)
-    return (*changes, *forces)  # type: ignore[return-value]
+    (a_q, a_v, a_tau), (f_q, f_v, f_tau) = changes, forces
+    return a_q, a_v, a_tau, f_q, f_v, f_tau

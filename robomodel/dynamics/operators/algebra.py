@@ -57,7 +57,7 @@ class BlockDiagonal(Operator):
         _fits(self.blocks, self.rows.sizes, self.cols.sizes, self.rows.tree, self.name)
 
     @property
-    def T(self) -> BlockDiagonal:  # noqa: N802
+    def T(self) -> BlockDiagonal:
         """The transpose, block by block."""
         return BlockDiagonal(self.cols, self.rows, tuple(transposed(b) for b in self.blocks))
 
@@ -210,12 +210,12 @@ class Propagator(Operator):
         compatible(self.adjacency.rows, self.adjacency.cols, "rows and columns of an SKO operator")
 
     @property
-    def rows(self) -> Space:  # type: ignore[override]
+    def rows(self) -> Space:
         """Its target."""
         return self.adjacency.rows
 
     @property
-    def cols(self) -> Space:  # type: ignore[override]
+    def cols(self) -> Space:
         """Its source: the same."""
         return self.adjacency.cols
 
@@ -280,7 +280,7 @@ class PickOff(Operator):
                 raise ValueError(f"a pick-off from a node of size {size} has shape {block.shape}")
 
     @cached_property
-    def cols(self) -> Space:  # type: ignore[override]
+    def cols(self) -> Space:
         """What is picked off, one block each."""
         return Space(None, tuple(block.shape[-1] for block in self.blocks))
 

@@ -31,7 +31,7 @@ class ForwardLyapunov(_Lyapunov):
     """Z = 𝔸 X 𝔹* = Y + 𝔸̃ Y + Y 𝔹̃*, with the block-diagonal Y of X = Y - 𝓔_A Y 𝓔_B* (Lemma 3)."""
 
     @cached_property
-    def Y(self) -> BlockDiagonal:  # noqa: N802
+    def Y(self) -> BlockDiagonal:
         """The diagonal blocks, gathered from tips to base: composites, where X are inertias."""
         blocks, tree = list(self.X.blocks), self.A.tree
         for k in reversed(tree.order):
@@ -70,7 +70,7 @@ class BackwardLyapunov(_Lyapunov):
     """
 
     @cached_property
-    def Y(self) -> BlockDiagonal:  # noqa: N802
+    def Y(self) -> BlockDiagonal:
         """The diagonal blocks, scattered from base to tips."""
         blocks, tree = list(self.X.blocks), self.A.tree
         for k in tree.order:

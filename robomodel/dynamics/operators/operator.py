@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -93,8 +93,15 @@ def transposed(matrix: Array) -> Array:
 class Operator(ABC):
     """A linear map from stacked vectors of ``cols`` to those of ``rows``."""
 
-    rows: Space
-    cols: Space
+    if TYPE_CHECKING:  # a field of some operators, derived in others
+
+        @property
+        def rows(self) -> Space:
+            """Its target."""
+
+        @property
+        def cols(self) -> Space:
+            """Its source."""
 
     @abstractmethod
     def _act(self, x: Array) -> Array:
@@ -120,7 +127,7 @@ class Operator(ABC):
         return Product(self, other)
 
     @property
-    def T(self) -> Operator:  # noqa: N802
+    def T(self) -> Operator:
         """The transpose."""
         return Transpose(self)
 
@@ -153,17 +160,17 @@ class Transpose(Operator):
     of: Operator
 
     @property
-    def rows(self) -> Space:  # type: ignore[override]
+    def rows(self) -> Space:
         """Its target."""
         return self.of.cols
 
     @property
-    def cols(self) -> Space:  # type: ignore[override]
+    def cols(self) -> Space:
         """Its source."""
         return self.of.rows
 
     @property
-    def T(self) -> Operator:  # noqa: N802
+    def T(self) -> Operator:
         """The operator itself."""
         return self.of
 
@@ -182,12 +189,12 @@ class Product(Operator):
     right: Operator
 
     @property
-    def rows(self) -> Space:  # type: ignore[override]
+    def rows(self) -> Space:
         """Its target."""
         return self.left.rows
 
     @property
-    def cols(self) -> Space:  # type: ignore[override]
+    def cols(self) -> Space:
         """Its source."""
         return self.right.cols
 
@@ -211,12 +218,12 @@ class Sum(Operator):
         compatible(self.first.cols, self.second.cols, "the terms of a sum")
 
     @property
-    def rows(self) -> Space:  # type: ignore[override]
+    def rows(self) -> Space:
         """Its target."""
         return self.first.rows
 
     @property
-    def cols(self) -> Space:  # type: ignore[override]
+    def cols(self) -> Space:
         """Its source."""
         return self.first.cols
 

@@ -134,7 +134,7 @@ class SKO:
         return self.H.rows
 
     @cached_property
-    def A(self) -> Propagator:  # noqa: N802
+    def A(self) -> Propagator:
         """The propagator 𝔸 = (1 - 𝓔)⁻¹: forces of all nodes from what acts on each."""
         return Propagator(self.weights)
 
@@ -226,7 +226,7 @@ class Articulated:
     log_det: Array
 
     @cached_property
-    def K(self) -> Adjacency:  # noqa: N802
+    def K(self) -> Adjacency:
         """K = 𝓔 G: from each node's coordinate forces to forces on its parent."""
         return self.model.weights @ self.G
 
