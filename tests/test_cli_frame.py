@@ -6,7 +6,7 @@ import sys
 from importlib import metadata
 
 import pytest
-from test_cli import MIXED, mixed, run  # noqa: F401 - fixtures
+from mixed import MIXED
 
 from robomodel.errors import MissingPackageError
 
@@ -28,7 +28,7 @@ def arguments_of(command, folder):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_document_has_the_warnings(command, run, mixed, tmp_path):  # noqa: F811
+def test_every_document_has_the_warnings(command, run, mixed, tmp_path):
     code, out, err = run(command, mixed, *arguments_of(command, tmp_path), "--json")
     said = json.loads(out)
     assert code == (1 if command == "validate" else 0), err
@@ -39,12 +39,12 @@ def test_every_document_has_the_warnings(command, run, mixed, tmp_path):  # noqa
     assert not [key for key in said if not re.search(rf"\b{key}\b", keys)]
 
 
-def test_robots_as_a_document(run):  # noqa: F811
+def test_robots_as_a_document(run):
     assert json.loads(run("robots", "--json")[1])["warnings"] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_errors_are_documents_under_json(command, run, tmp_path):  # noqa: F811
+def test_errors_are_documents_under_json(command, run, tmp_path):
     extra = [*arguments_of(command, tmp_path), "--json"]
     file = tmp_path / "broken.urdf"
     file.write_text('<robot name="r">\n<link name="a"/>\n<link name="a"/>\n</robot>')
@@ -69,7 +69,7 @@ def test_errors_are_documents_under_json(command, run, tmp_path):  # noqa: F811
         assert (error["element"], error["file"], error["line"]) == (None, None, None)
 
 
-def test_errors_come_with_the_warnings_before_them(run, mixed):  # noqa: F811
+def test_errors_come_with_the_warnings_before_them(run, mixed):
     code, out, err = run("dynamics", mixed, "--v", "1", "--json")
     said = json.loads(out)
     assert code == 2
@@ -80,7 +80,7 @@ def test_errors_come_with_the_warnings_before_them(run, mixed):  # noqa: F811
 
 @pytest.mark.parametrize("command", ["info", "dynamics", "robots", "validate", "armature"])
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_what_is_printed_can_go_to_a_file(command, form, run, tmp_path):  # noqa: F811
+def test_what_is_printed_can_go_to_a_file(command, form, run, tmp_path):
     robot = [] if command == "robots" else ["puma560"]
     code, printed, err = run(command, *robot, *form)
     out = tmp_path / "out"
@@ -105,7 +105,7 @@ EXTRAS = {  # package: the extra that has it, a robot that needs it, and where i
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("package", EXTRAS)
 def test_a_missing_package_is_said_in_one_line(
-    command, package, run, tmp_path, monkeypatch  # noqa: F811
+    command, package, run, tmp_path, monkeypatch
 ):  # fmt: skip
     extra, text, where = EXTRAS[package]
     monkeypatch.setitem(sys.modules, package, None)
@@ -126,7 +126,7 @@ def test_a_missing_package_is_said_in_one_line(
 
 
 @pytest.mark.parametrize(("package", "command"), [("matplotlib", "graph"), ("viser", "view")])
-def test_a_missing_package_for_views(package, command, run, monkeypatch):  # noqa: F811
+def test_a_missing_package_for_views(package, command, run, monkeypatch):
     for module in [package, *(each for each in sys.modules if each.startswith(f"{package}."))]:
         monkeypatch.setitem(sys.modules, module, None)
     code, out, err = run(command, "four_bar")

@@ -9,7 +9,6 @@ import mujoco
 import numpy as np
 import pytest
 from mujoco_side import MujocoSide, assert_forward_dynamics, assert_smooth_dynamics
-from test_cli import run  # noqa: F401 - a fixture
 from texts import INERTIAL, four_bar, joint, link, robot
 
 import robomodel as rm
@@ -19,7 +18,7 @@ ROBOTS = ("mini_cheetah", "mit_humanoid_leg", "four_bar", "teleop_arm", "belt_le
 
 
 @pytest.mark.parametrize("name", ROBOTS)
-def test_mujoco_computes_the_open_tree_as_we_do(run, tmp_path: Path, name: str) -> None:  # noqa: F811
+def test_mujoco_computes_the_open_tree_as_we_do(run, tmp_path: Path, name: str) -> None:
     out = tmp_path / "open.xml"
     assert run("convert", name, "-o", out, "--approximate")[0] == 0
     model, side = rm.robots.load(name), MujocoSide.of(str(out))
@@ -29,7 +28,7 @@ def test_mujoco_computes_the_open_tree_as_we_do(run, tmp_path: Path, name: str) 
 
 
 @pytest.mark.slow
-def test_an_open_tree_is_not_soft(run, tmp_path: Path) -> None:  # noqa: F811
+def test_an_open_tree_is_not_soft(run, tmp_path: Path) -> None:
     """Without constraints MuJoCo and we agree to rounding: so does the map between the two."""
     out = tmp_path / "open.xml"
     run("convert", "teleop_arm", "-o", out, "--approximate", "--drop")
@@ -40,7 +39,7 @@ def test_an_open_tree_is_not_soft(run, tmp_path: Path) -> None:  # noqa: F811
     assert soft_constraint_errors(rm.load(floating), str(floating)).worst < 1e-9
 
 
-def test_the_softness_of_constraints_is_told(run, tmp_path: Path) -> None:  # noqa: F811
+def test_the_softness_of_constraints_is_told(run, tmp_path: Path) -> None:
     out = tmp_path / "exact.xml"
     code, said, _ = run("convert", "four_bar", "-o", out)
     assert code == 0
@@ -61,14 +60,14 @@ def test_the_softness_of_constraints_is_told(run, tmp_path: Path) -> None:  # no
 
 
 @pytest.mark.parametrize(("ending", "kind"), [("urdf", "robot"), ("sdf", "sdf"), ("xml", "mujoco")])
-def test_the_ending_says_the_format(run, tmp_path: Path, ending: str, kind: str) -> None:  # noqa: F811
+def test_the_ending_says_the_format(run, tmp_path: Path, ending: str, kind: str) -> None:
     out = tmp_path / f"out.{ending}"
     assert run("convert", "mit_humanoid_leg", "-o", out, "--no-check")[0] == 0
     assert f"<{kind}" in out.read_text()
     assert rm.load(out).nv == 5
 
 
-def test_exact_urdf_is_the_same_robot(run, tmp_path: Path) -> None:  # noqa: F811
+def test_exact_urdf_is_the_same_robot(run, tmp_path: Path) -> None:
     out = tmp_path / "out.urdf"
     assert run("convert", "five_bar", "-o", out)[0] == 0
     one, other = rm.robots.load("five_bar"), rm.load(out)
@@ -78,7 +77,7 @@ def test_exact_urdf_is_the_same_robot(run, tmp_path: Path) -> None:  # noqa: F81
     )
 
 
-def test_what_cannot_be_done_is_told(run, tmp_path: Path) -> None:  # noqa: F811
+def test_what_cannot_be_done_is_told(run, tmp_path: Path) -> None:
     out = tmp_path / "out.txt"
     code, _, err = run("convert", "four_bar", "-o", out)
     assert code == 2
@@ -120,7 +119,7 @@ def stock(folder: Path) -> Path:
     return path
 
 
-def test_a_stock_file_becomes_a_model_with_geoms_and_motors(run, tmp_path: Path) -> None:  # noqa: F811
+def test_a_stock_file_becomes_a_model_with_geoms_and_motors(run, tmp_path: Path) -> None:
     out = tmp_path / "dog.xml"
     code, said, err = run("convert", stock(tmp_path), "--approximate", "-o", out)
     assert (code, err) == (0, "")
@@ -133,7 +132,7 @@ def test_a_stock_file_becomes_a_model_with_geoms_and_motors(run, tmp_path: Path)
 
 
 @pytest.mark.parametrize("meshes", ["copy", "keep", "drop"])
-def test_meshes_go_where_they_are_told(run, tmp_path: Path, meshes: str) -> None:  # noqa: F811
+def test_meshes_go_where_they_are_told(run, tmp_path: Path, meshes: str) -> None:
     source, out = stock(tmp_path), tmp_path / "dog.urdf"
     code, said, _ = run("convert", source, "-o", out, "--meshes", meshes, "--json")
     assert code == 0
@@ -145,7 +144,7 @@ def test_meshes_go_where_they_are_told(run, tmp_path: Path, meshes: str) -> None
     assert files == expected.get(meshes, {"package://dog_description/meshes/hip.dae"})
 
 
-def test_a_mesh_that_is_not_there_says_what_to_do(run, tmp_path: Path) -> None:  # noqa: F811
+def test_a_mesh_that_is_not_there_says_what_to_do(run, tmp_path: Path) -> None:
     source = stock(tmp_path)
     (tmp_path / "dog_description" / "meshes" / "hip.dae").unlink()
     code, _, err = run("convert", source, "-o", tmp_path / "dog.xml")
@@ -167,7 +166,7 @@ def test_a_mesh_that_is_not_there_says_what_to_do(run, tmp_path: Path) -> None: 
         ),
     ],
 )
-def test_a_sentence_says_the_verdict(run, tmp_path: Path, options, verdict) -> None:  # noqa: F811
+def test_a_sentence_says_the_verdict(run, tmp_path: Path, options, verdict) -> None:
     out = tmp_path / "out.xml"
     code, said, _ = run("convert", *options, "-o", out)
     assert code == 0
@@ -176,7 +175,7 @@ def test_a_sentence_says_the_verdict(run, tmp_path: Path, options, verdict) -> N
     assert verdict in json.loads(said)["verdict"]
 
 
-def test_the_price_of_an_open_tree_is_in_the_document(run, tmp_path: Path) -> None:  # noqa: F811
+def test_the_price_of_an_open_tree_is_in_the_document(run, tmp_path: Path) -> None:
     code, said, _ = run("convert", "belt_leg", "--approximate", "-o", tmp_path / "o.xml", "--json")
     assert code == 0
     price = json.loads(said)["price"]

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from oracle import Oracle
 from simulator import Simulator
-from test_cli import run  # noqa: F401 - a fixture
 from test_dynamics import named
 from texts import four_bar, joint, link, robot
 
@@ -29,7 +28,7 @@ ROTOR = 6.3e-05  # kg m², of Mini Cheetah
 # ---- tables --------------------------------------------------------------------------------------
 
 
-def test_the_armature_of_mini_cheetah_to_the_last_digit(run) -> None:  # noqa: F811
+def test_the_armature_of_mini_cheetah_to_the_last_digit(run) -> None:
     code, out, _ = run("armature", "mini_cheetah", "--json", "--samples", 2)
     assert code == 0
     table = {each["joint"]: each for each in json.loads(out)["armature"]}
@@ -42,7 +41,7 @@ def test_the_armature_of_mini_cheetah_to_the_last_digit(run) -> None:  # noqa: F
         assert each["unit"] == "kg m²"
 
 
-def test_forms_of_the_table(run) -> None:  # noqa: F811
+def test_forms_of_the_table(run) -> None:
     code, out, _ = run("armature", "mit_humanoid_leg", "--csv", "--samples", 3)
     rows = list(csv.DictReader(io.StringIO(out)))
     model = rm.robots.load("mit_humanoid_leg")
@@ -182,7 +181,7 @@ def test_prices_need_states_and_an_open_tree() -> None:
 # ---- files of others -----------------------------------------------------------------------------
 
 
-def test_armature_is_written_into_a_given_mjcf(run, tmp_path: Path) -> None:  # noqa: F811
+def test_armature_is_written_into_a_given_mjcf(run, tmp_path: Path) -> None:
     model = rm.robots.load("mini_cheetah")
     stock = tmp_path / "stock.xml"
     rm.write_mjcf(model, stock, approximate=True, drop=True)
@@ -240,7 +239,7 @@ def test_tags_are_changed_where_they_stand(newline: str) -> None:
     assert annotate_mjcf(text, "f.xml", {}).text == text
 
 
-def test_a_file_in_another_encoding_is_written_as_utf_8(run, tmp_path: Path) -> None:  # noqa: F811
+def test_a_file_in_another_encoding_is_written_as_utf_8(run, tmp_path: Path) -> None:
     stock, out = tmp_path / "stock.xml", tmp_path / "out.xml"
     text = (
         '<?xml version="1.0" encoding="ISO-8859-1"?>\r\n<mujoco model="Köln"><worldbody>'
@@ -337,7 +336,7 @@ def test_motors_are_those_of_the_robot() -> None:
     assert motors(linkage, {"j_crank": 0.7}) == {"j_crank": Motor(0.7, 1.0)}
 
 
-def test_drake_on_the_command_line(run, tmp_path: Path) -> None:  # noqa: F811
+def test_drake_on_the_command_line(run, tmp_path: Path) -> None:
     stock = tmp_path / "stock.urdf"
     model = rm.robots.load("mini_cheetah")
     rm.write_urdf(model, stock, approximate=True)
@@ -351,7 +350,7 @@ def test_drake_on_the_command_line(run, tmp_path: Path) -> None:  # noqa: F811
     )
 
 
-def test_what_cannot_be_written_is_told(run, tmp_path: Path) -> None:  # noqa: F811
+def test_what_cannot_be_written_is_told(run, tmp_path: Path) -> None:
     stock = tmp_path / "stock.urdf"
     stock.write_text(stock_urdf())
     for options in (["--drake", stock], ["-o", stock], ["--drake", stock, "--mjcf", stock]):

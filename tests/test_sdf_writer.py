@@ -8,7 +8,7 @@ import pytest
 from cases import few
 from lxml import etree
 from mechanisms import KINDS, random_mechanism
-from test_sdf import CASSIE, DATA, joint, link, sdf
+from sdf_texts import CASSIE, DATA, joint, link, sdf
 
 import robomodel as rm
 from robomodel.errors import DescriptionError

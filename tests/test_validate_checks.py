@@ -1,0 +1,402 @@
+"""Each check of the validation finds its fault, with number and place."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from texts import INERTIAL, coupling, joint, link, loop, robot
+from validation_texts import DOG, ROTOR, gravest, kinds, only
+
+import robomodel as rm
+from robomodel.studies.validation.context import CheckContext
+from robomodel.studies.validation.report import Report
+
+# ---- three faulty files, and more ----------------------------------------------------------------
+
+LIMIT = '<limit lower="{}" upper="{}" effort="1" velocity="1"/>'
+
+
+def test_millimetres_degrees_and_grams() -> None:
+    heavy = INERTIAL.replace('mass value="1"', 'mass value="5000"')
+    text = robot(
+        link("a"),
+        joint("j1", "base", "a", "0 0 120", kind="revolute", more=LIMIT.format(-90, 90)),
+        link("b", heavy),
+        joint("j2", "a", "b", "0.3 0 0", rpy="0 90 0"),
+        link("c"),
+        joint("j3", "b", "c", "0.3 0 0", kind="prismatic", more=LIMIT.format(0, 250)),
+    )
+    report = rm.validate(text)
+    assert gravest(report) == [
+        ("warning", "degrees", "joint 'j1'"),
+        ("warning", "degrees", "joint 'j2'"),
+        ("warning", "grams", "link 'b'"),
+        ("warning", "millimetres", "joint 'j1'"),
+        ("warning", "millimetres", "joint 'j3'"),
+    ]
+    assert len(report.findings) == 5
+    numbers = {(each.check, each.source.element): each.value for each in report.findings}
+    assert numbers["degrees", "joint 'j1'"] == -90
+    assert numbers["degrees", "joint 'j2'"] == 90
+    assert numbers["millimetres", "joint 'j1'"] == 120
+    first = text[: text.index('<joint name="j1"')].count("\n") + 1
+    assert [
+        each.source.line for each in report.findings if each.source.element == "joint 'j1'"
+    ] == [
+        first,
+        first,
+    ]
+
+
+def geared(
+    ratio: float, *, mass: float = 0.1, axial: float = 1e-4, axis: str = "0 0 1", name: str = "r"
+) -> str:
+    """A rotor on the joint j of the link a."""
+    inertial = ROTOR.format(mass=mass, t=0.6 * axial, axial=axial)
+    return (
+        link(name, inertial)
+        + joint(f"j_{name}", "base", name, axis=axis, mark=False)
+        + coupling(f"gear_{name}", {f"j_{name}": 1.0, "j": -ratio})
+    )
+
+
+ARM = link("a") + joint("j", "base", "a")
+
+
+def test_a_sound_gear_is_sound() -> None:
+    assert rm.validate(robot(ARM, geared(6.0))).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "check", "element", "value"),
+    [
+        (robot(ARM, geared(1 / 6.0)), "ratio", "link 'r'", 1 / 6.0),
+        (
+            robot(ARM, geared(6.0, axis=f"0 {math.sin(0.02)} {math.cos(0.02)}")),
+            "ratio",
+            "link 'r'",
+            math.degrees(0.02),
+        ),
+        (
+            robot(ARM, geared(6.0), '<transmission name="t"><type>SimpleTransmission</type><joint '
+                  'name="j"><mechanicalReduction>9</mechanicalReduction></joint><actuator '
+                  'name="m"/></transmission>'),
+            "ratio", "transmission 't'", 9.0,
+        ),
+        (robot(ARM, geared(6.0, axial=36e-4 * 6)), "rotor-inertia", "link 'r'",
+         math.sqrt(0.216)),
+        (robot(ARM, geared(6.0), geared(6.0, name="s")), "rotor-twice", "link 's'", 36e-4),
+        (
+            robot(ARM.replace("</joint>", '<armature value="0.0036"/></joint>'), geared(6.0)),
+            "rotor-twice", "joint 'j'", 0.0036,
+        ),
+    ],
+)  # fmt: skip
+def test_a_faulty_gear(text: str, check: str, element: str, value: float) -> None:
+    (found,) = rm.validate(text).findings
+    assert (found.severity, found.check, found.source.element) == ("warning", check, element)
+    assert found.value == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("armature", "severity"),
+    [(1e-9, "warning"), (1e-6, "note"), (0.01, None), (1.0, None), (300, "note"), (1e6, "warning")],
+)
+def test_an_armature_beside_what_its_joint_carries(armature: float, severity: str | None) -> None:
+    """As URDF and as MJCF: one of ratio² times 1e-5 to 1e-3 kg m² is sound."""
+    inertial = (
+        '<inertial><origin xyz="0.3 0 0"/><mass value="2"/><inertia ixx="0.01" iyy="0.02" '
+        'izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    hinge = joint("j", "base", "a").replace("</joint>", f'<armature value="{armature}"/></joint>')
+    urdf = robot(link("a", inertial), hinge)
+    mjcf = (
+        f'<mujoco><worldbody><body name="a"><joint name="j" armature="{armature}"/><inertial '
+        'pos="0.3 0 0" mass="2" diaginertia="0.01 0.02 0.02"/></body></worldbody></mujoco>'
+    )
+    for text in (urdf, mjcf):
+        found = [each for each in rm.validate(text).findings if each.check == "armature"]
+        assert [each.severity for each in found] == ([severity] if severity else []), text
+        if found:
+            assert found[0].value == armature
+            assert "'j'" in found[0].source.element
+            assert "carries at" in found[0].message
+
+
+def test_a_rotor_heavier_than_what_carries_it() -> None:
+    text = robot(
+        ARM,
+        link("f"),
+        joint("k", "a", "f", "0 0.2 0"),
+        link("r", ROTOR.format(mass=1.5, t=6e-4, axial=1e-3)),
+        joint("j_r", "a", "r", mark=False),
+        coupling("gear", {"j_r": 1.0, "k": -6.0}),
+    )
+    (found,) = rm.validate(text).findings
+    assert (found.check, found.source.element, found.value) == ("rotor-mass", "link 'r'", 1.5)
+
+
+def test_one_rotor_against_all_others() -> None:
+    parts = [
+        link(f"a{n}") + joint(f"k{n}", "base", f"a{n}") + link(f"r{n}", ROTOR.format(
+            mass=0.1, t=6e-5, axial=1e-4)) + joint(f"j{n}", "base", f"r{n}", mark=False)
+        + coupling(f"g{n}", {f"j{n}": 1.0, f"k{n}": 6.0 if n == 3 else -6.0})
+        for n in range(6)
+    ]  # fmt: skip
+    (found,) = rm.validate(robot(*parts)).findings
+    assert (found.severity, found.check, found.source.element) == ("note", "ratio", "link 'r3'")
+
+
+def fixed(child: str, parent: str, xyz: str = "0 0 0") -> str:
+    return joint(f"to_{child}", parent, child, xyz, kind="fixed")
+
+
+def with_rotors(inertia: float, more: str = "") -> Report:
+    """The report on a dog of 12 kg with twelve rotors behind a ratio of 9."""
+    rotors = "".join(
+        f'<joint name="{leg}_{part}_joint"><rotor inertia="{inertia}" ratio="9" {more}/></joint>\n'
+        for leg in ("FR", "FL", "RR", "RL")
+        for part in ("hip", "thigh", "calf")
+    )
+    model = rm.load(robot(DOG), extend=f'<robot name="dog">{rotors}</robot>')
+    assert model.mass == pytest.approx(12.3)
+    return rm.validate(model)
+
+
+@pytest.mark.parametrize("inertia", [1e-5, 1.1e-4, 1e-3])
+def test_rotors_in_proportion(inertia: float) -> None:
+    assert with_rotors(inertia).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("inertia", "hint"),
+    [
+        (1.1, "write 0.00011 if it is in kg cm²"),
+        (1100.0, "write 0.00011 if it is in g cm²"),
+        (0.02, "write 0.0002469 if it is reflected through the gear already"),
+        (1e-9, "1 g cm² is 1e-7"),
+    ],
+)
+def test_rotors_out_of_proportion(inertia: float, hint: str) -> None:
+    report = with_rotors(inertia)
+    assert {each[:2] for each in kinds(report)} == {("warning", "rotor-inertia")}
+    assert len(report.findings) == 12
+    (group,) = report.alike  # told once
+    assert hint in group[0].remedy
+    for each in group:
+        assert "g cm²" in each.remedy
+        assert "kg cm²" in each.remedy
+        assert (each.value, each.unit) == (pytest.approx(81 * inertia), "kg m²")
+    assert str(report).count("\n") == 2
+    assert "and 3 more" in str(report)
+
+
+def test_what_a_joint_carries_is_what_resists_it() -> None:
+    """Beside the mass matrix of the robot without rotors, at poses of the joints."""
+    model = rm.load(robot(DOG))
+    context = CheckContext(model)
+    for body, each in enumerate(model.joints):
+        if each.nv == 1:
+            at = model.dof_names.index(each.name)
+            low, high = context.carried(body)
+            for q in [model.neutral(), *(model.random_configuration(seed) for seed in range(20))]:
+                inertia = rm.crba(model, q)[at, at]
+                assert 0.7 * low <= inertia <= 1.5 * high
+            assert low <= rm.crba(model, model.neutral())[at, at] * (1 + 1e-12)
+            assert high >= rm.crba(model, model.neutral())[at, at] * (1 - 1e-12)
+    for body in range(len(model.bodies)):
+        mass, inertia = context.places.together(context.beyond[body])
+        if body == 0:
+            assert mass == pytest.approx(model.mass)
+        assert np.linalg.eigvalsh(inertia)[0] > 0.0
+
+
+def test_placeholders_of_transmissions_are_passed_over() -> None:
+    """ROS writes a reduction of 1 where nobody asks."""
+    transmissions = "".join(
+        f'<transmission name="t{i}"><type>transmission_interface/SimpleTransmission</type><joint '
+        f'name="j"/><actuator name="m"><mechanicalReduction>{reduction}</mechanicalReduction>'
+        "</actuator></transmission>"
+        for i, reduction in enumerate((1, "1.0", -1))
+    )
+    assert rm.validate(robot(ARM, geared(6.0), transmissions)).findings == ()
+
+
+def test_fingers_that_mimic_are_no_rotors() -> None:
+    finger = link("f{0}", ROTOR.format(mass=0.05, t=1e-6, axial=2e-6)) + joint(
+        "k{0}", "a", "f{0}", "0.1 0.0{0} 0", kind="revolute",
+        more=LIMIT.format(-1, 1) + '<mimic joint="j" multiplier="-0.5"/>', mark=False
+    )  # fmt: skip
+    fingers = rm.load(robot(ARM, finger.format(1), finger.format(2)))
+    assert CheckContext(fingers).rotors == []
+    assert rm.validate(fingers).findings == ()
+    gear = finger.format(1).replace("-0.5", "-5")
+    assert [each.ratios for each in CheckContext(rm.load(robot(ARM, gear))).rotors] == [{"j": -5.0}]
+
+
+DUMMY = ROTOR.format(mass=1e-6, t=1e-6, axial=1e-6)
+
+
+def test_dummies_and_what_does_not_move_are_left_alone() -> None:
+    """A mass that a program wants to see, or in a link that is fixed to the world."""
+    heavy = ROTOR.format(mass=1, t=50, axial=50)
+    text = robot(
+        link("floor", heavy) + fixed("floor", "base"),
+        ARM + link("camera", DUMMY) + fixed("camera", "a", "0.3 0 0"),
+        link("wrist", DUMMY) + joint("k", "a", "wrist", "0.3 0 0", axis="0 1 0"),
+        link("b") + joint("l", "wrist", "b"),
+        link("tool", DUMMY) + joint("m", "b", "tool", "0.3 0 0"),
+    )
+    assert rm.validate(text).findings == ()
+    felt = text.replace('mass value="1e-06"', 'mass value="1e-1"').replace("1e-06", "1e-1")
+    assert rm.validate(text.replace(DUMMY, heavy, 1)).findings != ()
+    assert felt != text
+
+
+def test_moments_of_what_only_slides_have_no_say() -> None:
+    wide = ROTOR.format(mass=1, t=50, axial=50)
+    on_rails = [
+        link("x", wide) + joint("jx", "base", "x", kind="prismatic"),
+        link("y", ROTOR.format(mass=1, t=1e-9, axial=1e-9))
+        + joint("jy", "x", "y", "0.3 0 0", kind="prismatic", axis="0 1 0"),
+    ]
+    assert rm.validate(robot(*on_rails)).findings == ()
+    report = rm.validate(robot(*on_rails), floating_base=True)
+    assert [each.source.element for each in report.findings] == ["link 'x'", "link 'y'"]
+
+
+@pytest.mark.slow
+def test_a_cluster_led_by_parts_of_joints_is_validated() -> None:
+    """Two parts of a ball joint whose third a rod holds: no open tree stands for that."""
+    text = robot(
+        link("a"),
+        joint("ball", "base", "a", kind="spherical"),
+        loop("rod", "rod", "a", "base", "0.3 0 0", "0.3 0.4 0", more="", attributes='length="0.4"'),
+        link("b"),
+        joint("j", "a", "b", "0.1 0 0"),
+        geared(6.0).replace('parent link="base"', 'parent link="a"'),
+    )
+    model = rm.load(text)
+    assert model.nv == 3
+    with pytest.raises(ValueError, match="no open tree"):
+        rm.armature(model)
+    assert [each.ratios for each in CheckContext(model).rotors] == [{"j": 6.0}]
+    (linkage,) = rm.validate(model).linkages
+    assert linkage.mobility == 2
+
+
+def test_a_leaf_whose_extent_is_not_known() -> None:
+    """A tibia without a foot: its mass may be where the links before it are long."""
+
+    def leg(z: float) -> Report:
+        tibia = ROTOR.format(mass=0.2, t=3e-3, axial=5e-5).replace(
+            "<inertial>", f'<inertial><origin xyz="0 0 {z}"/>'
+        )
+        return rm.validate(robot(
+            ARM, link("b") + joint("k", "a", "b", "0 0 -0.1", axis="0 1 0"),
+            link("tibia", tibia) + joint("l", "b", "tibia", "0 0 -0.1", axis="0 1 0"),
+        ))  # fmt: skip
+
+    assert leg(-0.2).findings == ()
+    assert only(leg(-2.0), "centre-of-mass").source.element == "link 'tibia'"
+
+
+def test_a_body_is_judged_with_what_is_fixed_to_it() -> None:
+    """Masses without moments that together have some, and a part that weighs next to nothing."""
+    point = ROTOR.format(mass=1, t=0, axial=0)
+    parts = [
+        link(f"p{i}", point) + fixed(f"p{i}", "a", f"{x} {y} 0")
+        for i, (x, y) in enumerate([(0.3, 0), (0.3, 0.2)])
+    ]
+    assert rm.validate(robot(ARM, *parts)).findings == ()
+    dense = ROTOR.format(mass=1, t=1e-6, axial=1e-6)
+    found = only(rm.validate(robot(ARM, link("b", dense) + joint("k", "a", "b", "0.3 0 0"))),
+                 "inertia-size")  # fmt: skip
+    assert (found.source.element, found.value) == ("link 'b'", pytest.approx(1e-3))
+    assert "densest metal" in found.message
+
+
+@pytest.mark.parametrize(
+    ("limits", "check"),
+    [((-90, 90), "degrees"), ((-720, 720), "degrees"), ((-1e16, 1e16), ""), ((-99999, 99999), "")],
+)
+def test_limits_that_are_written_for_none(limits: tuple[float, float], check: str) -> None:
+    text = robot(link("a"), joint("j", "base", "a", kind="revolute", more=LIMIT.format(*limits)))
+    assert [each.check for each in rm.validate(text).findings] == ([check] if check else [])
+    slide = text.replace("revolute", "prismatic")
+    assert [each.check for each in rm.validate(slide).findings] == (
+        ["millimetres"] if check else []
+    )
+
+
+def test_alike_findings_are_told_once_with_their_numbers() -> None:
+    parts = [
+        link(f"b{i}", ROTOR.format(mass=1, t=10 + i, axial=10 + i))
+        + joint(f"k{i}", "base", f"b{i}", "0.3 0 0")
+        for i in range(12)
+    ]
+    report = rm.validate(robot(*parts))
+    assert len(report.findings) == 12
+    first, second, third = str(report).splitlines()
+    assert first.endswith("12 warnings")
+    assert "link 'b0'" in second
+    assert "radius of gyration is 3.16 m" in second
+    assert "link 'b1' (line 5): 3.32 m" in third
+    assert third.endswith("and 3 more")
+    assert "and 3 more" in report.html()
+    assert len(report.as_dict()["findings"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("inertial", "check", "severity"),
+    [
+        (ROTOR.format(mass=1, t=0.01, axial=0.0203), "triangle", "warning"),
+        (ROTOR.format(mass=1, t=0.01, axial=0.0201), "triangle", "note"),
+        (ROTOR.format(mass=1, t=12000, axial=9000), "inertia-size", "warning"),
+        (ROTOR.format(mass=1, t=1e-13, axial=1e-13), "inertia-size", "warning"),
+        ('<inertial><origin xyz="0 3 0"/><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.1" '
+         'ixy="0" ixz="0" iyz="0"/></inertial>', "centre-of-mass", "warning"),
+        ('<inertial><origin xyz="0.1 0 0"/><mass value="1"/><inertia ixx="0" iyy="0" izz="0" '
+         'ixy="0" ixz="0" iyz="0"/></inertial>', "point-mass", "note"),
+        (ROTOR.format(mass=1, t=0.01, axial=0.04), "file", "warning"),  # told when it is read
+    ],
+)  # fmt: skip
+def test_a_faulty_inertia(inertial: str, check: str, severity: str) -> None:
+    text = robot(
+        link("a"),
+        joint("j", "base", "a"),
+        link("b", inertial),
+        joint("k", "a", "b", "0.3 0 0"),
+    )
+    (found,) = rm.validate(text).findings
+    assert (found.severity, found.check, found.source.element) == (severity, check, "link 'b'")
+    assert found.source.line is not None
+
+
+def test_a_shape_says_where_a_centre_of_mass_may_be() -> None:
+    box = '<collision><geometry><box size="0.2 0.2 0.2"/></geometry></collision></link>'
+    near = link("a").replace("</link>", box)
+    assert rm.validate(robot(near, joint("j", "base", "a"))).findings == ()
+    far = near.replace('xyz="0.1 0.02 0"', 'xyz="0.6 0 0"')
+    found = only(rm.validate(robot(far, joint("j", "base", "a"))), "centre-of-mass")
+    assert found.value == pytest.approx(0.5)
+
+
+def test_limits_of_joints_that_move_together() -> None:
+    def text(low: float, high: float) -> str:
+        return robot(
+            link("a"),
+            joint("j", "base", "a", kind="revolute", more=LIMIT.format(-1, 1)),
+            link("b"),
+            joint("k", "base", "b", kind="revolute", more=LIMIT.format(low, high)
+                  + '<mimic joint="j" multiplier="2"/>'),
+        )  # fmt: skip
+
+    assert rm.validate(text(-2, 2)).findings == ()
+    found = only(rm.validate(text(-2, 1)), "limits")
+    assert (found.severity, found.source.element, found.value) == ("note", "joint 'j'", 0.5)
+    with_gap = rm.validate(text(3, 4))
+    found = only(with_gap, "limits")
+    assert (found.severity, found.value) == ("warning", pytest.approx(0.5))

@@ -1,0 +1,140 @@
+"""Forms of the validation's report, and its command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from lxml import etree
+from texts import four_bar, joint, link, robot
+from validation_texts import rocker_driven
+
+import robomodel as rm
+
+# ---- loading, and forms of the report ------------------------------------------------------------
+
+
+def test_what_does_not_load_is_one_error() -> None:
+    text = four_bar().replace('"0.7 0 0"', '"9 0 0"')
+    report = rm.validate(text)
+    (found,) = report.findings
+    assert (found.severity, found.check, found.source.element) == (
+        "error",
+        "load",
+        "loop 'closing'",
+    )
+    assert "cannot close" in found.message
+    assert not report.ok
+    assert "cannot close" in report.html()
+
+
+def test_warnings_of_reading_are_findings() -> None:
+    text = robot(link("a"), joint("j", "base", "a", axis="0 0 2"), "<extra/>")
+    report = rm.validate(text)
+    assert [(each.severity, each.check) for each in report.findings] == [("warning", "file")] * 2
+    assert all(each.source.line is not None for each in report.findings)
+    with pytest.warns(rm.DescriptionWarning):
+        model = rm.load(text)
+    assert rm.validate(model).findings == ()  # a model no longer has the file's words
+    with pytest.raises(TypeError, match="loaded already"):
+        rm.validate(model, floating_base=True)
+
+
+@pytest.mark.slow
+def test_findings_of_a_model_and_of_its_file_agree() -> None:
+    text = rocker_driven()
+    assert rm.validate(text).as_dict() == rm.validate(rm.load(text)).as_dict()
+
+
+def test_the_page_needs_nothing_besides() -> None:
+    report = rm.validate(rocker_driven())
+    page = report.html()
+    tree = etree.HTML(page)
+    pictures = tree.findall(".//svg")
+    (linkage,) = report.linkages
+    sketches = [picture for picture in pictures if picture.get("class") == "sketch"]
+    titles = [picture.get("aria-label") for picture in sketches]
+    assert titles[:2] == ["neutral configuration", "the other way to close"]
+    assert len(sketches) == 2 + len(linkage.sweeps[0].singularities)
+    assert len(pictures) == len(sketches) + 3  # positions, ratios, condition
+    assert all(len(picture.findall("path")) >= 1 for picture in pictures)
+    dashed = [path for path in tree.findall(".//svg/path") if path.get("class") == "dashed"]
+    assert len(dashed) == 2 * 2  # both dependent joints on the other way to close
+    dead = [mark for mark in tree.findall(".//svg/line") if mark.get("class") == "mark"]
+    assert len(dead) == 3 * len(linkage.sweeps[0].singularities)
+    sources = [e.get(a) for e in tree.iter() for a in ("src", "href") if e.get(a)]
+    assert sources == []
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    for each in report.findings:
+        assert each.check in page
+
+
+def test_drawings_are_in_the_plane_of_the_linkage() -> None:
+    """Bars are as long in every pose; what carries the linkage has two pins."""
+    sketches = rm.validate(rm.robots.load("crank_rocker")).linkages[0].sketches
+    assert len(sketches) == 2
+
+    def lengths(each):
+        bars = [np.array(bar.points) for bar in each.bars if bar.number >= 0]
+        return sorted(float(np.linalg.norm(np.ptp(points, axis=0))) for points in bars)
+
+    for each in sketches:
+        np.testing.assert_allclose(lengths(each), lengths(sketches[0]), rtol=1e-9)
+        assert sum(pin.fixed for pin in each.pins) == 2
+
+
+def test_names_are_escaped() -> None:
+    text = robot(link("&lt;b&gt;"), joint("j", "base", "&lt;b&gt;", "0 0 99"))
+    page = rm.validate(text).html()
+    assert "<b>" not in page
+
+
+def test_text_and_summary() -> None:
+    report = rm.validate(rm.robots.load("mini_cheetah"))
+    first, *rest = str(report).splitlines()
+    assert first == "mini_cheetah: 4 warnings"
+    assert len(rest) == 2  # one finding, and where else it is
+    assert rest[1].startswith("  likewise link 'HL_hip_link' (line ")
+
+
+# ---- command line --------------------------------------------------------------------------------
+
+
+def test_exit_status(run, tmp_path: Path) -> None:
+    assert run("validate", "belt_leg")[0] == 0
+    assert run("validate", "crank_rocker")[0] == 0  # notes only
+    code, out, err = run("validate", "puma560")
+    assert (code, err) == (1, "")
+    assert "link 'link3'" in out
+    broken = tmp_path / "broken.urdf"
+    broken.write_text(four_bar().replace('"0.7 0 0"', '"9 0 0"'))
+    code, out, err = run("validate", broken)
+    assert code == 2
+    assert "error [load]" in out
+    assert err.startswith(f"{broken}:")
+    assert "cannot close" in err
+    code, out, err = run("validate", tmp_path / "nothing.urdf")
+    assert (code, out) == (2, "")
+
+
+def test_json_and_page(run, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    code, out, _ = run("validate", "puma560", "--json", "--html", page)
+    report = json.loads(out)
+    assert code == 1
+    assert report == rm.validate(rm.robots.path("puma560")).as_dict()
+    assert report["counts"] == {"error": 0, "warning": 1, "note": 0}
+    assert page.read_text(encoding="utf-8") == rm.validate(rm.robots.path("puma560")).html()
+
+
+def test_validation_is_not_imported_before_it_is_used() -> None:
+    code = (
+        "import sys, robomodel; robomodel.validate; "
+        "print([m for m in sys.modules if m.startswith('robomodel.studies.')])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

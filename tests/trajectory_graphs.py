@@ -1,0 +1,60 @@
+"""Small factor graphs over time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import robomodel as rm
+from robomodel.dynamics.natural import Angle, Body, Mechanism
+from robomodel.trajectory.graphs import planar
+from robomodel.trajectory.graphs.graph import Factor
+from robomodel.trajectory.graphs.spaces import Space, Vectors
+
+Array = NDArray[np.float64]
+
+
+@pytest.fixture(scope="module")
+def crank() -> rm.Model:
+    return rm.robots.load("crank_rocker")
+
+
+def four_bar(*, angle: bool) -> Mechanism:
+    rocker = math.sqrt(13.0)
+    return Mechanism(
+        {"A": (0.0, 0.0), "D": (4.0, 0.0), "P1": None, "P2": None},
+        (
+            Body("crank", "A", "P1", 1.0, 1.0, (0.5, 0.0), 1.0 / 12.0),
+            Body("coupler", "P1", "P2", 2.0, 2.0, (1.0, 0.0), 8.0 / 12.0),
+            Body("rocker", "D", "P2", rocker, 4.0, (rocker / 2.0, 0.0), 52.0 / 12.0),
+        ),
+        (Angle("theta", ("A", "P1"), 1.0),) if angle else (),
+    )
+
+
+PLANAR = four_bar(angle=True)
+
+BARE = four_bar(angle=False)
+
+THETA = ("theta",)
+
+
+def planar_spaces(mechanism: Mechanism) -> dict[str, Space]:
+    full = dict.fromkeys(("q", "v", "a", "Q"), Vectors(mechanism.n))
+    return {**full, **dict.fromkeys(("z", "zd", "zdd"), Vectors(1))}
+
+
+PLANAR_FACTORS: list[tuple[Factor, dict[str, Space]]] = [
+    (factor, planar_spaces(mechanism))
+    for mechanism, chosen in ((BARE, ()), (PLANAR, ()), (PLANAR, THETA))
+    for factor in (
+        planar.PositionConstraints(mechanism, chosen),
+        planar.VelocityConstraints(mechanism, chosen),
+        planar.AccelerationConstraints(mechanism, chosen),
+        planar.PlanarDynamics(mechanism, chosen),
+        planar.PlanarDynamics(mechanism, chosen, forces="Q"),
+    )
+]
