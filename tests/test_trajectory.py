@@ -60,6 +60,11 @@ def tree() -> rm.Model:
     return rm.load(TREE)
 
 
+@pytest.fixture(scope="module")
+def crank() -> rm.Model:
+    return rm.robots.load("crank_rocker")
+
+
 # ---- noise ---------------------------------------------------------------------------------------
 
 

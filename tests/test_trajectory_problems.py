@@ -38,6 +38,12 @@ from robomodel.trajectory.graphs.problems import (
 from robomodel.trajectory.graphs.solve import fixed_lag, solve
 from robomodel.trajectory.graphs.spaces import Vectors
 
+
+@pytest.fixture(scope="module")
+def crank() -> rm.Model:
+    return rm.robots.load("crank_rocker")
+
+
 # ---- forward dynamics ----------------------------------------------------------------------------
 
 

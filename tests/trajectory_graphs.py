@@ -5,21 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
-import robomodel as rm
 from robomodel.dynamics.natural import Angle, Body, Mechanism
 from robomodel.trajectory.graphs import planar
 from robomodel.trajectory.graphs.graph import Factor
 from robomodel.trajectory.graphs.spaces import Space, Vectors
 
 Array = NDArray[np.float64]
-
-
-@pytest.fixture(scope="module")
-def crank() -> rm.Model:
-    return rm.robots.load("crank_rocker")
 
 
 def four_bar(*, angle: bool) -> Mechanism:
