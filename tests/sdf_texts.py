@@ -81,19 +81,6 @@ def including(uri, more=""):
     return sdf(f"<include><uri>{uri}</uri>{more}</include>", link("own"))
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """robots/main is for what a test includes; robots/wheel is a model, secret.sdf out of reach."""
-    main = tmp_path / "robots" / "main"
-    wheel = tmp_path / "robots" / "wheel"
-    for each in (main / "parts", wheel):
-        each.mkdir(parents=True)
-    part = sdf(link("l", "0 0 1 0 0 0"), model='name="part"')
-    for path in (main / "parts" / "p.sdf", wheel / "model.sdf", tmp_path / "secret.sdf"):
-        path.write_text(part)
-    return main
-
-
 def include(folder, uri, more=""):
     path = folder / "model.sdf"
     path.write_text(including(uri, more))

@@ -32,6 +32,19 @@ from robomodel.parsers import read
 # ---- joints --------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def folder(tmp_path):
+    """robots/main is for what a test includes; robots/wheel is a model, secret.sdf out of reach."""
+    main = tmp_path / "robots" / "main"
+    wheel = tmp_path / "robots" / "wheel"
+    for each in (main / "parts", wheel):
+        each.mkdir(parents=True)
+    part = sdf(link("l", "0 0 1 0 0 0"), model='name="part"')
+    for path in (main / "parts" / "p.sdf", wheel / "model.sdf", tmp_path / "secret.sdf"):
+        path.write_text(part)
+    return main
+
+
 class TestGearboxes:
     """θ₂ = −ratio θ₁, angles of child and parent in the reference body, about axis2 and axis."""
 
