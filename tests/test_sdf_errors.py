@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from sdf_texts import UNIT, gears, include, joint, link, named, refused, sdf, suspected
+from sdf_texts import UNIT, gears, joint, link, named, refused, sdf, suspected
 
 from robomodel.errors import DescriptionError
 from robomodel.parsers import read
@@ -154,17 +154,6 @@ class TestWhatMutantsFound:
         found = read(sdf(*parts, f'<model name="m{count}">{link("l")}</model>'))
         origin = named(found.joints, "floating_base_m0::l").origin.xyz
         assert origin == pytest.approx((count, 1 - count, 0), abs=1e-9)
-
-    def test_placement_frames_must_stand_in_their_model(self, folder):
-        path = include(folder, "parts/p.sdf", "<placement_frame>own</placement_frame>")
-        path.write_text(path.read_text().replace("<include>", '<include merge="true">'))
-        refused(path, "'own' does not stand in the model", line=3, element="model 'm'")
-        text = sdf(
-            '<model name="n" placement_frame="f"><frame name="f"><pose relative_to="g"/></frame>'
-            f'<frame name="g"><pose relative_to="f"/></frame>{link("l")}</model>'
-        )
-        with pytest.raises(DescriptionError, match="'n::f', 'n::g' are placed in each other"):
-            read(text)
 
     def test_too_many_joints_for_a_gearbox(self):
         count = 110

@@ -277,8 +277,16 @@ class TestIncludes:
         assert "arm::upper" in {each.name for each in description.links}
         assert named(description.links, "arm::upper").source.file.endswith("arm/model.sdf")
 
-
-# ---- old files -----------------------------------------------------------------------------------
+    def test_placement_frames_must_stand_in_their_model(self, folder):
+        path = include(folder, "parts/p.sdf", "<placement_frame>own</placement_frame>")
+        path.write_text(path.read_text().replace("<include>", '<include merge="true">'))
+        refused(path, "'own' does not stand in the model", line=3, element="model 'm'")
+        text = sdf(
+            '<model name="n" placement_frame="f"><frame name="f"><pose relative_to="g"/></frame>'
+            f'<frame name="g"><pose relative_to="f"/></frame>{link("l")}</model>'
+        )
+        with pytest.raises(DescriptionError, match="'n::f', 'n::g' are placed in each other"):
+            read(text)
 
 
 class TestALinkCalledWorld:
