@@ -46,7 +46,13 @@ from robomodel.dynamics import (
 )
 from robomodel.dynamics.baselines.spanning import Accelerations, accelerations
 from robomodel.dynamics.compiled import Kernel, compile
-from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning, no_model
+from robomodel.errors import (
+    ClosureError,
+    DescriptionError,
+    DescriptionWarning,
+    UnknownNameError,
+    no_model,
+)
 from robomodel.identification import (
     base_parameters,
     energy_regressor,
@@ -92,6 +98,7 @@ __all__ = [
     "Rotor",
     "SimulationError",
     "Trajectory",
+    "UnknownNameError",
     "aba",
     "aba_derivatives",
     "accelerations",

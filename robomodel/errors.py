@@ -95,6 +95,17 @@ class ClosureError(ValueError):
         return type(self), (str(self), self.residual, self.loops)
 
 
+class UnknownNameError(KeyError, ValueError):
+    """A name of a link, joint, parameter or the like that the model does not have.
+
+    It is a ValueError, as other wrong arguments are, and a KeyError, as a missing name is.
+    ``str(error)`` is the message, which names the nearest known name where there is one.
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def as_names(names: str | Iterable[str], what: str) -> tuple[str, ...]:
     """Names as a tuple; a single one need not be in a list. TypeError for what is no name."""
     if isinstance(names, str):

@@ -76,7 +76,10 @@ def load(
 
     Raises:
         DescriptionError: What is wrong with the description, with file, line, element and remedy.
+        TypeError: An argument of another kind, a source that is none of these among them.
     """
+    if floating_base not in (None, True, False):
+        raise TypeError(f"floating_base is True, False or None, not {floating_base!r}")
     chosen = None if independent is None else as_names(independent, "independent")
     description = parsers.read(
         source,

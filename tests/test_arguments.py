@@ -170,8 +170,28 @@ def test_masked_numbers_are_refused_and_plain_ones_taken(model: rm.Model) -> Non
         rm.compile(model, "aba")(q, hidden, v)
 
 
+def test_unknown_names_are_wrong_arguments_and_missing_keys() -> None:
+    model = rm.robots.load("crank_rocker")
+    q, v = model.neutral(), np.zeros(1)
+    calls = (
+        lambda: rm.jacobian(model, q, "rokker"),
+        lambda: rm.efpa(model, q, [("rokker", (0, 0, 0))]),
+        lambda: rm.aba(model, q, v, v, f_ext={"rokker": np.zeros(6)}),
+        lambda: model.configuration({"rokker_joint": 0.0}),
+        lambda: rm.torque_polytope(model, q, ["crank_jint"]),
+    )
+    for call in calls:
+        with pytest.raises(rm.UnknownNameError, match="did you mean '") as caught:
+            call()
+        assert isinstance(caught.value, ValueError)
+        assert isinstance(caught.value, KeyError)
+        assert str(caught.value) == caught.value.args[0]
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
 def test_names_that_are_none_are_told() -> None:
     model = rm.robots.load("crank_rocker")
+    stock = rm.robots.path("crank_rocker")
     q, v = model.neutral(), np.zeros(1)
     for call, error, message in (
         (lambda: rm.aba(model, q, v, v, f_ext={3: np.zeros(6)}), KeyError, "no link '3'"),
@@ -210,6 +230,8 @@ def test_names_that_are_none_are_told() -> None:
         (lambda: rm.rollout(model, q, v, [v, v], "1"), TypeError, "step must be a number"),
         (lambda: rm.rollout(model, q, v, [v, v], 0.1, closing=1.5), ValueError, "closing must be"),
         (lambda: rm.load(rm.robots.path("four_bar"), gravity="down"), ValueError, "gravity needs"),
+        (lambda: rm.load(stock, floating_base="no"), TypeError, "floating_base is True, False or"),
+        (lambda: rm.load(stock, extend=[None]), TypeError, "not from NoneType"),
     ):
         with pytest.raises(error, match=re.escape(message)):
             call()

@@ -93,7 +93,7 @@ def run(
         raise no_model(model)
     task = Task(algorithm, frames, tuple(forces), method, known, None, bool(passive), reference)
     for link in task.f_ext:
-        model.frame(link)  # a KeyError with a hint for unknown ones
+        model.frame(link)  # an UnknownNameError with a hint for unknown ones
     arrays = {
         name: as_array(
             value, size, name, SIZES.get(name, "6" if name.startswith("f_ext") else "nv")

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.calling import run
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
-from robomodel.errors import as_names, did_you_mean
+from robomodel.errors import UnknownNameError, as_names, did_you_mean
 from robomodel.identification.regressors import regressor
 from robomodel.identification.sampling import on_branch
 from robomodel.identification.spaces import Gap, reduced, split
@@ -115,7 +115,7 @@ def base_parameters(
         base: The base parameters.
 
     Raises:
-        KeyError: Unknown names.
+        UnknownNameError: Unknown names.
         ValueError: A ``near`` that is no configuration.
     """
     keys = frame_keys(contacts)
@@ -170,7 +170,7 @@ def _coordinates(model: Model, measured: str | Iterable[str], start: Array) -> l
         here = [i for i, label in enumerate(model.dof_names) if label in labels]
         if not here:
             hint = did_you_mean(name, [*model.dof_names, *joints])
-            raise KeyError(f"no independent coordinate '{name}'{hint}")
+            raise UnknownNameError(f"no independent coordinate '{name}'{hint}")
         found += here
     return sorted(set(found))
 

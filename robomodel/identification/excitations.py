@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import actuator_map
-from robomodel.errors import as_names, as_real, did_you_mean, few
+from robomodel.errors import UnknownNameError, as_names, as_real, did_you_mean, few
 from robomodel.identification.motions import Bound, Family, Limits, Motion, Quantity
 from robomodel.identification.search import Criterion, Scale, Search
 from robomodel.model.arguments import as_array
@@ -179,7 +179,7 @@ def excitation(
     Raises:
         ValueError: Floating bases, which no motion of the joints alone leaves where it says; joints
             with several freedoms among those that shall move; limits that leave no motion.
-        KeyError: Unknown names.
+        UnknownNameError: Unknown names.
     """
     _check_options(period, step, reach, margin, harmonics, tries, steps, criterion)
     moved = _moved(model, joints)
@@ -285,7 +285,7 @@ def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
             hint = did_you_mean(name, own)
             dependent = name in model.joint_names
             why = "it follows from others" if dependent else "there is none of that name"
-            raise KeyError(f"no independent joint '{name}' ({why}){hint}")
+            raise UnknownNameError(f"no independent joint '{name}' ({why}){hint}")
     several = [name for name in wanted if own[name].nv != 1]
     if several:
         raise ValueError(
@@ -338,7 +338,9 @@ def _asked(most: Most, what: str, all_of: Iterable[str], known: Iterable[str]) -
     names = list(known)
     for name, value in found.items():
         if name not in names:
-            raise KeyError(f"{what}: no '{name}' with one freedom{did_you_mean(name, names)}")
+            raise UnknownNameError(
+                f"{what}: no '{name}' with one freedom{did_you_mean(name, names)}"
+            )
         if not as_real(value, what) > 0.0:
             raise ValueError(f"{what} of '{name}' must be positive, got {value!r}")
     return found

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.errors import as_names, as_real, did_you_mean, few
+from robomodel.errors import UnknownNameError, as_names, as_real, did_you_mean, few
 from robomodel.identification.consistent import Cone, Prior, possible, solved
 from robomodel.identification.fit import Data, fitted
 from robomodel.identification.logs import Log, read_log
@@ -214,7 +214,7 @@ def identify(
 
     Raises:
         ValueError: Arrays that do not fit or are no states.
-        KeyError: Unknown names.
+        UnknownNameError: Unknown names.
     """
     known = parameters(model)
     size = as_real(prior, "prior")
@@ -331,7 +331,7 @@ def _free(
         here = exact if any(exact) else [fnmatchcase(name, word) for name in names]
         if not any(here):
             hint = did_you_mean(word, [*names, *owners, *INERTIAL, *OF_JOINTS, "inertial"])
-            raise KeyError(f"free: no parameter, kind, body or joint '{word}'{hint}")
+            raise UnknownNameError(f"free: no parameter, kind, body or joint '{word}'{hint}")
         found |= here
         asked |= [name == word for name in names]
     return found, asked

@@ -20,7 +20,7 @@ from robomodel.description import Description, JointCoupling, LinkCoupling
 from robomodel.dynamics import passive_force, rnea
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.calling import Backend
-from robomodel.errors import DescriptionWarning, as_names, did_you_mean, few
+from robomodel.errors import DescriptionWarning, UnknownNameError, as_names, did_you_mean, few
 from robomodel.identification.regressors import filtered_regressor, regressor
 from robomodel.model.arguments import as_array, as_numbers, common_batch
 from robomodel.model.build import build
@@ -325,7 +325,9 @@ def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
 def _joint(model: Model, name: str) -> tuple[int, int, range]:
     """(index, positions, spanning velocities) of a joint."""
     if name not in model.joint_names:
-        raise KeyError(f"encoders: no joint '{name}'{did_you_mean(name, model.joint_names)}")
+        raise UnknownNameError(
+            f"encoders: no joint '{name}'{did_you_mean(name, model.joint_names)}"
+        )
     index = model.joint_names.index(name)
     return index, model.joints[index].nq, model.nodes[index].freedoms
 
@@ -340,7 +342,7 @@ def _chosen(
     wanted = as_names(asked, what)
     for name in wanted:
         if name not in names:
-            raise KeyError(f"{what}: no {kind} '{name}'{did_you_mean(name, names)}")
+            raise UnknownNameError(f"{what}: no {kind} '{name}'{did_you_mean(name, names)}")
     return list(dict.fromkeys(wanted))
 
 
@@ -396,7 +398,9 @@ def _constants(
     elif isinstance(given, Mapping):
         for name in given:
             if name not in names:
-                raise KeyError(f"constants: no actuator '{name}'{did_you_mean(name, names)}")
+                raise UnknownNameError(
+                    f"constants: no actuator '{name}'{did_you_mean(name, names)}"
+                )
         found = np.array([given.get(n, k) for n, k in zip(names, filed, strict=True)], dtype=float)
     else:
         found = np.broadcast_to(as_numbers(given, "constants"), (len(names),)).copy()

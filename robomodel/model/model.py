@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.description import Description, Vec3
-from robomodel.errors import did_you_mean
+from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.closure import CLOSED, stack, unstack
@@ -157,10 +157,10 @@ class Model(StateConversions):
         return {frame.name: i for i, frame in enumerate(self.frames)}
 
     def frame(self, name: str) -> Frame:
-        """The frame of a link; KeyError with a hint if there is none of that name."""
+        """The frame of a link; UnknownNameError with a hint if there is none of that name."""
         index = self.frame_index.get(name)
         if index is None:
-            raise KeyError(
+            raise UnknownNameError(
                 f"no link '{name}' in '{self.name}'{did_you_mean(name, self.frame_index)}"
             )
         return self.frames[index]

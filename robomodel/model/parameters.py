@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from robomodel import masses
 from robomodel.description import Inertial, Pose
-from robomodel.errors import Doubt, did_you_mean, suspect_all
+from robomodel.errors import Doubt, UnknownNameError, did_you_mean, suspect_all
 from robomodel.model.arguments import as_numbers
 from robomodel.model.elements import Node
 from robomodel.model.joints import Array, Revolute
@@ -39,7 +39,7 @@ class Parameters:
 
     def __getitem__(self, name: str) -> float:
         if name not in self.names:
-            raise KeyError(f"no parameter '{name}'{did_you_mean(name, self.names)}")
+            raise UnknownNameError(f"no parameter '{name}'{did_you_mean(name, self.names)}")
         return float(self.values[self.names.index(name)])
 
     def __repr__(self) -> str:
@@ -130,7 +130,7 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
 
     Raises:
         ValueError: Values of another number, or that are not finite.
-        KeyError: A name that is no parameter's.
+        UnknownNameError: A name that is no parameter's.
     """
     before = parameters(model)
     after = _values(before, values)
@@ -198,7 +198,7 @@ def _values(known: Parameters, values: ArrayLike | Mapping[str, float]) -> Array
         index = {name: i for i, name in enumerate(known.names)}
         for name, value in values.items():
             if name not in index:
-                raise KeyError(f"no parameter '{name}'{did_you_mean(name, known.names)}")
+                raise UnknownNameError(f"no parameter '{name}'{did_you_mean(name, known.names)}")
             found[index[name]] = _number(name, value)
     else:
         given = as_numbers(values, "values")

@@ -93,10 +93,9 @@ def read(
         raise DescriptionError(
             f"the file holds no model '{name}'; it holds '{description.name}'", description.source
         )
-    extensions = extend if isinstance(extend, list | tuple) else [extend]
-    for extension in extensions:
-        if extension is not None:
-            description = _extended(description, extension, folders, strict)
+    several = () if extend is None else extend
+    for extension in several if isinstance(several, list | tuple) else [several]:
+        description = _extended(description, extension, folders, strict)
     if format == "urdf":
         description = urdf.with_closing_frames(description, strict=strict)
     if rotors:

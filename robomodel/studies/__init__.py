@@ -60,7 +60,7 @@ def actuation(
         actuation: The numbers.
 
     Raises:
-        KeyError: An unknown link.
+        UnknownNameError: An unknown link.
         ValueError: Joints that cannot be moved so.
     """
     from robomodel.studies.actuators.study import study

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.errors import UnknownNameError
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array, Revolute
@@ -277,7 +278,7 @@ def selected(model: Model, joints: Sequence[str] | str) -> list[int]:
     names = [joints] if isinstance(joints, str) else list(joints)
     for name in names:
         if name not in model.dof_names:
-            raise KeyError(
+            raise UnknownNameError(
                 f"'{name}' is no independent coordinate of '{model.name}'"
                 f"{did_you_mean(name, model.dof_names)}"
             )

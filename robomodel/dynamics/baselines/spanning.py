@@ -91,7 +91,7 @@ def accelerations(
     Raises:
         ValueError: Arrays that do not fit, a ``tolerance`` that is not between 0 and 1; with
             ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     share = as_real(tolerance, "tolerance")
     if not 0.0 < share < 1.0:

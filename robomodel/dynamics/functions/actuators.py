@@ -205,7 +205,7 @@ def torque_polytope(
 
     Raises:
         ValueError: An actuator has no effort limit, or arrays do not fit.
-        KeyError: A coordinate that is not known.
+        UnknownNameError: A coordinate that is not known.
     """
     if check:
         model.check(q, v)

@@ -54,7 +54,7 @@ def efpa(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     keys = frame_keys(frames)
     if not keys:
@@ -119,7 +119,7 @@ def impulse(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     keys = frame_keys(frames)
     before = as_array(v, model.nv, "v", "nv")
@@ -185,7 +185,7 @@ def contact_aba(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     keys = frame_keys(frames)
     free = aba(model, q, v, tau, f_ext=f_ext, passive=passive, backend=backend, check=check)
@@ -238,7 +238,7 @@ def contact_aba_derivatives(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     keys = frame_keys(frames)
     if not keys or not model.nv:

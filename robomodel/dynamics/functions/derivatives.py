@@ -44,7 +44,7 @@ def rnea_derivatives(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     dq, dv, mass = _run(
         model,
@@ -91,7 +91,7 @@ def aba_derivatives(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     arguments = {"q": q, "v": v, "tau": tau}
     dq, dv, inverse = _run(
@@ -135,7 +135,7 @@ def rnea_hessian_product(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     arguments = {"q": q, "v": v, "a": a, "w": w}
     qq, vv, qv, aq = _run(

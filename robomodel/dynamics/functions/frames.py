@@ -38,7 +38,7 @@ def frame_pose(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     result: Array = run(
         model, "frame_pose", {"q": q}, backend, frames=(frame_key(frame),), check=check
@@ -72,7 +72,7 @@ def jacobian(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     result: Array = run(
         model,
@@ -112,7 +112,7 @@ def frame_velocity(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     result: Array = run(
         model,
@@ -157,7 +157,7 @@ def frame_acceleration(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     result: Array = run(
         model,
@@ -199,7 +199,7 @@ def frame_bias(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     result: Array = run(
         model,

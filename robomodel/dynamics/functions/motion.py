@@ -52,7 +52,7 @@ def rnea(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     arguments = {"q": q, "v": v, "a": a}
     result: Array = _run(
@@ -97,7 +97,7 @@ def aba(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     arguments = {"q": q, "v": v, "tau": tau}
     result: Array = _run(
@@ -154,7 +154,7 @@ def bias_force(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     result: Array = _run(
         model, "bias_force", {"q": q, "v": v}, backend, f_ext=f_ext, passive=passive, check=check

@@ -42,7 +42,7 @@ def gravity_force(
 
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        KeyError: A link that is not known.
+        UnknownNameError: A link that is not known.
     """
     result: Array = run(
         model, "gravity_force", {"q": q}, backend, f_ext=f_ext, passive=passive, check=check

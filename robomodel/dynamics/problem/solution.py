@@ -12,7 +12,7 @@ import numpy as np
 from robomodel.dynamics.equations.segments import Piece, pieces
 from robomodel.dynamics.equations.sensors import motion_at, wrench_at
 from robomodel.dynamics.kinematics.state import State
-from robomodel.errors import did_you_mean
+from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.model.joints import Array
 from robomodel.scalars import Scalar
 from robomodel.spatial import Motion, Transform, Wrench
@@ -68,7 +68,7 @@ class Solution(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Array:
         if name not in self.raw:
-            raise KeyError(f"no unknown '{name}'{did_you_mean(name, self.raw)}")
+            raise UnknownNameError(f"no unknown '{name}'{did_you_mean(name, self.raw)}")
         value = self.raw[name]
         kind, _, owner = name.partition("[")
         link = owner[:-1]

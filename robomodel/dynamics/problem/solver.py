@@ -24,7 +24,7 @@ from robomodel.dynamics.equations.system import Factor, System
 from robomodel.dynamics.kinematics.frames import place
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.problem.solution import as_wrench
-from robomodel.errors import did_you_mean
+from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.kernels.compile import compile_program
 from robomodel.kernels.program import Program
 from robomodel.kernels.threads import share
@@ -60,7 +60,7 @@ class Estimate(Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         if name not in self.numbers:
-            raise KeyError(f"'{name}' was not asked for{did_you_mean(name, self.numbers)}")
+            raise UnknownNameError(f"'{name}' was not asked for{did_you_mean(name, self.numbers)}")
         return self.numbers[name]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robomodel.errors import did_you_mean
+from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration
 from robomodel.model.closure import CLOSED, Geometry
@@ -32,7 +32,9 @@ def solve(
     given: dict[int, Array] = {}
     for name, value in positions.items():
         if name not in index:
-            raise KeyError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, index)}")
+            raise UnknownNameError(
+                f"no joint '{name}' in '{model.name}'{did_you_mean(name, index)}"
+            )
         body = index[name]
         joint = model.nodes[body].joint
         entry = np.atleast_1d(np.asarray(value))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.errors import ClosureError, did_you_mean
+from robomodel.errors import ClosureError, UnknownNameError, did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
@@ -33,12 +33,12 @@ def sweep(model: Model, joint: str, *, steps: int = STEPS) -> Sweep:
     """Move one independent joint through its range, from the neutral configuration both ways.
 
     The range is its limits; a turn, or half a metre, each way without. Loops stay on their branch;
-    where they cannot close the sweep ends. Raises KeyError for unknown joints, ValueError for
-    those that are not independent or have several freedoms.
+    where they cannot close the sweep ends. Raises UnknownNameError for unknown joints, ValueError
+    for those that are not independent or have several freedoms.
     """
     found = {each.name: each for each in model.joints}
     if joint not in found:
-        raise KeyError(f"no joint '{joint}' in '{model.name}'{did_you_mean(joint, found)}")
+        raise UnknownNameError(f"no joint '{joint}' in '{model.name}'{did_you_mean(joint, found)}")
     if joint not in model.dof_names:
         names = ", ".join(name for name in model.dof_names if name in found)
         raise ValueError(f"joint '{joint}' is not independent, or has several freedoms; "

@@ -47,14 +47,14 @@ class Workspace:
 
 
 def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Workspace:
-    """Of a link's origin, or of (link, offset); KeyError for unknown ones.
+    """Of a link's origin, or of (link, offset); UnknownNameError for unknown ones.
 
     ``joints``: one or two of the joints that move in the open tree, or of linkages of one freedom;
     by default the last two that move the foot. ValueError where there are none.
     """
     known = {each.joint: each for each in reaches(model)}
     link = foot if isinstance(foot, str) else foot[0]
-    model.frame(link)  # a KeyError with a hint for unknown ones
+    model.frame(link)  # an UnknownNameError with a hint for unknown ones
     chosen = as_names(joints, "joints") or _movers(model, foot, list(known.values()))
     for name in chosen:
         if name not in known:

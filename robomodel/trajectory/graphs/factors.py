@@ -18,7 +18,7 @@ from robomodel.dynamics import aba, aba_derivatives, frame_pose, jacobian, rnea,
 from robomodel.dynamics.calling import run
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
 from robomodel.dynamics.table import Name
-from robomodel.errors import did_you_mean
+from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
@@ -232,7 +232,9 @@ def readings(model: Model, name: str, dofs: Sequence[str]) -> Reading:
     index = {dof: i for i, dof in enumerate(model.dof_names)}
     for dof in dofs:
         if dof not in index:
-            raise KeyError(f"no freedom '{dof}' in '{model.name}'{did_you_mean(dof, index)}")
+            raise UnknownNameError(
+                f"no freedom '{dof}' in '{model.name}'{did_you_mean(dof, index)}"
+            )
     return Reading(name, tuple(index[dof] for dof in dofs), model.nv)
 
 
@@ -250,7 +252,7 @@ class Encoders:
         for name in self.joints:
             if name not in index:
                 hint = did_you_mean(name, index)
-                raise KeyError(f"no joint '{name}' in '{self.model.name}'{hint}")
+                raise UnknownNameError(f"no joint '{name}' in '{self.model.name}'{hint}")
             if self.model.joints[index[name]].nv != 1:
                 raise ValueError(f"joint '{name}' has several freedoms, so no encoder")
         object.__setattr__(self, "_at", tuple(index[name] for name in self.joints))

@@ -53,7 +53,7 @@ class ParametricDynamics:
     def __post_init__(self) -> None:
         known = parameters(self.model)
         for name in self.names:
-            known[name]  # a KeyError with a hint for unknown ones
+            known[name]  # an UnknownNameError with a hint for unknown ones
         if not self.names or len(set(self.names)) < len(self.names):
             raise ValueError("the names of one parameter or more are needed, each once")
 

@@ -238,7 +238,7 @@ def as_points(model: Model, points: Sequence[Point]) -> list[Placed]:
                 f"friction and restitution after them where it has its own, got {given!r}"
             )
         link = parts[0]
-        model.frame(link)  # a KeyError with a hint for unknown ones
+        model.frame(link)  # an UnknownNameError with a hint for unknown ones
         try:
             x, y, z = (float(a) for a in (parts[1] if len(parts) > 1 else (0.0, 0.0, 0.0)))
             radius = float(parts[2]) if len(parts) > 2 else 0.0

@@ -119,7 +119,7 @@ def _wrenches(model: Model, f_ext: Wrenches) -> dict[str, Array]:
         raise TypeError(f"f_ext maps links to wrenches, not {type(f_ext).__name__}")
     given = {link: as_array(x, 6, f"f_ext['{link}']", "6").copy() for link, x in f_ext.items()}
     for link, x in given.items():
-        model.frame(link)  # a KeyError with a hint for unknown ones
+        model.frame(link)  # an UnknownNameError with a hint for unknown ones
         if x.ndim > 2:
             raise ValueError(f"wrenches must be (6,) or (T, 6), got shape {x.shape}")
     if len({len(x) for x in given.values() if x.ndim == 2}) > 1:
@@ -178,7 +178,7 @@ class _Pushed:
             raise TypeError(f"f_ext must give a mapping of links to wrenches, gave {given!r}")
         for link in given:
             if link not in self.known:
-                self.model.frame(link)  # a KeyError with a hint for unknown ones
+                self.model.frame(link)  # an UnknownNameError with a hint for unknown ones
                 self.known.append(link)
         return {
             link: _six(link, given[link]) if link in given else np.zeros(6) for link in self.known

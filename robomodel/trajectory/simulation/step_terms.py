@@ -14,7 +14,7 @@ from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import elements
 from robomodel.dynamics.recursions.rnea import bias_force
-from robomodel.errors import as_names, did_you_mean
+from robomodel.errors import UnknownNameError, as_names, did_you_mean
 from robomodel.model.joints import Array, Floating, Planar
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul, neg, sub
@@ -54,13 +54,13 @@ class Forces:
 
 
 def named(model: Model, wanted: bool | Iterable[str]) -> frozenset[str]:
-    """Names of joints: all of them, none, or those given; KeyError with a hint for unknown ones."""
+    """Names of joints: all of them, none, or those given; UnknownNameError for unknown ones."""
     known = [joint.name for joint in model.joints]
     if isinstance(wanted, bool):
         return frozenset(known if wanted else ())
     names = set(as_names(wanted, "a joint"))
     for name in sorted(names - set(known)):
-        raise KeyError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, known)}")
+        raise UnknownNameError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, known)}")
     return frozenset(names)
 
 
