@@ -99,10 +99,17 @@ class UnknownNameError(KeyError, ValueError):
     """A name of a link, joint, parameter or the like that the model does not have.
 
     It is a ValueError, as other wrong arguments are, and a KeyError, as a missing name is.
-    ``str(error)`` is the message, which names the nearest known name where there is one.
+
+    Attributes:
+        message: What is not known, and the nearest known name where there is one.
     """
 
     def __str__(self) -> str:
+        return self.message
+
+    @property
+    def message(self) -> str:
+        """What is not known, and the nearest known name where there is one."""
         return str(self.args[0])
 
 

@@ -381,3 +381,31 @@ def test_transmissions_of_no_known_kind():
     with pytest.warns(rm.DescriptionWarning, match="'Wrist' is not written"):
         found = actuators(text, approximate=True)
     assert found == {"a": ([1, 0], [-30, 30]), "b": ([0, 1], [-20, 20])}
+
+
+def test_the_model_s_choice_of_independent_joints_is_said():
+    """MJCF has no screws: beside a hinge and a slide a reader would choose another joint."""
+
+    def body(name):
+        return f"""<link name="{name}"><inertial><origin xyz="0.1 0.2 -0.3"/><mass value="1"/>
+          <inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+
+    def joint(name, kind, parent, child, xyz, axis, more=""):
+        return f"""<joint name="{name}" type="{kind}">
+          <parent link="{parent}"/><child link="{child}"/>
+          <origin xyz="{xyz}"/><axis xyz="{axis}"/>{more}</joint>"""
+
+    model = rm.load(f"""<robot name="press"><link name="base"/>{body("a")}{body("b")}{body("c")}
+      {joint("turn", "continuous", "base", "a", "0.4 0.3 -0.5", "0 1 0")}
+      {joint("nut", "screw", "a", "b", "-0.5 0.2 -0.3", "0 0 1", '<pitch value="0.05"/>')}
+      {joint("tip", "continuous", "b", "c", "0.4 0 -0.2", "0 1 0")}
+      <loop name="rod" type="rod">
+        <predecessor link="base"><origin xyz="-0.5 -0.4 0.2"/></predecessor>
+        <successor link="c"><origin xyz="0.1 0.1 -0.1"/></successor></loop></robot>""")
+    stream = io.StringIO()
+    rm.write_mjcf(model, stream)
+    read = rm.load(stream.getvalue())
+    assert read.dof_names == model.dof_names == ("nut", "tip")
+    q = model.random_configuration(3)
+    there = read.configuration(model.joint_positions(q))
+    np.testing.assert_allclose(rm.crba(read, there), rm.crba(model, q), rtol=1e-10)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from robomodel.description import Description, JointSpring
 from robomodel.errors import DescriptionError, suspect
 from robomodel.model import Model
+from robomodel.writers.choice import with_chosen
 
 if TYPE_CHECKING:
     from robomodel.writers.meshes import How
@@ -160,10 +161,10 @@ _URDF, _SDF, _MJCF = (
 )
 
 
-def _said(model: Model, approximate: bool) -> Description:
+def _said(model: Model, form: _Format, approximate: bool) -> Description:
     """The description to write."""
     if not approximate:
-        return model.description
+        return model.description if form is _URDF else with_chosen(model)
     from robomodel.dynamics.baselines.locked_joints import with_reflected
     from robomodel.model import approximate as open_trees
     from robomodel.writers.limits import with_limits
@@ -174,7 +175,7 @@ def _said(model: Model, approximate: bool) -> Description:
 def _write(
     model: Model, form: _Format, path: object, approximate: bool, drop: bool, how: How | None
 ) -> tuple[str, ...]:
-    description = _said(model, approximate)
+    description = _said(model, form, approximate)
     output = None
     if isinstance(path, str | os.PathLike):
         output = os.path.realpath(os.fsdecode(path))

@@ -1,0 +1,51 @@
+"""The model's choice of independent joints, said in formats whose reader might choose others.
+
+SDF counts positions from where its links stand, and MJCF says some joints and loops as several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from robomodel.description import Description, Joint
+from robomodel.model import Cluster, Model
+from robomodel.model.options import labels
+
+_COMPOSED = ("screw", "planar", "floating")  # written as several of MuJoCo's joints
+
+
+def with_chosen(model: Model) -> Description:
+    """The description, with the model's choice of independent joints where the file made none.
+
+    Of clusters that could be read back otherwise: those with loops, or with a joint that is written
+    as several. A planar or floating joint of which only some freedoms are independent cannot be
+    said so, and its cluster is left to the reader.
+    """
+    description = model.description
+    joints = {joint.name: joint for joint in description.joints}
+    marks: dict[str, bool | tuple[bool, ...]] = {}
+    for cluster in model.clusters:
+        marks |= _marks(cluster, [joints[name] for name in cluster.joints if name in joints])
+    if not marks:
+        return description
+    chosen = (replace(j, independent=marks.get(j.name, j.independent)) for j in description.joints)
+    return replace(description, joints=tuple(chosen))
+
+
+def _marks(cluster: Cluster, joints: list[Joint]) -> dict[str, bool | tuple[bool, ...]]:
+    """What to say of a cluster's joints; nothing where the file has, or where nothing could be."""
+    composed = any(joint.type in _COMPOSED for joint in joints)
+    if cluster.kind == "joint" or not (cluster.kind == "loops" or composed):
+        return {}
+    if any(joint.independent is not None for joint in joints):
+        return {}
+    found: dict[str, bool | tuple[bool, ...]] = {}
+    for joint in joints:
+        each = tuple(label in cluster.independent for label in labels(joint))
+        if len(set(each)) == 1:
+            found[joint.name] = each[0]
+        elif joint.type == "spherical":
+            found[joint.name] = each
+        else:
+            return {}
+    return found
