@@ -310,10 +310,10 @@ def compared(case: Case, *, compiled: bool) -> tuple[Plan, list[Row]]:
         own = {"q": mine.q, "v": mine.v, "a": mine.a, "tau": mine.tau}
         if mine.points:
             own["f"] = mine.forces.reshape(case.count, -1)
-        rows.append(problem.solve("IPOPT, begun at the factor graph's end", own)[0])
+        rows.append(problem.solve("IPOPT, from the factor graph's result", own)[0])
         begun = spent()
         again = case.plan(theirs)
-        rows.append(Row("factor graph, begun at IPOPT's end", 0.0, spent() - begun, again.cost,
+        rows.append(Row("factor graph, from IPOPT's result", 0.0, spent() - begun, again.cost,
                         again.iterations, ended(again)))  # fmt: skip
     return mine, rows
 
@@ -351,7 +351,10 @@ def main() -> None:
     parser.add_argument("--without", choices=["compiled"], help="leave compiled functions out")
     asked = parser.parse_args()
     replays, plans = [], []
-    print("| | | ready, s | solving, s | cost | iterations | |\n|---|---|---:|---:|---:|---:|---|")
+    print(
+        "| | solver | setup, s | solving, s | cost | iterations | status |\n"
+        "|---|---|---:|---:|---:|---:|---|"
+    )
     for name in asked.cases:
         case = CASES[name]()
         mine, rows = compared(case, compiled=asked.without is None)
@@ -361,7 +364,10 @@ def main() -> None:
         plans.append(f"| {name} | {case.count} | {mine.iterations} | {mine.cost:.6g} | "
                      f"{mine.residual:.0e} | {mine.margin:.0e} |")  # fmt: skip
         replays += [(name, *row) for row in played(case, mine)]
-    print("\n| | times | iterations | cost | equations of motion, N m | least margin |")
+    print(
+        "\n| | time steps | iterations | cost | residual of the equations of motion, N m "
+        "| smallest margin |"
+    )
     print("|---|---:|---:|---:|---:|---:|", *plans, sep="\n")
     print("\n| | control | up to | joints, mrad | base, mm | base, mrad |")
     print("|---|---|---:|---:|---:|---:|")
