@@ -27,6 +27,8 @@ Positions = Mapping[str, Sequence[float]]
 
 ORIGIN: Vec3 = (0.0, 0.0, 0.0)
 
+_ROUNDING = 1e-15  # of a cosine, or of a metre
+
 
 # --- poses ----------------------------------------------------------------------------------------
 
@@ -61,6 +63,27 @@ def scaled(axis: Vec3, by: float) -> Vec3:
 def along(pose: Pose, axis: Vec3, distance: float) -> Pose:
     """The point so far along an axis of the frame."""
     return Pose(plus(pose.xyz, apply(pose.rotation, scaled(axis, distance))))
+
+
+def tidy(pose: Pose) -> Pose:
+    """The pose with what is rounding of 0 and 1 in it written as 0 and 1.
+
+    Poses that are computed from others are rounded anyway; structure is worth more.
+    """
+    x, y, z = pose.xyz
+    small = _ROUNDING * max(1.0, abs(x), abs(y), abs(z))
+    xyz: Vec3 = (snapped(x, small), snapped(y, small), snapped(z, small))
+    rows = tuple(tuple(snapped(r) for r in row) for row in pose.rotation)
+    rotation: Rows3 = IDENTITY if rows == IDENTITY else rows  # type: ignore[assignment]
+    return Pose(xyz, rotation)
+
+
+def snapped(value: float, small: float = _ROUNDING) -> float:
+    """The number, or -1, 0 or 1 where it is ``small`` beside one of these."""
+    if abs(value) <= small:
+        return 0.0
+    nearest = 1.0 if value > 0.0 else -1.0
+    return nearest if abs(value - nearest) <= small else value
 
 
 # --- axes -----------------------------------------------------------------------------------------

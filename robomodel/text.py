@@ -1,4 +1,4 @@
-"""How writers spell numbers and rotations: as short as reads back exactly."""
+"""How writers spell numbers and rotations, as short as reads back exactly; names that are free."""
 
 from __future__ import annotations
 
@@ -8,6 +8,25 @@ from collections.abc import Iterable, Iterator
 from robomodel.description import IDENTITY, Rows3, Vec3, rotation_from_rpy
 
 _EXACT = 2**53  # whole numbers below are written without a point
+
+
+class Names:
+    """Names that are taken, and fresh ones like them, numbered from ``first`` on."""
+
+    def __init__(self, taken: Iterable[str] = (), first: int = 2) -> None:
+        self.taken = set(taken)
+        self.first = first
+        self._counts: dict[str, int] = {}
+
+    def fresh(self, name: str, between: str = "_") -> str:
+        """The name, with a number after it if it is taken already; it is taken from now on."""
+        found, count = name, self._counts.get(name, self.first)
+        while found in self.taken:
+            found = f"{name}{between}{count}"
+            count += 1
+        self._counts[name] = count
+        self.taken.add(found)
+        return found
 
 
 def number(value: float) -> str:

@@ -160,6 +160,22 @@ def test_armature_of_tendons():
     assert_smooth_dynamics(model, side)
 
 
+@pytest.mark.skipif(VERSION < (3, 4), reason="older versions have no armature of tendons")
+@pytest.mark.parametrize("moved", ["jk", "j", ""])
+def test_armature_of_tendons_over_a_joint_that_a_constraint_holds(moved):
+    """It acts on the joints of the tendon that are left."""
+
+    def inertia(joints):
+        terms = "".join(f'<joint joint="{name}" coef="1.5"/>' for name in joints)
+        tendon = f'<tendon><fixed armature="0.3">{terms}</fixed></tendon>' if joints else ""
+        held = '<equality><joint joint1="held" polycoef="0.4 0 0 0 0"/></equality>'
+        links = (body("a", joint("j"), body("b", joint("k"), body("c", joint("held")))),)
+        model = rm.load(world(*links, rest=tendon + held))
+        return rm.crba(model, model.random_configuration(0), backend="numpy")
+
+    np.testing.assert_array_equal(inertia((*moved, "held")), inertia(moved))
+
+
 # ---- equality constraints ------------------------------------------------------------------------
 
 TWO = (

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from robomodel.description import (
     AT_ORIGIN,
@@ -23,15 +23,14 @@ from robomodel.description import (
     Pose,
     Shape,
     ShapeKind,
-    Vec3,
 )
-from robomodel.errors import Doubt
 from robomodel.parsers.mjcf.actuators import Actuators
-from robomodel.parsers.mjcf.elements import JOINT_KINDS, Elements, pose, rotation, unused, vec
+from robomodel.parsers.mjcf.elements import JOINT_KINDS, Section, pose, vec
 from robomodel.parsers.mjcf.motors import JOINT_MOTOR
 from robomodel.parsers.mjcf.springs import Springs
 from robomodel.parsers.mjcf.ties import Ties
-from robomodel.poses import compose, inverse
+from robomodel.parsers.shared.elements import bounded
+from robomodel.poses import ORIGIN, compose, displacement, inverse, tidy
 from robomodel.spatial import minus
 
 INDEPENDENT = "robomodel_independent:"
@@ -43,11 +42,16 @@ EFFORT_LIMIT = "robomodel_effort_limit:"
 """The same of an effort limit that MuJoCo does not take: 0, or that of several freedoms."""
 NO_LIMIT = 1e10  # MuJoCo's own largest number: what is beyond is no limit
 
-
-_ZERO: Vec3 = (0.0, 0.0, 0.0)
 _HIDDEN_GROUP = 3  # MuJoCo's viewer shows the geoms of groups 0, 1 and 2
 _RUBBING = 1.0  # the sliding friction of a geom that is given none
 _GREY = (0.5, 0.5, 0.5, 1.0)  # the colour of a geom that is given none
+_JOINTS: dict[str, JointType] = {  # of MuJoCo's those without limits
+    "free": "floating",
+    "ball": "spherical",
+    "slide": "prismatic",
+    "hinge": "continuous",
+}
+_FREEDOMS = {"free": 6, "ball": 3}
 _SHAPES: dict[int, ShapeKind] = {  # by mjtGeom
     0: "plane",
     2: "sphere",
@@ -60,18 +64,12 @@ _SHAPES: dict[int, ShapeKind] = {  # by mjtGeom
 
 
 @dataclass
-class Bodies:
+class Bodies(Section):
     """The bodies of a model; of its joints those that a constraint holds are no joints."""
 
-    elements: Elements
     ties: Ties
     actuators: Actuators
     springs: Springs
-
-    @property
-    def model(self) -> Any:
-        """MuJoCo's model."""
-        return self.elements.model
 
     # ---- links
 
@@ -114,7 +112,7 @@ class Bodies:
             "box": (2 * r, 2 * s, 2 * t),
         }.get(kind, ())
         file = None
-        node = self.elements.compiled.node("geom", name)
+        node = self.elements.node("geom", geom)
         if kind == "mesh":
             number = int(standing.geom_dataid[geom])
             origin = compose(
@@ -123,38 +121,30 @@ class Bodies:
             mesh = self.elements.compiled.mesh(str(standing.mesh(number).name))
             if mesh is None or mesh.path is None or mesh.moved:
                 return
-            file, size = self._from_here(mesh.path, name), mesh.scale
+            file, size = self._from_here(mesh.path, geom), mesh.scale
         elif node is not None and "mesh" in node.attributes and model is standing:
             return  # fitted to a mesh that was not read
         material = int(model.geom_matid[geom])
         colour = model.mat_rgba[material] if material >= 0 else model.geom_rgba[geom]
-        rgba = _four(colour)
+        a, b, c, d = (round(float(value), 7) for value in colour)  # MuJoCo's is single precision
+        rgba = None if (a, b, c, d) == _GREY else (a, b, c, d)
         touches = bool(model.geom_contype[geom] or model.geom_conaffinity[geom])
         seen = not touches or model.geom_group[geom] < _HIDDEN_GROUP
         given = self.elements.compiled.given(name)
-        source = self.elements.compiled.source(
-            "geom", name, f"geom '{given}'" if given else "<geom>"
-        )
-        roles: list[Literal["visual", "collision"]] = []
-        roles += ["visual"] if seen else []
-        roles += ["collision"] if touches else []
-        for role in roles:
-            yield Shape(
-                role, kind, size, origin, file, given, None if rgba == _GREY else rgba, source,
-                friction=self._friction(geom, name) if role == "collision" else None,
-            )  # fmt: skip
+        source = self.elements.source("geom", geom, f"geom '{given}'" if given else "<geom>")
+        rubbing: float | None = float(model.geom_friction[geom][0])
+        if rubbing == _RUBBING and (node is None or "friction" not in node.attributes):
+            rubbing = None  # nothing says another than MuJoCo's own
+        roles: tuple[tuple[Literal["visual", "collision"], bool], ...]
+        roles = ("visual", seen), ("collision", touches)
+        for role in (role for role, is_one in roles if is_one):
+            friction = rubbing if role == "collision" else None
+            yield Shape(role, kind, size, origin, file, given, rgba, source, friction=friction)
 
-    def _friction(self, geom: int, name: str) -> float | None:
-        """A geom's sliding friction; None where nothing says another than MuJoCo's own."""
-        friction = float(self.model.geom_friction[geom][0])
-        node = self.elements.compiled.node("geom", name)
-        said = node is not None and "friction" in node.attributes
-        return friction if said or friction != _RUBBING else None
-
-    def _from_here(self, path: str, geom: str) -> str:
+    def _from_here(self, path: str, geom: int) -> str:
         """A path from the folder of the file that a geom is in; it counts from the main file's."""
         main = os.path.dirname(self.elements.compiled.root.source.file)
-        here = os.path.dirname(self.elements.compiled.source("geom", geom, "").file)
+        here = os.path.dirname(self.elements.source("geom", geom, "").file)
         if os.path.isabs(path) or main == here:
             return path
         return os.path.relpath(os.path.join(main, path), here).replace(os.sep, "/")
@@ -174,10 +164,8 @@ class Bodies:
         source, name = self.elements.body_source(body), self.elements.bodies[body]
         parent = self.elements.bodies[int(model.body_parentid[body])]
         if model.body_mocapid[body] >= 0:
-            self.elements.doubts.append(
-                Doubt("is moved by hand (mocap); it is read as fixed", source, "mocap")
-            )
-        placement, at = pose(model.body_pos[body], model.body_quat[body]), _ZERO
+            self.elements.suspect("is moved by hand (mocap); it is read as fixed", source, "mocap")
+        placement, at = pose(model.body_pos[body], model.body_quat[body]), ORIGIN
         joints: list[Joint] = []
         links: list[Link] = []
         for number in range(first, first + count):
@@ -192,41 +180,31 @@ class Bodies:
                 placement = compose(placement, moved)
                 continue
             placement = compose(placement, self._displacement(number, -reference))
-            last = number == first + count - 1 and at == _ZERO
-            child = (
-                name
-                if last
-                else unused(f"{name}.{self.elements.joints[number]}", self.elements.taken_links)
-            )
+            last, child = number == first + count - 1 and at == ORIGIN, name
+            if not last:
+                child = self.elements.link_names.fresh(f"{name}.{self.elements.joints[number]}")
             joints.append(self._joint(number, parent, child, placement))
             if last:
                 return joints, links
             links.append(Link(child, source=self.elements.joint_source(number)))
             parent, placement = child, AT_ORIGIN
         x, y, z = at
-        fixed = unused(f"{name}_fixed", self.elements.taken_joints)
+        fixed = self.elements.joint_names.fresh(f"{name}_fixed")
         origin = compose(placement, Pose((-x, -y, -z)))
         joints.append(Joint(fixed, "fixed", parent, name, origin, source=source))
         return joints, links
 
     def _displacement(self, joint: int, by: float) -> Pose:
         """How a joint displaces by so much; a ball joint is never displaced."""
-        axis = vec(self.model.jnt_axis[joint])
         if not by:
             return AT_ORIGIN
-        if JOINT_KINDS[int(self.model.jnt_type[joint])] == "slide":
-            x, y, z = axis
-            return Pose((by * x, by * y, by * z))
-        s = math.sin(by / 2)
-        return Pose(_ZERO, rotation((math.cos(by / 2), *(s * a for a in axis))))
+        kind = _JOINTS[JOINT_KINDS[int(self.model.jnt_type[joint])]]
+        return tidy(displacement(kind, vec(self.model.jnt_axis[joint]), (by,)))
 
     def _joint(self, number: int, parent: str, child: str, origin: Pose) -> Joint:
         """The joint with its properties; of its freedoms MJCF has all alike."""
-        model, name, source = (
-            self.model,
-            self.elements.joints[number],
-            self.elements.joint_source(number),
-        )
+        model, name = self.model, self.elements.joints[number]
+        source = self.elements.joint_source(number)
         kind = JOINT_KINDS[int(model.jnt_type[number])]
         dof = int(model.jnt_dofadr[number])
         lower, upper = (float(x) for x in model.jnt_range[number])
@@ -236,32 +214,22 @@ class Bodies:
         velocity = self._custom_number(VELOCITY_LIMIT + name)
         limits = Limits(velocity=velocity, effort=effort)
         if model.jnt_limited[number]:
-            limits = Limits(_limit(lower), _limit(upper), velocity, effort)
-        bounded = math.isfinite(limits.lower) or math.isfinite(limits.upper)
+            lower, upper = bounded(lower, NO_LIMIT), bounded(upper, NO_LIMIT)
+            limits = Limits(lower, upper, velocity, effort)
+        limited = math.isfinite(limits.lower) or math.isfinite(limits.upper)
         armature = float(model.dof_armature[dof]) + self.actuators.armature.get(number, 0.0)
         initial: float | None = None
         reference = self.elements.reference(number) if kind != "free" else 0.0
         if reference:
             initial = min(max(reference, limits.lower), limits.upper)
         if kind == "free" and armature:
-            self.elements.doubts.append(
-                Doubt(
-                    "the armature of a free joint, an inertia that no body has, is not applied",
-                    source,
-                    "free armature",
-                )
-            )
+            message = "the armature of a free joint, an inertia that no body has, is not applied"
+            self.elements.suspect(message, source, "free armature")
             armature = 0.0
         stiffness, rest = self.springs.of_joint(number)
-        types: dict[str, JointType] = {
-            "free": "floating",
-            "ball": "spherical",
-            "slide": "prismatic",
-            "hinge": "revolute" if bounded else "continuous",
-        }
         return Joint(
             name,
-            types[kind],
+            "revolute" if kind == "hinge" and limited else _JOINTS[kind],
             parent,
             child,
             origin,
@@ -290,14 +258,5 @@ class Bodies:
         if not words or not {"true", "false"}.issuperset(words):
             return None
         marks = tuple(word == "true" for word in words)
-        freedoms = {"free": 6, "ball": 3}.get(kind, 1)
+        freedoms = _FREEDOMS.get(kind, 1)
         return marks[0] if len(marks) == 1 else marks if len(marks) == freedoms else None
-
-
-def _limit(value: float) -> float:
-    return value if abs(value) < NO_LIMIT else math.copysign(math.inf, value)
-
-
-def _four(values: Any) -> tuple[float, float, float, float]:
-    a, b, c, d = (round(float(value), 7) for value in values)  # MuJoCo keeps single precision
-    return a, b, c, d

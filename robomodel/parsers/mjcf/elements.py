@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from robomodel.description import IDENTITY, Pose, Rows3, Vec3
+from robomodel.description import Pose, Vec3
 from robomodel.errors import Doubt, Source
+from robomodel.parsers.mjcf.files import Node
 from robomodel.parsers.mjcf.source import Compiled
+from robomodel.poses import rotation_of_quaternion, tidy
+from robomodel.text import Names
 
 JOINT_KINDS = ("free", "ball", "slide", "hinge")
 """MuJoCo's joints, by mjtJoint."""
-
-_ROUNDING = 1e-15
+LEAST_SCALAR = 2
+"""The first of them that has one freedom: slides and hinges."""
 
 
 @dataclass
@@ -41,42 +43,71 @@ class Elements:
     def bodies(self) -> list[str]:
         """The link of every body."""
         given = [self.compiled.given(self.name("body", i)) for i in range(self.model.nbody)]
-        taken = set(given)
-        return [name or unused(f"body_{i}", taken) for i, name in enumerate(given)]
+        names = Names(given)
+        return [name or names.fresh(f"body_{i}") for i, name in enumerate(given)]
 
     @cached_property
     def joints(self) -> list[str]:
         """The name of every joint."""
         given = [self.compiled.given(self.name("joint", i)) for i in range(self.model.njnt)]
-        taken = set(given)
+        names = Names(given)
         return [
-            name or unused(f"{self.bodies[body]}_{JOINT_KINDS[kind]}", taken)
+            name or names.fresh(f"{self.bodies[body]}_{JOINT_KINDS[kind]}")
             for name, body, kind in zip(
                 given, self.model.jnt_bodyid, self.model.jnt_type, strict=True
             )
         ]
 
     @cached_property
-    def taken_links(self) -> set[str]:
-        """Names that no further link may have."""
-        return set(self.bodies)
+    def link_names(self) -> Names:
+        """Names for further links."""
+        return Names(self.bodies)
 
     @cached_property
-    def taken_joints(self) -> set[str]:
-        """Names that no further joint may have."""
-        return set(self.joints)
+    def joint_names(self) -> Names:
+        """Names for further joints."""
+        return Names(self.joints)
+
+    def node(self, kind: str, number: int) -> Node | None:
+        """The element of the file."""
+        return self.compiled.node(kind, self.name(kind, number))
+
+    def source(self, kind: str, number: int, label: str) -> Source:
+        """Where an element stands in the file, called ``label``."""
+        return self.compiled.source(kind, self.name(kind, number), label)
 
     def body_source(self, body: int) -> Source:
         """Where the body stands in the file."""
-        name = self.bodies[body]
         if body == 0:
             return replace(self.compiled.root.source, element="<worldbody>")
-        return self.compiled.source("body", self.name("body", body), f"body '{name}'")
+        return self.source("body", body, f"body '{self.bodies[body]}'")
 
     def joint_source(self, joint: int) -> Source:
         """Where the joint stands in the file."""
-        label = f"joint '{self.joints[joint]}'"
-        return self.compiled.source("joint", self.name("joint", joint), label)
+        return self.source("joint", joint, f"joint '{self.joints[joint]}'")
+
+    def called(self, kind: str, number: int, tag: str = "") -> tuple[str, Source]:
+        """The name of an element, of its tag and number if it has none, and its place."""
+        tag = tag or kind
+        name = self.compiled.given(self.name(kind, number)) or f"{tag}_{number}"
+        return name, self.source(kind, number, f"{tag} '{name}'")
+
+    def suspect(self, message: str, source: Source, kind: str = "") -> None:
+        """Note what is suspicious."""
+        self.doubts.append(Doubt(message, source, kind))
+
+    def unapplied(self, what: str, source: Source, kind: str) -> None:
+        """Note forces of the file that no function applies and that are not kept."""
+        self.suspect(f"{what} not kept, and no function applies it", source, kind)
+
+    def has(self, array: str, row: int) -> bool:
+        """Whether an array of the model, which only some releases have, is nonzero in a row."""
+        values = getattr(self.model, array, None)
+        return values is not None and bool(values[row].any())
+
+    def is_scalar(self, joint: int) -> bool:
+        """Whether a joint has one freedom."""
+        return int(self.model.jnt_type[joint]) >= LEAST_SCALAR
 
     def reference(self, joint: int) -> float:
         """The position at which the joint leaves its body where the file places it (``ref``)."""
@@ -92,13 +123,16 @@ class Elements:
         return any(self.model.opt.disableflags & bit for bit in bits)
 
 
-def unused(name: str, taken: set[str]) -> str:
-    """The name, with a number if it is taken; it is taken then."""
-    unused, n = name, 2
-    while unused in taken:
-        unused, n = f"{name}_{n}", n + 1
-    taken.add(unused)
-    return unused
+@dataclass
+class Section:
+    """What is read of a compiled model by itself."""
+
+    elements: Elements
+
+    @property
+    def model(self) -> Any:
+        """MuJoCo's model."""
+        return self.elements.model
 
 
 # ---- poses ---------------------------------------------------------------------------------------
@@ -112,25 +146,6 @@ def vec(values: Any) -> Vec3:
 
 def pose(position: Any, quaternion: Any) -> Pose:
     """The pose of a position and a quaternion w, x, y, z."""
-    return Pose(vec(position), rotation(tuple(float(x) for x in quaternion)))
-
-
-def rotation(quaternion: Sequence[float]) -> Rows3:
-    """The rotation (rows) of a quaternion w, x, y, z, rid of what rounding left of 0 and 1."""
-    w, x, y, z = quaternion
-    if not (x or y or z):
-        return IDENTITY
-    k = 2.0 / (w * w + x * x + y * y + z * z)
-    rows = (
-        (1 - k * (y * y + z * z), k * (x * y - w * z), k * (x * z + w * y)),
-        (k * (x * y + w * z), 1 - k * (x * x + z * z), k * (y * z - w * x)),
-        (k * (x * z - w * y), k * (y * z + w * x), 1 - k * (x * x + y * y)),
-    )
-    a, b, c = ((clean(p), clean(q), clean(r)) for p, q, r in rows)
-    return a, b, c
-
-
-def clean(value: float) -> float:
-    """A number rid of what rounding left of a whole one."""
-    nearest = float(round(value))
-    return nearest + 0.0 if abs(value - nearest) <= _ROUNDING else value
+    w, x, y, z = (float(each) for each in quaternion)
+    rotation = tidy(Pose(rotation=rotation_of_quaternion(x, y, z, w))).rotation
+    return Pose(vec(position), rotation)

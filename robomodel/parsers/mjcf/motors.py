@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from robomodel.description import Motor
-from robomodel.errors import DescriptionError, Doubt, Source
+from robomodel.errors import DescriptionError, Source
 from robomodel.motors import fault, numbers_of
-from robomodel.parsers.mjcf.elements import Elements
+from robomodel.parsers.mjcf.elements import Section
 from robomodel.parsers.mjcf.ties import Terms
 
 ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
@@ -23,11 +23,9 @@ _INTEGRATES = ("mjDYN_INTEGRATOR", "mjDYN_PID", "mjDYN_MUSCLE", "mjDYN_USER")
 _TENDON = 3  # mjtTrn
 
 
-@dataclass(frozen=True, slots=True)
-class Motors:
+@dataclass
+class Motors(Section):
     """The motors of a model's actuators and joints."""
-
-    elements: Elements
 
     def noted(self, key: str, source: Source) -> Motor | None:
         """The motor that a ``<custom>`` text of this name says."""
@@ -67,7 +65,7 @@ class Motors:
         """The largest force: of a limited force, or of a limited control with a plain gain."""
         import mujoco
 
-        model = self.elements.model
+        model = self.model
         most = math.inf
         if model.actuator_forcelimited[number]:
             most = self._largest(model.actuator_forcerange[number], 1.0, "force", source)
@@ -88,35 +86,29 @@ class Motors:
     def _largest(self, span: Any, gain: float, what: str, source: Source) -> float:
         low, high = (gain * float(x) for x in span)
         if abs(low + high) > 1e-9 * max(abs(low), abs(high)):
-            self.elements.doubts.append(
-                Doubt(
-                    f"its range of {what} is not the same both ways; the larger end is its limit "
-                    "of effort in both",
-                    source,
-                    "uneven range",
-                )
+            self.elements.suspect(
+                f"its range of {what} is not the same both ways; the larger end is its limit of "
+                "effort in both",
+                source,
+                "uneven range",
             )
         return max(abs(low), abs(high))
 
     def _let_through(self, number: int, terms: Terms) -> float:
         """What a joint or tendon takes of its actuator, where that limits it."""
-        model = self.elements.model
-        if int(model.actuator_trntype[number]) == _TENDON:
-            tendon = int(model.actuator_trnid[number, 0])
-            limited = getattr(model, "tendon_actfrclimited", None)
-            if limited is None or not limited[tendon]:
-                return math.inf
-            return float(max(abs(model.tendon_actfrcrange[tendon])))
-        ((joint, _),) = terms
-        if not model.jnt_actfrclimited[joint]:
+        if int(self.model.actuator_trntype[number]) == _TENDON:
+            kind, row = "tendon", int(self.model.actuator_trnid[number, 0])
+        else:
+            kind, ((row, _),) = "jnt", terms
+        if not self.elements.has(f"{kind}_actfrclimited", row):
             return math.inf
-        return float(max(abs(model.jnt_actfrcrange[joint])))
+        return float(max(abs(getattr(self.model, f"{kind}_actfrcrange")[row])))
 
     def _dc(self, number: int) -> Motor | None:
         """A ``<dcmotor>``, of which only some releases know: its constants, and its voltage."""
         import mujoco
 
-        model = self.elements.model
+        model = self.model
         kind = getattr(mujoco.mjtGain, "mjGAIN_DCMOTOR", None)
         if kind is None or model.actuator_gaintype[number] != kind:
             return None

@@ -8,11 +8,10 @@ and couplings (:mod:`robomodel.parsers.mjcf.ties`) and transmissions
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-from robomodel.description import Description, Joint, Link, Vec3
-from robomodel.errors import DescriptionError, Doubt, Source
+from robomodel.description import Description, Joint, Link
+from robomodel.errors import DescriptionError
 from robomodel.parsers.mjcf.actuators import Actuators
 from robomodel.parsers.mjcf.bodies import Bodies
 from robomodel.parsers.mjcf.elements import Elements, vec
@@ -21,10 +20,9 @@ from robomodel.parsers.mjcf.source import compile_mjcf
 from robomodel.parsers.mjcf.springs import Springs
 from robomodel.parsers.mjcf.ties import Ties
 from robomodel.parsers.xml import Document
+from robomodel.poses import ORIGIN
 
-_ZERO: Vec3 = (0.0, 0.0, 0.0)
 _BODY_NUMBERS = ("mass", "inertia", "ipos", "iquat", "pos", "quat")
-_NOTHING: tuple[float, ...] = ()  # what older versions of MuJoCo have of newer forces
 
 
 def read_mjcf(document: Document) -> Description:
@@ -38,113 +36,76 @@ def read_mjcf(document: Document) -> Description:
             document.source(document.root, f"<{document.root.tag}>"),
         )
     elements = Elements(compile_mjcf(document))
-    description = _Reading(elements).description()
+    description = _description(elements)
     document.doubts.extend(elements.doubts)
     return description
 
 
-@dataclass
-class _Reading:
-    """The steps from a compiled model to its description."""
-
-    elements: Elements
-
-    @property
-    def model(self) -> Any:
-        """MuJoCo's model."""
-        return self.elements.model
-
-    def description(self) -> Description:
-        """Assemble."""
-        root = self.elements.compiled.root
-        self._check_finite()
-        joints: list[Joint] = []
-        links: list[Link] = []
-        ties = Ties(self.elements)
-        actuators = Actuators(self.elements, ties)
-        springs = Springs(self.elements, ties)
-        bodies = Bodies(self.elements, ties, actuators, springs)
-        for body in range(self.model.nbody):
-            chain, between = bodies.chain(body)
-            joints += chain
-            links += between
-            links.append(bodies.link(body))
-        loops, couplings, mimics = ties.read()
-        joints = [replace(joint, mimic=mimics.get(joint.name)) for joint in joints]
-        more_links, more_joints, more_couplings = actuators.rotors()
-        self._doubt_forces()
-        return Description(
-            root.attributes.get("model") or UNNAMED,
-            (*links, *more_links),
-            (*joints, *more_joints),
-            tuple(loops),
-            (*couplings, *more_couplings),
-            tuple(actuators.transmissions()),
-            replace(root.source, element="<mujoco>"),
-            self._gravity(),
-            simulated=True,
-            springs=(*springs.of_tendons(), *actuators.dampers()),
-            sensors=self.elements.compiled.sensors,
-        )
-
-    def _check_finite(self) -> None:
-        """Refuse numbers so large that MuJoCo's own arithmetic overflowed."""
-        import numpy as np
-
-        model = self.model
-        for body in range(model.nbody):
-            joints = slice(
-                model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body]
-            )
-            values = [getattr(model, f"body_{part}")[body] for part in _BODY_NUMBERS]
-            values += [model.jnt_pos[joints], model.jnt_axis[joints]] if body else []
-            if not all(np.isfinite(value).all() for value in values):
-                raise DescriptionError(
-                    "its mass, inertia or place overflows: numbers in the file are too large",
-                    self.elements.body_source(body),
-                )
-        if not all(np.isfinite(each).all() for each in (model.qpos0, model.eq_data[:, :10])):
-            raise DescriptionError(
-                "positions of joints or constraints overflow: numbers in the file are too large",
-                self.elements.compiled.root.source,
-            )
-
-    def _gravity(self) -> Vec3:
-        return _ZERO if self.elements.disabled("GRAVITY") else vec(self.model.opt.gravity)
-
-    def _doubt_forces(self) -> None:
-        """Note forces of the file that no function applies and that are not kept."""
-        model = self.model
-        for joint in range(model.njnt):
-            dof = int(model.jnt_dofadr[joint])
-            if _any(getattr(model, "dof_dampingpoly", _NOTHING)[dof : dof + 1]):
-                self._unapplied(
-                    "of its damping the terms beyond the linear one are",
-                    self.elements.joint_source(joint),
-                    "joint damping",
-                )
-        for body in range(model.nbody):
-            if model.body_gravcomp[body]:
-                self._unapplied(
-                    "its gravity compensation is",
-                    self.elements.body_source(body),
-                    "gravity compensation",
-                )
-        if model.opt.density or model.opt.viscosity:
-            self._unapplied(
-                "the fluid's forces are",
-                replace(self.elements.compiled.root.source, element="<option>"),
-                "fluid",
-            )
-
-    def _unapplied(self, what: str, source: Source, kind: str) -> None:
-        self.elements.doubts.append(
-            Doubt(f"{what} not kept, and no function applies it", source, kind)
-        )
+def _description(elements: Elements) -> Description:
+    model, root = elements.model, elements.compiled.root
+    _check_finite(elements)
+    joints: list[Joint] = []
+    links: list[Link] = []
+    ties = Ties(elements)
+    actuators = Actuators(elements, ties)
+    springs = Springs(elements, ties)
+    bodies = Bodies(elements, ties, actuators, springs)
+    for body in range(model.nbody):
+        chain, between = bodies.chain(body)
+        joints += chain
+        links += between
+        links.append(bodies.link(body))
+    ties.read()
+    joints = [replace(joint, mimic=ties.mimics.get(joint.name)) for joint in joints]
+    more_links, more_joints, more_couplings = actuators.rotors()
+    _doubt_forces(elements)
+    return Description(
+        root.attributes.get("model") or UNNAMED,
+        (*links, *more_links),
+        (*joints, *more_joints),
+        tuple(ties.loops),
+        (*ties.couplings, *more_couplings),
+        tuple(actuators.transmissions()),
+        replace(root.source, element="<mujoco>"),
+        ORIGIN if elements.disabled("GRAVITY") else vec(model.opt.gravity),
+        simulated=True,
+        springs=(*springs.of_tendons(), *actuators.dampers()),
+        sensors=elements.compiled.sensors,
+    )
 
 
-def _any(values: Any) -> bool:
-    """Whether a number or an array is nonzero anywhere."""
+def _check_finite(elements: Elements) -> None:
+    """Refuse numbers so large that MuJoCo's own arithmetic overflowed."""
     import numpy as np
 
-    return bool(np.any(values))
+    model = elements.model
+    for body in range(model.nbody):
+        joints = slice(model.body_jntadr[body], model.body_jntadr[body] + model.body_jntnum[body])
+        values = [getattr(model, f"body_{part}")[body] for part in _BODY_NUMBERS]
+        values += [model.jnt_pos[joints], model.jnt_axis[joints]] if body else []
+        if not all(np.isfinite(value).all() for value in values):
+            raise DescriptionError(
+                "its mass, inertia or place overflows: numbers in the file are too large",
+                elements.body_source(body),
+            )
+    if not all(np.isfinite(each).all() for each in (model.qpos0, model.eq_data[:, :10])):
+        raise DescriptionError(
+            "positions of joints or constraints overflow: numbers in the file are too large",
+            elements.compiled.root.source,
+        )
+
+
+def _doubt_forces(elements: Elements) -> None:
+    """Note forces of the file that no function applies and that are not kept."""
+    model = elements.model
+    for joint in range(model.njnt):
+        if elements.has("dof_dampingpoly", int(model.jnt_dofadr[joint])):
+            what = "of its damping the terms beyond the linear one are"
+            elements.unapplied(what, elements.joint_source(joint), "joint damping")
+    for body in range(model.nbody):
+        if model.body_gravcomp[body]:
+            source = elements.body_source(body)
+            elements.unapplied("its gravity compensation is", source, "gravity compensation")
+    if model.opt.density or model.opt.viscosity:
+        option = replace(elements.compiled.root.source, element="<option>")
+        elements.unapplied("the fluid's forces are", option, "fluid")

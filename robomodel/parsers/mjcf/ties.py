@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from robomodel.description import (
-    Anchor,
-    JointCoupling,
-    Loop,
-    LoopType,
-    Mimic,
-    Pose,
-)
-from robomodel.errors import DescriptionError, Doubt, Source
-from robomodel.parsers.mjcf.elements import Elements, clean, pose, unused, vec
-from robomodel.poses import align
+from robomodel.description import Anchor, JointCoupling, Loop, LoopType, Mimic, Pose
+from robomodel.errors import DescriptionError, Source
+from robomodel.parsers.mjcf.elements import Section, pose, vec
+from robomodel.poses import align, snapped
 from robomodel.spatial import apply, matmul, minus, transpose
+from robomodel.text import Names
 
 Terms: TypeAlias = tuple[tuple[int, float], ...]
 """Joints and coefficients."""
+_Ends: TypeAlias = Sequence[tuple[int, Pose]]  # two bodies, and what is tied in each
 
 _NEAR = 1e-9
 _EQUALITY_KINDS = ("connect", "weld", "joint", "tendon")  # by mjtEq
@@ -41,33 +36,32 @@ class _Tie:
 
 
 @dataclass
-class Ties:
-    """The equality constraints of a model."""
+class Ties(Section):
+    """The equality constraints of a model.
 
-    elements: Elements
+    ``mimics`` are by the name of the joint that follows another. They, ``loops`` and ``couplings``
+    are there once the constraints are :meth:`read`.
+    """
 
-    @property
-    def model(self) -> Any:
-        """MuJoCo's model."""
-        return self.elements.model
+    loops: list[Loop] = field(default_factory=list)
+    couplings: list[JointCoupling] = field(default_factory=list)
+    mimics: dict[str, Mimic] = field(default_factory=dict)
 
     @cached_property
     def ties(self) -> list[_Tie]:
         """The equality constraints that are active."""
         if self.elements.disabled("EQUALITY", "CONSTRAINT"):
             return []
-        ties, taken = [], set[str]()
+        ties, names = [], Names()
         for number in range(self.model.neq):
             if not self.model.eq_active0[number]:
                 continue
-            compiled = self.elements.name("equality", number)
             kind = int(self.model.eq_type[number])
             tag = _EQUALITY_KINDS[kind] if kind < len(_EQUALITY_KINDS) else "equality"
-            name = unused(self.elements.compiled.given(compiled) or f"{tag}_{number}", taken)
-            source = self.elements.compiled.source("equality", compiled, f"{tag} '{name}'")
+            name, source = self.elements.called("equality", number, tag)
             if kind >= len(_EQUALITY_KINDS):
                 raise DescriptionError("equality constraints of this kind are not read", source)
-            ties.append(_Tie(number, tag, name, source))
+            ties.append(_Tie(number, tag, names.fresh(name), source))
         return ties
 
     @cached_property
@@ -104,25 +98,14 @@ class Ties:
             )
         return constant, slope
 
-    def read(self) -> tuple[list[Loop], list[JointCoupling], dict[str, Mimic]]:
-        """Loops, couplings, and mimics by the name of the joint that follows another."""
-        loops: list[Loop] = []
-        couplings: list[JointCoupling] = []
-        mimics: dict[str, Mimic] = {}
+    def read(self) -> None:
+        """Find what each constraint says."""
+        read = {"connect": self._loop, "weld": self._loop, "tendon": self._tendons}
         for tie in self.ties:
-            if tie.kind in ("connect", "weld"):
-                loops += self._loop(tie)
-            elif tie.kind == "tendon":
-                for found in self._tendons(tie):
-                    if isinstance(found, Loop):
-                        loops.append(found)
-                    else:
-                        couplings.append(found)
-            else:
-                self._couple(tie, couplings, mimics)
-        return _hinged(loops), couplings, mimics
+            read.get(tie.kind, self._couple)(tie)
+        self.loops = _hinged(self.loops)
 
-    def _couple(self, tie: _Tie, couplings: list[JointCoupling], mimics: dict[str, Mimic]) -> None:
+    def _couple(self, tie: _Tie) -> None:
         """y - y0 = a0 + a1 (x - x0) of two joints: y mimics x, unless it follows another one."""
         first, second = self._ends(tie)
         constant, slope = self._line(tie)
@@ -131,19 +114,20 @@ class Ties:
         if first in self.locked:
             return
         if second < 0 or not slope:
-            couplings.append(JointCoupling(tie.name, ((y, 1.0),), offset, tie.source))
+            self.couplings.append(JointCoupling(tie.name, ((y, 1.0),), offset, tie.source))
             return
         x = self.elements.joints[second]
         offset -= slope * self.elements.reference(second)
         leader = x
-        while leader in mimics:
-            leader = mimics[leader].joint
-        if y in mimics or leader == y:
-            couplings.append(JointCoupling(tie.name, ((y, 1.0), (x, -slope)), offset, tie.source))
+        while leader in self.mimics:
+            leader = self.mimics[leader].joint
+        if y in self.mimics or leader == y:
+            terms = (y, 1.0), (x, -slope)
+            self.couplings.append(JointCoupling(tie.name, terms, offset, tie.source))
         else:
-            mimics[y] = Mimic(x, slope, offset)
+            self.mimics[y] = Mimic(x, slope, offset)
 
-    def _loop(self, tie: _Tie) -> list[Loop]:
+    def _loop(self, tie: _Tie) -> None:
         """``connect`` and ``weld``, between bodies or sites."""
         model, data = self.model, self.model.eq_data[tie.number]
         ends = self._ends(tie)
@@ -151,45 +135,26 @@ class Ties:
         if tie.kind == "weld" and not data[10]:
             kind = "spherical"  # a torquescale of zero leaves the rotation free
         if int(model.eq_objtype[tie.number]) == _OBJECT_SITE:
-            bodies = [int(model.site_bodyid[site]) for site in ends]
             poses = [pose(model.site_pos[site], model.site_quat[site]) for site in ends]
+            ends = int(model.site_bodyid[ends[0]]), int(model.site_bodyid[ends[1]])
         elif tie.kind == "connect":
-            bodies = list(ends)
             poses = [Pose(vec(data[:3])), Pose(vec(data[3:6]))]
         else:
-            bodies = list(ends)
             poses = [pose(data[3:6], data[6:10]), Pose(vec(data[:3]))]
-        return self._between(tie, kind, bodies, poses)
+        self._between(tie, kind, tuple(zip(ends, poses, strict=True)))
 
-    def _between(
-        self,
-        tie: _Tie,
-        kind: LoopType,
-        bodies: Sequence[int],
-        poses: Sequence[Pose],
-        length: float | None = None,
-    ) -> list[Loop]:
+    def _between(self, tie: _Tie, kind: LoopType, ends: _Ends, length: float | None = None) -> None:
         """A loop between two bodies, unless it ties nothing or what is moved by hand."""
-        if any(self.model.body_mocapid[body] >= 0 for body in bodies):
-            self.elements.doubts.append(
-                Doubt(
-                    "ties to a body that is moved by hand (mocap); it is left out",
-                    tie.source,
-                    "tie to mocap",
-                )
-            )
-            return []
-        one, other = (int(self.model.body_weldid[body]) for body in bodies)
-        if one == other:
-            self.elements.doubts.append(
-                Doubt("no joint separates its ends, so it ties nothing", tie.source, "no tie")
-            )
-            return []
-        anchors = [
-            Anchor(self.elements.bodies[body], pose)
-            for body, pose in zip(bodies, poses, strict=True)
-        ]
-        return [Loop(tie.name, kind, anchors[0], anchors[1], length=length, source=tie.source)]
+        if any(self.model.body_mocapid[body] >= 0 for body, _ in ends):
+            message = "ties to a body that is moved by hand (mocap); it is left out"
+            self.elements.suspect(message, tie.source, "tie to mocap")
+        elif len({int(self.model.body_weldid[body]) for body, _ in ends}) == 1:
+            message = "no joint separates its ends, so it ties nothing"
+            self.elements.suspect(message, tie.source, "no tie")
+        else:
+            one, other = (Anchor(self.elements.bodies[body], pose) for body, pose in ends)
+            loop = Loop(tie.name, kind, one, other, length=length, source=tie.source)
+            self.loops.append(loop)
 
     # ---- tendons
 
@@ -207,7 +172,15 @@ class Ties:
             terms[joint] = terms.get(joint, 0.0) + float(self.model.wrap_prm[wrap])
         return tuple((joint, coefficient) for joint, coefficient in terms.items() if coefficient)
 
-    def _tendons(self, tie: _Tie) -> list[Loop] | list[JointCoupling]:
+    def straight(self, tendon: int) -> _Ends | None:
+        """The two sites between which a tendon is straight; None for others."""
+        wraps, model = self._wraps(tendon), self.model
+        if [int(model.wrap_type[wrap]) for wrap in wraps] != [_WRAP_SITE, _WRAP_SITE]:
+            return None
+        sites = [int(model.wrap_objid[wrap]) for wrap in wraps]
+        return [(int(model.site_bodyid[site]), Pose(vec(model.site_pos[site]))) for site in sites]
+
+    def _tendons(self, tie: _Tie) -> None:
         """L1 - L1(0) = a0 + a1 (L2 - L2(0)) of fixed tendons, or a constant L1 of two sites."""
         model = self.model
         first, second = self._ends(tie)
@@ -227,19 +200,17 @@ class Ties:
             offset -= slope * float(model.tendon_length0[second])
             for joint, coefficient in others:
                 terms[joint] = terms.get(joint, 0.0) - slope * coefficient
-        if own is None:
-            return self._rod(tie, first, offset)
         relation = tuple((self.elements.joints[joint], k) for joint, k in terms.items() if k)
-        if not relation:
-            self.elements.doubts.append(
-                Doubt("the coefficients of its joints are 0, so it ties nothing", tie.source)
-            )
-            return []
-        return [JointCoupling(tie.name, relation, offset, tie.source)]
+        if own is None:
+            self._rod(tie, first, offset)
+        elif relation:
+            self.couplings.append(JointCoupling(tie.name, relation, offset, tie.source))
+        else:
+            message = "the coefficients of its joints are 0, so it ties nothing"
+            self.elements.suspect(message, tie.source)
 
-    def _rod(self, tie: _Tie, tendon: int, length: float) -> list[Loop]:
-        wraps = self._wraps(tendon)
-        if [int(self.model.wrap_type[wrap]) for wrap in wraps] != [_WRAP_SITE, _WRAP_SITE]:
+    def _rod(self, tie: _Tie, tendon: int, length: float) -> None:
+        if (ends := self.straight(tendon)) is None:
             raise DescriptionError(
                 "holds the length of a tendon that is not straight between two sites; only those "
                 "are read, as rods",
@@ -251,10 +222,7 @@ class Ties:
                 "two points that meet <connect> tells",
                 tie.source,
             )
-        sites = [int(self.model.wrap_objid[wrap]) for wrap in wraps]
-        bodies = [int(self.model.site_bodyid[site]) for site in sites]
-        poses = [Pose(vec(self.model.site_pos[site])) for site in sites]
-        return self._between(tie, "rod", bodies, poses, length)
+        self._between(tie, "rod", ends, length)
 
 
 def _hinged(loops: Sequence[Loop]) -> list[Loop]:
@@ -267,15 +235,14 @@ def _hinged(loops: Sequence[Loop]) -> list[Loop]:
     for loop in loops:
         links = loop.predecessor.link, loop.successor.link
         join = {"spherical": _hinge, "rod": _universal}.get(loop.type)
-        for n, other in enumerate(found if join else ()):
-            if other.type == "spherical" and links == (
+        for n, other in enumerate(found):
+            met = other.type == "spherical" and links == (
                 other.predecessor.link,
                 other.successor.link,
-            ):
-                joined = join(other, loop) if join else None
-                if joined is not None:
-                    found[n] = joined
-                    break
+            )
+            if join and met and (joined := join(other, loop)):
+                found[n] = joined
+                break
         else:
             found.append(loop)
     return found
@@ -294,7 +261,7 @@ def _universal(point: Loop, rod: Loop) -> Loop | None:
         if size < _NEAR:
             return None
         squares += size**2
-        axes.append(vec(clean(x / size) for x in arm))
+        axes.append(vec(snapped(x / size) for x in arm))
     if rod.length is None or abs(rod.length**2 - squares) > _NEAR * squares:
         return None
     return replace(point, type="universal", axis=axes[0], axis2=axes[1])
@@ -313,7 +280,7 @@ def _hinge(first: Loop, second: Loop) -> Loop | None:
         for end, (x, y, z) in zip(ends, arms, strict=True)
     ]
     if math.dist(*axes) <= _NEAR:  # an axis of the sites that are there
-        axis = vec(clean(a) for a in axes[0])
+        axis = vec(snapped(a) for a in axes[0])
         return replace(first, type="revolute", axis=axis)
     columns = [align(axis) for axis in axes]
     anchors = []

@@ -11,7 +11,7 @@ from robomodel.description import (
 )
 from robomodel.errors import Source
 from robomodel.parsers.sdf.document import SdfDocument
-from robomodel.parsers.shared.elements import check_limits
+from robomodel.parsers.shared.elements import bounded, check_limits
 from robomodel.parsers.xml import Element, shown, spelled
 
 _UNIT_TOLERANCE = 1e-3  # files round 0.57735; more than this is a slip
@@ -142,7 +142,7 @@ def _limit(document: SdfDocument, element: Element | None, default: float) -> fl
         return default
     text = (element.text or "").strip()
     value = float(text) if text in ("inf", "+inf", "-inf") else document.content(element)
-    return value if abs(value) < _UNBOUNDED else math.copysign(math.inf, value)
+    return bounded(value, _UNBOUNDED)
 
 
 def _mimic(document: SdfDocument, element: Element | None) -> AxisMimic | None:

@@ -23,7 +23,7 @@ from robomodel.description import (
 from robomodel.errors import Source
 from robomodel.parsers.sdf.document import BALL_CONSTRAINT
 from robomodel.parsers.sdf.drake import read_springs, two_points
-from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, Names, source_of, tidy
+from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, source_of
 from robomodel.parsers.sdf.gearboxes import Gearboxes
 from robomodel.parsers.sdf.joints import (
     JOINT,
@@ -38,8 +38,9 @@ from robomodel.parsers.sdf.tree import Connection, Span, Step, span
 from robomodel.parsers.shared.sensors import named_sensors
 from robomodel.parsers.structure import by_name
 from robomodel.parsers.xml import CUSTOM
-from robomodel.poses import compose, cosine, off_axis, turned
+from robomodel.poses import compose, cosine, off_axis, tidy, turned
 from robomodel.spatial import transpose
+from robomodel.text import Names
 
 _LOOPS: dict[str, LoopType] = {
     **{"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"},
@@ -79,7 +80,7 @@ class Describer:
         self.axes: dict[str, tuple[Frame, Vec3]] = {}  # and the frame that each is in
         self.above: dict[str, Joint] = {}  # by the name of the child
         self.link_names = Names((WORLD, *(each.name for each in (*parts.links, *parts.frames))))
-        self.joint_names = Names(each.name for each in parts.joints)
+        self.joint_names = Names((each.name for each in parts.joints), first=1)
 
     def description(self, name: str, source: Source, gravity: Vec3 | None) -> Description:
         """All of it."""
@@ -242,7 +243,7 @@ class Describer:
     def _between(self, each: Connection, *names: str) -> str:
         """A link without mass, of the first of these names that is free, or one like the last."""
         free = (name for name in names if name not in self.link_names.taken)
-        fresh = self.link_names.fresh(next(free, names[-1]), BETWEEN, 2)
+        fresh = self.link_names.fresh(next(free, names[-1]), BETWEEN)
         self.links.append(Link(fresh, None, each.source))
         return fresh
 

@@ -23,7 +23,6 @@ NEWEST = (1, 12)
 BALL_CONSTRAINT = "drake:ball_constraint"
 
 _UNIT_TOLERANCE = 1e-3  # files round 0.57735; more than this is a slip
-_UNBOUNDED = 1e16  # SDF before 1.10 writes infinity so
 _OWNERS = frozenset(("link", "joint", "frame", "model", "include", "world"))
 
 

@@ -7,22 +7,21 @@ are those of the file, before anything moves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from robomodel.description import IDENTITY, Pose, Rows3, Vec3
+from robomodel.description import Pose
 from robomodel.errors import Source, did_you_mean
 from robomodel.parsers.sdf.document import Placed, SdfDocument
 from robomodel.parsers.xml import Element, listed, spelled
-from robomodel.poses import compose, inverse, relative
+from robomodel.poses import compose, inverse, relative, tidy
 
 WORLD = "world"
 MODEL = "__model__"
 BETWEEN = "::"
 
 _KINDS = ("link", "frame", "model", "joint")  # in the order in which names are looked up
-_ROUNDING = 1e-15  # of a cosine, or of a metre
 _FAR = 32  # more steps than lie between the frames of any joint that a person wrote
 
 
@@ -105,24 +104,6 @@ class Scope:
                 yield name
                 if frame.inner is not None and frame.inner is not self:
                     yield from (f"{name}{BETWEEN}{inner}" for inner in frame.inner.names())
-
-
-class Names:
-    """Names that are taken, and fresh ones like them."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self.taken = set(taken)
-        self._counts: dict[str, int] = {}
-
-    def fresh(self, name: str, between: str = "_", first: int = 1) -> str:
-        """The name, with a number after it if it is taken already; it is taken from now on."""
-        found, count = name, self._counts.get(name, first)
-        while found in self.taken:
-            found = f"{name}{between}{count}"
-            count += 1
-        self._counts[name] = count
-        self.taken.add(found)
-        return found
 
 
 class Frames:
@@ -294,26 +275,3 @@ def _refuse_circle(path: dict[Frame, None], frame: Frame, what: str) -> None:
     circle = circle[circle.index(frame) :]
     names = listed(each.name or each.kind for each in circle)
     raise frame.document.error(frame.element, f"the frames {names} {what}")
-
-
-# --- rounding -------------------------------------------------------------------------------------
-
-
-def tidy(pose: Pose) -> Pose:
-    """The pose with what is rounding of 0 and 1 in it written as 0 and 1.
-
-    Poses that are computed from others are rounded anyway; structure is worth more.
-    """
-    x, y, z = pose.xyz
-    small = _ROUNDING * max(1.0, abs(x), abs(y), abs(z))
-    xyz: Vec3 = (_snapped(x, small), _snapped(y, small), _snapped(z, small))
-    rows = tuple(tuple(_snapped(r, _ROUNDING) for r in row) for row in pose.rotation)
-    rotation: Rows3 = IDENTITY if rows == IDENTITY else rows  # type: ignore[assignment]
-    return Pose(xyz, rotation)
-
-
-def _snapped(value: float, small: float) -> float:
-    if abs(value) <= small:
-        return 0.0
-    nearest = 1.0 if value > 0.0 else -1.0
-    return nearest if abs(value - nearest) <= small else value

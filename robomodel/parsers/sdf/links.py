@@ -18,9 +18,9 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed
-from robomodel.parsers.sdf.frames import Frame, Frames, source_of, tidy
+from robomodel.parsers.sdf.frames import Frame, Frames, source_of
 from robomodel.parsers.xml import CUSTOM, Element
-from robomodel.poses import compose
+from robomodel.poses import compose, tidy
 from robomodel.shapes import solid
 from robomodel.spatial import NO_INERTIA, matmul
 

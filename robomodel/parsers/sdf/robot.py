@@ -20,12 +20,13 @@ from robomodel.errors import DescriptionError, did_you_mean
 from robomodel.parsers.sdf.description import Describer, Parts, stands_for_world
 from robomodel.parsers.sdf.document import BALL_CONSTRAINT, SdfDocument, read_placed
 from robomodel.parsers.sdf.files import Library, opened
-from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, Names, Scope
+from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, Scope
 from robomodel.parsers.shared.drake import LINEAR_SPRING, TENDON
 from robomodel.parsers.shared.springs import read_spring
 from robomodel.parsers.shared.transmissions import read_transmission
 from robomodel.parsers.xml import CUSTOM, Document, Element, listed, shown
 from robomodel.resources import Resources
+from robomodel.text import Names
 
 _SDF = frozenset(("model", "world"))
 _SDF_IRRELEVANT = frozenset(("light", "actor", "plugin"))
@@ -128,7 +129,7 @@ class _Reader:
         """The models that can be chosen, and what each is called; includes only in worlds."""
         root = self.main.root
         labels: dict[Element, str] = {}
-        names = Names()
+        names = Names(first=1)
         for holder in (root, *root.findall("world")):
             for each in holder:
                 if each.tag != "model" and (each.tag != "include" or holder is root):

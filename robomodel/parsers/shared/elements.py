@@ -137,6 +137,11 @@ def read_term(document: Document, element: Element) -> tuple[str, float]:
     return document.text(element, "name"), document.number(element, "ratio", 1.0)
 
 
+def bounded(value: float, most: float) -> float:
+    """A limit; infinite if it is ``most`` or more, as which some formats write infinity."""
+    return value if abs(value) < most else math.copysign(math.inf, value)
+
+
 def check_limits(document: Document, element: Element, lower: float, upper: float) -> None:
     """Refuse limits of position that leave nothing in between."""
     if lower > upper:

@@ -29,11 +29,10 @@ from robomodel.description import (
 from robomodel.errors import Source, did_you_mean
 from robomodel.parsers.sdf.axes import Axis, pitch, read_axis
 from robomodel.parsers.sdf.document import SdfDocument, read_placed
-from robomodel.parsers.sdf.frames import tidy
 from robomodel.parsers.sdf.links import read_surface
 from robomodel.parsers.urdf.found import with_mimics
 from robomodel.parsers.xml import Document, Element
-from robomodel.poses import compose, inverse, link_poses, relative, turned
+from robomodel.poses import compose, inverse, link_poses, relative, tidy, turned
 from robomodel.spatial import matmul, transpose
 
 _WORLD, _MODEL = "world", "__model__"

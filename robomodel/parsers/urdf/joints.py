@@ -13,6 +13,7 @@ from robomodel.description import FREEDOMS, ONE_DOF, Joint, JointType, Limits, L
 from robomodel.parsers.shared.elements import (
     XYZ,
     X,
+    bounded,
     check_limits,
     read_axis,
     read_linked,
@@ -45,6 +46,7 @@ _PLACE = ("parent", "child", "origin", "axis", "pitch")
 _SPRUNG = ONE_DOF | {"spherical"}
 _INITIAL = frozenset(("position",))
 _NO_LIMITS = Limits()
+_BOUNDS = (("lower", -math.inf), ("upper", math.inf), ("velocity", math.inf), ("effort", math.inf))
 _NO_LIMIT = 1e308  # how infinity is written for readers that want a number
 
 
@@ -183,22 +185,13 @@ def _limits(document: Document, joint: Element, element: Element | None, kind: s
             )
         return _NO_LIMITS
     found = document.numbers(element, _LIMIT, infinite=_LIMIT)
-    if found and max(map(abs, found.values())) >= _NO_LIMIT:
-        found = {
-            name: value if abs(value) < _NO_LIMIT else math.copysign(math.inf, value)
-            for name, value in found.items()
-        }
-    lower = found.get("lower", -math.inf)
-    upper = found.get("upper", math.inf)
+    lower, upper, velocity, effort = (
+        bounded(found.get(name, default), _NO_LIMIT) for name, default in _BOUNDS
+    )
     if kind == "continuous":
         lower, upper = -math.inf, math.inf
     check_limits(document, element, lower, upper)
-    return Limits(
-        lower,
-        upper,
-        found.get("velocity", math.inf),
-        found.get("effort", math.inf),
-    )
+    return Limits(lower, upper, velocity, effort)
 
 
 def _mimic(document: Document, element: Element | None, kind: str) -> Mimic | None:

@@ -27,9 +27,9 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.model.build import GRAVITY
-from robomodel.parsers.sdf.frames import BETWEEN, WORLD, tidy
+from robomodel.parsers.sdf.frames import BETWEEN, WORLD
 from robomodel.parsers.xml import CUSTOM, DRAKE
-from robomodel.poses import compose, cosine, inverse, link_poses, relative, turned
+from robomodel.poses import compose, cosine, inverse, link_poses, relative, tidy, turned
 from robomodel.text import number, numbers
 from robomodel.writers.elements import (
     add_linear_spring,

@@ -8,8 +8,8 @@ from lxml import etree
 
 from robomodel.description import ONE_DOF, Joint, JointCoupling, LinkCoupling, Loop
 from robomodel.model.constraints.loop_joints import universal_frame
-from robomodel.parsers.sdf.frames import BETWEEN, WORLD, tidy
-from robomodel.poses import compose, cosine, relative, sine, turned
+from robomodel.parsers.sdf.frames import BETWEEN, WORLD
+from robomodel.poses import compose, cosine, relative, sine, tidy, turned
 from robomodel.spatial import transpose
 from robomodel.text import number, numbers
 from robomodel.writers.sdf.draft import Draft, dynamics, pose, text
