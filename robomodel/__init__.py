@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from robomodel.trajectory.rollouts.card import rollout_kernel
     from robomodel.writers.c import write_c
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Accelerations",

@@ -140,6 +140,7 @@ def framed(command: Callable[..., Answer]) -> Callable[..., int]:
             given[name] = group(**{field: given.pop(field) for field in fields})
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", DescriptionWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)  # other packages', for developers
             try:
                 answer = command(**given)
                 _tell(answer, output or answer.output, _texts(caught) if json else None)
