@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.differentiable import Differentiable, columns_of, differentiable
-from robomodel.dynamics.tracing import split
+from robomodel.dynamics.algorithms import split
 from robomodel.errors import MissingPackageError
 from robomodel.kernels.precision import Dtype
 from robomodel.model.model import Model

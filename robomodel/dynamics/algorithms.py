@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from robomodel.dynamics.baselines import open_tree as independent
 from robomodel.dynamics.kinematics import frames
@@ -13,7 +13,7 @@ from robomodel.dynamics.kinematics.frames import Reference
 from robomodel.dynamics.order import Order
 from robomodel.dynamics.passive import Arguments
 from robomodel.dynamics.recursions.lean import lean
-from robomodel.dynamics.table import OPEN_TREES, TABLE, Name, run_hybrid, run_ordered
+from robomodel.dynamics.table import OPEN_TREES, TABLE, Name, run_ordered
 from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -117,12 +117,8 @@ class Task:
 
     def split(self, model: Model, flat: Array) -> Array | tuple[Array, ...]:
         """The results from an array (..., all numbers): one array, or a tuple of several."""
-        parts, at = [], 0
-        for shape in self.results(model).values():
-            size = math.prod(shape)
-            parts.append(flat[..., at : at + size].reshape((*flat.shape[:-1], *shape)))
-            at += size
-        return parts[0] if len(parts) == 1 else tuple(parts)
+        found: Array | tuple[Array, ...] = split(flat, tuple(self.results(model).values()))
+        return found
 
     def run(self, model: Model, arguments: Arguments) -> Sequence[Scalar]:
         """Run on scalars; the results one after the other, matrices by rows."""
@@ -133,14 +129,21 @@ class Task:
         entry = TABLE[self.name]
 
         def run(x: Arguments) -> Sequence[Scalar]:
-            if entry.takes_known:
-                return run_hybrid(model, x, forces, self.known)
             if self.order is not None:
                 return run_ordered(model, x, self.order)
-            way = entry.run if self.method == "cluster" else entry.methods[self.method]
-            return way(model, x, forces, at)
+            return entry.compute(self.method, model, x, forces, at, self.known)
 
         if not self.passive:
             return run(arguments)
         assert entry.passive is not None
         return entry.passive(model, arguments, self.known, run)
+
+
+def split(flat: Any, shapes: Sequence[tuple[int, ...]]) -> Any:
+    """The results from an array (..., all numbers): one array, or a tuple of several."""
+    parts, at = [], 0
+    for shape in shapes:
+        size = math.prod(shape)
+        parts.append(flat[..., at : at + size].reshape((*flat.shape[:-1], *shape)))
+        at += size
+    return parts[0] if len(parts) == 1 else tuple(parts)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.tracing import content, split, trace
+from robomodel.dynamics.algorithms import Task, split
+from robomodel.dynamics.tracing import content, trace
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import compile_ptx
 from robomodel.kernels.cuda import Compiled

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from robomodel.dynamics.algorithms import Method, Task
+from robomodel.dynamics.algorithms import Method, Task, split
 from robomodel.dynamics.kinematics.frames import FrameLike, Reference, frame_keys
 from robomodel.dynamics.order import OrderLike
 from robomodel.dynamics.table import Name
-from robomodel.dynamics.tracing import content, split, trace
+from robomodel.dynamics.tracing import content, trace
 from robomodel.errors import as_names
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program

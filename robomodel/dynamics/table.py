@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from robomodel.dynamics.actuators.maps import actuator_map
 from robomodel.dynamics.actuators.maps import reflected as actuator_shares
@@ -99,38 +99,87 @@ Name: TypeAlias = Literal[
 """What there is, for type checkers: the keys of the table."""
 
 
-_Run = Callable[[Model, Arguments, Forces, Sequence[frames.Place]], Sequence[Scalar]]
-
-
 _Passive = Callable[[Model, Arguments, Sequence[str], Inner], Sequence[Scalar]]
 
-
 OPEN_TREES = ("approximate", "unconstrained")
+
+SIZES: Mapping[str, Callable[[Model, int], int]] = {
+    "nv": lambda model, _: model.nv,
+    "nu": lambda model, _: len(model.actuators),
+    "p": lambda model, _: count(model),
+    "3k": lambda _, k: 3 * k,
+    "6k": lambda _, k: 6 * k,
+}
+"""Axes of results by name: of the model and the number k of frames."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Algorithm:
-    """Arguments, the shapes of results by the number of frames, the algorithm, its result flat."""
+    """An algorithm: its arguments, the axes of its results, and what computes them.
+
+    ``run`` and ``methods`` are called with the model, the arguments in this order, and then, where
+    it takes them, the external forces, the frame or the frames, and the known joints.
+    """
 
     arguments: tuple[str, ...]
-    results: Callable[[Model, int], Mapping[str, tuple[int, ...]]]
-    run: _Run
+    axes: Mapping[str, tuple[str | int, ...]]
+    run: Callable[..., Any]
     takes_forces: bool = False
     takes_frame: bool = False
     takes_frames: bool = False  # one or more
     takes_reference: bool = False  # in which motions of the frame are told
-    methods: Mapping[str, _Run] = field(default_factory=dict)  # other ways than by clusters
+    methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)  # not by clusters
     by_trace: bool = False  # differentiates its own trace, so it runs on traced scalars only
     takes_known: bool = False  # joints whose acceleration is given, the force of all others
     passive: _Passive | None = None  # the same with springs and damping
 
+    def results(self, model: Model, k: int) -> Mapping[str, tuple[int, ...]]:
+        """The results' names and shapes with k frames."""
+        return {
+            name: tuple(n if isinstance(n, int) else SIZES[n](model, k) for n in axes)
+            for name, axes in self.axes.items()
+        }
 
-def _flat(rows: Sequence[Sequence[Scalar]]) -> list[Scalar]:
-    return [x for row in rows for x in row]
+    def compute(
+        self,
+        method: str,
+        model: Model,
+        arguments: Arguments,
+        forces: Forces,
+        places: Sequence[frames.Place],
+        known: Sequence[str],
+    ) -> list[Scalar]:
+        """The numbers of all results, one result after the other, matrices by rows."""
+        more: list[object] = [forces] if self.takes_forces else []
+        if self.takes_frame or self.takes_frames:
+            more += places if self.takes_frame else [places]
+        if self.takes_known:
+            more.append(known)
+        run = self.run if method == "cluster" else self.methods[method]
+        return _flat(run(model, *(arguments[name] for name in self.arguments), *more))
 
 
-def _factors(rows: Matrix, pivots: Vector, *others: Matrix) -> list[Scalar]:
-    return [*_flat(rows), *pivots, *(x for matrix in others for x in _flat(matrix))]
+def _flat(numbers: Sequence[Any]) -> list[Scalar]:
+    """The scalars of nested lists and tuples."""
+    return [
+        x for part in numbers for x in (_flat(part) if isinstance(part, list | tuple) else (part,))
+    ]
+
+
+def _on_open_trees(run: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    return {method: partial(run, method) for method in OPEN_TREES}
+
+
+def _mass_inverse(model: Model, q: Vector) -> Matrix:
+    return Factorization(crba(model, q)).inverse()
+
+
+def _gravity_force(model: Model, q: Vector, f_ext: Forces) -> list[Scalar]:
+    return bias_force(model, q, [0.0] * model.nv, f_ext)
+
+
+def _frame_bias(model: Model, q: Vector, v: Vector, at: frames.Place) -> tuple[Scalar, ...]:
+    return frames.acceleration(model, q, v, [0.0] * model.nv, at)
 
 
 def _pose(model: Model, q: Vector, at: frames.Place) -> list[Scalar]:
@@ -139,309 +188,174 @@ def _pose(model: Model, q: Vector, at: frames.Place) -> list[Scalar]:
     return [*top, 0.0, 0.0, 0.0, 1.0]
 
 
-def _open_rnea(method: str, m: Model, x: Arguments, f: Forces, _: object) -> Sequence[Scalar]:
-    return independent.rnea(m, method, x["q"], x["v"], x["a"], f)
-
-
-def _open_aba(method: str, m: Model, x: Arguments, f: Forces, _: object) -> Sequence[Scalar]:
-    return independent.aba(m, method, x["q"], x["v"], x["tau"], f)
-
-
-def _open_efpa(
-    method: str, m: Model, x: Arguments, _: Forces, at: Sequence[frames.Place]
-) -> Sequence[Scalar]:
-    return _flat(independent.efpa(m, method, x["q"], at))
-
-
-def _open_contact(
-    method: str, m: Model, x: Arguments, _: Forces, at: Sequence[frames.Place]
-) -> Sequence[Scalar]:
-    return _flat([_flat(rows) for rows in independent.contact(m, method, x["q"], at)])
-
-
-def run_hybrid(m: Model, x: Arguments, f: Forces, known: Sequence[str]) -> Sequence[Scalar]:
-    """Hybrid dynamics: ``known`` are the joints whose acceleration is given."""
+def _hybrid(
+    model: Model, q: Vector, v: Vector, given: Vector, f_ext: Forces, known: Sequence[str]
+) -> tuple[list[Scalar], list[Scalar]]:
     from robomodel.dynamics.recursions.hybrid_dynamics import hybrid, prescribed
 
-    return _flat(hybrid(m, x["q"], x["v"], x["given"], prescribed(m, known), f))
+    return hybrid(model, q, v, given, prescribed(model, known), f_ext)
 
 
-def run_ordered(m: Model, x: Arguments, order: Order) -> Sequence[Scalar]:
+def run_ordered(model: Model, arguments: Arguments, order: Order) -> list[Scalar]:
     """Forward dynamics by elimination in an order."""
     from robomodel.dynamics.elimination.programs import forward
 
-    return forward(m, x["q"], x["v"], x["tau"], order)
+    return forward(model, arguments["q"], arguments["v"], arguments["tau"], order)
 
+
+Q, QV, QVA = ("q",), ("q", "v"), ("q", "v", "a")
+SQUARE = ("nv", "nv")
 
 TABLE: Mapping[Name, _Algorithm] = {
     "rnea": _Algorithm(
-        ("q", "v", "a"),
-        lambda m, _: {"tau": (m.nv,)},
-        lambda m, x, f, _: rnea(m, x["q"], x["v"], x["a"], f),
+        QVA,
+        {"tau": ("nv",)},
+        rnea,
         takes_forces=True,
         passive=less_passive,
-        methods={
-            "projection": lambda m, x, f, _: projection.rnea(m, x["q"], x["v"], x["a"], f),
-            **{method: partial(_open_rnea, method) for method in OPEN_TREES},
-        },
+        methods={"projection": projection.rnea, **_on_open_trees(independent.rnea)},
     ),
     "aba": _Algorithm(
         ("q", "v", "tau"),
-        lambda m, _: {"a": (m.nv,)},
-        lambda m, x, f, _: aba(m, x["q"], x["v"], x["tau"], f),
+        {"a": ("nv",)},
+        aba,
         takes_forces=True,
         passive=aba_passive,
         methods={
-            "orthonormal": lambda m, x, f, _: orthonormal.aba(m, x["q"], x["v"], x["tau"], f),
-            "projection": lambda m, x, f, _: projection.aba(m, x["q"], x["v"], x["tau"], f),
-            "lagrange": lambda m, x, f, _: lagrange.aba(m, x["q"], x["v"], x["tau"], f),
-            **{method: partial(_open_aba, method) for method in OPEN_TREES},
+            "orthonormal": orthonormal.aba,
+            "projection": projection.aba,
+            "lagrange": lagrange.aba,
+            **_on_open_trees(independent.aba),
         },
     ),
-    "crba": _Algorithm(
-        ("q",),
-        lambda m, _: {"M": (m.nv, m.nv)},
-        lambda m, x, _f, _: _flat(crba(m, x["q"])),
-    ),
+    "crba": _Algorithm(Q, {"M": SQUARE}, crba),
     "bias_force": _Algorithm(
-        ("q", "v"),
-        lambda m, _: {"tau": (m.nv,)},
-        lambda m, x, f, _: bias_force(m, x["q"], x["v"], f),
-        takes_forces=True,
-        passive=less_passive,
+        QV, {"tau": ("nv",)}, bias_force, takes_forces=True, passive=less_passive
     ),
     "gravity_force": _Algorithm(
-        ("q",),
-        lambda m, _: {"tau": (m.nv,)},
-        lambda m, x, f, _: bias_force(m, x["q"], [0.0] * m.nv, f),
-        takes_forces=True,
-        passive=gravity_less_passive,
+        Q, {"tau": ("nv",)}, _gravity_force, takes_forces=True, passive=gravity_less_passive
     ),
     "coriolis": _Algorithm(
-        ("q", "v"),
-        lambda m, _: {"C": (m.nv, m.nv)},
-        lambda m, x, _f, _: _flat(coriolis(m, x["q"], x["v"])),
-        methods={"christoffel": lambda m, x, _f, _: _flat(christoffel(m, x["q"], x["v"]))},
-        by_trace=True,
+        QV, {"C": SQUARE}, coriolis, methods={"christoffel": christoffel}, by_trace=True
     ),
-    "mass_inverse": _Algorithm(
-        ("q",),
-        lambda m, _: {"Minv": (m.nv, m.nv)},
-        lambda m, x, _f, _: _flat(Factorization(crba(m, x["q"])).inverse()),
-    ),
+    "mass_inverse": _Algorithm(Q, {"Minv": SQUARE}, _mass_inverse),
     "jacobian": _Algorithm(
-        ("q",),
-        lambda m, _: {"J": (6, m.nv)},
-        lambda m, x, _f, at: _flat(frames.jacobian(m, x["q"], *at)),
-        takes_frame=True,
-        takes_reference=True,
+        Q, {"J": (6, "nv")}, frames.jacobian, takes_frame=True, takes_reference=True
     ),
     "frame_acceleration": _Algorithm(
-        ("q", "v", "a"),
-        lambda m, _: {"acceleration": (6,)},
-        lambda m, x, _f, at: frames.acceleration(m, x["q"], x["v"], x["a"], *at),
-        takes_frame=True,
-        takes_reference=True,
+        QVA, {"acceleration": (6,)}, frames.acceleration, takes_frame=True, takes_reference=True
     ),
     "frame_bias": _Algorithm(
-        ("q", "v"),
-        lambda m, _: {"acceleration": (6,)},
-        lambda m, x, _f, at: frames.acceleration(m, x["q"], x["v"], [0.0] * m.nv, *at),
-        takes_frame=True,
-        takes_reference=True,
+        QV, {"acceleration": (6,)}, _frame_bias, takes_frame=True, takes_reference=True
     ),
-    "frame_pose": _Algorithm(
-        ("q",),
-        lambda m, _: {"pose": (4, 4)},
-        lambda m, x, _f, at: _pose(m, x["q"], *at),
-        takes_frame=True,
-    ),
+    "frame_pose": _Algorithm(Q, {"pose": (4, 4)}, _pose, takes_frame=True),
     "frame_velocity": _Algorithm(
-        ("q", "v"),
-        lambda m, _: {"velocity": (6,)},
-        lambda m, x, _f, at: frames.velocity(m, x["q"], x["v"], *at),
-        takes_frame=True,
-        takes_reference=True,
+        QV, {"velocity": (6,)}, frames.velocity, takes_frame=True, takes_reference=True
     ),
     "gyroscope_derivatives": _Algorithm(
-        ("q", "v"),
-        lambda m, _: {"omega": (3,), "domega_dq": (3, m.nv), "domega_dv": (3, m.nv)},
-        lambda m, x, _f, at: _flat(sensors.gyroscope_derivatives(m, x["q"], x["v"], *at)),
+        QV,
+        {"omega": (3,), "domega_dq": (3, "nv"), "domega_dv": (3, "nv")},
+        sensors.gyroscope_derivatives,
         takes_frame=True,
         by_trace=True,
     ),
     "accelerometer_derivatives": _Algorithm(
-        ("q", "v", "a"),
-        lambda m, _: {"force": (3,), **dict.fromkeys(("df_dq", "df_dv", "df_da"), (3, m.nv))},
-        lambda m, x, _f, at: _flat(
-            sensors.accelerometer_derivatives(m, x["q"], x["v"], x["a"], *at)
-        ),
+        QVA,
+        {"force": (3,), **dict.fromkeys(("df_dq", "df_dv", "df_da"), (3, "nv"))},
+        sensors.accelerometer_derivatives,
         takes_frame=True,
         by_trace=True,
     ),
     "efpa": _Algorithm(
-        ("q",),
-        lambda _, k: {"inverse_inertia": (6 * k, 6 * k)},
-        lambda m, x, _f, at: _flat(efpa(m, x["q"], at)),
+        Q,
+        {"inverse_inertia": ("6k", "6k")},
+        efpa,
         takes_frames=True,
-        methods={
-            "projection": lambda m, x, _f, at: _flat(projection.efpa(m, x["q"], at)),
-            **{method: partial(_open_efpa, method) for method in OPEN_TREES},
-        },
+        methods={"projection": projection.efpa, **_on_open_trees(independent.efpa)},
     ),
     "contact": _Algorithm(
-        ("q",),
-        lambda m, k: {"inverse_inertia": (3 * k, 3 * k), "J": (3 * k, m.nv), "M": (m.nv, m.nv)},
-        lambda m, x, _f, at: _flat([_flat(rows) for rows in contact(m, x["q"], at)]),
+        Q,
+        {"inverse_inertia": ("3k", "3k"), "J": ("3k", "nv"), "M": SQUARE},
+        contact,
         takes_frames=True,
-        methods={method: partial(_open_contact, method) for method in OPEN_TREES},
+        methods=_on_open_trees(independent.contact),
     ),
     "touching": _Algorithm(
-        ("q", "v", "a"),
-        lambda _, k: {"rates": (3 * k,), "accelerations": (3 * k,)},
-        lambda m, x, _f, at: _flat(touching(m, x["q"], x["v"], x["a"], at)),
-        takes_frames=True,
+        QVA, {"rates": ("3k",), "accelerations": ("3k",)}, touching, takes_frames=True
     ),
     "contact_derivatives": _Algorithm(
         ("q", "v", "a", "forces"),
-        lambda m, k: {
-            **dict.fromkeys(("left_q", "left_v"), (m.nv, m.nv)),
-            **dict.fromkeys(("right_q", "right_v", "J"), (3 * k, m.nv)),
-            "M": (m.nv, m.nv),
+        {
+            **dict.fromkeys(("left_q", "left_v"), SQUARE),
+            **dict.fromkeys(("right_q", "right_v", "J"), ("3k", "nv")),
+            "M": SQUARE,
         },
-        lambda m, x, _f, at: _flat(
-            [_flat(rows) for rows in touch_derivatives(m, x["q"], x["v"], x["a"], x["forces"], at)]
-        ),
+        touch_derivatives,
         takes_frames=True,
         by_trace=True,
     ),
     "efpa_factors": _Algorithm(  # of many frames: what the inverse inertia is a product of
-        ("q",),
-        lambda m, k: {"R": (6 * k, m.nv), "p": (m.nv,)},
-        lambda m, x, _f, at: _factors(*efpa_factors(m, x["q"], at)),
-        takes_frames=True,
+        Q, {"R": ("6k", "nv"), "p": ("nv",)}, efpa_factors, takes_frames=True
     ),
     "contact_factors": _Algorithm(
-        ("q",),
-        lambda m, k: {"R": (3 * k, m.nv), "p": (m.nv,), "J": (3 * k, m.nv), "M": (m.nv, m.nv)},
-        lambda m, x, _f, at: _factors(*contact_factors(m, x["q"], at)),
+        Q,
+        {"R": ("3k", "nv"), "p": ("nv",), "J": ("3k", "nv"), "M": SQUARE},
+        contact_factors,
         takes_frames=True,
     ),
-    "armature": _Algorithm(
-        ("q",),
-        lambda m, _: {"A": (m.nv, m.nv)},
-        lambda m, x, _f, _: _flat(reflected(m, x["q"])),
-    ),
+    "armature": _Algorithm(Q, {"A": SQUARE}, reflected),
     "hybrid": _Algorithm(
         ("q", "v", "given"),
-        lambda m, _: {"tau": (m.nv,), "a": (m.nv,)},
-        lambda m, x, f, _: run_hybrid(m, x, f, ()),
+        {"tau": ("nv",), "a": ("nv",)},
+        _hybrid,
         takes_forces=True,
         passive=hybrid_passive,
         takes_known=True,
     ),
-    "actuator_map": _Algorithm(
-        ("q",),
-        lambda m, _: {"B": (m.nv, len(m.actuators))},
-        lambda m, x, _f, _: _flat(actuator_map(m, x["q"])),
-    ),
+    "actuator_map": _Algorithm(Q, {"B": ("nv", "nu")}, actuator_map),
     "reflected": _Algorithm(
-        ("q",),
-        lambda m, _: {n: (m.nv, len(m.actuators)) for n in ("inertia", "damping", "friction")},
-        lambda m, x, _f, _: _flat([_flat(rows) for rows in actuator_shares(m, x["q"])]),
+        Q, dict.fromkeys(("inertia", "damping", "friction"), ("nv", "nu")), actuator_shares
     ),
-    "passive_force": _Algorithm(
-        ("q", "v"),
-        lambda m, _: {"tau": (m.nv,)},
-        lambda m, x, _f, _: passive_force(m, x["q"], x["v"]),
-    ),
+    "passive_force": _Algorithm(QV, {"tau": ("nv",)}, passive_force),
     "saturate": _Algorithm(
-        ("q", "v", "tau"),
-        lambda m, _: {"tau": (m.nv,), **dict.fromkeys(("u", "lost"), (len(m.actuators),))},
-        lambda m, x, _f, _: _flat(saturated(m, x["q"], x["v"], x["tau"])),
+        ("q", "v", "tau"), {"tau": ("nv",), "u": ("nu",), "lost": ("nu",)}, saturated
     ),
-    "energy": _Algorithm(
-        ("q", "v"),
-        lambda m, _: {"kinetic": (), "potential": ()},
-        lambda m, x, _f, _: momentum.energy(m, x["q"], x["v"]),
-    ),
-    "regressor": _Algorithm(
-        ("q", "v", "a"),
-        lambda m, _: {"Y": (m.nv, count(m))},
-        lambda m, x, _f, _: _flat(regressor(m, x["q"], x["v"], x["a"])),
-    ),
+    "energy": _Algorithm(QV, {"kinetic": (), "potential": ()}, momentum.energy),
+    "regressor": _Algorithm(QVA, {"Y": ("nv", "p")}, regressor),
     "reference_regressor": _Algorithm(
-        ("q", "v", "a", "reference"),
-        lambda m, _: {"Y": (m.nv, count(m))},
-        lambda m, x, _f, _: _flat(reference_regressor(m, x["q"], x["v"], x["a"], x["reference"])),
-        by_trace=True,
+        (*QVA, "reference"), {"Y": ("nv", "p")}, reference_regressor, by_trace=True
     ),
     "momentum_regressor": _Algorithm(
-        ("q", "v"),
-        lambda m, _: dict.fromkeys(("P", "R"), (m.nv, count(m))),
-        lambda m, x, _f, _: _flat([_flat(y) for y in momentum_regressor(m, x["q"], x["v"])]),
-        by_trace=True,
+        QV, {"P": ("nv", "p"), "R": ("nv", "p")}, momentum_regressor, by_trace=True
     ),
-    "energy_regressor": _Algorithm(
-        ("q", "v"),
-        lambda m, _: dict.fromkeys(("kinetic", "potential"), (count(m),)),
-        lambda m, x, _f, _: _flat(energy_regressor(m, x["q"], x["v"])),
-    ),
-    "center_of_mass": _Algorithm(
-        ("q",),
-        lambda m, _: {"com": (3,)},
-        lambda m, x, _f, _: momentum.center_of_mass(m, x["q"]),
-    ),
-    "center_of_mass_velocity": _Algorithm(
-        ("q", "v"),
-        lambda m, _: {"velocity": (3,)},
-        lambda m, x, _f, _: momentum.center_of_mass_velocity(m, x["q"], x["v"]),
-    ),
+    "energy_regressor": _Algorithm(QV, {"kinetic": ("p",), "potential": ("p",)}, energy_regressor),
+    "center_of_mass": _Algorithm(Q, {"com": (3,)}, momentum.center_of_mass),
+    "center_of_mass_velocity": _Algorithm(QV, {"velocity": (3,)}, momentum.center_of_mass_velocity),
     "center_of_mass_acceleration": _Algorithm(
-        ("q", "v", "a"),
-        lambda m, _: {"acceleration": (3,)},
-        lambda m, x, _f, _: momentum.center_of_mass_acceleration(m, x["q"], x["v"], x["a"]),
+        QVA, {"acceleration": (3,)}, momentum.center_of_mass_acceleration
     ),
-    "center_of_mass_jacobian": _Algorithm(
-        ("q",),
-        lambda m, _: {"J": (3, m.nv)},
-        lambda m, x, _f, _: _flat(momentum.center_of_mass_jacobian(m, x["q"])),
-    ),
-    "centroidal_map": _Algorithm(
-        ("q",),
-        lambda m, _: {"A": (6, m.nv)},
-        lambda m, x, _f, _: _flat(momentum.centroidal_map(m, x["q"])),
-    ),
-    "centroidal_momentum": _Algorithm(
-        ("q", "v"),
-        lambda m, _: {"h": (6,)},
-        lambda m, x, _f, _: momentum.centroidal_momentum(m, x["q"], x["v"]),
-    ),
+    "center_of_mass_jacobian": _Algorithm(Q, {"J": (3, "nv")}, momentum.center_of_mass_jacobian),
+    "centroidal_map": _Algorithm(Q, {"A": (6, "nv")}, momentum.centroidal_map),
+    "centroidal_momentum": _Algorithm(QV, {"h": (6,)}, momentum.centroidal_momentum),
     "rnea_derivatives": _Algorithm(
-        ("q", "v", "a"),
-        lambda m, _: dict.fromkeys(("dtau_dq", "dtau_dv", "M"), (m.nv, m.nv)),
-        lambda m, x, f, _: _flat(
-            [_flat(rows) for rows in rnea_derivatives(m, x["q"], x["v"], x["a"], f)]
-        ),
+        QVA,
+        dict.fromkeys(("dtau_dq", "dtau_dv", "M"), SQUARE),
+        rnea_derivatives,
         takes_forces=True,
         passive=rnea_derivatives_passive,
         by_trace=True,
     ),
     "rnea_hessian_product": _Algorithm(
-        ("q", "v", "a", "w"),
-        lambda m, _: dict.fromkeys(("dqdq", "dvdv", "dqdv", "dadq"), (m.nv, m.nv)),
-        lambda m, x, f, _: _flat(
-            [_flat(rows) for rows in rnea_hessian_product(m, x["q"], x["v"], x["a"], x["w"], f)]
-        ),
+        (*QVA, "w"),
+        dict.fromkeys(("dqdq", "dvdv", "dqdv", "dadq"), SQUARE),
+        rnea_hessian_product,
         takes_forces=True,
         by_trace=True,
     ),
     "aba_derivatives": _Algorithm(
         ("q", "v", "tau"),
-        lambda m, _: dict.fromkeys(("da_dq", "da_dv", "Minv"), (m.nv, m.nv)),
-        lambda m, x, f, _: _flat(
-            [_flat(rows) for rows in aba_derivatives(m, x["q"], x["v"], x["tau"], f)]
-        ),
+        dict.fromkeys(("da_dq", "da_dv", "Minv"), SQUARE),
+        aba_derivatives,
         takes_forces=True,
         passive=aba_derivatives_passive,
         by_trace=True,

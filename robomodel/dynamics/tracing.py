@@ -1,11 +1,8 @@
-"""Algorithms traced on one robot: the program, its key among kernels, and its results by shape."""
+"""Algorithms traced on one robot: the program, and its key among kernels."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
 
 from robomodel.dynamics.algorithms import Task
 from robomodel.dynamics.sources import sources
@@ -14,25 +11,12 @@ from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
 from robomodel.model.model import Model
 
-if TYPE_CHECKING:
-    pass
-
 
 def trace(model: Model, task: Task) -> Program:
     """The algorithm as a straight-line program on this robot; inputs and outputs in order."""
     traced = Trace()
     arguments = {name: traced.inputs(size) for name, size in task.sizes(model).items()}
     return traced.program(task.run(task.tree(model), arguments)).fused()
-
-
-def split(flat: Any, shapes: Sequence[tuple[int, ...]]) -> Any:
-    """The results from an array (..., all numbers): one array, or a tuple of several."""
-    parts, at = [], 0
-    for shape in shapes:
-        size = math.prod(shape)
-        parts.append(flat[..., at : at + size].reshape((*flat.shape[:-1], *shape)))
-        at += size
-    return parts[0] if len(parts) == 1 else tuple(parts)
 
 
 def content(model: Model, what: str) -> str:

@@ -114,8 +114,8 @@ def _stand(model: Model, body: int, tree: Model) -> Place:
 
 
 def rnea(
-    model: Model,
     method: str,
+    model: Model,
     q: Vector,
     v: Vector,
     a: Vector,
@@ -134,8 +134,8 @@ def rnea(
 
 
 def aba(
-    model: Model,
     method: str,
+    model: Model,
     q: Vector,
     v: Vector,
     tau: Vector,
@@ -158,7 +158,7 @@ def aba(
     return a
 
 
-def efpa(model: Model, method: str, q: Vector, places: Sequence[Place]) -> Matrix:
+def efpa(method: str, model: Model, q: Vector, places: Sequence[Place]) -> Matrix:
     """Λ⁻¹ (6k by 6k) of the open tree at these frames; it knows nothing of coordinates."""
     tree = open_tree(model, method)
     positions = model.spanning_positions(q)
@@ -167,7 +167,7 @@ def efpa(model: Model, method: str, q: Vector, places: Sequence[Place]) -> Matri
 
 
 def contact(
-    model: Model, method: str, q: Vector, places: Sequence[Place]
+    method: str, model: Model, q: Vector, places: Sequence[Place]
 ) -> tuple[Matrix, Matrix, Matrix]:
     """Λ⁻¹, J G_k and G_kᵀ M G_k, with the tree's of :func:`.recursions.impulse.contact`."""
     tree, state = open_tree(model, method), Configuration(model, q)
