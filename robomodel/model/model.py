@@ -18,14 +18,12 @@ from numpy.typing import ArrayLike
 from robomodel.description import Description, Vec3
 from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.model.actuators import Actuator
-from robomodel.model.arguments import as_array, common_batch
-from robomodel.model.closure import CLOSED, stack, unstack
+from robomodel.model.closure import CLOSED
 from robomodel.model.conventions.methods import StateConversions
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
-from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
+from robomodel.model.kinematics import Kinematics
 from robomodel.model.springs import Spring
-from robomodel.scalars import Scalar, Vector, dot
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Model(StateConversions):
+class Model(Kinematics, StateConversions):
     """A robot: bodies in a tree of clusters, with exact constraints.
 
     q (..., nq), v (..., nv): see the conventions in the documentation. All methods take leading
@@ -77,32 +75,11 @@ class Model(StateConversions):
         )
 
     def __getstate__(self) -> dict[str, object]:
-        cached = {
-            name for name in vars(type(self)) if isinstance(vars(type(self))[name], cached_property)
-        }
+        own = [item for kind in type(self).__mro__ for item in vars(kind).items()]
+        cached = {name for name, value in own if isinstance(value, cached_property)}
         return {k: v for k, v in self.__dict__.items() if k not in cached}
 
     # ---- sizes and names
-
-    @cached_property
-    def nq(self) -> int:
-        """Number of position coordinates."""
-        return int(self.clusters[-1].q.stop) if self.clusters else 0
-
-    @cached_property
-    def nv(self) -> int:
-        """Number of independent velocities: the degrees of freedom."""
-        return int(self.clusters[-1].v.stop) if self.clusters else 0
-
-    @cached_property
-    def n_joint_positions(self) -> int:
-        """Number of positions of all joints of the spanning tree."""
-        return int(self.clusters[-1].spanning_q.stop) if self.clusters else 0
-
-    @cached_property
-    def n_joint_velocities(self) -> int:
-        """Number of velocities of all joints of the spanning tree."""
-        return int(self.clusters[-1].spanning_v.stop) if self.clusters else 0
 
     @cached_property
     def mass(self) -> float:
@@ -146,18 +123,23 @@ class Model(StateConversions):
         return found
 
     @cached_property
-    def floating_base(self) -> str | None:
-        """The floating joint through which the whole robot hangs on the world, if there is one."""
-        on_world = [node for node in self.nodes if node.parent == WORLD]
-        return self.joints[0].name if len(on_world) == 1 and on_world[0].joint.nv == 6 else None
-
-    @cached_property
     def frame_index(self) -> dict[str, int]:
         """Position in ``frames`` by name."""
         return {frame.name: i for i, frame in enumerate(self.frames)}
 
     def frame(self, name: str) -> Frame:
-        """The frame of a link; UnknownNameError with a hint if there is none of that name."""
+        """The frame of a link.
+
+        Args:
+            name: The link's name in the file.
+
+        Returns:
+            frame: Its name, its ``body`` (an index into ``bodies``; -1 for the fixed base), and its
+                ``pose`` on that body, in the body's internal axes [m].
+
+        Raises:
+            UnknownNameError: No link has this name (a KeyError and a ValueError).
+        """
         index = self.frame_index.get(name)
         if index is None:
             raise UnknownNameError(
@@ -170,16 +152,14 @@ class Model(StateConversions):
         """What others make of this model and want to keep with it, by key; not pickled."""
         return {}
 
-    # ---- generic over scalars: what the recursions start from
-
-    def spanning_positions(self, q: Vector) -> list[Scalar]:
-        """All joints' positions from q; scalars of any kind."""
-        return [x for c in self.clusters for x in c.constraint.positions(q[c.q])]
-
     # ---- configurations
 
     def neutral(self) -> Array:
-        """A closed, regular configuration (nq,), at zero or as near to it as joint limits allow."""
+        """A closed, regular configuration, at zero or as near to it as joint limits allow.
+
+        Returns:
+            q: The configuration (nq,): metres, radians, unit quaternions.
+        """
         return np.array([x for cluster in self.clusters for x in cluster.start])
 
     def random_configuration(
@@ -286,105 +266,6 @@ class Model(StateConversions):
         speed = None if v is None else self._velocities(v)
         return states.check(self, self._positions(q), speed, tolerance)
 
-    def residual(self, q: ArrayLike) -> Array:
-        """What every loop row, then every coupling, fails by at q.
-
-        Args:
-            q: Configuration (..., nq).
-
-        Returns:
-            residual: Gaps (..., n_constraints) in the order of ``loops`` (each loop's rows,
-                redundant ones included) and ``couplings``; metres, sines of angles, and the
-                couplings' units.
-        """
-        return self._conditions(q, None)[0]
-
-    def constraint_matrix(self, q: ArrayLike) -> Array:
-        """K (..., n_constraints, n_joint_velocities): derivative of :meth:`residual`."""
-        return self._conditions(q, None)[1]
-
-    def constraint_matrix_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """k = -K̇ q̇ (..., n_constraints), so that K q̈ = k."""
-        return self._conditions(q, v)[2]
-
-    def spanning_matrix_bias(self, q: ArrayLike, joint_velocities: ArrayLike) -> Array:
-        """The same from the velocities (..., n_joint_velocities) of all joints.
-
-        They say the motion at singular positions too.
-        """
-        size = self.n_joint_velocities
-        rates = as_array(joint_velocities, size, "joint_velocities", "n_joint_velocities")
-        return self._conditions(q, None, rates)[2]
-
-    def condition_rows(self) -> list[tuple[Cluster, list[int]]]:
-        """The rows of K that each cluster with loops or couplings must meet.
-
-        Without those that a file's rounding leaves open.
-        """
-        found = []
-        for cluster in self.clusters:
-            if cluster.geometry is None:
-                continue
-            order = self._condition_order[cluster.index]
-            kept = cluster.closing_rows or range(len(order))
-            found.append((cluster, [order[row] for row in kept]))
-        return found
-
-    def joint_positions(self, q: ArrayLike) -> dict[str, Array]:
-        """Every tree joint's position by name, floating base excluded.
-
-        One (...) array a joint; (..., nq) for joints with several positions.
-        """
-        spanning = self._spanning(self._positions(q))
-        return {
-            joint.name: spanning[..., node.q]
-            if joint.nq == 1
-            else spanning[..., node.q : node.q + joint.nq]
-            for joint, node in self._but_base()
-        }
-
-    def joint_velocities(self, q: ArrayLike, v: ArrayLike) -> dict[str, Array]:
-        """Every tree joint's velocity by name, floating base excluded."""
-        at, v = self._positions(q), self._velocities(v)
-        common_batch(q=at, v=v)
-        return self._by_joint(np.einsum("...ij,...j->...i", self.constraint_jacobian(at), v))
-
-    def joint_accelerations(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> dict[str, Array]:
-        """Every tree joint's acceleration by name, floating base excluded."""
-        at, v, a = self._positions(q), self._velocities(v), self._velocities(a, "a")
-        common_batch(q=at, v=v, a=a)
-        linear = np.einsum("...ij,...j->...i", self.constraint_jacobian(at), a)
-        return self._by_joint(linear + self.constraint_bias(at, v))
-
-    def constraint_jacobian(self, q: ArrayLike) -> Array:
-        """G (..., n_joint_velocities, nv): q̇ = G v, rows in ``joint_names`` order, base first."""
-        at = self._positions(q)
-        batch = at.shape[:-1]
-        result = np.zeros((*batch, self.n_joint_velocities, self.nv))
-        with np.errstate(all="ignore"):
-            scalars = unstack(at)
-            for c in self.clusters:
-                rows = c.constraint.jacobian(c.constraint.positions(scalars[c.q]))
-                block = stack([x for row in rows for x in row], batch)
-                result[..., c.spanning_v, c.v] = block.reshape(*batch, len(rows), c.nv)
-        return result
-
-    def constraint_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """g (..., n_joint_velocities): q̈ = G a + g."""
-        at, speed = self._positions(q), self._velocities(v)
-        batch = common_batch(q=at, v=speed)
-        result = np.zeros((*batch, self.n_joint_velocities))
-        with np.errstate(all="ignore"):
-            scalars, speeds = unstack(at), unstack(speed)
-            for c in self.clusters:
-                if not c.implicit:
-                    continue
-                positions = c.constraint.positions(scalars[c.q])
-                g = c.constraint.jacobian(positions)
-                rates = [dot(row, speeds[c.v]) for row in g]
-                result[..., c.spanning_v] = stack(c.constraint.bias(positions, rates), batch)
-        return result
-
     def integrate(self, q: ArrayLike, v_dt: ArrayLike) -> Array:
         """The configuration reached from q along v_dt = v · time.
 
@@ -419,77 +300,3 @@ class Model(StateConversions):
         from robomodel.model.configurations import moving
 
         return moving.difference(self, self._positions(q0, "q0"), self._positions(q1, "q1"))
-
-    # ---- inside
-
-    def _positions(self, q: ArrayLike, name: str = "q") -> Array:
-        return as_array(q, self.nq, name, "nq")
-
-    def _velocities(self, v: ArrayLike, name: str = "v") -> Array:
-        return as_array(v, self.nv, name, "nv")
-
-    def _but_base(self) -> list[tuple[Joint, Node]]:
-        pairs = list(zip(self.joints, self.nodes, strict=True))
-        return pairs if self.floating_base is None else pairs[1:]
-
-    def _spanning(self, q: Array) -> Array:
-        return stack(self.spanning_positions(unstack(q)), q.shape[:-1])
-
-    def _by_joint(self, values: Array) -> dict[str, Array]:
-        return {
-            joint.name: values[..., node.v]
-            if joint.nv == 1
-            else values[..., node.v : node.v + joint.nv]
-            for joint, node in self._but_base()
-        }
-
-    def _conditions(
-        self, q: ArrayLike, v: ArrayLike | None, rates: Array | None = None
-    ) -> tuple[Array, Array, Array]:
-        """Residual, K and k over the whole robot, in the order of loops and couplings."""
-        at = self._positions(q)
-        speed = None if v is None else self._velocities(v)
-        batch = at.shape[:-1] if speed is None else common_batch(q=at, v=speed)
-        if rates is not None:
-            batch = common_batch(q=at, joint_velocities=rates)
-        where = self._condition_order
-        count = sum(len(rows) for rows in where.values())
-        values, bias = np.zeros((*batch, count)), np.zeros((*batch, count))
-        matrix = np.zeros((*batch, count, self.n_joint_velocities))
-        spanning = self._spanning(at)
-        if speed is not None:
-            rates = np.einsum("...ij,...j->...i", self.constraint_jacobian(at), speed)
-        for cluster in self.clusters:
-            if cluster.geometry is None:
-                continue
-            rows = where[cluster.index]
-            value, jacobian, quadratic = cluster.geometry.evaluate(
-                spanning[..., cluster.spanning_q],
-                None if rates is None else rates[..., cluster.spanning_v],
-            )
-            values[..., rows] = value
-            bias[..., rows] = quadratic
-            block = np.zeros((*batch, len(rows), self.n_joint_velocities))
-            block[..., cluster.spanning_v] = jacobian
-            matrix[..., rows, :] = block
-        return values, matrix, bias
-
-    @cached_property
-    def _condition_order(self) -> dict[int, list[int]]:
-        """For each constrained cluster, the robot's row of each of its conditions."""
-        loop_at: dict[str, range] = {}
-        coupling_at: dict[tuple[str, str], list[int]] = {}
-        count = 0
-        for loop in self.loops:
-            loop_at[loop.name] = range(count, count + loop.rows)
-            count += loop.rows
-        for i, coupling in enumerate(self.couplings):
-            coupling_at.setdefault((coupling.cluster, coupling.name), []).append(count + i)
-        order: dict[int, list[int]] = {}
-        for cluster in self.clusters:
-            if cluster.geometry is None:
-                continue
-            rows = [row for loop in cluster.geometry.loops for row in loop_at[loop.name]]
-            rows += [coupling_at[cluster.name, c.name].pop(0) for c in cluster.geometry.linear]
-            order[cluster.index] = rows
-        return order

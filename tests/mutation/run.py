@@ -105,6 +105,7 @@ TESTS: dict[str, str] = {
     "model/graph.py": "graph model",
     "model/lie_groups.py": "joints configuration",
     "model/joints.py": "joints model",
+    "model/kinematics.py": "model configuration singular constraints conventions",
     "model/model.py": "model configuration states frames constraints",
     "model/options.py": "options graph model closing",
     "model/rigid.py": "rigid",
