@@ -9,6 +9,7 @@ from robomodel.dynamics.sources import sources
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
+from robomodel.model.derived import once
 from robomodel.model.model import Model
 
 
@@ -25,9 +26,10 @@ def content(model: Model, what: str) -> str:
     The robot as it was built, not only as it was described: which of a loop's joints are
     independent is a decision by rank, which other releases of NumPy may take otherwise.
     """
-    built = model.derived.get("content")
-    if built is None:
-        names = [each.name for each in fields(model) if each.name != "notes"]
-        built = spelled([getattr(model, name) for name in names])
-        model.derived["content"] = built
-    return f"{built}{what}{sources()}"
+    return f"{_spelled(model)}{what}{sources()}"
+
+
+@once
+def _spelled(model: Model) -> str:
+    names = [each.name for each in fields(model) if each.name != "notes"]
+    return spelled([getattr(model, name) for name in names])

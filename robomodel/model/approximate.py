@@ -15,6 +15,7 @@ import numpy as np
 
 from robomodel.description import Description, Joint, JointSpring, Limits, Pose, Rows3, Spring
 from robomodel.model import graph
+from robomodel.model.derived import once
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -63,15 +64,13 @@ class Selection:
     dropped: frozenset[int]
 
 
+@once
 def select(model: Model) -> Selection:
     """Of each cluster, joints whose velocities determine it, the most telling ones first.
 
     First come joints that move other clusters, then joints of bodies other than symmetric rotors,
     of these the independent ones, and then by the mass that they move.
     """
-    known = model.derived.get("open tree")
-    if isinstance(known, Selection):
-        return known
     g = model.constraint_jacobian(model.neutral())
     moving = frozenset(
         body for c in model.clusters for body in select_in(model, c, g[c.spanning_v, c.v])
@@ -82,9 +81,7 @@ def select(model: Model) -> Selection:
         while parent not in needed and parent >= 0:
             needed.add(parent)
             parent = model.nodes[parent].parent
-    selection = Selection(moving, frozenset(range(len(model.nodes))) - needed)
-    model.derived["open tree"] = selection
-    return selection
+    return Selection(moving, frozenset(range(len(model.nodes))) - needed)
 
 
 def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:

@@ -12,6 +12,7 @@ from robomodel import masses
 from robomodel.description import Inertial, Pose
 from robomodel.errors import Doubt, UnknownNameError, did_you_mean, suspect_all
 from robomodel.model.arguments import as_numbers
+from robomodel.model.derived import once
 from robomodel.model.elements import Node
 from robomodel.model.joints import Array, Revolute
 from robomodel.model.model import Model
@@ -48,6 +49,7 @@ class Parameters:
         return f"<Parameters: {len(self.names)} of {self.names[0].rpartition('.')[0]!r} and others>"
 
 
+@once
 def parameters(model: Model) -> Parameters:
     """The parameters in which inverse dynamics is linear: names and values [SI].
 
@@ -63,19 +65,15 @@ def parameters(model: Model) -> Parameters:
     Returns:
         parameters: Names and values.
     """
-    known = model.derived.get("parameters")
-    if not isinstance(known, Parameters):
-        values = [x for node in model.nodes for x in ten(node)]
-        names = [f"{body.name}.{each}" for body in model.bodies for each in INERTIAL]
-        for index, kind in of_joints(model):
-            joint = model.joints[index]
-            names.append(f"{joint.name}.{kind}")
-            values.append(float(getattr(joint, kind)))
-        found = np.array(values, dtype=float)
-        found.flags.writeable = False
-        known = Parameters(tuple(names), found)
-        model.derived["parameters"] = known
-    return known
+    values = [x for node in model.nodes for x in ten(node)]
+    names = [f"{body.name}.{each}" for body in model.bodies for each in INERTIAL]
+    for index, kind in of_joints(model):
+        joint = model.joints[index]
+        names.append(f"{joint.name}.{kind}")
+        values.append(float(getattr(joint, kind)))
+    found = np.array(values, dtype=float)
+    found.flags.writeable = False
+    return Parameters(tuple(names), found)
 
 
 def count(model: Model) -> int:

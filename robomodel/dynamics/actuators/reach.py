@@ -22,6 +22,7 @@ from robomodel.errors import ClosureError
 from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import select
 from robomodel.model.configurations.sweeps import grid, sweep
+from robomodel.model.derived import once
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
@@ -99,17 +100,11 @@ class Reach:
                    for x in (self.torque, self.speed))  # fmt: skip
 
 
+@once
 def reaches(model: Model) -> tuple[Reach, ...]:
     """Of every joint of one freedom that moves in the open tree; made once a model."""
-    known = model.derived.get("reaches")
-    if known is None:
-        moving = _moving(model)
-        known = tuple(
-            each for cluster in model.clusters for each in _of_cluster(model, cluster, moving)
-        )
-        model.derived["reaches"] = known
-    found: tuple[Reach, ...] = known
-    return found
+    moving = _moving(model)
+    return tuple(each for cluster in model.clusters for each in _of_cluster(model, cluster, moving))
 
 
 def _moving(model: Model) -> frozenset[int]:

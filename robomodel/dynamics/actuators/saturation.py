@@ -13,6 +13,7 @@ import numpy as np
 
 from robomodel.dynamics.actuators.maps import actuator_map, blocks, driving, unlimited
 from robomodel.model.actuators import Actuator
+from robomodel.model.derived import once
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import (
@@ -121,15 +122,9 @@ def _basis(model: Model, rows: Sequence[int], columns: Sequence[int]) -> list[in
     return best
 
 
+@once
 def _sampled(model: Model) -> list[Array]:
     """B at some configurations."""
-    known = model.derived.get("actuator maps")
-    if known is None:
-        rng = np.random.default_rng(0)
-        known = [
-            np.array(actuator_map(model, [float(x) for x in model.random_configuration(rng)]))
-            for _ in range(SAMPLES)
-        ]
-        model.derived["actuator maps"] = known
-    found: list[Array] = known
-    return found
+    rng = np.random.default_rng(0)
+    states = [model.random_configuration(rng).tolist() for _ in range(SAMPLES)]
+    return [np.array(actuator_map(model, q)) for q in states]

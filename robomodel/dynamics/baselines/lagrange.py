@@ -10,6 +10,7 @@ from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force
+from robomodel.model.derived import once
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Factorization, Scalar, Vector, add, dot, is_zero, mul, sub
@@ -77,15 +78,13 @@ def _augment(
                     mass[i][j] = add(mass[i][j], mul(w, mul(x, other)))
 
 
-def weights(model: Model) -> list[float]:
+@once
+def weights(model: Model) -> tuple[float, ...]:
     """W, a number for every condition: zero but in clusters where H alone would be singular.
 
     That is where joints move no mass of their own, as those of massless rods and cranks. There W is
     of the size of the cluster's inertia; such clusters are found at the neutral configuration.
     """
-    known = model.derived.get("lagrange")
-    if known is not None:
-        return list(known)
     zero = [0.0] * model.n_joint_velocities
     at = model.spanning_positions([float(x) for x in model.neutral()])
     rows, _ = conditions(model, at, zero)
@@ -100,8 +99,7 @@ def weights(model: Model) -> list[float]:
         if not np.any(here) or np.any(w[here]):
             break  # it is the robot's own mass matrix that is singular
         w[here] = float(np.mean(np.diag(mass)[own])) or 1.0
-    model.derived["lagrange"] = tuple(float(x) for x in w)
-    return [float(x) for x in w]
+    return tuple(w.tolist())
 
 
 def _singular(matrix: Array) -> int | None:

@@ -21,6 +21,7 @@ from robomodel.dynamics.recursions.lean import lean
 from robomodel.dynamics.recursions.rnea import rnea as inverse
 from robomodel.model.approximate import approximate, select, unconstrained
 from robomodel.model.build import build
+from robomodel.model.derived import once
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, solve, sub
@@ -68,11 +69,9 @@ class OpenTree:
         return result
 
 
+@once
 def open_tree(model: Model, method: str) -> OpenTree:
     """The tree of a method, made once and kept with the robot's model."""
-    known = model.derived.get(("open tree", method))
-    if isinstance(known, OpenTree):
-        return known
     tree = build(MAKERS[method](model))
     body_of = {joint.name: body for body, joint in enumerate(model.joints)}
     bodies = [body_of[joint.name] for joint in tree.joints]
@@ -87,9 +86,7 @@ def open_tree(model: Model, method: str) -> OpenTree:
     places = {body: Place(n, Transform((), ZERO)) for n, body in enumerate(bodies)}
     for body in set(range(len(model.nodes))) - select(model).dropped - set(bodies):
         places[body] = _stand(model, body, tree)  # locked: the link stands on some other body
-    made = OpenTree(tree, tuple(positions), tuple(velocities), tuple(parts), places, method)
-    model.derived["open tree", method] = made
-    return made
+    return OpenTree(tree, tuple(positions), tuple(velocities), tuple(parts), places, method)
 
 
 def lean_tree(model: Model, method: str, algorithm: str) -> Model:
@@ -101,7 +98,7 @@ def lean_tree(model: Model, method: str, algorithm: str) -> Model:
         name = model.nodes[body].name
         if made.frame(name) is not tree.model.frame(name):
             places[body] = _stand(model, body, made)
-    found.derived["open tree", method] = replace(tree, model=made, places=places)
+    found.derived[open_tree, method] = replace(tree, model=made, places=places)
     return found
 
 

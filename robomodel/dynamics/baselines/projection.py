@@ -14,21 +14,20 @@ from robomodel.dynamics.kinematics.state import Configuration, Matrix, State
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea as inverse
 from robomodel.model.constraints import Link, Unconstrained
+from robomodel.model.derived import once
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.scalars import Factorization, Scalar, Vector, dot, mul, sub
 from robomodel.spatial import Wrench
 
 
+@once
 def spanning_tree(model: Model) -> Model:
     """The same bodies and joints as an open tree: no loops, no couplings, every joint on its own.
 
     Bodies and joints keep their numbers, so that q and v are the robot's spanning positions and
     velocities. It is made once, and kept with the model.
     """
-    known = model.derived.get("spanning tree")
-    if isinstance(known, Model):
-        return known
     clusters = []
     for body, (node, joint) in enumerate(zip(model.nodes, model.joints, strict=True)):
         q, v = slice(node.q, node.q + node.joint.nq), slice(node.v, node.v + node.joint.nv)
@@ -54,7 +53,7 @@ def spanning_tree(model: Model) -> Model:
                 start=node.joint.neutral(),
             )
         )
-    tree = replace(
+    return replace(
         model,
         loops=(),
         couplings=(),
@@ -62,8 +61,6 @@ def spanning_tree(model: Model) -> Model:
         nodes=tuple(replace(node, cluster=body) for body, node in enumerate(model.nodes)),
         joints=tuple(replace(joint, independent=True) for joint in model.joints),
     )
-    model.derived["spanning tree"] = tree
-    return tree
 
 
 def rnea(

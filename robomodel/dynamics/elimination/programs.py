@@ -29,6 +29,7 @@ from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
 from robomodel.model.closure import stack, unstack
+from robomodel.model.derived import once
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, sub
@@ -184,16 +185,13 @@ def _units(variables: Sequence[str]) -> Iterator[tuple[str, ...]]:
             waiting[owner] = name
 
 
+@once
 def _structure(model: Model, split: Split) -> System:
     """The system at a state in general position."""
-    known = model.derived.get(("forward system", split))
-    if known is None:
-        rng = np.random.default_rng(0)
-        q = model.random_configuration(rng).tolist()
-        v, tau = rng.normal(size=(2, model.nv)).tolist()
-        known = model.derived[("forward system", split)] = _forward_system(model, q, v, tau, split)
-    assert isinstance(known, System)
-    return known
+    rng = np.random.default_rng(0)
+    q = model.random_configuration(rng).tolist()
+    v, tau = rng.normal(size=(2, model.nv)).tolist()
+    return _forward_system(model, q, v, tau, split)
 
 
 # ---- safety --------------------------------------------------------------------------------------

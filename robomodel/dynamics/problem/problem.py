@@ -27,6 +27,7 @@ from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.problem.solution import Determinacy, Solution, as_wrench
 from robomodel.errors import as_names, did_you_mean
 from robomodel.model.arguments import as_array
+from robomodel.model.derived import once
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar
@@ -134,14 +135,7 @@ class Problem:
     @cached_property
     def _sample(self) -> tuple[list[float], list[float]]:
         """A configuration and velocity in general position, the same every time."""
-        known = self.model.derived.get("general position")
-        if known is None:
-            rng = np.random.default_rng(0)
-            q = self.model.random_configuration(rng).tolist()
-            known = q, rng.normal(size=self.model.nv).tolist()
-            self.model.derived["general position"] = known
-        at, rates = known
-        return at, rates
+        return _general_position(self.model)
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
@@ -437,6 +431,12 @@ class Problem:
                 numbers = list(pose.to_parent(as_wrench(numbers)).entries())
             inside[name] = numbers
         return one(q), one(v), inside, {name: one(x) for name, x in readings.items()}
+
+
+@once
+def _general_position(model: Model) -> tuple[list[float], list[float]]:
+    rng = np.random.default_rng(0)
+    return model.random_configuration(rng).tolist(), rng.normal(size=model.nv).tolist()
 
 
 def _sizes(matrix: Array, axis: int) -> Array:

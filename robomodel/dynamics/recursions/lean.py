@@ -12,6 +12,7 @@ from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.kernels.trace import Trace
+from robomodel.model.derived import once
 from robomodel.model.model import Model
 from robomodel.model.variants.normals import on_common_normals
 from robomodel.model.variants.parallel import unturned
@@ -61,21 +62,18 @@ def lean(model: Model, algorithm: str) -> Model:
     """
     if algorithm not in LIKE or not model.nodes:
         return model
-    counted, spread = LIKE[algorithm]
-    known = model.derived.get(("lean", counted, spread))
-    if isinstance(known, Model):
-        return known
+    return _lean(model, *LIKE[algorithm])
+
+
+@once
+def _lean(model: Model, counted: str, spread: bool) -> Model:
     axes = _axes(model, counted)
-    found = model if axes is None else regrouped(axes, spread=spread)
-    model.derived["lean", counted, spread] = found
-    return found
+    return model if axes is None else regrouped(axes, spread=spread)
 
 
+@once
 def _axes(model: Model, counted: str) -> Model | None:
     """The model with the best internal axes; None where it is best as it is, its inertias too."""
-    if ("axes", counted) in model.derived:
-        known: Model | None = model.derived["axes", counted]
-        return known
 
     def cost(tree: Model) -> int:
         return COUNTED[counted](regrouped(tree, spread=LIKE[counted][1]))
@@ -85,6 +83,4 @@ def _axes(model: Model, counted: str) -> Model | None:
         changed = change(found)
         if changed is not found and (operations := cost(changed)) < least:
             found, least = changed, operations
-    best = None if COUNTED[counted](model) <= least else found
-    model.derived["axes", counted] = best
-    return best
+    return None if COUNTED[counted](model) <= least else found

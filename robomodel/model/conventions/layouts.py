@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from robomodel.description import Joint, LinkCoupling
 from robomodel.errors import as_names, did_you_mean
 from robomodel.model import graph
+from robomodel.model.derived import once
 from robomodel.model.elements import Joint as ModelJoint
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Floating, Planar, Screw, Spherical
@@ -77,15 +78,15 @@ class Layout:
 def find_layout(model: Model, library: Library, joints: object) -> Layout:
     """Where the library has the model's joints; ``joints`` as :meth:`Model.to_pinocchio_order`."""
     if joints is None or isinstance(joints, Iterable):
-        names = None if joints is None else as_names(joints, "joints")
-        key = ("layout", library, names)
-        known: Layout | None = model.derived.get(key)
-        if known is None:
-            order = _own_order(model, library) if names is None else names
-            known = _laid_out(model, library, _counted(model, library, order))
-            model.derived[key] = known
-        return known
+        return _by_names(model, library, None if joints is None else as_names(joints, "joints"))
     return _laid_out(model, library, _known_as_ours(model, library, _read(library, joints)))
+
+
+@once
+def _by_names(model: Model, library: Library, names: tuple[str, ...] | None) -> Layout:
+    """By joints' names in the library's order; None: as it reads the file itself."""
+    order = _own_order(model, library) if names is None else names
+    return _laid_out(model, library, _counted(model, library, order))
 
 
 def _laid_out(model: Model, library: Library, slots: Sequence[Slot]) -> Layout:

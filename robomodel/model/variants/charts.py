@@ -21,6 +21,7 @@ from robomodel.model.clusters.partitioning import best_columns
 from robomodel.model.clusters.redundancy import blocks
 from robomodel.model.configurations.coordinates import columns_of
 from robomodel.model.constraints.implicit import LoopConstraint
+from robomodel.model.derived import once
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
@@ -63,13 +64,10 @@ class Linkage:
         return all(part <= set(choice) or part.isdisjoint(choice) for part in self.parts)
 
 
+@once
 def linkages(model: Model) -> tuple[Linkage, ...]:
     """The clusters with loops that move; found once a model."""
-    known: tuple[Linkage, ...] | None = model.derived.get("linkages")
-    if known is None:
-        known = tuple(_linkage(model, c) for c in model.clusters if c.implicit and c.nv)
-        model.derived["linkages"] = known
-    return known
+    return tuple(_linkage(model, c) for c in model.clusters if c.implicit and c.nv)
 
 
 def _linkage(model: Model, cluster: Cluster) -> Linkage:
@@ -118,12 +116,7 @@ def in_chart(model: Model, choices: Sequence[Choice]) -> Model:
     choices = tuple(choices)
     if choices == own_chart(model):
         return model
-    known: Model | None = model.derived.get(("chart", choices))
-    if known is None:
-        known = _made(model, dict(zip((each.index for each in linkages(model)), choices,
-                                      strict=True)))  # fmt: skip
-        model.derived["chart", choices] = known
-    return known
+    return _made(model, choices)
 
 
 def own_chart(model: Model) -> tuple[Choice, ...]:
@@ -131,11 +124,12 @@ def own_chart(model: Model) -> tuple[Choice, ...]:
     return tuple(each.constraint.independent for each in linkages(model))
 
 
-def _made(model: Model, choices: dict[int, Choice]) -> Model:
+@once
+def _made(model: Model, choices: tuple[Choice, ...]) -> Model:
     clusters = list(model.clusters)
     independent = {label for cluster in clusters for label in cluster.independent}
-    for linkage in linkages(model):
-        cluster, choice = clusters[linkage.index], choices[linkage.index]
+    for linkage, choice in zip(linkages(model), choices, strict=True):
+        cluster = clusters[linkage.index]
         if choice == linkage.constraint.independent:
             continue
         labels = [f"{model.joints[body].name}{suffix}" for body in cluster.bodies
