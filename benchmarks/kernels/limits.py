@@ -172,19 +172,19 @@ class Bounds:
     @property
     def limit(self) -> str:
         """What takes most of the time, in a few words."""
-        parts = {"moving rows": self.rows}
+        parts = {"copying rows": self.rows}
         ports = {"multiplier": self.multiplier, "divider": self.divider}
         port = max(ports, key=lambda name: ports[name])
         if self.unhindered is not None:
-            parts["issue"] = self.unhindered - self.rows
-            parts["waiting and registers"] = self.measured - self.unhindered
+            parts["instruction issue"] = self.unhindered - self.rows
+            parts["latency and registers"] = self.measured - self.unhindered
         else:
-            parts["issue, waiting and registers"] = self.measured - self.rows
+            parts["instruction issue, latency and registers"] = self.measured - self.rows
         found = []
         for name, cycles in sorted(parts.items(), key=lambda part: -part[1]):
             text = f"{name} {cycles / self.measured:.0%}"
-            if name.startswith("issue"):
-                text += f" (the {port} alone {ports[port] / self.measured:.0%})"
+            if name.startswith("instruction issue"):
+                text += f" ({port} alone {ports[port] / self.measured:.0%})"
             found.append(text)
         return ", ".join(found)
 

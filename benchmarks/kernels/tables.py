@@ -93,8 +93,8 @@ def _machine(numbers: Mapping[str, Any]) -> str:
     return (
         f"{at['processor']}, {at['GHz']:.2f} GHz, {at['width']} doubles a vector,"
         f" {at['GFLOP/s']:.0f} GFLOP/s; {software}. Pinocchio: {built}."
-        f" Batches of {numbers['states']} states, the least of {numbers['rounds']} rounds"
-        f" (a kernel's median is typically {100 * (spread[len(spread) // 2] - 1):.0f} % above)."
+        f" Batches of {numbers['states']} states, minimum of {numbers['rounds']} rounds"
+        f" (a kernel's median is typically {100 * (spread[len(spread) // 2] - 1):.0f} % higher)."
     )
 
 
@@ -114,14 +114,15 @@ def _beside(rows: Sequence[Row]) -> str:
             ratios = [f"{by[x] / row['ns']:.1f}" for x in ("clang", "GCC") if x in by]
             cell += f" ({', '.join(ratios)})"
         lines[row["robot"]][1 + ALGORITHMS.index(row["algorithm"])] = cell
-    head = ["bodies here / there", *(f"`{x}`" for x in ALGORITHMS)]
+    head = ["robot (bodies here / in Pinocchio)", *(f"`{x}`" for x in ALGORITHMS)]
     return paper_docs.table(head, list(lines.values()))
 
 
 def _limits(rows: Sequence[Row]) -> str:
     """What takes the time, as shares of it."""
-    head = ["", "operations", "ns", "of peak", "rows alone", "fill alone", "multiplier alone",
-            "unhindered", "spilled / fetched / vector instructions"]  # fmt: skip
+    head = ["robot, function", "operations", "ns per state", "of peak", "copying rows", "`fill`",
+            "multiplier alone", "same operations, independent",
+            "spilled / reloaded / all vector instructions"]  # fmt: skip
     lines = []
     for row in rows:
         b, a = row.get("bounds"), row.get("assembly")
@@ -139,7 +140,7 @@ def _limits(rows: Sequence[Row]) -> str:
 
 def _calls(rows: Sequence[Row]) -> str:
     """One state a call, in µs."""
-    head = ["", "kernel", "kernel with `out=`", "`rm.…`", "`pin.…`", "`rm` / `pin`"]
+    head = ["robot, function", "kernel", "kernel with `out=`", "`rm.…`", "`pin.…`", "`rm` / `pin`"]
     lines = []
     for row in (x for x in rows if "pin one ns" in x):
         names = ("one ns", "one out ns", "one checked ns", "pin one ns")
@@ -156,4 +157,4 @@ def _goals(found: Mapping[str, Row]) -> str:
         for goal in goals(found)
         if "first use" not in goal.what
     ]
-    return paper_docs.table(["", "goal", "measured", "what limits it"], lines)
+    return paper_docs.table(["quantity", "goal", "measured", "if missed: what limits it"], lines)

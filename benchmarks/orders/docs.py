@@ -40,11 +40,12 @@ def machine(facts: Mapping[str, Any], rows: Sequence[Row]) -> str:
     clocks = " and ".join(f"{x:.2f}" for x in facts["GHz"])
     worst = max(row.error for row in rows if row.error is not None)
     return (
-        f"{facts['processor']}, {facts['cores']} cores, of which one computes; {clocks} GHz before"
-        f" and after, load average {loads}. {software}. The 7-axis arm is {facts['arm']}.\n"
-        f"Programs run on batches of {facts['states']} states, solvers of matrices on"
-        f" {facts['singles']}; times are the least of {facts['rounds']} rounds in which all on one"
-        f" robot take turns, medians typically {100 * (spread[len(spread) // 2] - 1):.0f} % above."
+        f"{facts['processor']}, {facts['cores']} cores, one of them used; {clocks} GHz before"
+        f" and after the run, load average {loads}. {software}. The 7-axis arm is {facts['arm']}.\n"
+        f"Programs run on batches of {facts['states']} states, matrix solvers on batches of"
+        f" {facts['singles']}. Times are the minimum of {facts['rounds']} rounds in which all"
+        f" programs of one robot alternate; medians are typically"
+        f" {100 * (spread[len(spread) // 2] - 1):.0f} % higher."
         f" The run took {facts['minutes']:.1f} minutes.\nNo acceleration has a backward error above"
         f" {worst:.0e}."
     )
@@ -52,7 +53,8 @@ def machine(facts: Mapping[str, Any], rows: Sequence[Row]) -> str:
 
 def robot(rows: Sequence[Row]) -> str:
     """One robot: operations and times."""
-    head = ["", "×", "+", "÷", "operations", "sin, cos", "ns a state", "backward error"]
+    head = ["algorithm", "×", "+", "÷", "operations", "sin, cos", "ns per state",
+            "backward error"]  # fmt: skip
     return table(head, [
         [
             row.name,
@@ -85,14 +87,23 @@ def by_links(rows: Sequence[Row], quantity: str) -> str:
             fit = growth(list(own.values()), quantity, GROWING)
             line.append("" if fit is None else f"{fit[0]:.2f}")
         lines.append(line)
-    growing = [] if quantity == "error" else [f"exponent from {GROWING}"]
+    growing = [] if quantity == "error" else [f"growth exponent from {GROWING} links"]
     return table(["links", *map(str, links), *growing], lines)
 
 
 def search(rows: Sequence[Mapping[str, Any]]) -> str:
     """How annealing went."""
-    head = ["", "ABA", "CRBA + LDLᵀ", "cheapest named order", "found", "against recursions",
-            "at step", "of", "seconds"]  # fmt: skip
+    head = [
+        "robot",
+        "ABA",
+        "CRBA + LDLᵀ",
+        "cheapest named order",
+        "found by the search",
+        "relative to the cheaper recursion",
+        "found at step",
+        "of steps",
+        "seconds",
+    ]
     return table(head, [
         [
             row["system"],
@@ -126,9 +137,19 @@ def found(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def serial(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Document 003's figure 1, counted its way and ours."""
-    head = ["links", "ABA, closed form", "permuted LU, elementwise", "÷ ABA", "permuted LU",
-            "÷ ABA", "without net forces", "and traced", "our ABA", "our CRBA + LDLᵀ"]  # fmt: skip
+    """Document 003's figure 1, counted elementwise as published, and correctly."""
+    head = [
+        "links",
+        "ABA, closed form",
+        "permuted LU, counted elementwise",
+        "÷ ABA",
+        "permuted LU, counted correctly",
+        "÷ ABA",
+        "without net forces",
+        "without net forces, traced",
+        "ABA of this package",
+        "CRBA + LDLᵀ of this package",
+    ]
     return table(head, [
         [
             str(r["links"]),
@@ -145,7 +166,8 @@ def serial(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def zero(rows: Sequence[Mapping[str, Any]]) -> str:
     """Zero-fill permutations of inverse dynamics."""
-    head = ["links", "unknowns", "entries of D", "fill", "operations of the solution", "our RNEA"]
+    head = ["links", "unknowns", "entries of D", "fill", "operations of the solution",
+            "RNEA of this package"]  # fmt: skip
     keys = ("links", "unknowns", "entries", "fill", "counted", "RNEA")
     return table(head, [[str(row[key]) for key in keys] for row in rows])
 
@@ -155,9 +177,9 @@ def graphs(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "GTSAM is not installed (`pip install gtsam`)."
     columns = list(dict.fromkeys((row["system"], row["noise"]) for row in rows))
-    head = ["", "paper"]
+    head = ["problem, order", "published, µs"]
     for system, noise in columns:
-        head += [f"{system}, {noise}", "error"]
+        head += [f"{system}, {noise}, µs", "error"]
     own = {(r["problem"], r["order"], r["system"], r["noise"]): r for r in rows}
     paper = {(row["problem"], row["order"]): row["paper"] for row in rows}
     lines = []
@@ -181,5 +203,5 @@ def goals(rows: Sequence[Row]) -> str:
     """The counts of an earlier study at scalar level, and these."""
     found = {row.name: row.operations for row in rows}
     goal = {"ABA": 808, "CRBA + LDLᵀ": 698, SCALAR: 1197, "searched": 661}
-    return table(["PUMA 560, operations", "goal", "here"],
+    return table(["PUMA 560, operations", "scalar prototype", "this package"],
                  [[name, str(x), str(found[name])] for name, x in goal.items()])  # fmt: skip
