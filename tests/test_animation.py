@@ -14,6 +14,8 @@ from test_contact import at_rest, block
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
+from robomodel.model.configurations.coordinates import position_names
+from robomodel.views import read_motion
 
 SHAPES = "".join(
     f'<visual><origin xyz="0 0.1 0.2" rpy="0.3 0 0.5"/><geometry>{each}</geometry></visual>'
@@ -179,3 +181,86 @@ def test_forces_between_links_are_kept_and_drawn(tmp_path: Path) -> None:
     np.testing.assert_allclose(line.get_ydata()[-1], 9.81)
     assert figure.axes[4].get_legend().get_texts()[0].get_text() == "ball on plate"
     pyplot.close(figure)
+
+
+# ---- recorded motions ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["four_bar", "belt_leg"])
+def test_what_a_simulation_wrote_is_read_again(name: str, tmp_path: Path) -> None:
+    model = rm.robots.load(name)
+    motion = rm.simulate(model, model.neutral(), duration=0.05)
+    motion.to_csv(tmp_path / "motion.csv")
+    again = read_motion(model, tmp_path / "motion.csv")
+    np.testing.assert_array_equal(again.times, motion.times)
+    np.testing.assert_array_equal(again.q, motion.q)
+    assert np.isnan(again.v).all()
+    np.testing.assert_allclose(again.at(motion.times)[0], motion.q, atol=1e-12)
+    middle = again.at((motion.times[1:] + motion.times[:-1]) / 2)[0]
+    there = model.difference(motion.q[:-1], middle)
+    onward = model.difference(motion.q[:-1], motion.q[1:])
+    np.testing.assert_allclose(there, onward / 2, atol=1e-12)
+    assert np.abs(model.residual(middle)).max() < 1e-12
+    log = rm.read_log(model, tmp_path / "motion.csv")
+    np.testing.assert_array_equal(log.v, motion.v)
+    np.testing.assert_array_equal(log.tau, motion.tau)
+    assert log.unused == ("kinetic", "potential", "residual")
+
+
+def test_positions_of_other_joints_are_enough() -> None:
+    model = rm.robots.load("belt_leg")
+    rng = np.random.default_rng(0)
+    q = model.integrate(model.neutral(), 0.3 * rng.standard_normal((5, model.nv)))
+    every = model.joint_positions(q)
+    motors = {n: x for n, x in every.items() if n not in model.dof_names}
+    log = {"time": 3.0 + 0.1 * np.arange(5), **{f"q.{n}": x for n, x in motors.items()}}
+    motion = read_motion(model, log)
+    np.testing.assert_allclose(motion.q, q, atol=1e-12)
+    np.testing.assert_allclose(motion.times, 0.1 * np.arange(5), atol=1e-15)
+    first = next(n for n in log if n != "time")
+    for change, message in (
+        ({"time": None}, "a column 'time' is needed"),
+        ({"time": np.zeros(5)}, "row 1: time does not increase"),
+        ({first: None}, "positions are missing"),
+        ({first: np.array([0.0, 0.0, np.nan, 0.0, 0.0])}, f"row 2: {first} is empty"),
+    ):
+        changed = {n: x for n, x in {**log, **change}.items() if x is not None}
+        with pytest.raises(rm.DescriptionError, match=message):
+            read_motion(model, changed)
+    with pytest.raises(rm.DescriptionError, match="two samples or more"):
+        read_motion(model, {n: x[:1] for n, x in log.items()})
+
+
+def test_samples_between_which_loops_do_not_close_are_shown_as_they_are() -> None:
+    model = rm.robots.load("five_bar")
+    ends = [model.random_configuration(np.random.default_rng(seed)) for seed in (48, 49)]
+    with pytest.raises(rm.ClosureError):
+        model.integrate(ends[0], 0.8 * model.difference(*ends))
+    names = [f"q.{name}" for name in position_names(model)]
+    log = {"time": np.arange(2.0), **dict(zip(names, np.array(ends).T, strict=True))}
+    np.testing.assert_array_equal(read_motion(model, log).at(0.8)[0], ends[1])
+
+
+def test_the_command_line_plays_logs(run: Any, tmp_path: Path) -> None:
+    model = rm.robots.load("four_bar")
+    motion = rm.simulate(model, model.neutral(), duration=0.05)
+    log, page = tmp_path / "motion.csv", tmp_path / "motion.html"
+    motion.to_csv(log)
+    code, out, err = run("view", "four_bar", log, "--html", page, "--fps", 100, "--json")
+    assert (code, err) == (0, "")
+    said = json.loads(out)
+    assert (said["url"], said["html"], said["duration"]) == (None, str(page), motion.times[-1])
+    np.testing.assert_allclose(told(page)["times"], [0.0, 0.01, 0.02, 0.03, 0.04, 0.05])
+    assert run("view", "four_bar", log, "--html", page) == (0, f"wrote {page}\n", "")
+    assert run("view", "four_bar", "--html", page)[0] == 2
+    code, _, err = run("view", "four_bar", log, "--html", page, "--fps", 1e9)
+    assert (code, err.startswith(f"{log}: 0.05 s at 1e+09 frames")) == (2, True)
+    log.write_text("time,v.joint1\n0,0\n")
+    code, _, err = run("view", "four_bar", log)
+    assert (code, err) == (2, f"{log}:1: a motion has two samples or more\n")
+    pytest.importorskip("viser")
+    motion.to_csv(log)
+    code, out, err = run("view", "four_bar", log, "--port", 8192, "--seconds", 0, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["url"].startswith("http://127.0.0.1:")

@@ -1,24 +1,48 @@
-"""``robomodel view``: a robot in the browser."""
+"""``robomodel view``: a robot in the browser, at rest or as it moved."""
 
 from __future__ import annotations
 
 import contextlib
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from robomodel.cli.frame import Answer
+from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.robot import Robot
 
 EXAMPLES = (
     "robomodel view mini_cheetah",
-    "robomodel view four_bar --port 8090 --seconds 60",
+    "robomodel excite four_bar -o motion.csv",
+    "robomodel view four_bar motion.csv --html motion.html",
 )
 
 
 def command(
     robot: Robot,
+    log: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="LOG",
+            help="A motion to play: CSV, Parquet or a bag of ROS, with time and q.JOINT as of "
+            "robomodel identify, or what Trajectory.to_csv wrote.",
+            show_default=False,
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT.html",
+            help="Write the motion as one page that needs nothing besides, and serve none.",
+            show_default=False,
+        ),
+    ] = None,
+    fps: Annotated[float, typer.Option(help="Frames a second of motion.")] = 30.0,
+    topic: Annotated[
+        str | None,
+        typer.Option(help="A bag's topic of joints, if it has several.", show_default=False),
+    ] = None,
     host: Annotated[str, typer.Option(help="The address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to serve on, or the next free one.")] = 8080,
     seconds: Annotated[
@@ -26,24 +50,48 @@ def command(
         typer.Option(help="End after so long. [default: when interrupted]", show_default=False),
     ] = None,
 ) -> Answer:
-    """Show a robot in the browser, with a slider for each freedom; loops close as it moves.
+    """Show a robot in the browser, with a slider for each freedom; or play a motion from a log.
 
-    Keys of the JSON document, which is there as soon as the page is: robot, file, url, warnings.
+    Loops close as it moves.
+
+    Keys of the JSON document, which is there as soon as the page is: robot, file, url (null with
+    --html), html (null, or the file), duration of the motion (null without), warnings.
     """
-    from robomodel.views import view
+    from robomodel import views
 
+    if html is not None and log is None:
+        raise UserError("--html is of a motion: give its log")
     model = robot.load()
-    viewer = view(model, host=host, port=port)
+    duration = None
+    page: views.Viewer | views.Player | None = None
+    try:
+        if log is None:
+            page = views.view(model, host=host, port=port)
+        else:
+            motion = views.read_motion(model, log, topic=topic)
+            duration = motion.times[-1]
+            if html is None:
+                page = views.play(motion, fps, host=host, port=port)
+            else:
+                views.write_html(motion, html, fps)
+    except ValueError as error:
+        raise UserError.of(error, str(log or robot.file)) from error
 
     def stay() -> None:
+        if page is None:
+            return
         with contextlib.suppress(KeyboardInterrupt):
             end = None if seconds is None else time.monotonic() + seconds
             while end is None or time.monotonic() < end:
                 time.sleep(0.1)
-        viewer.stop()
+        page.stop()
 
-    return Answer(
-        document={"robot": model.name, "file": robot.file, "url": viewer.url},
-        show=lambda to: to.print(f"{model.name} is at {viewer.url}"),
-        then=stay,
-    )
+    document = {
+        "robot": model.name,
+        "file": robot.file,
+        "url": None if page is None else page.url,
+        "html": None if html is None else str(html),
+        "duration": duration,
+    }
+    said = f"wrote {html}" if page is None else f"{model.name} is at {page.url}"
+    return Answer(document=document, show=lambda to: to.print(said), then=stay)

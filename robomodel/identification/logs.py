@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from robomodel.errors import (
     did_you_mean,
     few,
 )
-from robomodel.identification.sensors import followed
+from robomodel.identification.sensors import TYPED, followed
 from robomodel.model import Model
 from robomodel.model.configurations.coordinates import position_names
 from robomodel.model.joints import Array
@@ -72,12 +73,28 @@ class Log:
 
 @dataclass(frozen=True)
 class _Table:
-    """Columns by name, and where each row stands."""
+    """Columns by name, where each row stands, and which columns were asked for."""
 
     file: str
     columns: dict[str, Array]
     rows: Sequence[int] | None = None  # lines of a file
     ignored: tuple[str, ...] = ()
+    used: set[str] = field(default_factory=lambda: {"time"})
+
+    def has(self, kind: str, names: Sequence[str]) -> bool:
+        return all(f"{kind}.{name}" in self.columns for name in names)
+
+    def taken(self, kind: str, names: Sequence[str]) -> Array:
+        """These columns (T, ·), all of them finite."""
+        wanted = [f"{kind}.{name}" for name in names]
+        if missing := [name for name in wanted if name not in self.columns]:
+            hint = did_you_mean(missing[0], list(self.columns))
+            raise self.wrong(f"{KINDS[kind]} are missing: {few(missing)}{hint}")
+        self.used.update(wanted)
+        for name in wanted:
+            if not np.all(fine := np.isfinite(self.columns[name])):
+                raise self.wrong(f"{name} is empty or not finite", int(np.argmin(fine)))
+        return np.stack([self.columns[name] for name in wanted], axis=1)
 
     def wrong(self, message: str, row: int | None = None) -> DescriptionError:
         if row is None:
@@ -95,6 +112,8 @@ def read_log(model: Model, source: object, *, topic: str | None = None) -> Log:
     ``a.NAME`` of the same, or none at all; ``tau.NAME``, of rotors' and other dependent joints,
     too, or ``current.ACTUATOR`` [A]; ``wrench.LINK.mx .my .mz .fx .fy .fz``, in the link's axes
     about its origin. Forces that the log does not have are unknown (nan), a floating base's zero.
+
+    What :meth:`Trajectory.to_csv` writes, with ``q:NAME`` for ``q.NAME``, is read as well.
 
     Of bags, ``sensor_msgs/JointState`` gives q, v and tau of the joints that it names, brought to
     even times by interpolation, and ``geometry_msgs/WrenchStamped`` wrenches on the links after
@@ -117,34 +136,15 @@ def read_log(model: Model, source: object, *, topic: str | None = None) -> Log:
     """
     table = _read(source, topic)
     columns = table.columns
-    used = {"time"}
-
-    def taken(kind: str, names: Sequence[str]) -> Array:
-        wanted = [f"{kind}.{name}" for name in names]
-        if missing := [name for name in wanted if name not in columns]:
-            hint = did_you_mean(missing[0], list(columns))
-            raise table.wrong(f"{KINDS[kind]} are missing: {few(missing)}{hint}")
-        used.update(wanted)
-        for name in wanted:
-            if not np.all(fine := np.isfinite(columns[name])):
-                at = int(np.argmin(fine))
-                raise table.wrong(f"{name} is empty or not finite", at)
-        return np.stack([columns[name] for name in wanted], axis=1)
-
-    encoders = _encoders(model, columns)
+    encoders = None if table.has("v", model.dof_names) else _encoders(model, table, "v")
     rates = model.dof_names if encoders is None else _labels(model, encoders, model.dof_names)
-    v = taken("v", rates)
-    a = taken("a", rates) if any(name.startswith("a.") for name in columns) else None
-    every = position_names(model)
-    if encoders is not None:
-        q = taken("q", _labels(model, encoders, every))
-    elif all(f"q.{name}" in columns for name in every):
-        q = taken("q", every)
-    else:  # of clusters with loops, the independent joints' positions are enough
-        loose = {joint.name for joint in model.joints if joint.nq == 1 and not joint.independent}
-        needed = [name for name in every if name not in loose]
-        q = _closed(table, model, needed, taken("q", needed))
-    forces, currents = _forces(model, table, used)
+    v = table.taken("v", rates)
+    a = table.taken("a", rates) if any(name.startswith("a.") for name in columns) else None
+    if encoders is None:
+        q = _configurations(model, table)
+    else:
+        q = table.taken("q", _labels(model, encoders, position_names(model)))
+    forces, currents = _forces(model, table)
     tau = None if forces is None else _carried(model, q, encoders, forces)
     f_ext = {}
     for name in dict.fromkeys(n.split(".", 1)[1].rpartition(".")[0] for n in columns
@@ -156,11 +156,47 @@ def read_log(model: Model, source: object, *, topic: str | None = None) -> Log:
             model.frame(name)
         except KeyError as error:
             raise table.wrong(f"wrench.{name}: {error.args[0]}") from None
-        used.update(wanted)
+        table.used.update(wanted)
         f_ext[name] = np.stack([columns[each] for each in wanted], axis=1)
     step = _step(table, columns["time"]) if "time" in columns else None
-    unused = (*(name for name in columns if name not in used), *table.ignored)
+    unused = (*(name for name in columns if name not in table.used), *table.ignored)
     return Log(q, v, a, tau, currents, encoders, f_ext, step, unused)
+
+
+def read_positions(
+    model: Model, source: object, *, topic: str | None = None
+) -> tuple[Array, Array]:
+    """When a robot was where, from a log of which nothing else is asked.
+
+    Args:
+        model: The robot.
+        source: As of :func:`read_log`; columns are ``time`` and ``q.NAME``, of the coordinates or
+            of as many other joints.
+        topic: As of :func:`read_log`.
+
+    Returns:
+        times: Times (T,) [s], from 0 on.
+        q: Configurations (T, nq).
+
+    Raises:
+        DescriptionError: What is missing or no number, with file and line.
+        ClosureError: Loops do not close.
+        ImportError: The packages that are needed are not installed.
+    """
+    table = _read(source, topic)
+    if "time" not in table.columns:
+        raise table.wrong("a column 'time' is needed")
+    time = table.columns["time"]
+    if _step(table, time) is None:
+        raise table.wrong("a motion has two samples or more")
+    encoders = None if table.has("q", _needed(model)) else _encoders(model, table, "q")
+    if encoders is None:
+        q = _configurations(model, table)
+    else:
+        labels = _labels(model, encoders, position_names(model))
+        q = followed(model, encoders, table.taken("q", labels))
+    model.check(q, tolerance=TYPED)
+    return time - time[0], q
 
 
 # ---- what the columns are of ---------------------------------------------------------------------
@@ -174,16 +210,28 @@ def _labels(model: Model, joints: Sequence[str], known: Sequence[str]) -> list[s
     return found
 
 
-def _encoders(model: Model, columns: Mapping[str, Array]) -> tuple[str, ...] | None:
-    """The joints whose rates the log has and which tell all; None if the independent ones do."""
-    if all(f"v.{name}" in columns for name in model.dof_names):
-        return None
+def _needed(model: Model) -> list[str]:
+    """Positions that tell a configuration: of clusters with loops, those of independent joints."""
+    loose = {joint.name for joint in model.joints if joint.nq == 1 and not joint.independent}
+    return [name for name in position_names(model) if name not in loose]
+
+
+def _configurations(model: Model, table: _Table) -> Array:
+    """Configurations (T, nq), from all positions or from those that are enough."""
+    every, needed = position_names(model), _needed(model)
+    if table.has("q", every):
+        return table.taken("q", every)
+    return _closed(table, model, needed, table.taken("q", needed))
+
+
+def _encoders(model: Model, table: _Table, kind: str) -> tuple[str, ...] | None:
+    """The joints whose rates ("v") or positions ("q") the log has and which tell all, if any do."""
+    known = model.dof_names if kind == "v" else position_names(model)
     g = model.constraint_jacobian(model.neutral())
     found: list[str] = []
     seen = np.zeros((0, model.nv))
     for joint, node in zip(model.joints, model.nodes, strict=True):
-        labels = _labels(model, [joint.name], model.dof_names)
-        if not all(f"v.{name}" in columns for name in labels):
+        if not table.has(kind, _labels(model, [joint.name], known)):
             continue
         more = np.vstack([seen, g[list(node.freedoms)]])
         size = np.linalg.svd(more, compute_uv=False)
@@ -193,21 +241,19 @@ def _encoders(model: Model, columns: Mapping[str, Array]) -> tuple[str, ...] | N
     return tuple(found) if len(seen) == model.nv else None
 
 
-def _forces(
-    model: Model, table: _Table, used: set[str]
-) -> tuple[dict[str, Array] | None, Array | None]:
+def _forces(model: Model, table: _Table) -> tuple[dict[str, Array] | None, Array | None]:
     """Forces by joint, or currents (T, nu) by actuator."""
     joints = {*model.dof_names, *(joint.name for joint in model.joints if joint.nv == 1)}
     forces = {n: table.columns[f"tau.{n}"] for n in sorted(joints) if f"tau.{n}" in table.columns}
     if forces:
-        used.update(f"tau.{name}" for name in forces)
+        table.used.update(f"tau.{name}" for name in forces)
         return forces, None
     names = [each.name for each in model.actuators]
     there = [name for name in names if f"current.{name}" in table.columns]
     if not there:
         known = f"tau.{model.dof_names[-1]}" if model.dof_names else "tau"
         raise table.wrong(f"no forces: {known} and others, or current.ACTUATOR")
-    used.update(f"current.{name}" for name in there)
+    table.used.update(f"current.{name}" for name in there)
     count = len(next(iter(table.columns.values())))
     unknown = np.full(count, np.nan)
     parts = [table.columns.get(f"current.{name}", unknown) for name in names]
@@ -273,6 +319,13 @@ def _step(table: _Table, time: Array) -> float | None:
 
 
 def _read(source: object, topic: str | None) -> _Table:
+    """The table, its columns named as of a log; those of simulated motions are q:NAME and so on."""
+    table = _loaded(source, topic)
+    columns = {re.sub(r"^(q|v|tau):", r"\1.", name): x for name, x in table.columns.items()}
+    return replace(table, columns=columns)
+
+
+def _loaded(source: object, topic: str | None) -> _Table:
     if not isinstance(source, str | os.PathLike):
         return _of_table(source)
     path = Path(source)

@@ -1,4 +1,5 @@
-"""Pictures: the graphs of a robot, what its clusters do over a range, and the robot itself.
+"""Pictures: the graphs of a robot, what its clusters do over a range, the robot itself,
+and its motions.
 
 They need matplotlib and viser (``pip install 'robomodel[views]'``), imported when asked for one.
 """
@@ -6,6 +7,7 @@ They need matplotlib and viser (``pip install 'robomodel[views]'``), imported wh
 from robomodel.views.animation import Player, play, write_html
 from robomodel.views.graph import draw_graph
 from robomodel.views.plots import draw_cluster
+from robomodel.views.recorded import read_motion
 from robomodel.views.residuals import draw_residuals
 from robomodel.views.viewer import Viewer, view
 
@@ -16,6 +18,7 @@ __all__ = [
     "draw_graph",
     "draw_residuals",
     "play",
+    "read_motion",
     "view",
     "write_html",
 ]
