@@ -53,11 +53,11 @@ def machine(facts: Mapping[str, Any], rows: Sequence[Row]) -> str:
     worst = max(row.difference or 0.0 for row in rows)
     noise = 100.0 * (spread[len(spread) // 2] - 1.0)
     return (
-        f"{facts['processor']}, {facts['cores']} cores, of which one computes; {clocks} GHz before"
-        f" and after, load average {loads} (this run counts one). {software}.\n"
-        f"Batches of {facts['states']} states, the least of {facts['rounds']} rounds in which all"
-        f" methods on one system take turns; a method's median is typically {noise:.0f} % above its"
-        f" least. The run took {facts['minutes']:.0f} minutes.\n"
+        f"{facts['processor']}, {facts['cores']} cores, one of them used; {clocks} GHz before"
+        f" and after the run, load average {loads} (this run counts as one). {software}.\n"
+        f"Batches of {facts['states']} states, minimum of {facts['rounds']} rounds in which all"
+        f" methods on one system alternate; a method's median is typically {noise:.0f} % above its"
+        f" minimum. The run took {facts['minutes']:.0f} minutes.\n"
         f"Results of the exact methods differ from the cluster algorithm's by {worst:.0e} at most,"
         " relative to the largest number of a state."
     )
@@ -71,8 +71,8 @@ def against_paper(rows: Sequence[Row], algorithm: str) -> str:
     found = {(row.system, row.method): row for row in rows if row.algorithm == algorithm}
     exact = [found[name, "cluster"] for name in SYSTEMS]
     lines = [
-        ["cluster, ns a state", *(f"{row.ns:.0f}" for row in exact)],
-        ["cluster, authors' C++, ns", *(f"{x:.0f}" for x in NANOSECONDS[algorithm])],
+        ["cluster, ns per state", *(f"{row.ns:.0f}" for row in exact)],
+        ["cluster, authors' C++, ns per state", *(f"{x:.0f}" for x in NANOSECONDS[algorithm])],
         ["cluster, operations", *(str(row.flops) for row in exact)],
     ]
     for method in (m for m in METHODS[algorithm] if m != "cluster"):
@@ -83,9 +83,15 @@ def against_paper(rows: Sequence[Row], algorithm: str) -> str:
         lines.append([f"{method}, operations", *(f"{x:+.0f} %" for x in flops)])
         published = PERCENT.get((algorithm, method))
         if published:
-            lines.append([f"{method}, paper's time", *(f"{x:+.0f} %" for x in published)])
+            lines.append([f"{method}, time in the paper", *(f"{x:+.0f} %" for x in published)])
     differing = [f"- {line}" for line in differences(found, algorithm)]
-    return "\n".join([table(["", *SYSTEMS], lines), "", *(differing or ["Signs and order agree."])])
+    return "\n".join(
+        [
+            table(["method, quantity", *SYSTEMS], lines),
+            "",
+            *(differing or ["Signs and order agree."]),
+        ]
+    )
 
 
 def percent(x: float | None, y: float | None) -> float:
@@ -110,11 +116,11 @@ def differences(found: Mapping[tuple[str, str], Row], algorithm: str) -> Iterato
         slower = "slower" if published[0] > 0.0 else "faster"
         if none:
             yield (
-                f"{method}: {slower} in the paper, no difference above {SAME:g} % here:"
+                f"{method} is {slower} in the paper; here the difference is at most {SAME:g} % on"
                 f" {', '.join(none)}."
             )
         if other:
-            yield f"{method}: {slower} in the paper, the other way round here: {', '.join(other)}."
+            yield f"{method} is {slower} in the paper, and the opposite here: {', '.join(other)}."
     methods = [m for m in ("approximate", "cluster", "projection", "lagrange")
                if (SYSTEMS[0], m) in found]  # fmt: skip
     orders: dict[str, list[str]] = {}
@@ -128,7 +134,7 @@ def differences(found: Mapping[tuple[str, str], Row], algorithm: str) -> Iterato
             text += f" {'≈' if percent(times[b], times[a]) <= SAME else '<'} {b}"
         orders.setdefault(text, []).append(name)
     for text, names in orders.items():
-        yield f"order of times: {text}, on {', '.join(names)}."
+        yield f"order of times on {', '.join(names)}: {text}."
 
 
 def blocks(rows: Sequence[Mapping[str, Any]], robots: Sequence[Row]) -> str:
@@ -141,7 +147,7 @@ def blocks(rows: Sequence[Mapping[str, Any]], robots: Sequence[Row]) -> str:
         shares = [f"{row['ns'][x]:.0f} ({percent(row['ns'][x], first):+.0f} %)" for x in names[1:]]
         lines.append([f"{row['system']}, {row['compiler']}", f"{first:.0f}", *shares,
                       f"{own[row['system']].ns:.0f}"])  # fmt: skip
-    return table(["ns a state", *names, "this package"], lines)
+    return table(["ns per state", *names, "kernel of this package"], lines)
 
 
 # ---- chains --------------------------------------------------------------------------------------
@@ -149,8 +155,14 @@ def blocks(rows: Sequence[Mapping[str, Any]], robots: Sequence[Row]) -> str:
 
 def exponents(rows: Sequence[Row]) -> str:
     """Growth with the number of links: of our times and operations, and of the authors' times."""
-    head = ["", "time, 12 to 24", "authors' time, 12 to 24", "operations, 12 to 24",
-            "operations, from 24", "time, from 24"]  # fmt: skip
+    head = [
+        "chain, algorithm, method",
+        "time, 12 to 24 links",
+        "authors' time, 12 to 24 links",
+        "operations, 12 to 24 links",
+        "operations, from 24 links",
+        "time, from 24 links",
+    ]
     lines = []
     for (algorithm, kind, method), authors in EXPONENTS.items():
         own = [r for r in rows if (r.algorithm, r.system, r.method) == (algorithm, kind, method)]
@@ -220,12 +232,12 @@ def leg(rows: Sequence[Mapping[str, Any]]) -> str:
         ]
         for row in rows
     ]
-    return table(["joint", "largest torque, N m", *names], lines)
+    return table(["joint", "largest torque, N m", *(f"error, {name}" for name in names)], lines)
 
 
 def errors(rows: Sequence[Mapping[str, Any]]) -> str:
     """Errors of the open trees, median and largest of all states, in percent."""
-    head = ["", *(f"{what}, {method}" for what in ("torques", "accelerations")
+    head = ["robot", *(f"{what}, {method}" for what in ("torques", "accelerations")
                   for method in ("approximate", "unconstrained"))]  # fmt: skip
     lines = [
         [
