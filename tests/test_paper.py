@@ -108,9 +108,9 @@ def test_signs_and_orders_that_differ_are_named() -> None:
         for method, x in own.items()
     }
     assert list(paper_docs.differences(found, "efpa")) == [
-        "approximate: faster in the paper, the other way round here: Tello (+20 %).",
-        "projection: slower in the paper, no difference above 2 % here: GT.",
-        "order of times: cluster < approximate < projection, on Tello.",
+        "approximate is faster in the paper, and the opposite here: Tello (+20 %).",
+        "projection is slower in the paper; here the difference is at most 2 % on GT.",
+        "order of times on Tello: cluster < approximate < projection.",
     ]
 
 
