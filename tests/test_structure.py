@@ -33,7 +33,6 @@ LAYERS = (
 """The lowest layer first. Members of one layer may not import each other."""
 
 UPWARD = {
-    ("studies.sketch", "views.poses"),  # pictures of a page draw what the viewer shows
     ("trajectory.simulation.trajectory", "views.animation"),  # a method that plays a motion
 }
 """Exceptions, (importer, imported): imports upwards or sideways. None may be added."""

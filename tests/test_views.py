@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 import robomodel as rm
 from robomodel.cli import main
+from robomodel.dynamics.kinematics.links import link_poses
 from robomodel.views import Viewer, draw_cluster, draw_graph
 from robomodel.views.graph import PLAIN, colours_of, ties
 from robomodel.views.layout import lay_out
 from robomodel.views.plots import sweep
-from robomodel.views.poses import link_poses
 from robomodel.views.solids import link_solids
 from robomodel.views.viewer import freedoms
 

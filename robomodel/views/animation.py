@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.description import Shape
+from robomodel.dynamics.kinematics.links import link_poses
 from robomodel.errors import DescriptionError, MissingPackageError
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.views.poses import link_poses
 from robomodel.views.solids import ball, hull, link_solids
 from robomodel.views.viewer import Viewer, link_colours
 

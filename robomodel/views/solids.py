@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.description import Joint, Link
+from robomodel.dynamics.kinematics.links import link_poses
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.views.poses import link_poses
 
 BALL = 48  # points of a ball
 ROUND = 20  # of a rim
