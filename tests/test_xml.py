@@ -1,5 +1,6 @@
 """Safe XML: what is refused before anything is parsed, and what broken files are told."""
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -76,6 +77,21 @@ class TestSafety:
         dtd.write_text('<!ATTLIST robot name CDATA "from the DTD">')
         document = open_document(f'<!DOCTYPE robot SYSTEM "{dtd.as_uri()}">\n<robot/>')
         assert document.root.attrib == {}
+
+    @pytest.mark.parametrize("quiet", [True, False])
+    def test_an_external_dtd_is_not_even_opened(self, tmp_path, quiet):
+        """What stands there is no DTD: it would be complained of, or nothing would ever come."""
+        dtd = tmp_path / "robot.dtd"
+        if quiet:
+            os.mkfifo(dtd)
+        else:
+            dtd.write_text("root:x:0:0:root:/root:/bin/bash\n")
+        for body in ("<robot/>", "<robot><link name='a'/><link name='b'></robot>"):
+            text = f'<!DOCTYPE robot SYSTEM "{dtd.as_uri()}">\n{body}'
+            if body == "<robot/>":
+                assert open_document(text).root.tag == "robot"
+            else:
+                assert "<link> opened in line 2 is not closed" in refused(text).message
 
     @pytest.mark.parametrize(
         "doctype", ["", "<!DOCTYPE robot>", '<!DOCTYPE robot SYSTEM "http://localhost:1/x.dtd">']
