@@ -407,6 +407,16 @@ def test_a_wheel_whose_follower_has_the_motor_has_none() -> None:
     np.testing.assert_allclose(rm.torque_limits(model, model.neutral(), [0.0])[1], 40.0)
 
 
+def test_a_joint_that_mimics_another_zero_times_is_no_rotor() -> None:
+    mimic = '<mimic joint="a" multiplier="0" offset="0.3"/>'
+    held = joint("b", "a", "b", kind="revolute", more=mimic + limited(3))
+    driving = joint("a", "base", "a", kind="revolute", more=limited(7))
+    model = rm.load(robot(link("a"), link("b"), driving, held))
+    (actuator,) = model.actuators
+    assert (actuator.joint, actuator.effort_limit) == ("a", 7.0)
+    assert model.joint_positions([0.5]) == {"a": 0.5, "b": 0.3}
+
+
 def test_couplings_without_rotors_are_no_rotors() -> None:
     """Fingers that mimic each other are driven once, at the one that leads."""
     text = robot(

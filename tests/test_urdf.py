@@ -310,6 +310,13 @@ class TestJoints:
         found = first(robot(joint("j1", "a", "b", '<pitch value="-0.002"/>', type="screw"), BC))
         assert (found.type, found.pitch) == ("screw", -0.002)
 
+    def test_negative_limits_are_none(self):
+        limit = '<limit lower="-1" upper="1" effort="-1" velocity="-2"/>'
+        with pytest.warns(DescriptionWarning, match="negative effort or velocity limit") as caught:
+            found = read(robot(joint("j1", "a", "b", limit), BC)).joints[0]
+        assert len(caught) == 1
+        assert found.limits == Limits(-1.0, 1.0, math.inf, math.inf)
+
     def test_everything(self):
         found = first(
             robot(

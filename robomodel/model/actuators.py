@@ -74,18 +74,19 @@ class _Tree:
         """Rotors that depend on others, with the joints that turn them and how fast each does."""
         found: dict[str, Terms] = {}
         for coupling in self.couplings:
-            rotors = [name for name, _ in coupling.terms if self._is_rotor(name)]
+            terms = {name: k for name, k in coupling.terms if k}
+            rotors = [name for name in terms if self._is_rotor(name)]
             said = self.declared.get(coupling.name)
-            if said in dict(coupling.terms):  # however its mass lies
+            if said in terms:  # however its mass lies
                 rotors = [said]
             elif len(rotors) > 1:  # a wheel that turns alone as well, and the rotor that drives it
-                named = {rotor_name(name) for name, _ in coupling.terms}
+                named = {rotor_name(name) for name in terms}
                 rotors = [name for name in rotors if name in named]
-            if len(rotors) != 1 or len(coupling.terms) < 2:
+            if len(rotors) != 1 or len(terms) < 2:
                 continue
             (rotor,) = rotors
-            own = dict(coupling.terms)[rotor]
-            found[rotor] = tuple((n, -k / own) for n, k in coupling.terms if n != rotor)
+            own = terms.pop(rotor)
+            found[rotor] = tuple((n, -k / own) for n, k in terms.items())
         return found
 
     def shafts(self, driven: Mapping[str, Motor]) -> dict[str, Terms]:

@@ -466,6 +466,10 @@ _COUNTS = (
 def _numeric_fault(text: str, count: int) -> str:
     """Why ``text`` is not ``count`` finite numbers, and what to write instead."""
     words = text.split()
+    if not text.isascii() and len(words) == count and not any(map(_word_fault, words)):
+        return (
+            f"is {spelled(text)}: separate the numbers by plain spaces, as in {' '.join(words)!r}"
+        )
     if "$" in text or "{" in text:
         return f"is {spelled(text)}: expand the file with xacro first"
     commas = text.replace(",", " ").split()

@@ -191,6 +191,10 @@ def _limits(document: Document, joint: Element, element: Element | None, kind: s
     if kind == "continuous":
         lower, upper = -math.inf, math.inf
     check_limits(document, element, lower, upper)
+    if velocity < 0.0 or effort < 0.0:
+        message = "a negative effort or velocity limit is taken as none; leave it out"
+        document.suspect(element, message)
+        velocity, effort = (x if x >= 0.0 else math.inf for x in (velocity, effort))
     return Limits(lower, upper, velocity, effort)
 
 
