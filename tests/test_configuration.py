@@ -233,6 +233,19 @@ def test_a_zero_quaternion_in_a_batch() -> None:
     np.testing.assert_allclose(found[[0, 2]], q[[0, 2]], rtol=0, atol=1e-15)
 
 
+@pytest.mark.parametrize("name", ["four_bar", "mini_cheetah"])
+def test_batches_of_no_state(name: str) -> None:
+    model = rm.robots.load(name)
+    q, v = np.zeros((2, 0, model.nq)), np.ones(model.nv)
+    assert model.close(q).shape == (2, 0, model.nq)
+    assert model.integrate(q, v).shape == (2, 0, model.nq)
+    assert model.difference(q, model.neutral()).shape == (2, 0, model.nv)
+    assert model.residual(q).shape[:-1] == (2, 0)
+    assert model.constraint_jacobian(q).shape[::3] == (2, model.nv)
+    assert model.constraint_bias(q, v).shape[:-1] == (2, 0)
+    assert rm.aba(model, q, v, v).shape == (2, 0, model.nv)
+
+
 def test_batches_that_do_not_fit_are_told_by_name() -> None:
     model = rm.robots.load("mini_cheetah")
     q, v = np.tile(model.neutral(), (2, 1)), np.zeros((3, model.nv))

@@ -245,4 +245,4 @@ def close(
         goal = CLOSED if nearest else 1e-12
         going = better | ((size[active] > goal) & (damping[active] > 1e-4))
         active, values, jacobian = active[going], values[going], jacobian[going]
-    return q.reshape(*batch, -1), worst.reshape(batch)
+    return q.reshape(*batch, q.shape[-1]), worst.reshape(batch)

@@ -466,10 +466,6 @@ _COUNTS = (
 def _numeric_fault(text: str, count: int) -> str:
     """Why ``text`` is not ``count`` finite numbers, and what to write instead."""
     words = text.split()
-    if not text.isascii() and len(words) == count and not any(map(_word_fault, words)):
-        return (
-            f"is {spelled(text)}: separate the numbers by plain spaces, as in {' '.join(words)!r}"
-        )
     if "$" in text or "{" in text:
         return f"is {spelled(text)}: expand the file with xacro first"
     commas = text.replace(",", " ").split()
@@ -483,7 +479,7 @@ def _numeric_fault(text: str, count: int) -> str:
         return f"is empty and needs {_COUNTS[count]}"
     if len(words) != count:
         return f"needs {_COUNTS[count]}, got {len(words)} ({spelled(text)})"
-    return f"is {spelled(text)}, which is too large"
+    return f"is {spelled(text)}{', too large' if text.isascii() else ': write plain spaces'}"
 
 
 def _word_fault(word: str) -> str:

@@ -55,7 +55,7 @@ def move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:
         begun = dv[rows] - rest[rows]
         count = max(1, int(np.max(steps[rows])))
         at[rows], gap[rows] = _follow(cluster, at[rows], origin[rows], begun, rest[rows], count)
-    return at.reshape(*batch, -1), gap.reshape(batch)
+    return at.reshape(*batch, at.shape[-1]), gap.reshape(batch)
 
 
 def _follow(
