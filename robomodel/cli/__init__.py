@@ -133,8 +133,7 @@ def _version(wanted: bool) -> None:
 def _robomodel(
     context: typer.Context,
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:

@@ -30,7 +30,6 @@ def command(
             metavar="LINK[:X,Y,Z]",
             autocompletion=complete.links(),
             help="Find the workspace of this link's origin, or of a point in its axes.",
-            show_default=False,
         ),
     ] = None,
     joints: Annotated[
@@ -40,23 +39,17 @@ def command(
             metavar="JOINT",
             autocompletion=complete.joints(),
             help="A joint that moves the foot, one or two of them. [default: the last two]",
-            show_default=False,
         ),
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option(
-            metavar="OUT.html",
-            help="Also write the study as a page with pictures.",
-            show_default=False,
-        ),
+        typer.Option(metavar="OUT.html", help="Also write the study as a page with pictures."),
     ] = None,
     pictures: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
             help="Also draw its charts into files of this folder; needs Matplotlib.",
-            show_default=False,
         ),
     ] = None,
     suffix: Annotated[

@@ -40,7 +40,6 @@ def command(
         typer.Option(
             metavar="FILE.xml",
             help="Write armature= on the joints of this MJCF file (of the same names) to --output.",
-            show_default=False,
         ),
     ] = None,
     drake: Annotated[
@@ -48,7 +47,6 @@ def command(
         typer.Option(
             metavar="FILE.urdf",
             help="Write Drake's rotor_inertia and gear_ratio into this URDF file to --output.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
@@ -58,7 +56,6 @@ def command(
             "-o",
             metavar="OUT",
             help="Where that file is written (it may be the same), else what is printed.",
-            show_default=False,
         ),
     ] = None,
     value: Annotated[

@@ -41,8 +41,7 @@ def command(
         list[str] | None,
         typer.Option(
             help=f"One of {', '.join(ALGORITHMS)}; may be given several times. "
-            f"[default: {', '.join(USUAL)}]",
-            show_default=False,
+            f"[default: {', '.join(USUAL)}]"
         ),
     ] = None,
     states: Annotated[int, typer.Option(help="States in a batch.", min=1)] = 2048,

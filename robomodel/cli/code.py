@@ -25,7 +25,6 @@ def command(
             "-o",
             metavar="DIR",
             help="The folder for NAME.c and NAME.h, made if need be.",
-            show_default=False,
         ),
     ],
     functions: Annotated[
@@ -45,9 +44,7 @@ def command(
     ] = 1,
     stem: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="What names begin with. [default: the robot's]", show_default=False
-        ),
+        typer.Option(metavar="NAME", help="What names begin with. [default: the robot's]"),
     ] = None,
 ) -> Answer:
     """Write functions of a robot as C99, which C++ includes too: no heap, no state, no libraries.

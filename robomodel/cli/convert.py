@@ -52,12 +52,10 @@ def command(
             "-o",
             metavar="OUT",
             help="The file to write; its ending says the format: .urdf, .sdf, .world, .xml, .mjcf.",
-            show_default=False,
         ),
     ],
     to: Annotated[
-        Format | None,
-        typer.Option(help="The format, where the ending does not say it.", show_default=False),
+        Format | None, typer.Option(help="The format, where the ending does not say it.")
     ] = None,
     approximate: Annotated[
         bool,
@@ -67,15 +65,13 @@ def command(
         ),
     ] = False,
     drop: Annotated[
-        bool,
-        typer.Option("--drop", help="Leave out what the format cannot say, and list it."),
+        bool, typer.Option("--drop", help="Leave out what the format cannot say, and list it.")
     ] = False,
     meshes: Annotated[
         How | None,
         typer.Option(
             help="Copy meshes into a folder beside OUT, keep them where they are, or drop them. "
-            "[default: copied for MJCF, converted where MuJoCo cannot read them; else kept]",
-            show_default=False,
+            "[default: copied for MJCF, converted where MuJoCo cannot read them; else kept]"
         ),
     ] = None,
     check: Annotated[

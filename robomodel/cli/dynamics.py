@@ -28,7 +28,7 @@ ROUND_TRIP = 1e-6  # relative; forward dynamics of a regular state returns a far
 
 
 def _numbers(what: str) -> Any:
-    return typer.Option(metavar="NUMBERS", help=what, show_default=False)
+    return typer.Option(metavar="NUMBERS", help=what)
 
 
 EXAMPLES = (
@@ -46,7 +46,6 @@ def command(
             metavar="FILE.json",
             help="Read the state from a JSON object with any of the keys q, v, a, tau, positions "
             "(joint: position). What --json prints can be read again. Options overrule it.",
-            show_default=False,
         ),
     ] = None,
     q: Annotated[str | None, _numbers("Positions, nq of them; closed if they are not.")] = None,
@@ -59,17 +58,11 @@ def command(
             metavar="JOINT=VALUE",
             autocompletion=complete_names.joints("="),
             help="A joint's position, once for each joint; loops are solved for the rest.",
-            show_default=False,
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Draw at random what is not given. [default: 0]",
-            show_default=False,
-        ),
+        typer.Option(min=0, metavar="N", help="Draw at random what is not given. [default: 0]"),
     ] = None,
 ) -> Answer:
     """Compute inverse and forward dynamics at a state.

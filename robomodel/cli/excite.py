@@ -35,7 +35,6 @@ def command(
             metavar="MOTION.csv",
             help="Where to write the motion, as robomodel identify reads it: time, q., v., a. and "
             "tau. of each coordinate, the forces as the file's parameters predict them.",
-            show_default=False,
         ),
     ],
     period: Annotated[float, typer.Option(metavar="S", help="How long it takes [s].")] = 5.0,
@@ -44,11 +43,9 @@ def command(
     joint: Annotated[
         list[str] | None,
         typer.Option(
-            "--joint",
             metavar="JOINT",
             autocompletion=complete.joints(),
             help="An independent joint that moves; may be given several times (default: all).",
-            show_default=False,
         ),
     ] = None,
     reach: Annotated[
@@ -58,20 +55,13 @@ def command(
     velocity: Annotated[
         list[str] | None,
         typer.Option(
-            "--velocity",
             metavar="[JOINT=]MOST",
             help="A limit besides the file's, of one joint or of all that move; may be given "
             "several times, as --acceleration and --torque may.",
-            show_default=False,
         ),
     ] = None,
-    acceleration: Annotated[
-        list[str] | None,
-        typer.Option("--acceleration", metavar="[JOINT=]MOST", show_default=False),
-    ] = None,
-    torque: Annotated[
-        list[str] | None, typer.Option("--torque", metavar="[JOINT=]MOST", show_default=False)
-    ] = None,
+    acceleration: Annotated[list[str] | None, typer.Option(metavar="[JOINT=]MOST")] = None,
+    torque: Annotated[list[str] | None, typer.Option(metavar="[JOINT=]MOST")] = None,
     margin: Annotated[float, typer.Option(help="The share of each limit that may be used.")] = 0.95,
     criterion: Annotated[
         Criterion, typer.Option(help="The least condition number, or the most information.")

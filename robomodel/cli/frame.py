@@ -36,13 +36,7 @@ FITS = 64  # characters beside the names of commands, in 80 columns
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Output: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="OUT",
-        help="Write to this file what else is printed.",
-        show_default=False,
-    ),
+    typer.Option("--output", "-o", metavar="OUT", help="Write to this file what else is printed."),
 ]
 
 

@@ -28,11 +28,9 @@ def command(
     over: Annotated[
         str | None,
         typer.Option(
-            "--over",
             metavar="JOINT",
             autocompletion=complete.joints(),
             help="Plot positions, ratios (G) and inertias over this joint's range.",
-            show_default=False,
         ),
     ] = None,
 ) -> Answer:

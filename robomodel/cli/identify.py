@@ -53,7 +53,6 @@ def command(
             ".qy .qz .qw, and v, a, tau by JOINT.wx .wy .wz .vx .vy .vz. Forces without a column, "
             "and empty cells, are unknown; a floating base's are 0. Of bags JointState and "
             "WrenchStamped messages are read.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
@@ -64,24 +63,21 @@ def command(
             metavar="OUT",
             help="The robot with the parameters found; its ending says the format: .urdf, .sdf, "
             ".world, .xml, .mjcf. With --what: the file for what is printed else.",
-            show_default=False,
         ),
     ] = None,
     free: Annotated[
         list[str] | None,
         typer.Option(
-            "--free",
             metavar="NAME",
             autocompletion=complete.joints(),
             help="What may change: a kind (mass, damping, inertial, …), a parameter, a body, a "
             "joint or a pattern of names; may be given several times (default: all but armatures "
             "of geared joints).",
-            show_default=False,
         ),
     ] = None,
     prior: Annotated[
         float,
-        typer.Option("--prior", help="The share to which the file's parameters are about right."),
+        typer.Option(help="The share to which the file's parameters are about right."),
     ] = 1.0,
     robust: Annotated[
         bool, typer.Option("--robust", help="Let outliers count little (Huber's loss).")
@@ -91,20 +87,17 @@ def command(
     ] = False,
     cutoff: Annotated[
         float,
-        typer.Option("--cutoff", metavar="HZ", help="The filter's, where no a.JOINT is given."),
+        typer.Option(metavar="HZ", help="The filter's, where no a.JOINT is given."),
     ] = 5.0,
     topic: Annotated[
-        str | None,
-        typer.Option("--topic", help="A bag's topic of joints, if it has several."),
+        str | None, typer.Option(help="A bag's topic of joints, if it has several.")
     ] = None,
     constant: Annotated[
         list[str] | None,
         typer.Option(
-            "--constant",
             metavar="ACTUATOR=NUMBER",
             help="A torque constant [N m/A]; 'unknown' for all, or as a number, to find it; may be "
             "given several times (default: the file's).",
-            show_default=False,
         ),
     ] = None,
     offsets: Annotated[
@@ -113,27 +106,20 @@ def command(
     ratios: Annotated[
         bool, typer.Option("--ratios", help="Find the ratios of gears and other couplings, too.")
     ] = False,
-    folds: Annotated[
-        int,
-        typer.Option("--folds", help="Blocks of time for cross-validation (0: none)."),
-    ] = 0,
+    folds: Annotated[int, typer.Option(help="Blocks of time for cross-validation (0: none).")] = 0,
     html: Annotated[
         Path | None,
         typer.Option(
-            "--html",
             metavar="PAGE",
             help="A report as one page that needs nothing besides: forces measured and predicted, "
             "what changed, what could not be known.",
-            show_default=False,
         ),
     ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
-            "--plot",
             metavar="PICTURE",
             help="Forces and residuals as a picture (.svg, .png, .pdf); needs matplotlib.",
-            show_default=False,
         ),
     ] = None,
     what: Annotated[
@@ -146,22 +132,18 @@ def command(
     measured: Annotated[
         list[str] | None,
         typer.Option(
-            "--measured",
             metavar="JOINT",
             autocompletion=complete.joints(),
             help="A coordinate whose force is known, or 'actuators'; may be given several times "
             "(default: all).",
-            show_default=False,
         ),
     ] = None,
     contact: Annotated[
         list[str] | None,
         typer.Option(
-            "--contact",
             metavar="LINK",
             autocompletion=complete.links(),
             help="A link on which an unknown wrench acts; may be given several times.",
-            show_default=False,
         ),
     ] = None,
 ) -> Answer:

@@ -32,18 +32,15 @@ class Robot:
             metavar="FILE",
             help="A robot file, the name of a shipped robot (see 'robomodel robots'), or - for "
             "standard input.",
-            show_default=False,
             autocompletion=complete.robots,
         ),
     ]
     extend: Annotated[
         list[Path] | None,
         typer.Option(
-            "--extend",
             metavar="FILE",
             help="A further file with rotors, loops, couplings and joint attributes to merge into "
             "the robot; may be given several times.",
-            show_default=False,
         ),
     ] = None
     rotors: Annotated[
@@ -55,28 +52,23 @@ class Robot:
             help="The rotor of a joint, or of all joints that a name with * means; also mass, "
             "transverse, damping, friction, or link=… for a link of the robot that is the rotor; "
             "may be given several times.",
-            show_default=False,
         ),
     ] = None
     xacro: Annotated[
         list[str] | None,
         typer.Option(
-            "--xacro",
             metavar="NAME:=VALUE",
             help="An argument of a xacro file, which is then run by the package xacro; may be "
             "given several times.",
-            show_default=False,
         ),
     ] = None
     resources: Annotated[
         list[str] | None,
         typer.Option(
-            "--resources",
             metavar="FOLDER",
             help="Where packages are that package://, model:// and xacro's $(find) name: a folder "
             "that is one or holds some, NAME=FOLDER, or ROS_PACKAGE_PATH, AMENT_PREFIX_PATH, "
             "GZ_SIM_RESOURCE_PATH for what is in these variables; may be given several times.",
-            show_default=False,
         ),
     ] = None
     floating_base: Annotated[
@@ -84,7 +76,6 @@ class Robot:
         typer.Option(
             "--floating-base/--fixed-base",
             help="Free the root link, or hold a root that floats. [default: as the file says]",
-            show_default=False,
         ),
     ] = None
     strict: Annotated[
@@ -93,32 +84,25 @@ class Robot:
     inertia_from: Annotated[
         Literal["collision", "visual"] | None,
         typer.Option(
-            "--inertia-from",
             help="Compute the inertials that links lack from these shapes of theirs.",
-            show_default=False,
         ),
     ] = None
     density: Annotated[
-        float,
-        typer.Option("--density", metavar="KG/M3", help="The density of those shapes."),
+        float, typer.Option(metavar="KG/M3", help="The density of those shapes.")
     ] = 1000.0  # of water
     name: Annotated[
         str | None,
         typer.Option(
-            "--name",
             help="Which model of an SDF file that holds several; its world's name stands for all.",
-            show_default=False,
         ),
     ] = None
 
     loop_tolerance: Annotated[
         float | None,
         typer.Option(
-            "--loop-tolerance",
             metavar="M",
             help="How far loops may stay open, in metres and radians, where they close best. "
             "[default: what rounding explains]",
-            show_default=False,
         ),
     ] = None
 

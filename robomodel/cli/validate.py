@@ -29,11 +29,7 @@ def command(
     robot: Robot,
     html: Annotated[
         Path | None,
-        typer.Option(
-            metavar="OUT.html",
-            help="Also write the report as a page with pictures.",
-            show_default=False,
-        ),
+        typer.Option(metavar="OUT.html", help="Also write the report as a page with pictures."),
     ] = None,
 ) -> Answer:
     """Look for what is wrong or odd: structure, loops, singularities, gears, inertias, units.

@@ -27,7 +27,6 @@ def command(
             metavar="LOG",
             help="A motion to play: CSV, Parquet or a bag of ROS, with time and q.JOINT as of "
             "robomodel identify, or what Trajectory.to_csv wrote.",
-            show_default=False,
         ),
     ] = None,
     html: Annotated[
@@ -35,19 +34,16 @@ def command(
         typer.Option(
             metavar="OUT.html",
             help="Write the motion as one page that needs nothing besides, and serve none.",
-            show_default=False,
         ),
     ] = None,
     fps: Annotated[float, typer.Option(help="Frames a second of motion.")] = 30.0,
     topic: Annotated[
-        str | None,
-        typer.Option(help="A bag's topic of joints, if it has several.", show_default=False),
+        str | None, typer.Option(help="A bag's topic of joints, if it has several.")
     ] = None,
     host: Annotated[str, typer.Option(help="The address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to serve on, or the next free one.")] = 8080,
     seconds: Annotated[
-        float | None,
-        typer.Option(help="End after so long. [default: when interrupted]", show_default=False),
+        float | None, typer.Option(help="End after so long. [default: when interrupted]")
     ] = None,
 ) -> Answer:
     """Show a robot in the browser, with a slider for each freedom; or play a motion from a log.
