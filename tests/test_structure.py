@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.shared.imports import circles, imports, modules, top, upward
 
 LAYERS = (
-    ("aliases", "errors", "locks", "progress", "scalars"),
+    ("aliases", "documents", "errors", "locks", "progress", "scalars"),
     ("spatial", "files", "kernels"),
     ("description",),
     ("motors", "poses", "resources", "text", "transmissions"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -150,18 +151,7 @@ def _report(
     return {
         "robot": model.name,
         "file": file,
-        "armature": [
-            {
-                "joint": each.joint,
-                "value": each.value,
-                "low": each.low,
-                "high": each.high,
-                "best": each.best,
-                "constant": each.constant,
-                "unit": units[each.joint],
-            }
-            for each in errors.armatures
-        ],
+        "armature": [{**asdict(each), "unit": units[each.joint]} for each in errors.armatures],
         "dof_names": model.dof_names,
         "dense": dynamics.armature(model, kind="dense", backend="numpy"),
         "price": errors.as_dict(),

@@ -12,8 +12,9 @@ import numpy as np
 import typer
 
 from robomodel.cli.frame import Answer, UserError
-from robomodel.cli.output import count, table
+from robomodel.cli.output import table
 from robomodel.cli.robot import Robot
+from robomodel.documents import count
 from robomodel.dynamics import algorithms
 from robomodel.dynamics.compiled import Kernel
 from robomodel.dynamics.table import Name

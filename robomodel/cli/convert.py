@@ -10,8 +10,9 @@ import typer
 
 from robomodel import studies
 from robomodel.cli.frame import Answer, UserError
-from robomodel.cli.output import count, print_list
+from robomodel.cli.output import print_list
 from robomodel.cli.robot import Robot
+from robomodel.documents import count
 from robomodel.model import Model
 from robomodel.studies.approximation.errors import ApproximationErrors
 from robomodel.studies.approximation.soft_constraints import (

@@ -97,13 +97,9 @@ def command(
         "rank": found.rank,
         "condition": found.condition,
         "information": found.information,
-        "limits": [
-            {"name": u.name, "quantity": u.quantity, "lower": u.lower, "upper": u.upper,
-             "share": u.share}
-            for u in found.limits
-        ],
+        "limits": found.limits,
         "notes": found.notes,
-    }  # fmt: skip
+    }
 
     def show(to: Console) -> None:
         to.print(

@@ -190,7 +190,7 @@ def command(
         "alone": base.alone,
         "together": base.together,
         "never": base.never,
-        "gap": {"kept": base.gap.kept, "dropped": base.gap.dropped},
+        "gap": base.gap,
         "method": base.method,
     }
     given = "" if not (measured or contact) else _given(measured or [], contact or [])
@@ -269,10 +269,7 @@ def _identified(
                 fit.names, before, fit.values, fit.deviation, fit.told, strict=True
             )
         ],
-        "sensors": [
-            {"kind": x.kind, "name": x.name, "value": x.value, "deviation": x.deviation}
-            for x in fit.sensors
-        ],
+        "sensors": fit.sensors,
         "unknown": unknown,
         "unused": log.unused,
         "notes": fit.notes,

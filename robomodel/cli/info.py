@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from robomodel.cli.frame import Answer
-from robomodel.cli.output import count, print_list, short
+from robomodel.cli.output import print_list, short
 from robomodel.cli.robot import Robot
 from robomodel.description import Link, Transmission
+from robomodel.documents import count
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, Coupling, Joint, Loop
 from robomodel.model.springs import Spring
@@ -86,7 +87,7 @@ def _transmission(transmission: Transmission) -> dict[str, Any]:
     return {
         "name": transmission.name,
         "type": transmission.type,
-        "joints": [asdict(joint) for joint in transmission.joints],
+        "joints": transmission.joints,
         "actuators": [
             {"name": each.name, "role": each.role, "reduction": each.reduction}
             for each in transmission.actuators

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any, SupportsFloat, TextIO
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, SupportsFloat, TextIO
 
 import typer
+
+from robomodel.documents import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,20 +34,7 @@ def complain(text: str) -> None:
 
 def print_json(report: object, to: TextIO | None = None) -> None:
     """The report as one JSON document, on standard output if not elsewhere."""
-    typer.echo(json.dumps(_plain(report), indent=2, allow_nan=False), file=to)
-
-
-def _plain(value: Any) -> Any:
-    """Arrays, dataclasses and tuples as JSON has them; what is not finite becomes None."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return _plain(value.tolist()) if hasattr(value, "tolist") else value
+    typer.echo(json.dumps(plain(report), indent=2, allow_nan=False), file=to)
 
 
 def console(to: TextIO) -> Console:
@@ -92,8 +79,3 @@ def print_list(to: Console, title: str, lines: Sequence[str]) -> None:
 def short(value: SupportsFloat) -> str:
     """A number, to six digits."""
     return f"{float(value):.6g}"
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """A number of things."""
-    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from robomodel.documents import count
 from robomodel.model import Model
 from robomodel.views import figures
 from robomodel.views.layout import WORLD, Box, Tree, lay_out
@@ -101,8 +102,7 @@ def _clusters(model: Model) -> Tree:
     for cluster in model.clusters:
         bodies = [model.bodies[body].name for body in cluster.bodies]
         kind = "" if cluster.kind == "joint" else f" ({cluster.kind})"
-        noun = "freedom" if cluster.nv == 1 else "freedoms"
-        texts.append([*bodies, f"{cluster.nv} {noun}{kind}"])
+        texts.append([*bodies, f"{count(cluster.nv, 'freedom')}{kind}"])
     return lay_out("world", texts, [cluster.parent for cluster in model.clusters])
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.description import ONE_DOF, Shape, Vec3
+from robomodel.documents import count
 from robomodel.dynamics.kinematics.links import link_poses
 from robomodel.errors import ClosureError, DescriptionError, MissingPackageError
 from robomodel.files import Allowance
@@ -288,9 +289,9 @@ class Viewer:
         residual = self.model.residual(self.q)
         worst = float(np.abs(residual).max()) if residual.size else 0.0
         loops, clusters = len(self.model.loops), len(self.model.clusters)
-        lines = [f"{_count(self.model.nv, 'freedom')}, {_count(clusters, 'cluster')}"]
+        lines = [f"{count(self.model.nv, 'freedom')}, {count(clusters, 'cluster')}"]
         if loops:
-            lines.append(f"{_count(loops, 'loop')}, closed to {worst:.0e}")
+            lines.append(f"{count(loops, 'loop')}, closed to {worst:.0e}")
         lines += [what] if what else []
         lines += self.notes[:3]
         self._status.content = "\n\n".join(lines)
@@ -374,10 +375,6 @@ def solid(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trimesh |
             return load_mesh(shape, allowance)
         case _:
             return None
-
-
-def _count(number: int, one: str) -> str:
-    return f"{number} {one if number == 1 else one + 's'}"
 
 
 def _silent() -> contextlib.redirect_stdout[io.StringIO]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from robomodel.documents import count, plain
 from robomodel.dynamics.actuators.reach import Reach
+from robomodel.model.joints import Array
 from robomodel.studies.actuators.four_bars import LOW, FourBar
 from robomodel.studies.actuators.workspace import Workspace
 
@@ -33,9 +38,9 @@ def lines(found: Actuation) -> list[str]:
 
 def summary(found: Actuation) -> str:
     """In one line."""
-    parts = [f"{len(found.drives)} actuator{'' if len(found.drives) == 1 else 's'}"]
+    parts = [count(len(found.drives), "actuator")]
     if found.four_bars:
-        parts.append(f"{len(found.four_bars)} four-bar{'' if len(found.four_bars) == 1 else 's'}")
+        parts.append(count(len(found.four_bars), "four-bar"))
     if found.hidden:
         names = ", ".join(each.joint for each in found.hidden[:4])
         parts.append(f"limits behind linkages or gears: {names}")
@@ -93,12 +98,8 @@ def _joint(each: Reach) -> list[str]:
 
 
 def _spread(each: Reach) -> str:
-    parts = []
-    for name, values in (("effort", each.torque), ("velocity", each.speed)):
-        known = [x for x in values.tolist() if math.isfinite(x)]
-        if known:
-            parts.append(f"{name} {min(known):.4g} to {max(known):.4g}")
-    return ", ".join(parts)
+    ranges = {"effort": _range(each.torque), "velocity": _range(each.speed)}
+    return ", ".join(f"{name} {x[0]:.4g} to {x[1]:.4g}" for name, x in ranges.items() if x)
 
 
 def _bar(each: FourBar) -> list[str]:
@@ -138,96 +139,77 @@ def _workspace(each: Workspace) -> list[str]:
 
 def document(found: Actuation) -> dict[str, Any]:
     """The study without the points of its curves, but for polygons and workspaces."""
-    return {
-        "robot": found.robot,
-        "file": found.file,
-        "actuators": [
-            {
-                "name": each.name,
-                "joint": each.joint,
-                "effort_limit": _plain(each.effort_limit),
-                "velocity_limit": _plain(each.velocity_limit),
-                "stall_torque": each.stall_torque,
-                "no_load_speed": each.no_load_speed,
-                "ratios": [
-                    {"joint": r.joint, "low": r.low, "high": r.high, "constant": r.constant}
-                    for r in each.ratios
-                ],
-            }
-            for each in found.drives
-        ],
-        "joints": [_joint_document(each) for each in found.joints],
-        "four_bars": [
-            {
-                "joints": list(each.joints),
-                "loop": each.loop,
-                "lengths": list(each.lengths),
-                "frame": each.frame,
-                "kind": each.kind,
-                "margin": each.margin,
-                "input": each.input,
-                "transmission_angle": {
-                    "least": each.least.angle,
-                    "least_at": each.least.at,
-                    "most": each.most.angle,
-                    "most_at": each.most.at,
-                },
-            }
-            for each in found.four_bars
-        ],
-        "polygons": [
-            {
-                "joints": list(each.joints),
-                "unit": each.unit,
-                "poses": [
-                    {"positions": list(at), "corners": corners.tolist()}
-                    for at, corners in zip(each.positions, each.corners, strict=True)
-                ],
-            }
-            for each in found.polygons
-        ],
-        "workspaces": [
-            {
-                "foot": each.foot,
-                "joints": list(each.coordinates),
-                "origin": each.origin.tolist(),
-                "axes": each.axes.tolist(),
-                "extent": [list(side) for side in each.extent],
-                "singular": each.singular.tolist(),
-            }
-            for each in found.workspaces
-        ],
+    made: dict[str, Any] = plain(
+        {
+            "robot": found.robot,
+            "file": found.file,
+            "actuators": [_drive_document(each) for each in found.drives],
+            "joints": [_joint_document(each) for each in found.joints],
+            "four_bars": [_bar_document(each) for each in found.four_bars],
+            "polygons": [
+                {
+                    "joints": each.joints,
+                    "unit": each.unit,
+                    "poses": [
+                        {"positions": at, "corners": corners}
+                        for at, corners in zip(each.positions, each.corners, strict=True)
+                    ],
+                }
+                for each in found.polygons
+            ],
+            "workspaces": [
+                {
+                    "foot": each.foot,
+                    "joints": each.coordinates,
+                    "origin": each.origin,
+                    "axes": each.axes,
+                    "extent": each.extent,
+                    "singular": each.singular,
+                }
+                for each in found.workspaces
+            ],
+        }
+    )
+    return made
+
+
+def _drive_document(each: Drive) -> dict[str, Any]:
+    ratios = [{**asdict(ratio), "constant": ratio.constant} for ratio in each.ratios]
+    return {**asdict(each), "ratios": ratios}
+
+
+def _bar_document(each: FourBar) -> dict[str, Any]:
+    least, most = each.least, each.most
+    names = ("joints", "loop", "lengths", "frame", "kind", "margin", "input")
+    return {name: getattr(each, name) for name in names} | {
+        "transmission_angle": {
+            "least": least.angle,
+            "least_at": least.at,
+            "most": most.angle,
+            "most_at": most.at,
+        }
     }
 
 
 def _joint_document(each: Reach) -> dict[str, Any]:
-    limits = each.limits
+    limits, given = each.limits, each.given
     return {
         "joint": each.joint,
         "tree": each.tree,
-        "actuators": list(each.actuators),
-        "lower": _plain(limits.lower),
-        "upper": _plain(limits.upper),
+        "actuators": each.actuators,
+        "lower": limits.lower,
+        "upper": limits.upper,
         "lower_by": each.lower_by or None,
         "upper_by": each.upper_by or None,
         "hidden": each.hidden,
-        "effort": _plain(limits.effort),
-        "velocity": _plain(limits.velocity),
-        "torque": _range(each.torque.tolist()),
-        "speed": _range(each.speed.tolist()),
-        "file": {
-            "lower": _plain(each.given.lower),
-            "upper": _plain(each.given.upper),
-            "effort": _plain(each.given.effort),
-            "velocity": _plain(each.given.velocity),
-        },
+        "effort": limits.effort,
+        "velocity": limits.velocity,
+        "torque": _range(each.torque),
+        "speed": _range(each.speed),
+        "file": {name: getattr(given, name) for name in ("lower", "upper", "effort", "velocity")},
     }
 
 
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _range(values: list[float]) -> list[float] | None:
-    known = [x for x in values if math.isfinite(x)]
-    return [min(known), max(known)] if known else None
+def _range(values: Array) -> tuple[float, float] | None:
+    known = values[np.isfinite(values)]
+    return (float(np.min(known)), float(np.max(known))) if len(known) else None

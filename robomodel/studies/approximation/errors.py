@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from robomodel import dynamics
+from robomodel.documents import plain
 from robomodel.model import Model
 from robomodel.model.approximate import approximate, select
 from robomodel.model.joints import Array
@@ -115,34 +116,22 @@ class ApproximationErrors:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings; None is not finite."""
-        return {
+        document = {
             "samples": self.samples,
             "seed": self.seed,
             "tolerance": self.tolerance,
-            "torque": _pair(self.torque),
-            "acceleration": _pair(self.acceleration),
-            "joints": [
-                {
-                    "dof": row.dof,
-                    **{name: _pair(getattr(row, name)) for name in QUANTITIES},
-                    "keep_exact": row.keep_exact,
-                }
-                for row in self.rows
-            ],
-            "keep_exact": list(self.keep_exact),
+            "torque": self.torque,
+            "acceleration": self.acceleration,
+            "joints": self.rows,
+            "keep_exact": self.keep_exact,
             "verdict": self.verdict,
         }
+        made: dict[str, Any] = plain(document)
+        return made
 
 
 def _percent(error: float) -> str:
     return f"{float(f'{100.0 * error:.2g}'):g} %" if math.isfinite(error) else "all bounds"
-
-
-def _pair(error: Error) -> dict[str, float | None]:
-    return {
-        "median": error.median if math.isfinite(error.median) else None,
-        "worst": error.worst if math.isfinite(error.worst) else None,
-    }
 
 
 def study(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from robomodel import dynamics
 from robomodel.model import Model
@@ -64,14 +65,6 @@ def soft_constraint_errors(
     return SoftConstraintErrors(samples, float(np.median(off)), float(np.max(off)))
 
 
-def _turn(quaternion: Array) -> Array:
-    """The matrix of a quaternion x y z w."""
-    x, y, z, w = quaternion
-    skew = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    result: Array = np.eye(3) + 2.0 * w * skew + 2.0 * skew @ skew
-    return result
-
-
 def _place(
     model: Model, mujoco: Any, its: Any, data: Any, q: Array, qd: Array, qdd: Array
 ) -> Array:
@@ -83,7 +76,7 @@ def _place(
         own = q[node.q : node.q + joint.nq]
         v, a = (x[node.v : node.v + joint.nv] for x in (qd, qdd))
         if joint.nv == 6:
-            turn = _turn(own[3:])
+            turn = Rotation.from_quat(own[3:]).as_matrix()
             own = np.concatenate([own[:3], own[6:], own[3:6]])
             a = np.concatenate([turn @ (a[3:] + np.cross(v[:3], v[3:])), a[:3]])
             v = np.concatenate([turn @ v[3:], v[:3]])
@@ -106,7 +99,7 @@ def _push(model: Model, its: Any, data: Any, q: Array, tau: Array) -> None:
             first = int(its.jnt_dofadr[its.joint(joint.name).id])
             k = spanning - node.v
             if joint.nv == 6 and k >= 3:  # linear: along the world's axes there
-                axis = _turn(q[node.q + 3 : node.q + 7])[:, k - 3]
+                axis = Rotation.from_quat(q[node.q + 3 : node.q + 7]).as_matrix()[:, k - 3]
                 data.qfrc_applied[first : first + 3] += axis * tau[at]
             elif joint.nv == 6:
                 data.qfrc_applied[first + 3 + k] += tau[at]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from robomodel.documents import count, plain
 from robomodel.model.joints import Array, Mask
 from robomodel.studies.sketch import Sketch
 
@@ -127,7 +127,7 @@ class Linkage:
         lines = [
             f"cluster '{self.cluster}': mobility {self.mobility} = {self.velocities} joint "
             f"velocities - {self.rank} conditions ({self.rows} rows); closes to {self.gap:.1e}; "
-            f"{self.branches} way{'' if self.branches == 1 else 's'} to close at neutral; "
+            f"{count(self.branches, 'way')} to close at neutral; "
             f"1/σ of {', '.join(self.chosen.joints)}: median {self.chosen.median:.3g}, "
             f"worst {self.chosen.worst:.3g} over {self.samples} samples"
         ]
@@ -148,28 +148,26 @@ class Linkage:
 
     def as_dict(self) -> dict[str, Any]:
         """Without the curves' points."""
-        return {
+        document = {
             "cluster": self.cluster,
-            "joints": list(self.joints),
-            "independent": list(self.independent),
+            "joints": self.joints,
+            "independent": self.independent,
             "mobility": self.mobility,
             "velocities": self.velocities,
             "rows": self.rows,
             "rank": self.rank,
             "start_gap": self.start_gap,
-            "start_condition": self.start_condition
-            if math.isfinite(self.start_condition)
-            else None,
+            "start_condition": self.start_condition,
             "gap": self.gap,
             "branches": self.branches,
             "samples": self.samples,
-            "condition": _choice(self.chosen),
-            "best": None if self.best is None else _choice(self.best),
+            "condition": self.chosen,
+            "best": self.best,
             "sweeps": [
                 {
                     "joint": sweep.joint,
                     "held": sweep.held,
-                    "range": list(sweep.range),
+                    "range": sweep.range,
                     "gap": sweep.gap,
                     "singularities": [
                         {
@@ -177,7 +175,7 @@ class Linkage:
                             "position": each.position,
                             "distance": each.away,
                             "within_limits": each.reached,
-                            "positions": list(each.joints),
+                            "positions": each.joints,
                         }
                         for each in sweep.singularities
                     ],
@@ -185,15 +183,5 @@ class Linkage:
                 for sweep in self.sweeps
             ],
         }
-
-
-def _choice(choice: Choice) -> dict[str, Any]:
-    return {
-        "joints": list(choice.joints),
-        "worst": _finite(choice.worst),
-        "median": _finite(choice.median),
-    }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+        made: dict[str, Any] = plain(document)
+        return made

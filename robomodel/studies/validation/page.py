@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from robomodel.documents import count
 from robomodel.errors import few
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
@@ -29,7 +30,7 @@ def page(report: Report) -> str:
     """The whole page."""
     name = escape(report.robot or report.file)
     badges = [
-        f'<span class="badge {severity}">{n} {severity}{"" if n == 1 else "s"}</span>'
+        f'<span class="badge {severity}">{count(n, severity)}</span>'
         for severity, n in report.counts.items()
         if n
     ] or ['<span class="badge good">nothing found</span>']
@@ -94,7 +95,7 @@ def _words(linkage: Linkage) -> str:
     others = [name for name in linkage.joints if name not in independent]
     moved = few(others)
     words = [
-        f"{n} freedom{'s' if n > 1 else ''}: {few(independent)} "
+        f"{count(n, 'freedom')}: {few(independent)} "
         f"move{'s' if len(independent) == 1 else ''} {moved}.",
         f"The loops close to {linkage.gap:.0e} m (or as the sine of an angle) over the whole range."
         if linkage.gap < CLOSED
@@ -109,7 +110,7 @@ def _words(linkage: Linkage) -> str:
     within = sum(each.reached for each in met)
     if within:
         words.append(
-            f"{within} singular position{'s' if within > 1 else ''} within the limits, where the "
+            f"{count(within, 'singular position')} within the limits, where the "
             "independent joints no longer say how it moves."
         )
     elif met:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from robomodel.documents import count, plain
 from robomodel.studies.validation.findings import (
     _NAMES_AND_NUMBERS,
     NUMBERS,
@@ -73,9 +73,7 @@ class Report:
         """The counts, in words."""
         if not self.findings:
             return "nothing found"
-        return ", ".join(
-            f"{n} {severity}{'' if n == 1 else 's'}" for severity, n in self.counts.items() if n
-        )
+        return ", ".join(count(n, severity) for severity, n in self.counts.items() if n)
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain dicts, lists, numbers and strings; None is not finite or not said."""
@@ -93,7 +91,7 @@ class Report:
                     "line": each.source.line,
                     "message": each.message,
                     "remedy": each.remedy,
-                    "value": _finite(each.value),
+                    "value": plain(each.value),
                     "unit": each.unit,
                 }
                 for each in self.findings
@@ -109,7 +107,3 @@ class Report:
         from robomodel.studies.validation.page import page
 
         return page(self)
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
