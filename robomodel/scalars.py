@@ -117,6 +117,11 @@ def dot(a: Iterable[Scalar], b: Iterable[Scalar]) -> Scalar:
     return total
 
 
+def transposed(rows: Iterable[Vector]) -> list[list[Scalar]]:
+    """The columns of a matrix as rows; none of a matrix without rows."""
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
 def is_zero(x: Scalar) -> bool:
     """Whether x is a structural zero (never asks for the value of any other scalar)."""
     return type(x) is float and x == 0.0

@@ -17,7 +17,7 @@ from robomodel.dynamics.baselines import lagrange, projection
 from robomodel.dynamics.baselines import open_tree as independent
 from robomodel.dynamics.contact.points import touch_derivatives, touching
 from robomodel.dynamics.kinematics import frames, momentum, sensors
-from robomodel.dynamics.kinematics.state import Matrix
+from robomodel.dynamics.kinematics.state import Forces, Matrix
 from robomodel.dynamics.order import Order
 from robomodel.dynamics.passive import (
     Arguments,
@@ -49,10 +49,6 @@ from robomodel.model.approximate import reflected
 from robomodel.model.model import Model
 from robomodel.model.parameters import count
 from robomodel.scalars import Factorization, Scalar, Vector
-from robomodel.spatial import Wrench
-
-Forces = dict[int, Wrench]
-
 
 Name: TypeAlias = Literal[
     "aba",

@@ -20,7 +20,16 @@ from robomodel.spatial.rotations import (
     factor,
     from_quaternion,
 )
-from robomodel.spatial.transforms import NO_MOTION, NO_WRENCH, Motion, Transform, Wrench, combine
+from robomodel.spatial.transforms import (
+    NO_MOTION,
+    NO_WRENCH,
+    UNIT_MOTIONS,
+    UNIT_WRENCHES,
+    Motion,
+    Transform,
+    Wrench,
+    combine,
+)
 from robomodel.spatial.vectors import (
     UNIT,
     ZERO,
@@ -46,6 +55,8 @@ __all__ = [
     "NO_MOTION",
     "NO_WRENCH",
     "UNIT",
+    "UNIT_MOTIONS",
+    "UNIT_WRENCHES",
     "ZERO",
     "ArticulatedInertia",
     "AxisRotation",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from robomodel.scalars import Scalar, add
@@ -28,6 +28,11 @@ class Motion:
     angular: Vec
     linear: Vec
 
+    @staticmethod
+    def of(x: Sequence[Scalar]) -> Motion:
+        """Of six numbers, angular first."""
+        return Motion((x[0], x[1], x[2]), (x[3], x[4], x[5]))
+
     def __add__(self, other: Motion) -> Motion:
         return Motion(plus(self.angular, other.angular), plus(self.linear, other.linear))
 
@@ -46,6 +51,11 @@ class Wrench:
 
     moment: Vec
     force: Vec
+
+    @staticmethod
+    def of(x: Sequence[Scalar]) -> Wrench:
+        """Of six numbers, moment first."""
+        return Wrench((x[0], x[1], x[2]), (x[3], x[4], x[5]))
 
     def __add__(self, other: Wrench) -> Wrench:
         return Wrench(plus(self.moment, other.moment), plus(self.force, other.force))
@@ -75,6 +85,8 @@ NO_MOTION = Motion(ZERO, ZERO)
 
 
 NO_WRENCH = Wrench(ZERO, ZERO)
+UNIT_MOTIONS = (*(Motion(e, ZERO) for e in UNIT), *(Motion(ZERO, e) for e in UNIT))
+UNIT_WRENCHES = (*(Wrench(e, ZERO) for e in UNIT), *(Wrench(ZERO, e) for e in UNIT))
 
 
 def combine(weights: Iterable[Scalar], motions: Iterable[Motion]) -> Motion:

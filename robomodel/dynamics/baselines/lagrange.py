@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from robomodel.dynamics.baselines.projection import spanning_tree
-from robomodel.dynamics.kinematics.state import Matrix, State
+from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, Matrix, State
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.model.derived import once
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Factorization, Scalar, Vector, add, dot, is_zero, mul, sub
-from robomodel.spatial import Wrench
 
 SINGULAR = 1e-9  # a pivot of H below this share of its diagonal entry moves no mass
 
 
-def aba(
-    model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Mapping[int, Wrench] | None = None
-) -> list[Scalar]:
+def aba(model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
     """The independent part of the q̈ of [H Kᵀ; K 0] [q̈; -λ] = [τ - C; k] (002, C3).
 
     H = LᵀΛL keeps the sparsity that the tree's branches give it (Featherstone), and so do the
     columns Z = L⁻ᵀ Kᵀ and the system of the multipliers, (Zᵀ Λ⁻¹ Z) λ = k - Zᵀ Λ⁻¹ L⁻ᵀ (τ - C).
     The joints' forces τ are ``tau`` on the independent joints.
     """
-    state = State(model, q, f_ext or {}, v)
+    state = State(model, q, f_ext, v)
     tree, at, rates = spanning_tree(model), state.positions, state.velocities
     forces: list[Scalar] = [0.0] * tree.nv
     for cluster in model.clusters:

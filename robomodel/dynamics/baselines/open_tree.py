@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from robomodel.dynamics.baselines.projection import projected
 from robomodel.dynamics.kinematics.frames import Place
-from robomodel.dynamics.kinematics.state import Configuration, Matrix, State
+from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces, Matrix, State
 from robomodel.dynamics.recursions.aba import aba as forward
 from robomodel.dynamics.recursions.efpa import efpa as inverse_inertia
 from robomodel.dynamics.recursions.impulse import contact as contact_of
@@ -57,10 +57,10 @@ class OpenTree:
             )
         return self.places[body]
 
-    def wrenches(self, model: Model, f_ext: Mapping[int, Wrench] | None) -> dict[int, Wrench]:
+    def wrenches(self, model: Model, f_ext: Forces) -> dict[int, Wrench]:
         """Wrenches on the robot's bodies as wrenches on the tree's."""
         result: dict[int, Wrench] = {}
-        for body, wrench in (f_ext or {}).items():
+        for body, wrench in f_ext.items():
             place = self.place(model, body)
             if place.body != WORLD:
                 moved = place.pose.to_parent(wrench)
@@ -116,7 +116,7 @@ def rnea(
     q: Vector,
     v: Vector,
     a: Vector,
-    f_ext: Mapping[int, Wrench] | None = None,
+    f_ext: Forces = NO_FORCES,
 ) -> list[Scalar]:
     """Tau = G_kᵀ ID(q_k, G_k v, G_k a + g_k), with ID the inverse dynamics of the open tree."""
     tree, state = open_tree(model, method), State(model, q, (), v)
@@ -136,7 +136,7 @@ def aba(
     q: Vector,
     v: Vector,
     tau: Vector,
-    f_ext: Mapping[int, Wrench] | None = None,
+    f_ext: Forces = NO_FORCES,
 ) -> list[Scalar]:
     """The a = G_k⁻¹ (FD(q_k, G_k v, G_k⁻ᵀ tau) - g_k), FD the forward dynamics of the open tree."""
     tree, state = open_tree(model, method), State(model, q, (), v)

@@ -6,11 +6,11 @@ matrix H and bias forces of all joints, and the G and g of q̇ = G v, q̈ = G a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from robomodel.dynamics.kinematics.frames import Place, jacobian
-from robomodel.dynamics.kinematics.state import Configuration, Matrix, State
+from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces, Matrix, State
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea as inverse
 from robomodel.model.constraints import Link, Unconstrained
@@ -18,7 +18,6 @@ from robomodel.model.derived import once
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.scalars import Factorization, Scalar, Vector, dot, mul, sub
-from robomodel.spatial import Wrench
 
 
 @once
@@ -63,20 +62,16 @@ def spanning_tree(model: Model) -> Model:
     )
 
 
-def rnea(
-    model: Model, q: Vector, v: Vector, a: Vector, f_ext: Mapping[int, Wrench] | None = None
-) -> list[Scalar]:
+def rnea(model: Model, q: Vector, v: Vector, a: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
     """Tau = Gᵀ ID(q, G v, G a + g), with ID the inverse dynamics of the spanning tree."""
-    state = State(model, q, f_ext or {}, v)
+    state = State(model, q, f_ext, v)
     tree, qdd = spanning_tree(model), state.accelerations(a)
     return projected(state, inverse(tree, state.positions, state.velocities, qdd, f_ext))
 
 
-def aba(
-    model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Mapping[int, Wrench] | None = None
-) -> list[Scalar]:
+def aba(model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
     """The a of (Gᵀ H G) a = tau - Gᵀ (C + H g), by factorisation; C + H g = ID(q, G v, g)."""
-    state = State(model, q, f_ext or {}, v)
+    state = State(model, q, f_ext, v)
     tree, at = spanning_tree(model), state.positions
     bias = projected(state, inverse(tree, at, state.velocities, state.bias, f_ext))
     return Factorization(mass_matrix(state)).solve(

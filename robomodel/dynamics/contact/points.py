@@ -31,7 +31,7 @@ from robomodel.model.arguments import as_numbers
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, dot, sub
+from robomodel.scalars import Scalar, Vector, dot, sub, transposed
 from robomodel.spatial import ZERO, Wrench, apply, plus
 
 STILL = 1e-7  # m/s: what moves slower along the normal touches, across it sticks
@@ -84,8 +84,7 @@ def touch_derivatives(
     left = [sub(t, f) for t, f in zip(rnea(model, q, v, still), torque, strict=True)]
     _, right = touching(model, q, v, still, places)
     directions = position_directions(model, q) + [{x: 1.0} for x in v]
-    columns = list(along(q[0].trace, [*left, *right], directions))
-    rows = [list(row) for row in zip(*columns, strict=True)]
+    rows = transposed(along(q[0].trace, [*left, *right], directions))
     return [
         [row[:nv] for row in rows[:nv]],
         [row[nv:] for row in rows[:nv]],

@@ -17,11 +17,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from robomodel.dynamics.elimination.gauss import SingularError, residual
-from robomodel.dynamics.equations.assembly import AXES
 from robomodel.dynamics.equations.system import Factor, System
 from robomodel.dynamics.kinematics.state import Matrix
-from robomodel.scalars import Factorization, Scalar, add, dot, is_zero, mul, neg, sub
-from robomodel.spatial import ArticulatedInertia, Mat, Motion, RigidInertia, Transform, Wrench
+from robomodel.scalars import Factorization, Scalar, add, dot, is_zero, mul, neg, sub, transposed
+from robomodel.spatial import (
+    UNIT_MOTIONS,
+    ArticulatedInertia,
+    Mat,
+    Motion,
+    RigidInertia,
+    Transform,
+    Wrench,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,7 @@ class SymmetricElimination:
             a = list(pair[0])
             for name, block in p.of_motion.items():
                 if name == p.carried and p.carry is not None:
-                    part: Sequence[Scalar] = p.carry.to_child(_motion(found[name])).entries()
+                    part: Sequence[Scalar] = p.carry.to_child(Motion.of(found[name])).entries()
                 else:
                     part = _rows_dot(block, found[name])
                 a = [add(x, y) for x, y in zip(a, part, strict=True)]
@@ -228,8 +235,8 @@ def _pair(
     def back(name: str, matrix: Matrix) -> Matrix:
         """Transposed acceleration block of a variable, times a matrix of six rows."""
         if name == carried and carry is not None:
-            return _columns(_carry_back(carry, _columns(matrix)))
-        return _product(_columns(of_motion[name]), matrix)
+            return transposed(_carry_back(carry, transposed(matrix)))
+        return _product(transposed(of_motion[name]), matrix)
 
     moved = {name: _product(inertia, of_motion[name]) for name in of_motion if name != carried}
     for i, x in enumerate(names):
@@ -241,13 +248,13 @@ def _pair(
                 elif x == carried:
                     parts.append(back(x, moved[y]))
                 elif y == carried:
-                    parts.append(_columns(back(y, moved[x])))
+                    parts.append(transposed(back(y, moved[x])))
                 else:
-                    parts.append(_product(_columns(of_motion[x]), moved[y]))
+                    parts.append(_product(transposed(of_motion[x]), moved[y]))
             if x in of_motion and y in of_wrench:
                 parts.append(back(x, of_wrench[y]))
             if y in of_motion and x in of_wrench:
-                parts.append(_columns(back(y, of_wrench[x])))
+                parts.append(transposed(back(y, of_wrench[x])))
             for part in parts:
                 _accumulate(blocks, x, y, part)
     for g, (source, _) in list(carries.items()):
@@ -264,7 +271,7 @@ def _single(blocks: dict[str, dict[str, Matrix]], name: str) -> _Single:
     reduced: dict[str, tuple[Matrix, Matrix]] = {}
     for other, block in couplings.items():
         blocks[other].pop(name)
-        half = _columns([factors.reduce(column) for column in _columns(block)])
+        half = transposed([factors.reduce(column) for column in transposed(block)])
         scaled = [
             [1.0 if len(own) == 1 and x is own[0][0] else mul(p, x) for x in row]
             for p, row in zip(factors.inverse_pivots, half, strict=True)
@@ -274,7 +281,7 @@ def _single(blocks: dict[str, dict[str, Matrix]], name: str) -> _Single:
     for i, x in enumerate(names):
         for y in names[i:]:
             known = blocks[x].get(y)
-            halves, scales = _columns(reduced[x][1]), _columns(reduced[y][0])
+            halves, scales = transposed(reduced[x][1]), transposed(reduced[y][0])
             result = known or [[0.0] * len(scales) for _ in halves]
             rows = [list(row) for row in result]
             for r, left in enumerate(halves):
@@ -326,15 +333,11 @@ def _store(blocks: dict[str, dict[str, Matrix]], x: str, y: str, rows: Matrix) -
         return
     blocks[x][y] = rows
     if x != y:
-        blocks[y][x] = _columns(rows)
-
-
-def _columns(rows: Sequence[Sequence[Scalar]]) -> Matrix:
-    return [list(column) for column in zip(*rows, strict=True)]
+        blocks[y][x] = transposed(rows)
 
 
 def _product(left: Matrix, right: Matrix) -> Matrix:
-    columns = _columns(right)
+    columns = transposed(right)
     return [[dot(row, column) for column in columns] for row in left]
 
 
@@ -350,16 +353,9 @@ def _subtract(x: list[Scalar], y: Sequence[Scalar]) -> None:
     x[:] = [sub(p, q) for p, q in zip(x, y, strict=True)]
 
 
-def _motion(x: Sequence[Scalar]) -> Motion:
-    return Motion((x[0], x[1], x[2]), (x[3], x[4], x[5]))
-
-
 def _carry_back(carry: Transform, columns: Sequence[Sequence[Scalar]]) -> Matrix:
     """Xᵀ times columns, as wrenches."""
-    return [
-        list(carry.to_parent(Wrench((w[0], w[1], w[2]), (w[3], w[4], w[5]))).entries())
-        for w in columns
-    ]
+    return [list(carry.to_parent(Wrench.of(w)).entries()) for w in columns]
 
 
 def _in_parent(m: Matrix, carry: Transform) -> Matrix:
@@ -376,8 +372,8 @@ def _in_parent(m: Matrix, carry: Transform) -> Matrix:
     if not (skew and scalar):
         return _rows_of(inertia.in_parent(carry))
     rigid = RigidInertia(c[0][0], (b[2][1], b[0][2], b[1][0]), inertia.a).in_parent(carry)
-    columns = [rigid * unit for unit in AXES]
-    return _columns([column.entries() for column in columns])
+    columns = [rigid * unit for unit in UNIT_MOTIONS]
+    return transposed([column.entries() for column in columns])
 
 
 def _articulated(m: Matrix) -> ArticulatedInertia:
@@ -451,7 +447,7 @@ def _bias(system: System) -> dict[str, list[Scalar]]:
             continue
         values = list(factor.constant)
         if factor.carried and factor.carry is not None:
-            moved = factor.carry.to_child(_motion(found[factor.carried])).entries()
+            moved = factor.carry.to_child(Motion.of(found[factor.carried])).entries()
             values = [add(x, y) for x, y in zip(moved, values, strict=True)]
         found[f"a{factor.twin[1:]}"] = values
     for factor in reversed(system.factors):

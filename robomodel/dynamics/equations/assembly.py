@@ -14,7 +14,7 @@ make a symmetric matrix. Scalars of any kind; a structural zero is not an entry.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 
 from robomodel.dynamics.equations.loops import LoopRowsKept, loop_conditions
 from robomodel.dynamics.equations.segments import Piece, Split, View, pieces, segments
@@ -22,20 +22,15 @@ from robomodel.dynamics.equations.system import Factor, System, Variable
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, is_zero, neg
+from robomodel.scalars import Scalar, Vector, add, is_zero, neg, transposed
 from robomodel.spatial import (
     NO_WRENCH,
-    UNIT,
+    UNIT_MOTIONS,
+    UNIT_WRENCHES,
     ZERO,
     Motion,
-    Wrench,
     minus,
 )
-
-AXES = (*(Motion(UNIT[k], ZERO) for k in range(3)), *(Motion(ZERO, UNIT[k]) for k in range(3)))
-
-
-FORCES = (*(Wrench(UNIT[k], ZERO) for k in range(3)), *(Wrench(ZERO, UNIT[k]) for k in range(3)))
 
 
 def equations(
@@ -82,12 +77,14 @@ def equations(
             drift = drift + part.transform.to_child(gravity)
         else:
             above = chain[part.above].name
-            blocks[f"a[{above}]"] = _columns([part.transform.to_child(m).entries() for m in AXES])
-            wrench_blocks[part.above][f] = _columns(
-                [part.transform.to_parent(w).entries() for w in FORCES]
+            blocks[f"a[{above}]"] = transposed(
+                [part.transform.to_child(m).entries() for m in UNIT_MOTIONS]
+            )
+            wrench_blocks[part.above][f] = transposed(
+                [part.transform.to_parent(w).entries() for w in UNIT_WRENCHES]
             )
         for name, columns in part.motions:
-            blocks[name] = _columns([motion.entries() for motion in columns])
+            blocks[name] = transposed([motion.entries() for motion in columns])
             torque.setdefault(name, {})[f] = [list(motion.entries()) for motion in columns]
         carried = "" if part.above == WORLD else f"a[{chain[part.above].name}]"
         factors.append(
@@ -97,7 +94,7 @@ def equations(
         below: dict[str, Matrix] = {f: _diagonal(-1.0, 6)}
         constant: list[Scalar] = [0.0] * 6
         if part.inertia is not None:
-            mass = _columns([(part.inertia * m).entries() for m in AXES])
+            mass = transposed([(part.inertia * m).entries() for m in UNIT_MOTIONS])
             constant = list(part.gyroscopic.entries())
             net = f"net[{part.name}]"
             if net_forces:
@@ -124,7 +121,7 @@ def equations(
             for body in bodies:
                 rows = [list(row.get(body, NO_WRENCH).entries()) for row in condition.wrenches]
                 blocks[f"a[{chain[own[body]].name}]"] = _negative(rows)
-                wrench_blocks[own[body]][name] = _negative(_transposed(rows))
+                wrench_blocks[own[body]][name] = _negative(transposed(rows))
             for r, row in enumerate(condition.wrenches):
                 if WORLD in row:
                     lift = row[WORLD].dot(Motion(ZERO, minus(ZERO, model.gravity)))
@@ -133,7 +130,7 @@ def equations(
                 rows = [[row.get(i, 0.0) for i in piece.freedoms] for row in condition.joints]
                 if any(not is_zero(x) for row in rows for x in row):
                     blocks[f"qdd[{piece.name}]"] = _negative(rows)
-                    multipliers.setdefault(piece.name, {})[name] = _negative(_transposed(rows))
+                    multipliers.setdefault(piece.name, {})[name] = _negative(transposed(rows))
             factors.append(Factor(f"loop[{condition.name}]", "loop", blocks, constants, name))
     for part, blocks, constant in zip(chain, wrench_blocks, wrench_constants, strict=True):
         factors.append(
@@ -175,13 +172,6 @@ def _reflected(state: State, piece: Piece, blocks: dict[str, Matrix]) -> list[Sc
 
 def _diagonal(x: float, size: int) -> Matrix:
     return [[x if i == j else 0.0 for j in range(size)] for i in range(size)]
-
-
-def _columns(columns: Sequence[Sequence[Scalar]]) -> Matrix:
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-_transposed = _columns
 
 
 def _negative(rows: Matrix) -> Matrix:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.dynamics.equations.assembly import AXES, FORCES
 from robomodel.dynamics.equations.loops import loop_wrenches
 from robomodel.dynamics.equations.system import Factor
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place
@@ -25,6 +24,8 @@ from robomodel.model.graph import WORLD
 from robomodel.scalars import Scalar, add, dot, neg
 from robomodel.spatial import (
     NO_WRENCH,
+    UNIT_MOTIONS,
+    UNIT_WRENCHES,
     ZERO,
     Motion,
     Transform,
@@ -198,7 +199,7 @@ def _acceleration(sensor: Sensor, state: State, names: Sequence[str]) -> Reading
     at = place(state.model, sensor.at)
     if at.body == WORLD:
         raise ValueError(f"{sensor.name}: the link is fixed to the world, which does not move")
-    columns = [motion_at(m, at.pose).entries() for m in AXES]
+    columns = [motion_at(m, at.pose).entries() for m in UNIT_MOTIONS]
     still = motion_at(Motion(ZERO, ZERO), at.pose, state.centripetal[at.body]).entries()
     rows = [[column[c] for column in columns] for c in sensor.components]
     return {f"a[{names[at.body]}]": rows}, [still[c] for c in sensor.components]
@@ -208,7 +209,7 @@ def _wrench(sensor: Sensor, state: State, names: Sequence[str]) -> Reading:
     at = place(state.model, sensor.at)
     if at.body == WORLD:
         raise ValueError(f"{sensor.name}: the link is fixed to the world")
-    columns = [wrench_at(f, at.pose).entries() for f in FORCES]
+    columns = [wrench_at(f, at.pose).entries() for f in UNIT_WRENCHES]
     rows = [[column[c] for column in columns] for c in sensor.components]
     kind = "f" if sensor.kind == "wrench" else "fx"
     return {f"{kind}[{names[at.body]}]": rows}, [0.0] * sensor.size

@@ -12,10 +12,10 @@ import numpy as np
 from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add
+from robomodel.scalars import Scalar, Vector, add, transposed
 from robomodel.spatial import (
     NO_MOTION,
-    UNIT,
+    UNIT_WRENCHES,
     ZERO,
     Mat,
     Motion,
@@ -109,7 +109,7 @@ def body_wrenches(model: Model, by_link: Mapping[str, Vector]) -> dict[int, Wren
         frame = model.frame(link)
         if frame.body == WORLD:
             continue
-        wrench = frame.pose.to_parent(Wrench((x[0], x[1], x[2]), (x[3], x[4], x[5])))
+        wrench = frame.pose.to_parent(Wrench.of(x))
         known = found.get(frame.body)
         found[frame.body] = wrench if known is None else known + wrench
     return found
@@ -125,13 +125,7 @@ def _pose(state: Configuration, at: Place) -> tuple[Mat, Vec]:
     while body != WORLD:
         x = state.transforms[body]
         for step in x.rotations:
-            rows = tuple(step.rotate(e) for e in UNIT)
-            matrix: Mat = (
-                (rows[0][0], rows[1][0], rows[2][0]),
-                (rows[0][1], rows[1][1], rows[2][1]),
-                (rows[0][2], rows[1][2], rows[2][2]),
-            )
-            rotation = matmul(matrix, rotation)
+            rotation = matmul(Transform((step,), ZERO).matrix(), rotation)
         origin = x.point(origin)
         body = state.model.nodes[body].parent
     return rotation, origin
@@ -143,13 +137,12 @@ def jacobian(model: Model, q: Vector, at: Place) -> list[list[Scalar]]:
     Row r is the unit wrench r at the frame, carried to the base: what it does to each joint passed.
     """
     state = Configuration(model, q, (at.body,))
-    units = (*(Wrench(e, ZERO) for e in UNIT), *(Wrench(ZERO, e) for e in UNIT))
-    rows = [joint_forces(model, state, at.body, at.pose.to_parent(unit)) for unit in units]
+    rows = [joint_forces(model, state, at.body, at.pose.to_parent(f)) for f in UNIT_WRENCHES]
     if at.reference == "local":
         return rows
     placed = _pose(state, at)
-    columns = [_referred(placed, at, _motion(column)) for column in zip(*rows, strict=True)]
-    return [list(row) for row in zip(*(c.entries() for c in columns), strict=True)]
+    columns = [_referred(placed, at, Motion.of(column)) for column in transposed(rows)]
+    return transposed(column.entries() for column in columns)
 
 
 def joint_forces(model: Model, state: Configuration, body: int, wrench: Wrench) -> list[Scalar]:
@@ -200,7 +193,3 @@ def _referred(placed: tuple[Mat, Vec], at: Place, motion: Motion) -> Motion:
     if at.reference == "world":
         linear = plus(linear, cross(origin, angular))
     return Motion(angular, linear)
-
-
-def _motion(entries: Sequence[Scalar]) -> Motion:
-    return Motion((entries[0], entries[1], entries[2]), (entries[3], entries[4], entries[5]))

@@ -6,7 +6,7 @@ from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.passive import spring_energy
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, mul, neg
+from robomodel.scalars import Scalar, Vector, add, dot, mul, neg, transposed
 from robomodel.spatial import NO_INERTIA, NO_WRENCH, ZERO, Vec, Wrench, cross, minus, plus, scale
 
 
@@ -63,7 +63,7 @@ def _per_mass(model: Model, total: Vec) -> Vec:
 def center_of_mass_jacobian(model: Model, q: Vector) -> list[list[Scalar]]:
     """J (3 by nv): the centre of mass moves with J v, in world axes."""
     columns = [_per_mass(model, wrench.force) for wrench in _momenta(model, q)[0]]
-    return [list(row) for row in zip(*columns, strict=True)] if columns else [[], [], []]
+    return transposed(columns) or [[], [], []]
 
 
 def centroidal_map(model: Model, q: Vector) -> list[list[Scalar]]:
@@ -71,7 +71,7 @@ def centroidal_map(model: Model, q: Vector) -> list[list[Scalar]]:
     momenta, first = _momenta(model, q)
     center = _per_mass(model, first)
     columns = [(*minus(w.moment, cross(center, w.force)), *w.force) for w in momenta]
-    return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in range(6)]
+    return transposed(columns) or [[] for _ in range(6)]
 
 
 def _momenta(model: Model, q: Vector) -> tuple[list[Wrench], Vec]:

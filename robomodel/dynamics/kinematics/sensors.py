@@ -14,7 +14,7 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector
+from robomodel.scalars import Scalar, Vector, transposed
 from robomodel.spatial import ZERO, apply, minus, plus
 
 
@@ -59,6 +59,5 @@ def _with_slopes(
     nv: int, measured: list[Scalar], directions: Sequence[Direction], q: Sequence[Traced]
 ) -> list[list[Scalar]]:
     columns = differentiate(q[0].trace, measured, directions)
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    parts = [row[i : i + nv] for i in range(0, len(directions), nv) for row in rows]
+    parts = [row[i : i + nv] for i in range(0, len(directions), nv) for row in transposed(columns)]
     return [measured, *parts]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TypeAlias
 
 from robomodel.model.elements import Cluster
@@ -21,6 +22,7 @@ from robomodel.spatial import (
     RigidInertia,
     Transform,
     Vec,
+    Wrench,
     apply,
     combine,
     cross,
@@ -33,6 +35,8 @@ from robomodel.spatial import (
 
 STILL: Mat = (ZERO, ZERO, ZERO)
 Matrix: TypeAlias = list[list[Scalar]]
+Forces: TypeAlias = Mapping[int, Wrench]  # on bodies, about their origins in internal axes
+NO_FORCES: Forces = MappingProxyType({})
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,15 @@ from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar
-from robomodel.spatial import NO_MOTION, NO_WRENCH, UNIT, ZERO, Motion, Transform, minus
-
-MOTIONS = (*(Motion(e, ZERO) for e in UNIT), *(Motion(ZERO, e) for e in UNIT))
+from robomodel.spatial import (
+    NO_MOTION,
+    NO_WRENCH,
+    UNIT_MOTIONS,
+    ZERO,
+    Motion,
+    Transform,
+    minus,
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -186,7 +192,7 @@ class _Node:
             drift[body] = x.to_child(moved) + state.drift(body)
             columns = [motion.entries() for motion in state.subspace(body)]
             motions[..., own, :] += _rows(list(zip(*columns, strict=True)), batch, (6, cluster.nv))
-            inertia[own, own] = [[*(node.inertia * motion).entries()] for motion in MOTIONS]
+            inertia[own, own] = [[*(node.inertia * motion).entries()] for motion in UNIT_MOTIONS]
         fast = slice(6 * len(bodies), size)
         motions[..., fast, :] = _rows(
             [state.rows[r] for r in geared], batch, (len(geared), cluster.nv)
@@ -206,5 +212,5 @@ def _rows(
 
 def _motion_matrix(x: Transform, batch: tuple[int, ...]) -> Array:
     """X (*batch, 6, 6): motions of the parent frame to motions of the child's."""
-    columns = [x.to_child(motion).entries() for motion in MOTIONS]
+    columns = [x.to_child(motion).entries() for motion in UNIT_MOTIONS]
     return _rows(list(zip(*columns, strict=True)), batch, (6, 6))

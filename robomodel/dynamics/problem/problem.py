@@ -24,13 +24,14 @@ from robomodel.dynamics.equations.segments import Piece, Split, View, pieces
 from robomodel.dynamics.equations.sensors import Sensor
 from robomodel.dynamics.equations.system import System
 from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.problem.solution import Determinacy, Solution, as_wrench
+from robomodel.dynamics.problem.solution import Determinacy, Solution
 from robomodel.errors import as_names, did_you_mean
 from robomodel.model.arguments import as_array
 from robomodel.model.derived import once
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar
+from robomodel.spatial import Wrench
 
 if TYPE_CHECKING:
     from robomodel.dynamics.elimination.searching import Searched
@@ -428,7 +429,7 @@ class Problem:
             numbers = one(x)
             if name.startswith("fx["):
                 pose = self.model.frame(name[3:-1]).pose
-                numbers = list(pose.to_parent(as_wrench(numbers)).entries())
+                numbers = list(pose.to_parent(Wrench.of(numbers)).entries())
             inside[name] = numbers
         return one(q), one(v), inside, {name: one(x) for name, x in readings.items()}
 

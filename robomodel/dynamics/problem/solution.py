@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from robomodel.dynamics.equations.sensors import motion_at, wrench_at
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.model.joints import Array
-from robomodel.scalars import Scalar
 from robomodel.spatial import Motion, Transform, Wrench
 
 if TYPE_CHECKING:
@@ -85,9 +84,9 @@ class Solution(Mapping[str, Any]):
                 everything = range(len(self.problem.model.nodes))
                 state = State(self.problem.model, q[index].tolist(), everything, v[index].tolist())
                 around = state.centripetal[body] if _offset(pose) else None
-                result[index] = motion_at(_motion(numbers), pose, around).entries()
+                result[index] = motion_at(Motion.of(numbers), pose, around).entries()
             else:
-                result[index] = wrench_at(as_wrench(numbers), pose).entries()
+                result[index] = wrench_at(Wrench.of(numbers), pose).entries()
         return result
 
     def _by_dof(self, kind: str) -> Array:
@@ -116,12 +115,3 @@ class Solution(Mapping[str, Any]):
 
 def _offset(pose: Transform) -> bool:
     return any(not math.isclose(x, 0.0, abs_tol=0.0) for x in pose.offset)
-
-
-def as_wrench(x: Sequence[Scalar]) -> Wrench:
-    """Of six numbers, angular first."""
-    return Wrench((x[0], x[1], x[2]), (x[3], x[4], x[5]))
-
-
-def _motion(x: Sequence[float]) -> Motion:
-    return Motion((x[0], x[1], x[2]), (x[3], x[4], x[5]))

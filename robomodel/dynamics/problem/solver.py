@@ -18,12 +18,10 @@ from robomodel.dynamics.calling import by_name
 from robomodel.dynamics.elimination import gauss, ldlt
 from robomodel.dynamics.elimination.estimate import Estimation
 from robomodel.dynamics.elimination.qr import CONTRADICTION
-from robomodel.dynamics.equations.assembly import AXES, FORCES
 from robomodel.dynamics.equations.sensors import Sensor, motion_at, wrench_at
 from robomodel.dynamics.equations.system import Factor, System
 from robomodel.dynamics.kinematics.frames import place
 from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.problem.solution import as_wrench
 from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.kernels.compile import compile_program
 from robomodel.kernels.program import Program
@@ -31,8 +29,8 @@ from robomodel.kernels.threads import share
 from robomodel.kernels.trace import Trace
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
-from robomodel.scalars import Scalar, add, dot
-from robomodel.spatial import ZERO, Motion
+from robomodel.scalars import Scalar, add, dot, transposed
+from robomodel.spatial import UNIT_MOTIONS, UNIT_WRENCHES, ZERO, Motion, Wrench
 
 if TYPE_CHECKING:
     from robomodel.dynamics.problem.problem import Problem
@@ -259,7 +257,7 @@ class _Kernel:
         for name, x in values.items():
             if name.startswith("fx["):
                 pose = model.frame(name[3:-1]).pose
-                inside[name] = list(pose.to_parent(as_wrench(x)).entries())
+                inside[name] = list(pose.to_parent(Wrench.of(x)).entries())
         system = problem.system(q, v, inside, readings, turned=self.turned)
         every = range(len(model.nodes)) if self.turned is None else self.turned
         state = State(model, q, every, v)
@@ -450,14 +448,13 @@ def _shown(name: str, size: int, state: State) -> Factor:
     at = place(state.model, link)
     constant: Sequence[Scalar] = [0.0] * 6
     if kind == "a":
-        columns = [motion_at(m, at.pose).entries() for m in AXES]
+        columns = [motion_at(m, at.pose).entries() for m in UNIT_MOTIONS]
         if any(not math.isclose(x, 0.0, abs_tol=0.0) for x in at.pose.offset):
             around = state.centripetal[at.body]
             constant = motion_at(Motion(ZERO, ZERO), at.pose, around).entries()
     else:
-        columns = [wrench_at(f, at.pose).entries() for f in FORCES]
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    return Factor(f"{name} itself", "asked", {name: rows}, constant)
+        columns = [wrench_at(f, at.pose).entries() for f in UNIT_WRENCHES]
+    return Factor(f"{name} itself", "asked", {name: transposed(columns)}, constant)
 
 
 def _joined(parts: Sequence[Array]) -> Array:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from robomodel.dynamics.kinematics.state import State
+from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, State
 from robomodel.dynamics.recursions.articulated import Elimination, articulate
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, sub
-from robomodel.spatial import NO_MOTION, NO_WRENCH, ZERO, Motion, Wrench, minus
+from robomodel.spatial import NO_MOTION, NO_WRENCH, ZERO, Motion, minus
 
 
-def aba(
-    model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Mapping[int, Wrench] | None = None
-) -> list[Scalar]:
+def aba(model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
     """Independent accelerations (nv) under the forces ``tau``; scalars of any kind (002, C7).
 
     Inwards, with the articulated inertias of :mod:`.recursions.articulated`: what hangs on a
     body acts on it with the bias wrench p + U D⁻¹ u, wrenches taken at the clusters' drifts (their
     accelerations at ÿ = 0 on unaccelerated supports). Outwards, D ÿ = u - Uᵀ a.
     """
-    return accelerations(State(model, q, f_ext or {}, v), tau, f_ext or {})
+    return accelerations(State(model, q, f_ext, v), tau, f_ext)
 
 
-def accelerations(state: State, tau: Vector, f_ext: Mapping[int, Wrench]) -> list[Scalar]:
+def accelerations(state: State, tau: Vector, f_ext: Forces) -> list[Scalar]:
     """The same of a state, whose subspaces are the accelerations' that are asked for."""
     model = state.model
     wrench = {

@@ -66,9 +66,7 @@ class Elimination:
         entries = list(total.entries())
         for direction, force in zip(self.exact, forces, strict=False):
             entries[direction] = force  # Sᵀ p = forces, as Sᵀ I = 0
-        wrench[site] = Wrench(
-            (entries[0], entries[1], entries[2]), (entries[3], entries[4], entries[5])
-        )
+        wrench[site] = Wrench.of(entries)
         if self.alone:
             self._carry(wrench, site)
 

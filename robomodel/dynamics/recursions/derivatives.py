@@ -11,9 +11,9 @@ algorithms, RSS 2018).
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Container, Sequence
 
+from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, Matrix
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions import variations
 from robomodel.dynamics.recursions.crba import crba
@@ -23,10 +23,8 @@ from robomodel.kernels.trace import Trace, Traced
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Floating
 from robomodel.model.model import Model
-from robomodel.scalars import Factorization, Scalar, Vector, dot, mul, neg, sub
-from robomodel.spatial import UNIT, ZERO, Wrench, cross
-
-Matrix: TypeAlias = list[list[Scalar]]
+from robomodel.scalars import Factorization, Scalar, Vector, dot, mul, neg, sub, transposed
+from robomodel.spatial import UNIT, ZERO, cross
 
 SMALL = 2000  # operations; where the recursion takes more, differentiating took more still
 
@@ -36,7 +34,7 @@ def rnea_derivatives(
     q: Sequence[Traced],
     v: Sequence[Traced],
     a: Vector,
-    f_ext: Mapping[int, Wrench] | None = None,
+    f_ext: Forces = NO_FORCES,
 ) -> tuple[Matrix, Matrix, Matrix]:
     """∂tau/∂q, ∂tau/∂v and M (nv by nv) at traced q and v; ``a`` and ``f_ext`` count as constant.
 
@@ -47,7 +45,7 @@ def rnea_derivatives(
     columns = _columns(model, q, v, a, f_ext, shifts, beside=mass)
     for n, shift in shifts.items():
         columns[n] = [neg(dot(row, shift)) for row in mass]
-    return _transposed(columns[: model.nv]), _transposed(columns[model.nv :]), mass
+    return transposed(columns[: model.nv]), transposed(columns[model.nv :]), mass
 
 
 def aba_derivatives(
@@ -55,7 +53,7 @@ def aba_derivatives(
     q: Sequence[Traced],
     v: Sequence[Traced],
     tau: Vector,
-    f_ext: Mapping[int, Wrench] | None = None,
+    f_ext: Forces = NO_FORCES,
 ) -> tuple[Matrix, Matrix, Matrix]:
     """∂a/∂q, ∂a/∂v and M⁻¹ (nv by nv) at traced q and v; ``tau`` and ``f_ext`` count as constant.
 
@@ -76,7 +74,7 @@ def aba_derivatives(
     for n, column in enumerate(columns):
         scaled = [mul(p, y) for p, y in zip(negative, factors.reduce(column), strict=True)]
         solved.append(shifts[n] if n in shifts else [dot(row, scaled) for row in lower])
-    return _transposed(solved[:nv]), _transposed(solved[nv:]), factors.inverse()
+    return transposed(solved[:nv]), transposed(solved[nv:]), factors.inverse()
 
 
 def _columns(
@@ -84,7 +82,7 @@ def _columns(
     q: Sequence[Traced],
     v: Sequence[Traced],
     a: Vector,
-    f_ext: Mapping[int, Wrench] | None,
+    f_ext: Forces,
     but: Container[int],
     beside: Matrix,
 ) -> Matrix:
@@ -98,7 +96,7 @@ def _columns(
         return trace.operations([x for row in (*columns, *beside) for x in row])
 
     matrices = variations.rnea_derivatives(model, q, v, a, f_ext)
-    by_recursion = [column for matrix in matrices for column in _transposed(matrix)]
+    by_recursion = [column for matrix in matrices for column in transposed(matrix)]
     for n in range(2 * model.nv):
         if n in but:
             by_recursion[n] = [0.0] * model.nv
@@ -112,10 +110,6 @@ def _columns(
 
 def _trace(q: Sequence[Traced]) -> Trace:
     return q[0].trace if q else Trace()
-
-
-def _transposed(columns: Sequence[Vector]) -> Matrix:
-    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _shifts(model: Model, q: Sequence[Traced], v: Vector) -> dict[int, list[Scalar]]:

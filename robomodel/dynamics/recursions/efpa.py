@@ -16,25 +16,25 @@ from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul
-from robomodel.spatial import NO_WRENCH, UNIT, ZERO, Wrench
-
-UNITS = (*(Wrench(e, ZERO) for e in UNIT), *(Wrench(ZERO, e) for e in UNIT))
+from robomodel.spatial import NO_WRENCH, UNIT_WRENCHES, Wrench
 
 
 def efpa(model: Model, q: Vector, places: Sequence[Place]) -> Matrix:
     """Λ⁻¹ = J M⁻¹ Jᵀ (6k by 6k) of k frames, each in its own axes, angular first (002, C8)."""
-    state = Configuration(model, q, {at.body for at in places})
-    return mobility(
-        model, state, [(at.body, at.pose.to_parent(unit)) for at in places for unit in UNITS]
-    )
+    return mobility(*_touched(model, q, places))
 
 
 def efpa_factors(model: Model, q: Vector, places: Sequence[Place]) -> tuple[Matrix, list[Scalar]]:
     """R (6k by nv) and p (nv) with Λ⁻¹ = R diag(p) Rᵀ."""
-    state = Configuration(model, q, {at.body for at in places})
-    return mobility_factors(
-        model, state, [(at.body, at.pose.to_parent(unit)) for at in places for unit in UNITS]
-    )
+    return mobility_factors(*_touched(model, q, places))
+
+
+def _touched(
+    model: Model, q: Vector, places: Sequence[Place]
+) -> tuple[Model, Configuration, list[tuple[int, Wrench]]]:
+    """The unit wrenches at each frame, in its own axes, on its body."""
+    wrenches = [(at.body, at.pose.to_parent(unit)) for at in places for unit in UNIT_WRENCHES]
+    return model, Configuration(model, q, {at.body for at in places}), wrenches
 
 
 def mobility_factors(
@@ -116,7 +116,7 @@ def mobility(model: Model, state: Configuration, wrenches: Sequence[tuple[int, W
             if len(here) > 6 and not any(n in known for n in here for _, known in left):
                 met.append((here, len(columns)))
                 columns = [{} if n in here else w for n, w in enumerate(columns)]
-                columns += [{body: unit} for unit in UNITS]
+                columns += [{body: unit} for unit in UNIT_WRENCHES]
                 lower += [[0.0] * (n + 1) for n in range(len(lower), len(columns))]
         rights = _rights(system, columns, left)
         if system.factors is None:

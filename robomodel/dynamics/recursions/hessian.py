@@ -12,9 +12,9 @@ commute (balls, floating and planar ones) have the mean of both orders there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
+from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, Matrix
 from robomodel.dynamics.kinematics.tangents import Direction, position_directions
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.kernels.differentiate import differentiate, gradient
@@ -22,9 +22,6 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul
-from robomodel.spatial import Wrench
-
-Matrix: TypeAlias = list[list[Scalar]]
 
 
 def rnea_hessian_product(
@@ -33,7 +30,7 @@ def rnea_hessian_product(
     v: Sequence[Traced],
     a: Sequence[Traced],
     w: Vector,
-    f_ext: Mapping[int, Wrench] | None = None,
+    f_ext: Forces = NO_FORCES,
 ) -> tuple[Matrix, Matrix, Matrix, Matrix]:
     """∂²φ/∂q∂q, ∂²φ/∂v∂v, ∂²φ/∂q∂v and ∂²φ/∂a∂q (nv by nv); φ is linear in a.
 

@@ -16,11 +16,11 @@ from robomodel.dynamics.elimination.ldlt import solve
 from robomodel.dynamics.elimination.orders import classical
 from robomodel.dynamics.equations.assembly import equations
 from robomodel.dynamics.equations.segments import pieces
+from robomodel.dynamics.kinematics.state import NO_FORCES, Forces
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.errors import did_you_mean
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
-from robomodel.spatial import Wrench
 
 
 def freedoms(model: Model) -> dict[str, tuple[int, ...]]:
@@ -67,7 +67,7 @@ def hybrid(
     v: Vector,
     given: Vector,
     prescribed: Sequence[str],
-    f_ext: Mapping[int, Wrench] | None = None,
+    f_ext: Forces = NO_FORCES,
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(tau, a), each (nv), scalars of any kind.
 
@@ -75,7 +75,7 @@ def hybrid(
     in ``model.dof_names``), the force of all others.
     """
     known = [name in prescribed for name in model.dof_names]
-    a = _accelerations(model, q, v, given, known, f_ext or {})
+    a = _accelerations(model, q, v, given, known, f_ext)
     inverse = rnea(model, q, v, a, f_ext) if any(known) else list(given)
     tau = [t if k else x for t, x, k in zip(inverse, given, known, strict=True)]
     return tau, a
@@ -87,7 +87,7 @@ def _accelerations(
     v: Vector,
     given: Vector,
     known: Sequence[bool],
-    f_ext: Mapping[int, Wrench],
+    f_ext: Forces,
 ) -> list[Scalar]:
     if all(known):
         return list(given)

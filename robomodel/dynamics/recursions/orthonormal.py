@@ -9,31 +9,28 @@ QᵀIQ and Qᵀf lose nothing, and two triangular solutions carry the size of G.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from robomodel.dynamics.kinematics.state import Matrix, State
+from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, Matrix, State
 from robomodel.dynamics.recursions.aba import accelerations
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt, sub
-from robomodel.spatial import Wrench
+from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt, sub, transposed
 
 
-def aba(
-    model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Mapping[int, Wrench] | None = None
-) -> list[Scalar]:
+def aba(model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
     """Independent accelerations (nv) under the forces ``tau``: :func:`.recursions.aba.aba`.
 
     By other accelerations z = R y of each cluster whose G has several columns and varies.
     """
-    state = Orthonormal(model, q, f_ext or {}, v)
+    state = Orthonormal(model, q, f_ext, v)
     forces = list(tau)
     for cluster in model.clusters:
         if _varies(cluster):
             forces[cluster.v] = _transposed(state.factors[cluster.index][1], tau[cluster.v])
-    result = accelerations(state, forces, f_ext or {})
+    result = accelerations(state, forces, f_ext)
     for cluster in model.clusters:
         if _varies(cluster):
             result[cluster.v] = _solved(state.factors[cluster.index][1], result[cluster.v])
@@ -83,7 +80,7 @@ def _varies(cluster: Cluster) -> bool:
 
 def _factored(rows: Sequence[Vector]) -> tuple[Matrix, Matrix]:
     """Q by rows and R, upper triangular, by Gram and Schmidt's modified method."""
-    columns = [list(column) for column in zip(*rows, strict=True)]
+    columns = transposed(rows)
     size = len(columns)
     triangle: Matrix = [[0.0] * size for _ in range(size)]
     for j in range(size):
@@ -94,7 +91,7 @@ def _factored(rows: Sequence[Vector]) -> tuple[Matrix, Matrix]:
         length = triangle[j][j] = sqrt(dot(column, column))
         inverse = div(1.0, length)
         columns[j] = [mul(inverse, x) for x in column]
-    return [list(row) for row in zip(*columns, strict=True)], triangle
+    return transposed(columns), triangle
 
 
 def _solved(triangle: Matrix, right: Vector) -> list[Scalar]:

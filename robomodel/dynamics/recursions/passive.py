@@ -18,7 +18,7 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.joints import Spherical
 from robomodel.model.model import Model
 from robomodel.model.springs import End, Spring
-from robomodel.scalars import Scalar, Vector, add, div, dot, mul, neg, select, sqrt, sub
+from robomodel.scalars import Scalar, Vector, add, div, dot, mul, neg, select, sqrt, sub, transposed
 from robomodel.spatial import ZERO, Vec, Wrench, cross, inner, minus, plus, scale
 
 SERIES = 17  # the arctangent's powers below this one: of |x| <= tan(π/32) to 1e-18
@@ -118,9 +118,7 @@ def passive_derivatives(
         return [], []
     columns = list(along(q[0].trace, passive_force(model, q, v), directions))
     dq, dv = columns[: model.nv], columns[model.nv :]
-    return [list(row) for row in zip(*dq, strict=True)], [
-        list(row) for row in zip(*dv, strict=True)
-    ]
+    return transposed(dq), transposed(dv)
 
 
 # ---- springs' coordinates ------------------------------------------------------------------------

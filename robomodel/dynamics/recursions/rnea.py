@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from robomodel.dynamics.kinematics.state import State
+from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, State
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul
-from robomodel.spatial import NO_WRENCH, Wrench
+from robomodel.spatial import NO_WRENCH
 
 
-def rnea(
-    model: Model, q: Vector, v: Vector, a: Vector, f_ext: Mapping[int, Wrench] | None = None
-) -> list[Scalar]:
+def rnea(model: Model, q: Vector, v: Vector, a: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
     """Tau (nv) that produces the accelerations ``a``; scalars of any kind (002, C6).
 
     Outwards: spanning accelerations q̈ = G a + g cluster by cluster, then each body's points move
@@ -21,7 +17,6 @@ def rnea(
     project on its independent coordinates, tau = Gᵀ (Sᵀ f + armature · q̈). ``f_ext``: body →
     wrench on it, in its internal axes. The base accelerates against gravity.
     """
-    f_ext = f_ext or {}
     state = State(model, q, f_ext, v)
     qdd = state.accelerations(a)
     wrench = [
@@ -44,8 +39,6 @@ def rnea(
     return tau
 
 
-def bias_force(
-    model: Model, q: Vector, v: Vector, f_ext: Mapping[int, Wrench] | None = None
-) -> list[Scalar]:
+def bias_force(model: Model, q: Vector, v: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
     """The tau of zero acceleration: Coriolis, centrifugal, gravity and external forces."""
     return rnea(model, q, v, [0.0] * model.nv, f_ext)

@@ -36,16 +36,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
-from robomodel.dynamics.kinematics.state import Points, State
+from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, Matrix, Points, State
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, is_zero, mul, sub
+from robomodel.scalars import Scalar, Vector, add, dot, is_zero, mul, sub, transposed
 from robomodel.spatial import (
     NO_MOTION,
     NO_WRENCH,
@@ -66,8 +65,6 @@ from robomodel.spatial import (
     skew_squared,
     sum_matrices,
 )
-
-Matrix: TypeAlias = list[list[Scalar]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +181,12 @@ def rnea_derivatives(
     q: Sequence[Traced],
     v: Sequence[Traced],
     a: Vector,
-    f_ext: Mapping[int, Wrench] | None = None,
+    f_ext: Forces = NO_FORCES,
 ) -> tuple[Matrix, Matrix]:
     """∂tau/∂q and ∂tau/∂v (nv by nv) at traced q and v; ``a`` and ``f_ext`` count as constant.
 
     ``f_ext``: body → wrench on it, in its internal axes, in which it stays the same.
     """
-    f_ext = f_ext or {}
     state = State(model, q, f_ext, v)
     rates = state.accelerations(a)
     points = list(state.points(rates))
@@ -346,4 +342,4 @@ def _slopes(
     if not cluster.implicit:
         return [[0.0] * len(directions) for _ in values]
     (trace,) = {x.trace for direction in directions for x in direction}
-    return [list(row) for row in zip(*differentiate(trace, values, directions), strict=True)]
+    return transposed(differentiate(trace, values, directions))

@@ -13,7 +13,7 @@ from robomodel.model.constraints.evaluation import evaluate_loops
 from robomodel.model.constraints.explicit import Conditions, dependent_rows
 from robomodel.model.constraints.links import Link
 from robomodel.model.constraints.rows import LoopJoint
-from robomodel.scalars import Scalar, Vector, dot, is_zero, mul, neg, solve, sub
+from robomodel.scalars import Scalar, Vector, dot, is_zero, mul, neg, solve, sub, transposed
 
 Rows: TypeAlias = Sequence[Sequence[Scalar]]
 
@@ -106,7 +106,7 @@ class LoopConstraint:
             solution[i] = [1.0 if n == j else 0.0 for j in range(m)]
         z = [solution[i] for i in range(len(columns))]
         by_column = [self._spanning([row[j] for row in z]) for j in range(m)]
-        return [list(row) for row in zip(*by_column, strict=True)]
+        return transposed(by_column)
 
     def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
         """g = expand · [0; K_d⁻¹ k]."""
