@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, ParamSpec, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from robomodel.kernels import NoCompilerError
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.closure import stack, unstack
 from robomodel.model.configurations.states import check_finite
+from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
@@ -27,6 +28,7 @@ LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall
 SIZES = {"q": "nq", "forces": "3k"}
 WRENCH = ("the moment's x", "the moment's y", "the moment's z", "the force's x", "the force's y",
           "the force's z")  # fmt: skip
+P = ParamSpec("P")
 OPERANDS = 64  # of a NumPy ufunc, its result included
 
 
@@ -124,3 +126,11 @@ def run(
                 model, stack(program([x for xs in scalars.values() for x in xs]), batch)
             )
         return task.split(model, stack(task.run(model, scalars), batch))
+
+
+def _of_one_result(call: Callable[P, Any]) -> Callable[P, Array]:
+    return call
+
+
+run_one = _of_one_result(run)
+"""The same for algorithms with one result, which type checkers know to be an array then."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 import numpy as np
@@ -113,7 +113,7 @@ class Kernel:
         return self._one
 
     def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[object, ...]]:
-        return _made, (self.model, self.task, self.dtype, self.packed)
+        return partial(Kernel, packed=self.packed), (self.model, self.task, self.dtype)
 
     def __repr__(self) -> str:
         task = self.task
@@ -270,11 +270,6 @@ def kernel(model: Model, task: Task, dtype: Dtype = "float64", *, packed: bool =
         known = Kernel(model, task, dtype, packed=packed)
         model.derived[key] = known
     return known
-
-
-def _made(model: Model, task: Task, dtype: Dtype, packed: bool) -> Kernel:
-    """A kernel that was pickled."""
-    return Kernel(model, task, dtype, packed=packed)
 
 
 @overload

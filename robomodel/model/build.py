@@ -30,10 +30,11 @@ from robomodel.model.joints import (
     Revolute,
     Screw,
     Spherical,
+    spins,
 )
 from robomodel.model.model import Model
 from robomodel.model.options import labels, with_options
-from robomodel.model.springs import check_passive, find_springs
+from robomodel.model.springs import check_passive, find_springs, tied_links
 from robomodel.poses import align
 from robomodel.spatial import (
     NO_INERTIA,
@@ -190,10 +191,8 @@ class _Builder:
     @cached_property
     def loaded(self) -> set[int]:
         """Bodies on which other bodies, loops or springs hang."""
-        springs = [each for each in self.description.springs if isinstance(each, said.Spring)]
-        ties: list[said.Loop | said.Spring] = [*self.description.loops, *springs]
-        ends = [end for tie in ties for end in (tie.predecessor, tie.successor)]
-        return set(self.tree.parents) | {self.tree.places[end.link].body for end in ends}
+        ends = {self.tree.places[link].body for link in tied_links(self.description)}
+        return ends | set(self.tree.parents)
 
     def _standing(self, body: int) -> tuple[tuple[Rotation, ...], Vec3]:
         """Where the body's joint stands on its parent, in internal axes."""
@@ -208,11 +207,6 @@ class _Builder:
         link = cluster.links[body - cluster.bodies[0]]
         inertia = self.inertias[body]
         inertia = inertia if inertia is NO_INERTIA else masses.turned(inertia, axes)
-        spins = (
-            isinstance(joint, Revolute)
-            and body not in self.loaded
-            and masses.spins(inertia, joint.k)
-        )
         return Node(
             name=self.tree.joints[body].child,
             parent=self.tree.parents[body],
@@ -223,7 +217,7 @@ class _Builder:
             axes=axes,
             inertia=inertia,
             armature=float(said_of.armature),
-            spins=spins,
+            spins=body not in self.loaded and spins(joint, inertia),
             q=cluster.spanning_q.start + link.q,
             v=cluster.spanning_v.start + link.v,
             damping=float(said_of.damping),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 from robomodel.description import AT_ORIGIN, Description, Joint, Link, Pose
 from robomodel.poses import compose
@@ -53,24 +54,30 @@ class Tree:
 
     def path(self, body: int, ancestor: int) -> tuple[int, ...]:
         """Bodies from below ``ancestor`` down to ``body``."""
-        path = []
-        while body != ancestor:
-            path.append(body)
-            body = self.parents[body]
-        return tuple(reversed(path))
+        return tuple(reversed(path(self.parents, body, ancestor)))
 
     def common_ancestor(self, bodies: Iterable[int]) -> int:
         """The nearest body (or the world) that every one of the bodies is or hangs on."""
-        first, *others = bodies
-        for other in others:
-            a, b = first, other
-            while a != b:
-                if b == WORLD or (a != WORLD and self.depths[a] >= self.depths[b]):
-                    a = self.parents[a]
-                else:
-                    b = self.parents[b]
-            first = a
-        return first
+        return reduce(partial(common_ancestor, self.parents), bodies)
+
+
+def path(parents: Sequence[int], body: int, ancestor: int = WORLD) -> list[int]:
+    """Bodies from one inwards, up to below another that it hangs on."""
+    found = []
+    while body != ancestor:
+        found.append(body)
+        body = parents[body]
+    return found
+
+
+def common_ancestor(parents: Sequence[int], a: int, b: int) -> int:
+    """The nearest body, or the world, that both are or hang on; parents have smaller numbers."""
+    while a != b:
+        if a > b:
+            a = parents[a]
+        else:
+            b = parents[b]
+    return a
 
 
 def root_link(description: Description) -> Link:

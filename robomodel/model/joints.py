@@ -18,6 +18,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from robomodel import masses
 from robomodel.model.lie_groups import (
     displaced,
     displaced_in_plane,
@@ -32,6 +33,7 @@ from robomodel.spatial import (
     ZERO,
     AxisRotation,
     Motion,
+    RigidInertia,
     Rotation,
     Vec,
     about_axis,
@@ -297,6 +299,11 @@ class Floating(_Group):
     def neutral(self) -> tuple[float, ...]:
         """At the parent's origin, not rotated."""
         return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+
+
+def spins(joint: JointModel, inertia: RigidInertia) -> bool:
+    """Whether a body looks the same to a hinge at every position, as a rotor does."""
+    return isinstance(joint, Revolute) and masses.spins(inertia, joint.k)
 
 
 def _quaternion_rates(q: Vector, omega: Vector) -> list[Scalar]:

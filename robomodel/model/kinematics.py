@@ -54,6 +54,11 @@ class Kinematics:
         return int(self.clusters[-1].spanning_v.stop) if self.clusters else 0
 
     @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """The body that each body's joint stands on; -1 for the world."""
+        return tuple(node.parent for node in self.nodes)
+
+    @cached_property
     def floating_base(self) -> str | None:
         """The floating joint through which the whole robot hangs on the world, if there is one."""
         on_world = [node for node in self.nodes if node.parent == WORLD]

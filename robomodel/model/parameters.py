@@ -14,8 +14,9 @@ from robomodel.errors import Doubt, UnknownNameError, did_you_mean, suspect_all
 from robomodel.model.arguments import as_numbers
 from robomodel.model.derived import once
 from robomodel.model.elements import Node
-from robomodel.model.joints import Array, Revolute
+from robomodel.model.joints import Array, spins
 from robomodel.model.model import Model
+from robomodel.model.springs import tied_links
 from robomodel.spatial import RigidInertia, apply, matmul, symmetric, transpose
 
 INERTIAL = ("mass", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -137,7 +138,8 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
     nodes, bodies, joints = list(model.nodes), list(model.bodies), list(model.joints)
     changed: dict[str, Inertial | None] = {}
     size = len(INERTIAL)
-    loaded = _loaded(model)
+    loaded = {model.frame(link).body for link in tied_links(model.description)}
+    loaded |= {node.parent for node in model.nodes}
     for i, (node, body) in enumerate(zip(model.nodes, model.bodies, strict=True)):
         own = after[size * i : size * (i + 1)]
         if np.array_equal(own, before.values[size * i : size * (i + 1)]):
@@ -146,12 +148,9 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
             doubts.append(Doubt(f"cannot exist with these parameters: {fault}", sources[body.name]))
         inertia = _inertia(own)
         turned = masses.turned(inertia, node.axes)
-        spins = (
-            isinstance(node.joint, Revolute)
-            and i not in loaded
-            and masses.spins(turned, node.joint.k)
+        nodes[i] = replace(
+            node, inertia=turned, spins=i not in loaded and spins(node.joint, turned)
         )
-        nodes[i] = replace(node, inertia=turned, spins=spins)
         com, about = masses.centred(inertia)
         bodies[i] = replace(body, mass=float(own[0]), com=com, inertia=about)
         changed.update(dict.fromkeys(body.links))
@@ -232,11 +231,3 @@ def _fault(values: Array) -> str:
     if lowest < -TOLERANCE * max(highest, 0.0):
         return f"its pseudo-inertia has the eigenvalue {lowest:.3g}"
     return ""
-
-
-def _loaded(model: Model) -> set[int]:
-    """Bodies on which other bodies, loops or springs hang."""
-    ties = [*model.description.loops, *model.description.springs]
-    ends = [getattr(tie, end, None) for tie in ties for end in ("predecessor", "successor")]
-    found = {model.frame(end.link).body for end in ends if end is not None}
-    return found | {node.parent for node in model.nodes}

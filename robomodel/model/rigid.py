@@ -12,6 +12,7 @@ from robomodel.description import Description, Joint, Limits, Pose, Rows3, Vec3
 from robomodel.errors import suspect
 from robomodel.model.clusters.problem import RigidError
 from robomodel.model.joints import Array
+from robomodel.spatial import from_quaternion
 
 
 def welded(description: Description, error: RigidError, *, strict: bool) -> Description:
@@ -78,10 +79,7 @@ def _fixed(joint: Joint, position: Sequence[float]) -> Joint:
 
 def _turn(quaternion: Sequence[float]) -> Array:
     """The rotation matrix of a unit quaternion x, y, z, w."""
-    x, y, z, w = quaternion
-    cross = np.array(((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)))
-    result: Array = np.eye(3) + 2.0 * w * cross + 2.0 * cross @ cross
-    return result
+    return np.array(from_quaternion(*quaternion).rows)
 
 
 def _vector(x: Array) -> Vec3:

@@ -83,6 +83,13 @@ def find_springs(description: Description, tree: Tree, axes: Sequence[Rows3]) ->
     return tuple(springs)
 
 
+def tied_links(description: Description) -> set[str]:
+    """The links to which loops and springs between points are fixed."""
+    springs = [each for each in description.springs if isinstance(each, said.Spring)]
+    ties: list[said.Loop | said.Spring] = [*description.loops, *springs]
+    return {end.link for tie in ties for end in (tie.predecessor, tie.successor)}
+
+
 def check_passive(source: Source, **numbers: float) -> None:
     """Refuse stiffness, damping and friction that are negative, and what is not finite."""
     for name, value in numbers.items():

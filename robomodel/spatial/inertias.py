@@ -153,7 +153,7 @@ class ArticulatedInertia:
             b = rotation.conjugate(b)
         p = x.offset
         # B' = B + [p]x C ; A' = A - B [p]x + [p]x B'ᵀ
-        shifted = sum_matrices(b, transpose(_cross_columns(p, c)))
+        shifted = sum_matrices(b, transpose((cross(p, c[0]), cross(p, c[1]), cross(p, c[2]))))
         left = (cross(p, b[0]), cross(p, b[1]), cross(p, b[2]))  # rows of -B [p]x
         right = transpose((cross(p, shifted[0]), cross(p, shifted[1]), cross(p, shifted[2])))
         return ArticulatedInertia(sum_symmetric(sum_symmetric(a, left), right), shifted, c)
@@ -185,8 +185,3 @@ class ArticulatedInertia:
             )
 
         return ArticulatedInertia(cut(self.a, 0, 0), cut(self.b, 0, 3), cut(self.c, 3, 3))
-
-
-def _cross_columns(p: Vec, m: Mat) -> Mat:
-    """The columns of [p]x M for a symmetric M, as rows."""
-    return cross(p, m[0]), cross(p, m[1]), cross(p, m[2])

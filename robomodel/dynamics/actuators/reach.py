@@ -118,7 +118,13 @@ def _moving(model: Model) -> frozenset[int]:
 def _of_cluster(model: Model, cluster: Cluster, moving: frozenset[int]) -> list[Reach]:
     tree = [b for b in cluster.bodies if b in moving]
     rows = [v for b in tree for v in model.nodes[b].freedoms]
-    bodies = tree if cluster.nv != 1 else [b for b in cluster.bodies if _counts(model, b, tree)]
+    bodies = (
+        tree
+        if cluster.nv != 1
+        else [  # not those of rotors
+            b for b in cluster.bodies if b in tree or not model.nodes[b].spins
+        ]
+    )
     bodies = [b for b in bodies if model.nodes[b].joint.nv == 1]
     if not bodies or len(rows) != cluster.nv:
         return []
@@ -128,11 +134,6 @@ def _of_cluster(model: Model, cluster: Cluster, moving: frozenset[int]) -> list[
                ranges[model.joints[body].name], lines.get(model.joints[body].name, NONE))
         for body in bodies
     ]  # fmt: skip
-
-
-def _counts(model: Model, body: int, tree: Sequence[int]) -> bool:
-    """Whether a joint of a cluster of one freedom is worth telling of: one that is no rotor's."""
-    return body in tree or not model.nodes[body].spins
 
 
 def _reach(

@@ -18,6 +18,7 @@ from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.recursions.passive import Element, elements
 from robomodel.errors import suspect
 from robomodel.model.approximate import select
+from robomodel.model.graph import WORLD, path
 from robomodel.model.model import Model
 
 NOTHING = 1e-12  # of the largest entry of a row
@@ -83,15 +84,9 @@ def _remains(model: Model, spring: Spring | JointSpring, moving: list[int]) -> b
     if isinstance(spring, JointSpring):
         return True  # over joints that move, or it is none of the open tree's
     bodies = {link: n for n, body in enumerate(model.bodies) for link in body.links}
-    paths = []
-    for end in (spring.predecessor, spring.successor):
-        body, path = bodies.get(end.link, -1), []
-        while body >= 0:
-            path.append(body)
-            body = model.nodes[body].parent
-        paths.append(path)
-    different = set(paths[0]) ^ set(paths[1])
-    return different <= set(moving)
+    ends = (bodies.get(end.link, WORLD) for end in (spring.predecessor, spring.successor))
+    one, other = (set(path(model.parents, body)) for body in ends)
+    return one ^ other <= set(moving)
 
 
 def _folded(joint: Joint, element: Element, at: float, ratio: float) -> Joint:

@@ -25,7 +25,7 @@ from robomodel.model.derived import once
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, solve, sub
-from robomodel.spatial import ZERO, Transform, Wrench, factor
+from robomodel.spatial import NO_WRENCH, ZERO, Transform, Wrench, factor
 
 MAKERS = {"approximate": approximate, "unconstrained": unconstrained}
 
@@ -63,9 +63,8 @@ class OpenTree:
         for body, wrench in f_ext.items():
             place = self.place(model, body)
             if place.body != WORLD:
-                moved = place.pose.to_parent(wrench)
-                known = result.get(place.body)
-                result[place.body] = moved if known is None else known + moved
+                known = result.get(place.body, NO_WRENCH)
+                result[place.body] = known + place.pose.to_parent(wrench)
         return result
 
 

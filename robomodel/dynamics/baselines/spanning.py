@@ -161,16 +161,8 @@ def _solved(matrix: Array, right: Array) -> Array:
     """Systems (..., n, n); not-a-number, each for itself, where one is singular."""
     finite = np.asarray(np.isfinite(matrix).all(axis=(-2, -1)) & np.isfinite(right).all(axis=-1))
     regular = np.where(finite[..., None, None], matrix, 0.0)
-    condition = np.zeros(finite.shape) if not regular.shape[-1] else _least(regular)
-    good = finite & ((condition > 1e-14) | (regular.shape[-1] == 0))
+    good = finite & (np.linalg.cond(regular) < 1e14) if regular.shape[-1] else finite
     safe = np.where(good[..., None, None], regular, np.eye(matrix.shape[-1]))
     solution = np.linalg.solve(safe, np.where(good[..., None], right, 0.0)[..., None])[..., 0]
     result: Array = np.where(good[..., None], solution, np.nan)
     return result
-
-
-def _least(matrix: Array) -> Array:
-    """The least singular value as a share of the largest."""
-    singular = np.linalg.svd(matrix, compute_uv=False)
-    share: Array = singular[..., -1] / np.maximum(singular[..., 0], 1e-300)
-    return share

@@ -245,13 +245,18 @@ class Sweeps:
         first = 3 * self.rows.contacts
         for j in range(first, self.rows.size):
             (y,) = self.y(x, range(j, j + 1))
-            free = sub(x[j], div(y, self.matrix[j][j]))
-            if j < first + self.rows.stops:
-                x[j] = maximum(free, 0.0)
-            else:
-                bound = self.bounds[j - first - self.rows.stops]
-                x[j] = minimum(maximum(free, neg(bound)), bound)
+            x[j] = self._alone(j, x[j], y)
         return x, slips
+
+    def _alone(self, j: int, x: Scalar, y: Scalar) -> Scalar:
+        """The solution of a stop's row, or one of dry friction, with the others as they are."""
+        free = sub(x, div(y, self.matrix[j][j]))
+        n = j - 3 * self.rows.contacts - self.rows.stops
+        return (
+            maximum(free, 0.0)
+            if n < 0
+            else minimum(maximum(free, neg(self.bounds[n])), self.bounds[n])
+        )
 
     def residual(self, x: Vector) -> Scalar:
         """The largest residual of a block: a velocity."""
@@ -266,12 +271,7 @@ class Sweeps:
             for a, p in zip(x[at], _project(moved, mu), strict=True):
                 worst = maximum(_size(mul(trace, sub(a, p))), worst)
         for j in range(first, self.rows.size):
-            free = sub(x[j], div(y[j], self.matrix[j][j]))
-            if j < first + self.rows.stops:
-                held = maximum(free, 0.0)
-            else:
-                bound = self.bounds[j - first - self.rows.stops]
-                held = minimum(maximum(free, neg(bound)), bound)
+            held = self._alone(j, x[j], y[j])
             worst = maximum(_size(mul(self.matrix[j][j], sub(x[j], held))), worst)
         return worst
 

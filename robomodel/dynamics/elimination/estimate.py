@@ -76,15 +76,7 @@ class Estimation:
 
     def solution(self, *, refine: int = 0) -> dict[str, list[Scalar]]:
         """The same of D d + b = 0, with so many steps of iterative refinement."""
-        found = self.solve([neg(x) for f in self.system.factors for x in f.constant])
-        for _ in range(refine):
-            wrong = [neg(x) for x in gauss.residual(self.system, found)]
-            correction = self.solve(wrong)
-            found = {
-                name: [add(x, y) for x, y in zip(values, correction[name], strict=True)]
-                for name, values in found.items()
-            }
-        return found
+        return gauss.refined(self.system, self.solve, refine)
 
     def failing(self) -> list[Scalar]:
         """What the exact rows that are left over fail by: zero, but where rows contradict."""

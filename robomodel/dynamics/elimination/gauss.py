@@ -11,7 +11,7 @@ rows leave without one are *free*, and what is left of the measurements is about
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -129,14 +129,7 @@ class Elimination:
 
     def solution(self, *, refine: int = 0) -> dict[str, list[Scalar]]:
         """D d + b = 0, with so many steps of iterative refinement; every variable by name."""
-        found, _ = self.solve([neg(x) for f in self.system.factors for x in f.constant])
-        for _ in range(refine):
-            correction, _ = self.solve([neg(x) for x in residual(self.system, found)])
-            found = {
-                name: [add(x, y) for x, y in zip(values, correction[name], strict=True)]
-                for name, values in found.items()
-            }
-        return found
+        return refined(self.system, lambda right: self.solve(right)[0], refine)
 
 
 def operations(row: Row, column: int, steps: Sequence[tuple[int, Scalar]]) -> int:
@@ -364,6 +357,20 @@ def _size(values: Sequence[Scalar]) -> Any:
     for x in values:
         total = np.maximum(total, np.abs(x))
     return total
+
+
+def refined(
+    system: System, solve: Callable[[list[Scalar]], dict[str, list[Scalar]]], steps: int
+) -> dict[str, list[Scalar]]:
+    """The d of D d + b = 0 from what solves D d = right, with steps of iterative refinement."""
+    found = solve([neg(x) for f in system.factors for x in f.constant])
+    for _ in range(steps):
+        correction = solve([neg(x) for x in residual(system, found)])
+        found = {
+            name: [add(x, y) for x, y in zip(values, correction[name], strict=True)]
+            for name, values in found.items()
+        }
+    return found
 
 
 def residual(system: System, solution: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Literal, TypeAlias, TypeVar
 
 from robomodel.dynamics.elimination.graph import Dag, FactorGraph, Game
 from robomodel.model.model import Model
@@ -18,6 +18,8 @@ from robomodel.model.model import Model
 OrderName: TypeAlias = Literal[
     "rnea", "crba", "aba", "colamd", "minimum degree", "nested dissection", "markowitz", "searched"
 ]
+T = TypeVar("T", str, int)
+
 CLASSICAL = ("rnea", "crba", "aba")
 GREEDY = ("colamd", "minimum degree", "markowitz")
 OWN = 1000  # the place of a body's own frame after the steps that lead to it
@@ -117,7 +119,7 @@ def greedy(graph: FactorGraph, name: str) -> tuple[str, ...]:
     the separator, the fill of Gaussian elimination.
     """
     if name == "minimum degree":
-        return _minimum_degree(graph)
+        return tuple(minimum_degree(graph.neighbours))
     game, left, result = Game(graph), dict.fromkeys(graph.sizes), []
 
     def cost(variable: str) -> tuple[int, int]:
@@ -137,17 +139,16 @@ def greedy(graph: FactorGraph, name: str) -> tuple[str, ...]:
     return tuple(result)
 
 
-def _minimum_degree(graph: FactorGraph) -> tuple[str, ...]:
-    near = {name: set(others) for name, others in graph.neighbours.items()}
-    result = []
+def minimum_degree(neighbours: Mapping[T, Set[T]]) -> list[T]:
+    """The variable with the fewest neighbours next, which then are neighbours of each other."""
+    near, result = dict(neighbours), []
     while near:
         pick = min(near, key=lambda x: len(near[x]))
         others = near.pop(pick)
         for other in others:
-            near[other] |= others
-            near[other] -= {other, pick}
+            near[other] = (near[other] | others) - {other, pick}
         result.append(pick)
-    return tuple(result)
+    return result
 
 
 def nested_dissection(graph: FactorGraph) -> tuple[str, ...]:
@@ -200,15 +201,7 @@ def nested_dissection(graph: FactorGraph) -> tuple[str, ...]:
 
 def _within(graph: FactorGraph, part: Sequence[str]) -> list[str]:
     """Minimum degree among a few variables, whatever surrounds them."""
-    near = {name: graph.neighbours[name] & set(part) for name in part}
-    result: list[str] = []
-    while near:
-        pick = min(near, key=lambda x: len(near[x]))
-        others = near.pop(pick)
-        for other in others:
-            near[other] = (near[other] | others) - {other, pick}
-        result.append(pick)
-    return result
+    return minimum_degree({name: graph.neighbours[name] & set(part) for name in part})
 
 
 def search(
@@ -253,6 +246,7 @@ __all__ = [
     "OrderName",
     "classical",
     "greedy",
+    "minimum_degree",
     "nested_dissection",
     "order",
     "search",

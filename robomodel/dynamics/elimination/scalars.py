@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 from robomodel.dynamics.elimination.gauss import Group
+from robomodel.dynamics.elimination.orders import minimum_degree
 from robomodel.dynamics.equations.system import System
 from robomodel.errors import did_you_mean
 
@@ -84,14 +85,7 @@ def _minimum_degree(rows: Sequence[set[int]], count: int) -> list[int]:
         near[c] |= rows[r] - {c}
         for other in rows[r] - {c}:
             near[other].add(c)
-    result = []
-    while near:
-        pick = min(near, key=lambda c: (len(near[c]), c))
-        others = near.pop(pick)
-        for other in others:
-            near[other] = (near[other] | others) - {other, pick}
-        result.append(pick)
-    return result
+    return minimum_degree(near)
 
 
 def _matched(rows: Sequence[set[int]]) -> dict[int, int]:

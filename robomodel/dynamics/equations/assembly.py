@@ -23,14 +23,7 @@ from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, is_zero, neg, transposed
-from robomodel.spatial import (
-    NO_WRENCH,
-    UNIT_MOTIONS,
-    UNIT_WRENCHES,
-    ZERO,
-    Motion,
-    minus,
-)
+from robomodel.spatial import NO_WRENCH, UNIT_MOTIONS, UNIT_WRENCHES, ZERO, Motion, minus
 
 
 def equations(

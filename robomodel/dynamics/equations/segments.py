@@ -10,15 +10,7 @@ from robomodel.dynamics.kinematics.state import State
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import is_zero
-from robomodel.spatial import (
-    NO_MOTION,
-    NO_WRENCH,
-    ZERO,
-    Motion,
-    RigidInertia,
-    Transform,
-    Wrench,
-)
+from robomodel.spatial import NO_MOTION, NO_WRENCH, ZERO, Motion, RigidInertia, Transform, Wrench
 
 View: TypeAlias = Literal["tree", "cluster"]
 

@@ -11,9 +11,7 @@ from functools import cached_property
 
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.scalars import Scalar, Vector, add, dot, is_zero
-from robomodel.spatial import (
-    Transform,
-)
+from robomodel.spatial import Transform
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.actuators.maps import Reflected
-from robomodel.dynamics.calling import Backend, check_arguments
+from robomodel.dynamics.calling import Backend, check_arguments, run_one
 from robomodel.dynamics.calling import run as _run
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.joints import Array
@@ -39,8 +39,7 @@ def actuator_map(
         if check:
             model.check(q)
         return np.zeros((*as_array(q, model.nq, "q", "nq").shape[:-1], model.nv, 0))
-    result: Array = _run(model, "actuator_map", {"q": q}, backend, check=check)
-    return result
+    return run_one(model, "actuator_map", {"q": q}, backend, check=check)
 
 
 def actuator_forces(

@@ -46,14 +46,9 @@ def rnea_derivatives(
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
         UnknownNameError: A link that is not known.
     """
+    arguments = {"q": q, "v": v, "a": a}
     dq, dv, mass = _run(
-        model,
-        "rnea_derivatives",
-        {"q": q, "v": v, "a": a},
-        backend,
-        f_ext=f_ext,
-        passive=passive,
-        check=check,
+        model, "rnea_derivatives", arguments, backend, f_ext=f_ext, passive=passive, check=check
     )
     return dq, dv, mass
 

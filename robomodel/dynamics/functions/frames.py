@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.calling import Backend, run
+from robomodel.dynamics.calling import Backend, run_one
 from robomodel.dynamics.kinematics.frames import FrameLike, Reference, frame_key
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -40,10 +40,7 @@ def frame_pose(
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
         UnknownNameError: A link that is not known.
     """
-    result: Array = run(
-        model, "frame_pose", {"q": q}, backend, frames=(frame_key(frame),), check=check
-    )
-    return result
+    return run_one(model, "frame_pose", {"q": q}, backend, frames=(frame_key(frame),), check=check)
 
 
 def jacobian(
@@ -74,16 +71,10 @@ def jacobian(
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
         UnknownNameError: A link that is not known.
     """
-    result: Array = run(
-        model,
-        "jacobian",
-        {"q": q},
-        backend,
-        frames=(frame_key(frame),),
-        reference=reference,
-        check=check,
+    arguments, key = {"q": q}, (frame_key(frame),)
+    return run_one(
+        model, "jacobian", arguments, backend, frames=key, reference=reference, check=check
     )
-    return result
 
 
 def frame_velocity(
@@ -114,16 +105,10 @@ def frame_velocity(
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
         UnknownNameError: A link that is not known.
     """
-    result: Array = run(
-        model,
-        "frame_velocity",
-        {"q": q, "v": v},
-        backend,
-        frames=(frame_key(frame),),
-        reference=reference,
-        check=check,
+    arguments, key = {"q": q, "v": v}, (frame_key(frame),)
+    return run_one(
+        model, "frame_velocity", arguments, backend, frames=key, reference=reference, check=check
     )
-    return result
 
 
 def frame_acceleration(
@@ -159,16 +144,16 @@ def frame_acceleration(
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
         UnknownNameError: A link that is not known.
     """
-    result: Array = run(
+    arguments, key = {"q": q, "v": v, "a": a}, (frame_key(frame),)
+    return run_one(
         model,
         "frame_acceleration",
-        {"q": q, "v": v, "a": a},
+        arguments,
         backend,
-        frames=(frame_key(frame),),
+        frames=key,
         reference=reference,
         check=check,
     )
-    return result
 
 
 def frame_bias(
@@ -201,16 +186,10 @@ def frame_bias(
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
         UnknownNameError: A link that is not known.
     """
-    result: Array = run(
-        model,
-        "frame_bias",
-        {"q": q, "v": v},
-        backend,
-        frames=(frame_key(frame),),
-        reference=reference,
-        check=check,
+    arguments, key = {"q": q, "v": v}, (frame_key(frame),)
+    return run_one(
+        model, "frame_bias", arguments, backend, frames=key, reference=reference, check=check
     )
-    return result
 
 
 # ---- the whole robot -----------------------------------------------------------------------------

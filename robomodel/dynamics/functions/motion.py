@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.algorithms import Method
-from robomodel.dynamics.calling import Backend, Wrenches, by_name
+from robomodel.dynamics.calling import Backend, Wrenches, by_name, run_one
 from robomodel.dynamics.calling import run as _run
 from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
@@ -55,10 +55,9 @@ def rnea(
         UnknownNameError: A link that is not known.
     """
     arguments = {"q": q, "v": v, "a": a}
-    result: Array = _run(
+    return run_one(
         model, "rnea", arguments, backend, f_ext=f_ext, passive=passive, method=method, check=check
     )
-    return result
 
 
 def aba(
@@ -100,10 +99,9 @@ def aba(
         UnknownNameError: A link that is not known.
     """
     arguments = {"q": q, "v": v, "tau": tau}
-    result: Array = _run(
+    return run_one(
         model, "aba", arguments, backend, f_ext=f_ext, passive=passive, method=method, check=check
     )
-    return result
 
 
 def crba(
@@ -123,8 +121,7 @@ def crba(
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    result: Array = _run(model, "crba", {"q": q}, backend, check=check)
-    return result
+    return run_one(model, "crba", {"q": q}, backend, check=check)
 
 
 def bias_force(
@@ -156,10 +153,9 @@ def bias_force(
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
         UnknownNameError: A link that is not known.
     """
-    result: Array = _run(
+    return run_one(
         model, "bias_force", {"q": q, "v": v}, backend, f_ext=f_ext, passive=passive, check=check
     )
-    return result
 
 
 def passive_force(
@@ -191,8 +187,7 @@ def passive_force(
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    result: Array = _run(model, "passive_force", {"q": q, "v": v}, backend, check=check)
-    return result
+    return run_one(model, "passive_force", {"q": q, "v": v}, backend, check=check)
 
 
 def armature(
@@ -226,7 +221,7 @@ def armature(
     if kind not in ("diagonal", "dense"):
         raise ValueError(f"kind '{kind}' is not known; 'diagonal' and 'dense' are")
     at = model.neutral() if q is None else q
-    dense: Array = _run(model, "armature", {"q": at}, backend, check=check)
+    dense = run_one(model, "armature", {"q": at}, backend, check=check)
     return np.diagonal(dense, axis1=-2, axis2=-1).copy() if kind == "diagonal" else dense
 
 

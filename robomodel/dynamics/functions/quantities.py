@@ -10,7 +10,8 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.calling import Backend, Wrenches, run
+from robomodel.dynamics.algorithms import Method
+from robomodel.dynamics.calling import Backend, Wrenches, run, run_one
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
@@ -44,10 +45,9 @@ def gravity_force(
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
         UnknownNameError: A link that is not known.
     """
-    result: Array = run(
+    return run_one(
         model, "gravity_force", {"q": q}, backend, f_ext=f_ext, passive=passive, check=check
     )
-    return result
 
 
 def coriolis(
@@ -85,15 +85,8 @@ def coriolis(
     """
     if kind not in ("factorization", "christoffel"):
         raise ValueError(f"kind '{kind}' is not known; 'factorization' and 'christoffel' are")
-    result: Array = run(
-        model,
-        "coriolis",
-        {"q": q, "v": v},
-        backend,
-        method="cluster" if kind == "factorization" else "christoffel",
-        check=check,
-    )
-    return result
+    method: Method = "cluster" if kind == "factorization" else "christoffel"
+    return run_one(model, "coriolis", {"q": q, "v": v}, backend, method=method, check=check)
 
 
 def mass_inverse(
@@ -113,8 +106,7 @@ def mass_inverse(
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    result: Array = run(model, "mass_inverse", {"q": q}, backend, check=check)
-    return result
+    return run_one(model, "mass_inverse", {"q": q}, backend, check=check)
 
 
 # ---- frames --------------------------------------------------------------------------------------
@@ -167,8 +159,7 @@ def center_of_mass(
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    result: Array = run(model, "center_of_mass", {"q": q}, backend, check=check)
-    return result
+    return run_one(model, "center_of_mass", {"q": q}, backend, check=check)
 
 
 def center_of_mass_velocity(
@@ -195,8 +186,7 @@ def center_of_mass_velocity(
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     arguments = {"q": q, "v": v}
-    result: Array = run(model, "center_of_mass_velocity", arguments, backend, check=check)
-    return result
+    return run_one(model, "center_of_mass_velocity", arguments, backend, check=check)
 
 
 def center_of_mass_acceleration(
@@ -225,8 +215,7 @@ def center_of_mass_acceleration(
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     arguments = {"q": q, "v": v, "a": a}
-    result: Array = run(model, "center_of_mass_acceleration", arguments, backend, check=check)
-    return result
+    return run_one(model, "center_of_mass_acceleration", arguments, backend, check=check)
 
 
 def center_of_mass_jacobian(
@@ -246,8 +235,7 @@ def center_of_mass_jacobian(
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    result: Array = run(model, "center_of_mass_jacobian", {"q": q}, backend, check=check)
-    return result
+    return run_one(model, "center_of_mass_jacobian", {"q": q}, backend, check=check)
 
 
 def centroidal_map(
@@ -267,8 +255,7 @@ def centroidal_map(
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    result: Array = run(model, "centroidal_map", {"q": q}, backend, check=check)
-    return result
+    return run_one(model, "centroidal_map", {"q": q}, backend, check=check)
 
 
 def centroidal_momentum(
@@ -294,5 +281,4 @@ def centroidal_momentum(
     Raises:
         ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    result: Array = run(model, "centroidal_momentum", {"q": q, "v": v}, backend, check=check)
-    return result
+    return run_one(model, "centroidal_momentum", {"q": q, "v": v}, backend, check=check)

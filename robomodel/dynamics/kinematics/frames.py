@@ -15,6 +15,7 @@ from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, transposed
 from robomodel.spatial import (
     NO_MOTION,
+    NO_WRENCH,
     UNIT_WRENCHES,
     ZERO,
     Mat,
@@ -110,8 +111,7 @@ def body_wrenches(model: Model, by_link: Mapping[str, Vector]) -> dict[int, Wren
         if frame.body == WORLD:
             continue
         wrench = frame.pose.to_parent(Wrench.of(x))
-        known = found.get(frame.body)
-        found[frame.body] = wrench if known is None else known + wrench
+        found[frame.body] = found.get(frame.body, NO_WRENCH) + wrench
     return found
 
 

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.passive import spring_energy
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, dot, mul, neg, transposed
-from robomodel.spatial import NO_INERTIA, NO_WRENCH, ZERO, Vec, Wrench, cross, minus, plus, scale
+from robomodel.spatial import (
+    NO_INERTIA,
+    NO_WRENCH,
+    ZERO,
+    Transform,
+    Vec,
+    Wrench,
+    cross,
+    minus,
+    plus,
+    scale,
+)
+
+T = TypeVar("T")
 
 
 def _first_moment(model: Model, at: Configuration) -> Vec:
@@ -46,14 +62,24 @@ def center_of_mass_acceleration(model: Model, q: Vector, v: Vector, a: Vector) -
             state.inertia, state.points(state.accelerations(a), falling=False), strict=True
         )
     ]
-    total: Vec = ZERO
-    for body in reversed(range(len(model.nodes))):
-        parent, carried = model.nodes[body].parent, state.transforms[body].rotate(forces[body])
+    return _per_mass(model, _gathered(state, forces, Transform.rotate, plus, ZERO))
+
+
+def _gathered(
+    state: Configuration,
+    parts: list[T],
+    carry: Callable[[Transform, T], T],
+    join: Callable[[T, T], T],
+    total: T,
+) -> T:
+    """The sum of what bodies have, carried from the tips to the world."""
+    for body in reversed(range(len(parts))):
+        parent, carried = state.model.nodes[body].parent, carry(state.transforms[body], parts[body])
         if parent == WORLD:
-            total = plus(total, carried)
+            total = join(total, carried)
         else:
-            forces[parent] = plus(forces[parent], carried)
-    return _per_mass(model, total)
+            parts[parent] = join(parts[parent], carried)
+    return total
 
 
 def _per_mass(model: Model, total: Vec) -> Vec:
@@ -117,14 +143,7 @@ def centroidal_momentum(model: Model, q: Vector, v: Vector) -> tuple[Scalar, ...
     """Angular momentum about the centre of mass, then linear momentum, both in world axes."""
     state = State(model, q, (), v)
     momenta = [inertia * twist for inertia, twist in zip(state.inertia, state.twists, strict=True)]
-    total = NO_WRENCH
-    for body in reversed(range(len(model.nodes))):
-        parent = model.nodes[body].parent
-        carried = state.transforms[body].to_parent(momenta[body])
-        if parent == WORLD:
-            total = total + carried
-        else:
-            momenta[parent] = momenta[parent] + carried
+    total = _gathered(state, momenta, Transform.to_parent, Wrench.__add__, NO_WRENCH)
     if model.mass == 0.0:
         return total.entries()
     center = scale(1.0 / model.mass, _first_moment(model, state))

@@ -122,7 +122,7 @@ class Configuration:
 
     def spanning(self, cluster: Cluster, independent: Vector) -> list[Scalar]:
         """G times independent velocities (or accelerations) of a cluster."""
-        return [dot(self.rows[r], independent) for r in _range(cluster.spanning_v)]
+        return [dot(row, independent) for row in self.rows[cluster.spanning_v]]
 
     def armature(self, cluster: Cluster, columns: Sequence[Vector] | None = None) -> Matrix:
         """Gᵀ diag(armature) X of a cluster: X its spanning ``columns``, G's own where not given."""
@@ -263,7 +263,3 @@ class State(Configuration):
             parent = NO_MOTION if node.parent == WORLD else result[node.parent]
             result.append(self.transforms[body].to_child(parent) + relative)
         return result
-
-
-def _range(part: slice) -> range:
-    return range(part.start, part.stop)

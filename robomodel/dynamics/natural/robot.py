@@ -41,8 +41,7 @@ class NaturalRobot:
 
     def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
         """a (..., nv) under joint forces tau (..., nv), by the KKT system."""
-        at, rates = self._state(q, v)
-        b, b_rate = self._basis(at, rates)
+        at, rates, b, b_rate = self._moving(q, v)
         forces = np.einsum("...ij,...i->...j", b, as_array(tau, self.model.nv, "tau", "nv"))
         accelerations, _ = self.mechanism.accelerations(at, rates, forces)
         own: Array = np.einsum("...ij,...j->...i", b, accelerations)
@@ -50,15 +49,13 @@ class NaturalRobot:
 
     def null_space_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
         """The same in null-space form."""
-        at, rates = self._state(q, v)
-        b, b_rate = self._basis(at, rates)
+        at, rates, b, b_rate = self._moving(q, v)
         forces = np.einsum("...ij,...i->...j", b, as_array(tau, self.model.nv, "tau", "nv"))
         return self.mechanism.independent_accelerations(at, rates, forces, b, b_rate)
 
     def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
         """The tau (..., nv) that produces a (..., nv)."""
-        at, rates = self._state(q, v)
-        b, b_rate = self._basis(at, rates)
+        at, rates, b, b_rate = self._moving(q, v)
         a = as_array(a, self.model.nv, "a", "nv")
         return self.mechanism.independent_forces(at, rates, a, b, b_rate)
 
@@ -67,6 +64,11 @@ class NaturalRobot:
         at = self.coordinates(q)
         b, _ = self._basis(at, np.zeros(self.mechanism.n))
         return self.mechanism.independent_mass_matrix(at, b)
+
+    def _moving(self, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array, Array, Array]:
+        """Coordinates and rates, B and Ḃ q̇."""
+        at, rates = self._state(q, v)
+        return at, rates, *self._basis(at, rates)
 
     def _state(self, q: ArrayLike, v: ArrayLike | None) -> tuple[Array, Array]:
         """Coordinates and rates: points by the robot's kinematics, joints as they are."""

@@ -23,15 +23,7 @@ from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar
-from robomodel.spatial import (
-    NO_MOTION,
-    NO_WRENCH,
-    UNIT_MOTIONS,
-    ZERO,
-    Motion,
-    Transform,
-    minus,
-)
+from robomodel.spatial import NO_MOTION, NO_WRENCH, UNIT_MOTIONS, ZERO, Motion, Transform, minus
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

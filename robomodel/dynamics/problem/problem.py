@@ -263,11 +263,7 @@ class Problem:
         What the function of :meth:`Dag.python` takes. ``values`` and ``readings`` as of
         :meth:`solve`, one state. Blocks that are zero at this state only are there as zeros.
         """
-        size = self._worst.by_name
-        arrays = {name: as_array(x, size[name].size if name in size else np.shape(x)[-1], name,
-                                 "its size") for name, x in (values or {}).items()}  # fmt: skip
-        reads = {name: np.asarray(x, dtype=float) for name, x in (readings or {}).items()}
-        at, speed = as_array(q, self.model.nq, "q", "nq"), as_array(v, self.model.nv, "v", "nv")
+        at, speed, arrays, reads = self._arrays(q, v, values, readings)
         system = self.system(*self._at(at, speed, arrays, reads, (), ()))
         matrix, constant = {}, {}
         for factor, worst in zip(system.factors, self.structure.factors, strict=True):
@@ -336,12 +332,7 @@ class Problem:
         Raises SingularError with the variable's name where something is not determined, ValueError
         where exact rows contradict each other.
         """
-        model = self.model
-        at, speed = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
-        size = self._worst.by_name
-        arrays = {name: as_array(x, size[name].size if name in size else np.shape(x)[-1], name,
-                                 "its size") for name, x in (values or {}).items()}  # fmt: skip
-        reads = {name: np.asarray(x, dtype=float) for name, x in (readings or {}).items()}
+        at, speed, arrays, reads = self._arrays(q, v, values, readings)
         everything = [at, speed, *arrays.values(), *reads.values()]
         batch = np.broadcast_shapes(*(x.shape[:-1] for x in everything))
         chosen = self.order(order)
@@ -408,6 +399,20 @@ class Problem:
                 f"{worst:.1e} remains; give readings a covariance"
             )
         return done.solution(refine=refine)
+
+    def _arrays(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        values: Mapping[str, ArrayLike] | None,
+        readings: Mapping[str, ArrayLike] | None,
+    ) -> tuple[Array, Array, dict[str, Array], dict[str, Array]]:
+        size = self._worst.by_name
+        arrays = {name: as_array(x, size[name].size if name in size else np.shape(x)[-1], name,
+                                 "its size") for name, x in (values or {}).items()}  # fmt: skip
+        reads = {name: np.asarray(x, dtype=float) for name, x in (readings or {}).items()}
+        at, speed = as_array(q, self.model.nq, "q", "nq"), as_array(v, self.model.nv, "v", "nv")
+        return at, speed, arrays, reads
 
     def _at(
         self,

@@ -297,7 +297,7 @@ class _Kernel:
         if estimation is not None:
             for name in self.solver.covariances:
                 outputs += [x for row in estimation.covariance(shown[name].name) for x in row]
-            outputs += [x for x in estimation.failing() if not _constant(x)]
+            outputs += [x for x in estimation.failing() if type(x) is not float]
         return trace.program(outputs).fused()
 
     def estimate(self, flat: Array) -> Estimate:
@@ -479,10 +479,6 @@ def _spread(ufunc: np.ufunc, arrays: Sequence[Array], size: int, threads: int) -
 
     share(part, batch[axis], threads)
     return result
-
-
-def _constant(x: Scalar) -> bool:
-    return type(x) is float
 
 
 def _number(x: Any) -> float:

@@ -37,7 +37,8 @@ def rnea_hessian_product(
     ``f_ext``: body → wrench on it, in its internal axes, in which it stays the same.
     """
     nv = model.nv
-    qq, vv, qv, aq = (_zeros(nv) for _ in range(4))
+    found: list[Matrix] = [[[0.0] * nv for _ in range(nv)] for _ in range(4)]
+    qq, vv, qv, aq = found
     if not q:
         return qq, vv, qv, aq
     directions = position_directions(model, q)
@@ -69,10 +70,6 @@ def rnea_hessian_product(
                 both = qq[j][k] if commute or j == k else mul(0.5, add(qq[j][k], qq[k][j]))
                 qq[j][k] = qq[k][j] = both
     return qq, vv, qv, aq
-
-
-def _zeros(n: int) -> Matrix:
-    return [[0.0] * n for _ in range(n)]
 
 
 def slopes_along(model: Model, q: Sequence[Traced], value: Scalar) -> Vector:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.kernels.differentiate import along
 from robomodel.kernels.trace import Traced
+from robomodel.model.graph import common_ancestor, path
 from robomodel.model.joints import Spherical
 from robomodel.model.model import Model
 from robomodel.model.springs import End, Spring
@@ -129,7 +130,7 @@ def measure(state: Configuration, spring: Spring) -> tuple[Scalar, dict[int, Sca
     if spring.ends is None:
         return _sum_of_joints(state, spring)
     first, second = spring.ends
-    above = _common(state.model, first.body, second.body)
+    above = common_ancestor(state.model.parents, first.body, second.body)
     start, *axes = _carried(state, first, above)
     end, *others = _carried(state, second, above)
     apart = minus(end, start)
@@ -163,30 +164,11 @@ def _sum_of_joints(state: Configuration, spring: Spring) -> tuple[Scalar, dict[i
     return x, row
 
 
-def _common(model: Model, a: int, b: int) -> int:
-    """The nearest body, or the world, that both are or hang on; parents have smaller numbers."""
-    while a != b:
-        if a > b:
-            a = model.nodes[a].parent
-        else:
-            b = model.nodes[b].parent
-    return a
-
-
-def _path(model: Model, body: int, above: int) -> list[int]:
-    """Bodies from one up to below another that it hangs on."""
-    path = []
-    while body != above:
-        path.append(body)
-        body = model.nodes[body].parent
-    return path
-
-
 def _carried(state: Configuration, end: End, above: int) -> tuple[Vec, Vec, Vec, Vec]:
     """An end's point and three axes in the axes of a body above it."""
     point: Vec = end.point
     x, y, z = end.frame
-    for body in _path(state.model, end.body, above):
+    for body in path(state.model.parents, end.body, above):
         at = state.transforms[body]
         point, x, y, z = at.point(point), at.rotate(x), at.rotate(y), at.rotate(z)
     return point, x, y, z
@@ -200,11 +182,11 @@ def _project(
     Above the common ancestor the two ends' wrenches cancel.
     """
     model = state.model
-    path = _path(model, end.body, above)
-    for body in reversed(path):
+    bodies = path(model.parents, end.body, above)
+    for body in reversed(bodies):
         force, moment = (state.transforms[body].unrotate(a) for a in (force, moment))
     wrench = Wrench(plus(moment, cross(end.point, force)), force)
-    for body in path:
+    for body in bodies:
         first = model.clusters[model.nodes[body].cluster].v.start
         for i, motion in enumerate(state.subspace(body), first):
             row[i] = add(row.get(i, 0.0), wrench.dot(motion))

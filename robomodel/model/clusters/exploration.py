@@ -15,9 +15,7 @@ import numpy as np
 from robomodel.errors import NOWHERE
 from robomodel.model.closure import CLOSED, Geometry, close
 from robomodel.model.clusters.open_loops import at_most, describe_gaps, tolerance_above
-from robomodel.model.clusters.partitioning import (
-    configurations_around,
-)
+from robomodel.model.clusters.partitioning import configurations_around
 from robomodel.model.clusters.problem import (
     ClosureTolerance,
     ClusterError,

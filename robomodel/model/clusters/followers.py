@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robomodel.model.closure import Geometry
-from robomodel.model.clusters.problem import (
-    ClusterProblem,
-    Column,
-)
+from robomodel.model.clusters.problem import ClusterProblem, Column
 from robomodel.model.constraints.links import Link
 from robomodel.model.constraints.rows import Anchor
 from robomodel.model.joints import Array

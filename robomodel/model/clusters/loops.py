@@ -22,10 +22,7 @@ from robomodel.model.clusters.exploration import (
 )
 from robomodel.model.clusters.followers import ReducedProblem
 from robomodel.model.clusters.open_loops import at_most, describe_gaps
-from robomodel.model.clusters.partitioning import (
-    choose_independent,
-    singular_everywhere,
-)
+from robomodel.model.clusters.partitioning import choose_independent, singular_everywhere
 from robomodel.model.clusters.problem import (
     ClusterProblem,
     ClusterSolution,

@@ -6,9 +6,7 @@ import numpy as np
 
 from robomodel.errors import Source
 from robomodel.model.closure import CLOSED, close
-from robomodel.model.clusters.problem import (
-    ClusterProblem,
-)
+from robomodel.model.clusters.problem import ClusterProblem
 from robomodel.model.constraints.implicit import Block
 from robomodel.model.joints import Array, Mask
 

@@ -28,6 +28,15 @@ def joint_slices(model: Model, cluster: Cluster) -> Iterator[tuple[int, slice, s
             q, v = q + joint.nq, v + joint.nv
 
 
+def quaternions(model: Model) -> Iterator[tuple[str, slice]]:
+    """The joints whose positions have a quaternion, by name, and where it is in q."""
+    for cluster in model.clusters:
+        for body, part, _ in joint_slices(model, cluster):
+            if model.nodes[body].joint.nq != model.nodes[body].joint.nv:
+                last = cluster.q.start + part.stop
+                yield model.joints[body].name, slice(last - 4, last)
+
+
 def columns_of(model: Model, cluster: Cluster) -> list[Column]:
     """The spanning velocities of a cluster, with their limits and units."""
     columns = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robomodel.errors import ClosureError, warn
-from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.configurations.coordinates import quaternions
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
 
@@ -76,15 +76,10 @@ class Failures:
 def normalized(model: Model, q: Array, failures: Failures) -> Array:
     """Unit quaternions, wherever q holds some."""
     q = q.copy()
-    for cluster in model.clusters:
-        for body, part, _ in joint_slices(model, cluster):
-            joint = model.nodes[body].joint
-            if joint.nq == joint.nv:
-                continue
-            last = cluster.q.start + part.stop
-            norm = np.asarray(np.linalg.norm(q[..., last - 4 : last], axis=-1))
-            failures.record(norm == 0.0, partial(_zero_quaternion, model.joints[body].name))
-            q[..., last - 4 : last] /= np.where(norm == 0.0, 1.0, norm)[..., None]
+    for name, part in quaternions(model):
+        norm = np.asarray(np.linalg.norm(q[..., part], axis=-1))
+        failures.record(norm == 0.0, partial(_zero_quaternion, name))
+        q[..., part] /= np.where(norm == 0.0, 1.0, norm)[..., None]
     return q
 
 

@@ -129,11 +129,9 @@ def _solve_loops(model: Model, cluster: Cluster, given: Mapping[int, Array], sta
             move = np.zeros(geometry.nv)
             move[held] = way / steps
             ahead = geometry.integrate(at, _tangent_motion(geometry, at, move, stay, rows))
-            here = (
-                target
-                if step == steps
-                else geometry.integrate(start, _at_columns(geometry.nv, held, way * (step / steps)))
-            )
+            onwards = np.zeros(geometry.nv)
+            onwards[held] = way * (step / steps)
+            here = target if step == steps else geometry.integrate(start, onwards)
             for node in (model.nodes[body] for body in given):
                 part = slice(node.q - first_q, node.q - first_q + node.joint.nq)
                 ahead[part] = here[part]
@@ -172,12 +170,6 @@ def _solve_loops(model: Model, cluster: Cluster, given: Mapping[int, Array], sta
         for body, value in given.items()
     )
     raise not_closed(cluster, best, f"with {named}" if named else "from the guess")
-
-
-def _at_columns(size: int, columns: Sequence[int], values: Array) -> Array:
-    result = np.zeros(size)
-    result[list(columns)] = values
-    return result
 
 
 def _tangent_motion(

@@ -16,7 +16,7 @@ import numpy as np
 from robomodel.errors import ClosureError, few
 from robomodel.model.closure import Geometry
 from robomodel.model.configurations.continuation import enough
-from robomodel.model.configurations.coordinates import joint_slices, position_names
+from robomodel.model.configurations.coordinates import position_names, quaternions
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
 
@@ -97,19 +97,13 @@ def _where(states: Mask) -> str:
 
 def unit_faults(model: Model, q: Array, tolerance: float) -> Iterator[Fault]:
     """Quaternions that are not of unit length; numbers that are not finite pass."""
-    for cluster in model.clusters:
-        for body, part, _ in joint_slices(model, cluster):
-            joint = model.nodes[body].joint
-            if joint.nq == joint.nv:
-                continue
-            last = cluster.q.start + part.stop
-            length = np.linalg.norm(q[..., last - 4 : last], axis=-1)
-            bad = np.abs(length - 1.0) > tolerance
-            if np.any(bad):
-                worst = float(length[bad].flat[int(np.argmax(np.abs(length[bad] - 1.0)))])
-                what = "is zero" if worst == 0.0 else f"has length {worst:.9g}, not 1"
-                name = model.joints[body].name
-                yield Fault(f"the quaternion of joint '{name}' {what}{_where(bad)}")
+    for name, part in quaternions(model):
+        length = np.linalg.norm(q[..., part], axis=-1)
+        bad = np.abs(length - 1.0) > tolerance
+        if np.any(bad):
+            worst = float(length[bad].flat[int(np.argmax(np.abs(length[bad] - 1.0)))])
+            what = "is zero" if worst == 0.0 else f"has length {worst:.9g}, not 1"
+            yield Fault(f"the quaternion of joint '{name}' {what}{_where(bad)}")
 
 
 def loop_faults(model: Model, q: Array, tolerance: float) -> Iterator[Fault]:

@@ -6,12 +6,7 @@ from dataclasses import dataclass
 
 from robomodel.model.joints import JointModel
 from robomodel.scalars import Vector
-from robomodel.spatial import (
-    Rotation,
-    Transform,
-    Vec,
-    plus,
-)
+from robomodel.spatial import Rotation, Transform, Vec, plus
 
 
 @dataclass(frozen=True, slots=True)

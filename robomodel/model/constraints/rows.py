@@ -11,17 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from robomodel.scalars import Scalar, add, mul, neg, sub
-from robomodel.spatial import (
-    UNIT,
-    ZERO,
-    Mat,
-    Vec,
-    apply,
-    cross,
-    inner,
-    minus,
-    scale,
-)
+from robomodel.spatial import UNIT, ZERO, Mat, Vec, apply, cross, inner, minus, scale
 
 
 @dataclass(frozen=True, slots=True)
