@@ -117,6 +117,16 @@ def dot(a: Iterable[Scalar], b: Iterable[Scalar]) -> Scalar:
     return total
 
 
+def added(a: Vector, b: Vector) -> list[Scalar]:
+    """A + b, entry by entry."""
+    return [add(x, y) for x, y in zip(a, b, strict=True)]
+
+
+def subtracted(a: Vector, b: Vector) -> list[Scalar]:
+    """A - b, entry by entry."""
+    return [sub(x, y) for x, y in zip(a, b, strict=True)]
+
+
 def transposed(rows: Iterable[Vector]) -> list[list[Scalar]]:
     """The columns of a matrix as rows; none of a matrix without rows."""
     return [list(column) for column in zip(*rows, strict=True)]
@@ -244,9 +254,13 @@ class Factorization:
                 found[i][j] = found[j][i] = dot(weighted[j][: j + 1], lower[i][: j + 1])
         return found
 
+    def weighted(self, reduced: Vector) -> list[Scalar]:
+        """Λ⁻¹ reduced."""
+        return [mul(p, y) for p, y in zip(self.inverse_pivots, reduced, strict=True)]
+
     def restore(self, reduced: Vector) -> list[Scalar]:
         """(ΛL)⁻¹ reduced: what remains of :meth:`solve` after :meth:`reduce`."""
-        x = [mul(p, y) for p, y in zip(self.inverse_pivots, reduced, strict=True)]
+        x = self.weighted(reduced)
         for k in range(len(x)):
             for i in range(k):
                 x[k] = sub(x[k], mul(self.lower[k][i], x[i]))

@@ -23,7 +23,7 @@ from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
-from robomodel.kernels.threads import share
+from robomodel.kernels.threads import run_ufunc
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
@@ -181,29 +181,19 @@ class Kernel:
     def _spread(self, arguments: Sequence[ArrayLike], out: Array | None, threads: int) -> Array:
         arrays = [np.asarray(x) for x in arguments]
         batch = arrays[0].shape[:-1]
-        alike = all(x.shape[:-1] == batch for x in arrays[1:])
-        if not alike:
+        if any(x.shape[:-1] != batch for x in arrays[1:]):
             batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
         if out is not None and out.shape[:-1] != batch:
             if np.broadcast_shapes(batch, out.shape[:-1]) != out.shape[:-1]:
                 raise ValueError(f"out has a batch {out.shape[:-1]}, the arguments have {batch}")
-            batch, alike = out.shape[:-1], False
+            batch = out.shape[:-1]
         overlaps = out is not None and any(np.may_share_memory(out, x) for x in arrays)
         fresh = out is None or overlaps
         result = np.empty((*batch, self.size), self.dtype) if out is None or fresh else out
         if not batch or any(x.ndim == 0 for x in arrays):
             self._ufunc(*arrays, out=result)
         else:
-            axis = batch.index(max(batch))
-            spread = arrays
-            if not alike:
-                spread = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
-
-            def part(piece: slice) -> None:
-                at = (*[slice(None)] * axis, piece)
-                self._ufunc(*(x[at] for x in spread), out=result[at])
-
-            share(part, batch[axis], threads)
+            run_ufunc(self._compiled.ufunc, arrays, result, threads)
         if out is not None and overlaps:
             out[...] = result
             return out

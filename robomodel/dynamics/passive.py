@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from robomodel.dynamics.recursions.passive import passive_derivatives, passive_force
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, sub
+from robomodel.scalars import Scalar, Vector, added, dot, sub, subtracted
 
 Arguments = Mapping[str, Vector]
 
@@ -20,17 +20,17 @@ Inner = Callable[[Arguments], Sequence[Scalar]]
 
 def gravity_less_passive(m: Model, x: Arguments, _: object, run: Inner) -> list[Scalar]:
     """Gravity forces less those of springs."""
-    return _minus(run(x), passive_force(m, x["q"], [0.0] * m.nv))
+    return subtracted(run(x), passive_force(m, x["q"], [0.0] * m.nv))
 
 
 def less_passive(m: Model, x: Arguments, _: object, run: Inner) -> list[Scalar]:
     """Inverse dynamics less passive forces."""
-    return _minus(run(x), passive_force(m, x["q"], x["v"]))
+    return subtracted(run(x), passive_force(m, x["q"], x["v"]))
 
 
 def aba_passive(m: Model, x: Arguments, _: object, run: Inner) -> Sequence[Scalar]:
     """Forward dynamics with passive forces beside tau."""
-    return run({**x, "tau": _plus(x["tau"], passive_force(m, x["q"], x["v"]))})
+    return run({**x, "tau": added(x["tau"], passive_force(m, x["q"], x["v"]))})
 
 
 def hybrid_passive(m: Model, x: Arguments, known: Sequence[str], run: Inner) -> Sequence[Scalar]:
@@ -40,7 +40,7 @@ def hybrid_passive(m: Model, x: Arguments, known: Sequence[str], run: Inner) -> 
     passive = passive_force(m, x["q"], x["v"])
     names = prescribed(m, known)
     free = [0.0 if name in names else p for name, p in zip(m.dof_names, passive, strict=True)]
-    out = run({**x, "given": _plus(x["given"], free)})
+    out = run({**x, "given": added(x["given"], free)})
     tau = [
         sub(t, p) if name in names else g
         for name, t, p, g in zip(m.dof_names, out[: m.nv], passive, x["given"], strict=True)
@@ -54,7 +54,7 @@ def rnea_derivatives_passive(m: Model, x: Arguments, _: object, run: Inner) -> S
     matrices = passive_derivatives(m, x["q"], x["v"])
     changes = [x for matrix in matrices for row in matrix for x in row]
     count = len(changes)
-    return [*_minus(out[:count], changes), *out[count:]]
+    return [*subtracted(out[:count], changes), *out[count:]]
 
 
 def aba_derivatives_passive(m: Model, x: Arguments, _: object, run: Inner) -> Sequence[Scalar]:
@@ -63,15 +63,7 @@ def aba_derivatives_passive(m: Model, x: Arguments, _: object, run: Inner) -> Se
     blocks = [out[i * n * n : (i + 1) * n * n] for i in range(3)]
     inverse = [blocks[2][i * n : (i + 1) * n] for i in range(n)]
     dq, dv = (
-        _plus(block, [dot(row, c) for row in inverse for c in zip(*changes, strict=True)])
+        added(block, [dot(row, c) for row in inverse for c in zip(*changes, strict=True)])
         for block, changes in zip(blocks[:2], passive_derivatives(m, x["q"], x["v"]), strict=True)
     )
     return [*dq, *dv, *blocks[2]]
-
-
-def _plus(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
-    return [add(x, y) for x, y in zip(a, b, strict=True)]
-
-
-def _minus(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
-    return [sub(x, y) for x, y in zip(a, b, strict=True)]

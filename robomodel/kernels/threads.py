@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 Work: TypeAlias = Callable[[slice], object]
 
@@ -122,3 +123,20 @@ def _edges(tiles: int, threads: int) -> list[int]:
         size = max(LEAST, (tiles - edges[-1]) // (2 * threads))
         edges.append(min(tiles, edges[-1] + size))
     return edges
+
+
+def run_ufunc(
+    ufunc: np.ufunc, arrays: Sequence[NDArray[Any]], result: NDArray[Any], threads: int
+) -> None:
+    """A ufunc on arrays (..., n) onto a result with the batch's axes, shared along the longest."""
+    batch = result.shape[:-1]
+    axis = batch.index(max(batch))
+    wide = [
+        x if x.shape[:-1] == batch else np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays
+    ]
+
+    def part(piece: slice) -> None:
+        at = (*[slice(None)] * axis, piece)
+        ufunc(*(x[at] for x in wide), out=result[at])
+
+    share(part, batch[axis], threads)

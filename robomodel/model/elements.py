@@ -200,6 +200,12 @@ class Cluster:
         return f"<Cluster {self.name!r}: joints {joints}{tied}{moved}>"
 
     @property
+    def closure(self) -> Geometry:
+        """The ``geometry`` of a cluster that has one, as all with loops do."""
+        assert self.geometry is not None
+        return self.geometry
+
+    @property
     def nv(self) -> int:
         """Number of independent velocities."""
         return int(self.v.stop - self.v.start)

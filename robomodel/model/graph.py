@@ -61,7 +61,7 @@ class Tree:
         return reduce(partial(common_ancestor, self.parents), bodies)
 
 
-def path(parents: Sequence[int], body: int, ancestor: int = WORLD) -> list[int]:
+def path(parents: Sequence[int] | Mapping[int, int], body: int, ancestor: int = WORLD) -> list[int]:
     """Bodies from one inwards, up to below another that it hangs on."""
     found = []
     while body != ancestor:
@@ -169,7 +169,7 @@ def _misplaced(tree: Tree, names: Sequence[int]) -> list[int]:
             if missing[name]:
                 continue
             if len(hangs_on[name]) > 1:
-                chains = [_chain(above, parent_of) for above in sorted(hangs_on[name])]
+                chains = [[*path(parent_of, above), WORLD] for above in sorted(hangs_on[name])]
                 common = next(c for c in chains[0] if all(c in chain for chain in chains))
                 between = {c for chain in chains for c in chain[: chain.index(common)]}
                 return [name, *sorted(between)]
@@ -182,14 +182,6 @@ def _misplaced(tree: Tree, names: Sequence[int]) -> list[int]:
         walk.append(at)
         at = min(above for above in hangs_on[at] if above != WORLD and above not in parent_of)
     return [] if at is None else walk[walk.index(at) :]
-
-
-def _chain(name: int, parent_of: Mapping[int, int]) -> list[int]:
-    """A cluster and all that it hangs on, down to the world."""
-    chain = [name]
-    while chain[-1] != WORLD:
-        chain.append(parent_of[chain[-1]])
-    return chain
 
 
 def _in_order(tree: Tree, leader: list[int]) -> list[list[int]]:

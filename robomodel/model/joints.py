@@ -27,7 +27,7 @@ from robomodel.model.lie_groups import (
     turn_between,
     turned,
 )
-from robomodel.scalars import Scalar, Vector, add, mul, neg, sincos, sub
+from robomodel.scalars import Scalar, Vector, add, added, mul, neg, sincos, sub
 from robomodel.spatial import (
     UNIT,
     ZERO,
@@ -103,7 +103,7 @@ class _VectorSpace:
 
     def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
         """q + dv."""
-        return [add(x, d) for x, d in zip(q, dv, strict=True)]
+        return added(q, dv)
 
     def integrate(self, q: Array, dv: Array) -> Array:
         """q + dv."""

@@ -13,7 +13,7 @@ from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.model.derived import once
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Factorization, Scalar, Vector, add, dot, is_zero, mul, sub
+from robomodel.scalars import Factorization, Scalar, Vector, add, dot, is_zero, mul, sub, subtracted
 
 SINGULAR = 1e-9  # a pivot of H below this share of its diagonal entry moves no mass
 
@@ -31,14 +31,14 @@ def aba(model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORC
     for cluster in model.clusters:
         for column, force in zip(cluster.columns, tau[cluster.v], strict=True):
             forces[cluster.spanning_v.start + column] = force
-    right = [sub(t, c) for t, c in zip(forces, bias_force(tree, at, rates, f_ext), strict=True)]
+    right = subtracted(forces, bias_force(tree, at, rates, f_ext))
     k_matrix, k = conditions(model, at, rates)
     mass = crba(tree, at)
     _augment(mass, right, k_matrix, k, weights(model))
     factors = Factorization(mass)
     y = factors.reduce(right)
     z = [factors.reduce(row) for row in k_matrix]
-    scaled = [[mul(p, x) for p, x in zip(factors.inverse_pivots, row, strict=True)] for row in z]
+    scaled = [factors.weighted(row) for row in z]
     system: Matrix = [[0.0] * len(z) for _ in z]
     for i, row in enumerate(scaled):
         for j in range(i + 1):

@@ -17,7 +17,7 @@ from robomodel.model.constraints import Link, Unconstrained
 from robomodel.model.derived import once
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.scalars import Factorization, Scalar, Vector, dot, mul, sub
+from robomodel.scalars import Factorization, Scalar, Vector, dot, subtracted
 
 
 @once
@@ -74,16 +74,14 @@ def aba(model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORC
     state = State(model, q, f_ext, v)
     tree, at = spanning_tree(model), state.positions
     bias = projected(state, inverse(tree, at, state.velocities, state.bias, f_ext))
-    return Factorization(mass_matrix(state)).solve(
-        [sub(t, b) for t, b in zip(tau, bias, strict=True)]
-    )
+    return Factorization(mass_matrix(state)).solve(subtracted(tau, bias))
 
 
 def efpa(model: Model, q: Vector, places: Sequence[Place]) -> Matrix:
     """Λ⁻¹ = J G (Gᵀ H G)⁻¹ Gᵀ Jᵀ (6k by 6k) of k frames, with J G the frames' Jacobian."""
     factors = Factorization(mass_matrix(Configuration(model, q)))
     rows = [factors.reduce(row) for at in places for row in jacobian(model, q, at)]
-    scaled = [[mul(p, x) for p, x in zip(factors.inverse_pivots, r, strict=True)] for r in rows]
+    scaled = [factors.weighted(row) for row in rows]
     lower = [[dot(row, scaled[j]) for j in range(i + 1)] for i, row in enumerate(rows)]
     return [[lower[max(i, j)][min(i, j)] for j in range(len(rows))] for i in range(len(rows))]
 

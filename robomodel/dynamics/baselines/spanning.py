@@ -116,8 +116,7 @@ def accelerations(
     rank = np.zeros(at.shape[:-1], dtype=int)
     for cluster, rows in model.condition_rows():
         columns = cluster.spanning_v
-        assert cluster.geometry is not None
-        scale = cluster.geometry.scale
+        scale = cluster.closure.scale
         lengths = [column.length for column in columns_of(model, cluster)]
         unit[columns] = np.where(lengths, scale, 1.0)
         block = jacobian[..., rows, columns] * unit[columns]

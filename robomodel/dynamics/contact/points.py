@@ -31,7 +31,7 @@ from robomodel.model.arguments import as_numbers
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, dot, sub, transposed
+from robomodel.scalars import Scalar, Vector, dot, subtracted, transposed
 from robomodel.spatial import ZERO, Wrench, apply, plus
 
 STILL = 1e-7  # m/s: what moves slower along the normal touches, across it sticks
@@ -81,7 +81,7 @@ def touch_derivatives(
     state = State(model, q, {at.body for at in places}, v)
     jacobian = points_jacobian(model, state, q, places)
     torque = [dot(column, push) for column in zip(*jacobian, strict=True)]
-    left = [sub(t, f) for t, f in zip(rnea(model, q, v, still), torque, strict=True)]
+    left = subtracted(rnea(model, q, v, still), torque)
     _, right = touching(model, q, v, still, places)
     directions = position_directions(model, q) + [{x: 1.0} for x in v]
     rows = transposed(along(q[0].trace, [*left, *right], directions))

@@ -86,10 +86,7 @@ class Estimation:
     def covariance(self, name: str) -> Matrix:
         """The posterior covariance of what a factor of infinite deviation asks."""
         halves = [self.factors.reduce(self._row(r)) for r in self.at[name]]
-        scaled = [
-            [mul(p, x) for p, x in zip(self.factors.inverse_pivots, half, strict=True)]
-            for half in halves
-        ]
+        scaled = [self.factors.weighted(half) for half in halves]
         result: Matrix = [[0.0] * len(halves) for _ in halves]
         for i, half in enumerate(halves):
             for j in range(i + 1):

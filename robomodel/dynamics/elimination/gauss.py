@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from robomodel.dynamics.equations.system import System
-from robomodel.scalars import Scalar, add, div, is_zero, mul, neg, sub
+from robomodel.scalars import Scalar, add, added, div, is_zero, mul, neg, sub
 
 THRESHOLD = 0.1  # a pivot is no smaller than this share of the largest in its column
 RELAXED = (THRESHOLD, 1e-2, 1e-4)  # for columns that had to wait: the share at last
@@ -366,10 +366,7 @@ def refined(
     found = solve([neg(x) for f in system.factors for x in f.constant])
     for _ in range(steps):
         correction = solve([neg(x) for x in residual(system, found)])
-        found = {
-            name: [add(x, y) for x, y in zip(values, correction[name], strict=True)]
-            for name, values in found.items()
-        }
+        found = {name: added(values, correction[name]) for name, values in found.items()}
     return found
 
 

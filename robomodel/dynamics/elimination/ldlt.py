@@ -19,7 +19,19 @@ from dataclasses import dataclass
 from robomodel.dynamics.elimination.gauss import SingularError, residual
 from robomodel.dynamics.equations.system import Factor, System
 from robomodel.dynamics.kinematics.state import Matrix
-from robomodel.scalars import Factorization, Scalar, add, dot, is_zero, mul, neg, sub, transposed
+from robomodel.scalars import (
+    Factorization,
+    Scalar,
+    add,
+    added,
+    dot,
+    is_zero,
+    mul,
+    neg,
+    sub,
+    subtracted,
+    transposed,
+)
 from robomodel.spatial import (
     UNIT_MOTIONS,
     ArticulatedInertia,
@@ -76,10 +88,7 @@ class SymmetricElimination:
         for p in self.pivots:
             if isinstance(p, _Pair):
                 motion = [neg(x) for x in rest[p.wrench]]
-                force = [
-                    sub(dot(row, motion), x)
-                    for row, x in zip(p.inertia, rest[p.acceleration], strict=True)
-                ]
+                force = subtracted(_rows_dot(p.inertia, motion), rest[p.acceleration])
                 held[p.acceleration] = motion, force
                 for name, block in p.of_wrench.items():
                     _subtract(rest[name], _columns_dot(block, motion))
@@ -111,12 +120,10 @@ class SymmetricElimination:
                     part: Sequence[Scalar] = p.carry.to_child(Motion.of(found[name])).entries()
                 else:
                     part = _rows_dot(block, found[name])
-                a = [add(x, y) for x, y in zip(a, part, strict=True)]
-            f = [
-                sub(dot(row, a), x) for row, x in zip(p.inertia, rest[p.acceleration], strict=True)
-            ]
+                a = added(a, part)
+            f = subtracted(_rows_dot(p.inertia, a), rest[p.acceleration])
             for name, block in p.of_wrench.items():
-                f = [add(x, y) for x, y in zip(f, _rows_dot(block, found[name]), strict=True)]
+                f = added(f, _rows_dot(block, found[name]))
             found[p.acceleration], found[p.wrench] = a, f
         return found
 
@@ -314,7 +321,7 @@ def _accumulate(blocks: dict[str, dict[str, Matrix]], x: str, y: str, part: Matr
         rows = [list(row) for row in part]
     else:
         rows = [
-            [add(p, q) for p, q in zip(row, more, strict=True)]
+            added(row, more)
             if x != y
             else [add(row[c], more[c]) if c >= r else 0.0 for c in range(len(row))]
             for r, (row, more) in enumerate(zip(known, part, strict=True))
@@ -350,7 +357,7 @@ def _columns_dot(block: Matrix, x: Sequence[Scalar]) -> list[Scalar]:
 
 
 def _subtract(x: list[Scalar], y: Sequence[Scalar]) -> None:
-    x[:] = [sub(p, q) for p, q in zip(x, y, strict=True)]
+    x[:] = subtracted(x, y)
 
 
 def _carry_back(carry: Transform, columns: Sequence[Sequence[Scalar]]) -> Matrix:
@@ -413,27 +420,21 @@ def solve(
     if bias_first:
         start = _bias(kept)
         rest = {f.twin: _remaining(f, start) for f in kept.factors}
-        found = {
-            name: [add(x, y) for x, y in zip(start.get(name, [0.0] * len(v)), v, strict=True)]
-            for name, v in done.solve(rest).items()
-        }
+        solved = done.solve(rest)
+        found = {name: added(start.get(name, [0.0] * len(v)), v) for name, v in solved.items()}
     else:
         found = done.solve({f.twin: [neg(x) for x in f.constant] for f in kept.factors})
     for _ in range(refine):
         wrong = iter(residual(kept, found))
         right = {f.twin: [neg(next(wrong)) for _ in range(f.rows)] for f in kept.factors}
         correction = done.solve(right)
-        found = {
-            name: [add(x, y) for x, y in zip(values, correction[name], strict=True)]
-            for name, values in found.items()
-        }
+        found = {name: added(values, correction[name]) for name, values in found.items()}
     for name in defined:
         factor = torque_rows[f"qdd{name[3:]}"]
         total = list(factor.constant)
         for other, block in factor.blocks.items():
             if other != name:
-                total = [add(x, y) for x, y in zip(total, _rows_dot(block, found[other]),
-                                                   strict=True)]  # fmt: skip
+                total = added(total, _rows_dot(block, found[other]))
         found[name] = total
     return found
 
@@ -448,7 +449,7 @@ def _bias(system: System) -> dict[str, list[Scalar]]:
         values = list(factor.constant)
         if factor.carried and factor.carry is not None:
             moved = factor.carry.to_child(Motion.of(found[factor.carried])).entries()
-            values = [add(x, y) for x, y in zip(moved, values, strict=True)]
+            values = added(moved, values)
         found[f"a{factor.twin[1:]}"] = values
     for factor in reversed(system.factors):
         if factor.kind != "wrench":
@@ -464,7 +465,7 @@ def _bias(system: System) -> dict[str, list[Scalar]]:
                 if carry is None
                 else _carry_back(carry, [found[name]])[0]
             )
-            values = [add(x, y) for x, y in zip(values, part, strict=True)]
+            values = added(values, part)
         found[own] = values
     return found
 

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Literal, TypeAlias, TypeVar
 
-from robomodel.dynamics.elimination.graph import Dag, FactorGraph, Game
+from robomodel.dynamics.elimination.graph import FactorGraph, Game
 from robomodel.model.model import Model
 
 OrderName: TypeAlias = Literal[
@@ -238,16 +238,3 @@ def search(
                 if progress is not None:
                     progress(step, best_value)
     return best
-
-
-__all__ = [
-    "NAMES",
-    "Dag",
-    "OrderName",
-    "classical",
-    "greedy",
-    "minimum_degree",
-    "nested_dissection",
-    "order",
-    "search",
-]

@@ -32,7 +32,7 @@ from robomodel.model.closure import stack, unstack
 from robomodel.model.derived import once
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, sub
+from robomodel.scalars import Scalar, Vector, subtracted
 
 STARTS = ("aba", "crba", "nested dissection")
 SAFE = 1e-12  # backward error of an order that may be compiled
@@ -43,7 +43,7 @@ def forward(model: Model, q: Vector, v: Vector, tau: Vector, order: Order) -> li
     """Independent accelerations (nv) under forces tau, in this order; scalars of any kind."""
     system = _forward_system(model, q, v, tau, order.split)
     if order.bias_first:
-        push = [sub(t, b) for t, b in zip(tau, bias_force(model, q, v), strict=True)]
+        push = subtracted(tau, bias_force(model, q, v))
         right: dict[str, list[Scalar]] = {f.twin: [0.0] * f.rows for f in system.factors}
         for piece in pieces(model):
             if piece.dofs:

@@ -12,7 +12,7 @@ from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Revolute, relative_motion
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, mul
+from robomodel.scalars import Scalar, Vector, added, dot, mul
 from robomodel.spatial import (
     NO_MOTION,
     ZERO,
@@ -180,7 +180,7 @@ class State(Configuration):
     def accelerations(self, a: Vector) -> list[Scalar]:
         """Spanning accelerations G a + g."""
         linear = [x for c in self.model.clusters for x in self.spanning(c, a[c.v])]
-        return [add(x, g) for x, g in zip(linear, self.bias, strict=True)]
+        return added(linear, self.bias)
 
     @cached_property
     def relative(self) -> list[Motion]:

@@ -25,7 +25,7 @@ from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.kernels.compile import compile_program
 from robomodel.kernels.program import Program
-from robomodel.kernels.threads import share
+from robomodel.kernels.threads import run_ufunc
 from robomodel.kernels.trace import Trace
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
@@ -470,14 +470,7 @@ def _spread(ufunc: np.ufunc, arrays: Sequence[Array], size: int, threads: int) -
         result: Array = ufunc(*arrays)
         return result
     result = np.empty((*batch, size))
-    axis = batch.index(max(batch))
-    given = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
-
-    def part(piece: slice) -> None:
-        at = (*[slice(None)] * axis, piece)
-        ufunc(*(x[at] for x in given), out=result[at])
-
-    share(part, batch[axis], threads)
+    run_ufunc(ufunc, arrays, result, threads)
     return result
 
 

@@ -23,7 +23,16 @@ from robomodel.kernels.trace import Trace, Traced
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Floating
 from robomodel.model.model import Model
-from robomodel.scalars import Factorization, Scalar, Vector, dot, mul, neg, sub, transposed
+from robomodel.scalars import (
+    Factorization,
+    Scalar,
+    Vector,
+    dot,
+    mul,
+    neg,
+    subtracted,
+    transposed,
+)
 from robomodel.spatial import UNIT, ZERO, cross
 
 SMALL = 2000  # operations; where the recursion takes more, differentiating took more still
@@ -63,7 +72,7 @@ def aba_derivatives(
     nv, trace = model.nv, _trace(q)
     factors = Factorization(crba(model, q))
     bias = bias_force(model, q, v, f_ext)
-    a = factors.solve([sub(t, b) for t, b in zip(tau, bias, strict=True)])
+    a = factors.solve(subtracted(tau, bias))
     shifts = _shifts(model, q, v)
     constant_a = [trace.stop_gradient(x) for x in a]
     columns = _columns(model, q, v, constant_a, f_ext, shifts, beside=[a])

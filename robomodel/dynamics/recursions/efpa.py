@@ -15,7 +15,7 @@ from robomodel.dynamics.recursions.articulated import Elimination, articulate
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, mul
+from robomodel.scalars import Scalar, Vector, add, dot
 from robomodel.spatial import NO_WRENCH, UNIT_WRENCHES, Wrench
 
 
@@ -123,7 +123,7 @@ def mobility(model: Model, state: Configuration, wrenches: Sequence[tuple[int, W
             waiting[cluster.index] = rights
             continue
         for a, right in rights.items():
-            scaled = [mul(p, x) for p, x in zip(system.factors.inverse_pivots, right, strict=True)]
+            scaled = system.factors.weighted(right)
             for b in (b for b in rights if b <= a):
                 lower[a][b] = add(lower[a][b], dot(scaled, rights[b]))
 

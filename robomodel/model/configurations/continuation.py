@@ -65,8 +65,7 @@ def _follow(
 
     A row that opens on its way stays where it does.
     """
-    geometry = cluster.geometry
-    assert geometry is not None
+    geometry = cluster.closure
     q, gap, rows = q.copy(), np.zeros(len(q)), np.arange(len(q))
     for step in range(1, steps + 1):
         at = q[rows]
@@ -95,8 +94,7 @@ def _take_out_turns(cluster: Cluster, q: Array, dv: Array, finite: Mask) -> None
     Where one turn leads back to a configuration that differs by turns of other joints only, so does
     each further one. The shifted configuration is closed then, but for what rounding has grown to.
     """
-    geometry = cluster.geometry
-    assert geometry is not None
+    geometry = cluster.closure
     for n, column in enumerate(cluster.columns):
         if not _turns(geometry, column):
             continue

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 def loop_names(cluster: Cluster) -> tuple[str, ...]:
     """The names of a cluster's loops."""
-    assert cluster.geometry is not None
-    return tuple(loop.name for loop in cluster.geometry.loops)
+    return tuple(loop.name for loop in cluster.closure.loops)
 
 
 def not_closed(cluster: Cluster, gap: float, what: str) -> ClosureError:

@@ -29,17 +29,16 @@ def close(model: Model, q: Array) -> Array:
         for cluster in model.clusters:
             if not cluster.implicit:
                 continue
-            assert cluster.geometry is not None
             own = q[..., cluster.q]
             closed, gap = newton.close(
-                cluster.geometry, own, rows=cluster.closing_rows, nearest=True
+                cluster.closure, own, rows=cluster.closing_rows, nearest=True
             )
-            bad = ~is_closed(cluster.geometry, closed, gap)
+            bad = ~is_closed(cluster.closure, closed, gap)
             if np.any(bad):
                 closed[bad], gap[bad] = newton.close(
-                    cluster.geometry, own[bad], rows=cluster.closing_rows
+                    cluster.closure, own[bad], rows=cluster.closing_rows
                 )
-                bad = ~is_closed(cluster.geometry, closed, gap)
+                bad = ~is_closed(cluster.closure, closed, gap)
             failures.record(bad, partial(_left_open, cluster, gap, "from there"))
             q[..., cluster.q] = closed
     return failures.result(q, whole=False)
@@ -63,9 +62,8 @@ def integrate(model: Model, q: Array, dv: Array, *, whole: bool = False) -> Arra
         for cluster in model.clusters:
             own = q[..., cluster.q]
             if cluster.implicit:
-                assert cluster.geometry is not None
                 moved, gap = move(cluster, own, dv[..., cluster.v])
-                bad = ~is_closed(cluster.geometry, moved, gap)
+                bad = ~is_closed(cluster.closure, moved, gap)
                 failures.record(bad, partial(_not_followed, cluster, gap, dv[..., cluster.v]))
                 q[..., cluster.q] = moved
                 continue
@@ -104,8 +102,7 @@ def difference(model: Model, q0: Array, q1: Array) -> Array:
         for cluster in model.clusters:
             a, b = q0[..., cluster.q], q1[..., cluster.q]
             if cluster.implicit:
-                assert cluster.geometry is not None
-                result[..., cluster.v] = cluster.geometry.difference(a, b)[
+                result[..., cluster.v] = cluster.closure.difference(a, b)[
                     ..., list(cluster.columns)
                 ]
                 continue

@@ -68,8 +68,7 @@ def _random_loops(
     rng: Generator,
     near: Array | None,
 ) -> Array:
-    geometry = cluster.geometry
-    assert geometry is not None
+    geometry = cluster.closure
     start = np.array(cluster.start)
     scale = geometry.scale
     unit = np.array([scale if column.length else 1.0 for column in columns])

@@ -96,8 +96,7 @@ def _solve_loops(model: Model, cluster: Cluster, given: Mapping[int, Array], sta
     where that way is barred, and from a guess that is not closed, Newton starts at the target, and
     at last from configurations around it.
     """
-    geometry = cluster.geometry
-    assert geometry is not None
+    geometry = cluster.closure
     nodes = [model.nodes[body] for body in cluster.bodies]
     first_q, first_v = nodes[0].q, nodes[0].v
     target = start.copy()

@@ -114,8 +114,7 @@ def loop_faults(model: Model, q: Array, tolerance: float) -> Iterator[Fault]:
 
 
 def _open(cluster: Cluster, q: Array, tolerance: float) -> Iterator[Fault]:
-    geometry = cluster.geometry
-    assert geometry is not None
+    geometry = cluster.closure
     values = np.abs(geometry.evaluate(q)[0])
     values[..., np.setdiff1d(range(geometry.rows), cluster.closing_rows)] = (
         0.0  # left open by a file

@@ -28,7 +28,6 @@ from robomodel.spatial import (
     skew,
     skew_squared,
     sum_matrices,
-    transpose,
 )
 
 
@@ -63,9 +62,7 @@ AT_REST = Rates(ZERO, ZERO, ZERO, ZERO)
 def _after(parent: Pose, x: Transform) -> Pose:
     rotation = parent.rotation
     for step in reversed(x.rotations):
-        e = UNIT
-        step_matrix = transpose((step.rotate(e[0]), step.rotate(e[1]), step.rotate(e[2])))
-        rotation = matmul(rotation, step_matrix)
+        rotation = matmul(rotation, Transform((step,), ZERO).matrix())
     return Pose(rotation, plus(parent.origin, apply(parent.rotation, x.offset)))
 
 

@@ -8,11 +8,10 @@ are isometries of v, so that forces, which give power, change as velocities do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from robomodel.errors import few
@@ -44,19 +43,11 @@ State: TypeAlias = Array | tuple[Array, ...]
 # ---- states --------------------------------------------------------------------------------------
 
 
-def to_order(
-    model: Model,
-    library: Library,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    a: ArrayLike | None,
-    tau: ArrayLike | None,
-    joints: object,
-) -> State:
+def to_order(model: Model, library: Library, joints: object, state: Mapping[str, Any]) -> State:
     """Our state in the other library's order: q alone, or with what else is given."""
     layout = find_layout(model, library, joints)
     _refuse_missing(model, layout, {body for body, _ in _independent(model)})
-    given = _given(model.nq, model.nv, "nq", "nv", q, v, a, tau)
+    given = _given(model.nq, model.nv, "nq", "nv", state)
     batch = common_batch(**given)
     positions = model._spanning(given["q"])
     result = {"q": np.zeros((*batch, layout.nq))}
@@ -89,21 +80,13 @@ def to_order(
     return _returned(result)
 
 
-def from_order(
-    model: Model,
-    library: Library,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    a: ArrayLike | None,
-    tau: ArrayLike | None,
-    joints: object,
-) -> State:
+def from_order(model: Model, library: Library, joints: object, state: Mapping[str, Any]) -> State:
     """The other library's state in our order: q alone, or with what else is given."""
     layout = find_layout(model, library, joints)
     kept = {body for cluster in model.clusters for body, _, _ in joint_slices(model, cluster)}
     _refuse_missing(model, layout, kept | {body for body, _ in _independent(model)})
     sizes = f"{library}'s nq", f"{library}'s nv"
-    given = _given(layout.nq, layout.nv, *sizes, q, v, a, tau)
+    given = _given(layout.nq, layout.nv, *sizes, state)
     batch = common_batch(**given)
     positions = np.zeros((*batch, model.n_joint_positions))
     spanning = {n: np.zeros((*batch, model.n_joint_velocities)) for n in given if n != "q"}
@@ -135,15 +118,16 @@ def from_order(
     return _returned(result)
 
 
-def _given(nq: int, nv: int, nq_name: str, nv_name: str, q: ArrayLike, v: ArrayLike | None,
-           a: ArrayLike | None, tau: ArrayLike | None) -> dict[str, Array]:  # fmt: skip
-    if a is not None and v is None:
+def _given(
+    nq: int, nv: int, nq_name: str, nv_name: str, state: Mapping[str, Any]
+) -> dict[str, Array]:
+    if state["a"] is not None and state["v"] is None:
         raise ValueError("accelerations are converted at a velocity: give v as well")
-    given = {"q": as_array(q, nq, "q", nq_name)}
-    for name, values in (("v", v), ("a", a), ("tau", tau)):
-        if values is not None:
-            given[name] = as_array(values, nv, name, nv_name)
-    return given
+    return {
+        name: as_array(values, *((nq, name, nq_name) if name == "q" else (nv, name, nv_name)))
+        for name, values in state.items()
+        if values is not None or name == "q"
+    }
 
 
 def _returned(result: dict[str, Array]) -> State:

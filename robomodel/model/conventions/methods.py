@@ -43,7 +43,7 @@ class StateConversions:
         Raises:
             ValueError: Joints that one of the two lacks, or that are of another kind.
         """
-        return _converted("to", self, "Pinocchio", q, v, a, tau, joints)
+        return _converted("to", self, "Pinocchio", joints, q=q, v=v, a=a, tau=tau)
 
     def from_pinocchio_order(
         self,
@@ -72,7 +72,7 @@ class StateConversions:
         Raises:
             ValueError: Joints that one of the two lacks, or that are of another kind.
         """
-        return _converted("from", self, "Pinocchio", q, v, a, tau, joints)
+        return _converted("from", self, "Pinocchio", joints, q=q, v=v, a=a, tau=tau)
 
     def to_mujoco_order(
         self,
@@ -96,7 +96,7 @@ class StateConversions:
         Returns:
             state: q alone, or a tuple of q and what else is given.
         """
-        return _converted("to", self, "MuJoCo", q, v, a, tau, joints)
+        return _converted("to", self, "MuJoCo", joints, q=q, v=v, a=a, tau=tau)
 
     def from_mujoco_order(
         self,
@@ -119,7 +119,7 @@ class StateConversions:
         Returns:
             state: q alone, or a tuple of q and what else is given.
         """
-        return _converted("from", self, "MuJoCo", q, v, a, tau, joints)
+        return _converted("from", self, "MuJoCo", joints, q=q, v=v, a=a, tau=tau)
 
     def to_drake_order(
         self,
@@ -143,7 +143,7 @@ class StateConversions:
         Returns:
             state: q alone, or a tuple of q and what else is given.
         """
-        return _converted("to", self, "Drake", q, v, a, tau, joints)
+        return _converted("to", self, "Drake", joints, q=q, v=v, a=a, tau=tau)
 
     def from_drake_order(
         self,
@@ -166,13 +166,13 @@ class StateConversions:
         Returns:
             state: q alone, or a tuple of q and what else is given.
         """
-        return _converted("from", self, "Drake", q, v, a, tau, joints)
+        return _converted("from", self, "Drake", joints, q=q, v=v, a=a, tau=tau)
 
 
 def _converted(
-    way: Literal["to", "from"], model: object, library: Library, *state: ArrayLike | object | None
+    way: Literal["to", "from"], model: object, library: Library, joints: object, **state: Any
 ) -> Any:
     from robomodel.model.conventions import conversion
 
     convert = conversion.to_order if way == "to" else conversion.from_order
-    return convert(cast("Model", model), library, *cast("tuple[Any, ...]", state))
+    return convert(cast("Model", model), library, joints, state)

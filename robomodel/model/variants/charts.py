@@ -71,9 +71,8 @@ def linkages(model: Model) -> tuple[Linkage, ...]:
 
 
 def _linkage(model: Model, cluster: Cluster) -> Linkage:
-    constraint, geometry = cluster.constraint, cluster.geometry
+    constraint, geometry = cluster.constraint, cluster.closure
     assert isinstance(constraint, LoopConstraint)
-    assert geometry is not None
     own = dict(zip(constraint.independent, cluster.columns, strict=True))
     expand = np.array(constraint.expand)
     columns = []
@@ -157,8 +156,7 @@ def _made(model: Model, choices: tuple[Choice, ...]) -> Model:
 
 def _pattern(cluster: Cluster, linkage: Linkage) -> Mask:
     """Which entries of the kept rows over z differ from zero, somewhere near the start."""
-    geometry = cluster.geometry
-    assert geometry is not None
+    geometry = cluster.closure
     start = np.array(cluster.start)
     moves = np.random.default_rng(20240609).uniform(-0.5, 0.5, (16, geometry.nv))
     guesses = np.concatenate([start[None], geometry.integrate(np.tile(start, (16, 1)), moves)])

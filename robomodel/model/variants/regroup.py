@@ -22,7 +22,8 @@ from robomodel.model.constraints.links import placement
 from robomodel.model.elements import Node
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.spatial import Mat, RigidInertia, Vec
+from robomodel.spatial import RigidInertia, Vec
+from robomodel.spatial.vectors import as_matrix
 
 ROUNDING = 1e-14  # a difference of two moments this small beside them is rounding
 
@@ -64,7 +65,7 @@ def _passed(node: Node, *, spread: bool) -> RigidInertia:
             h[k] = inertia.h[k]
         across = inertia.second_moments[k][k] if spread else inertia.inertia[j][j]
         moments[i][i] = moments[j][j] = across
-    return RigidInertia(mass, _vec(h), _mat(moments))
+    return RigidInertia(mass, _vec(h), as_matrix(moments))
 
 
 def _rest(inertia: RigidInertia, passed: RigidInertia) -> RigidInertia:
@@ -78,12 +79,8 @@ def _rest(inertia: RigidInertia, passed: RigidInertia) -> RigidInertia:
         for own, gone in zip(inertia.inertia, passed.inertia, strict=True)
     ]
     h = [less(x, y) for x, y in zip(inertia.h, passed.h, strict=True)]
-    return RigidInertia(less(inertia.mass, passed.mass), _vec(h), _mat(rows))
+    return RigidInertia(less(inertia.mass, passed.mass), _vec(h), as_matrix(rows))
 
 
 def _vec(x: list[float]) -> Vec:
     return x[0], x[1], x[2]
-
-
-def _mat(rows: list[list[float]]) -> Mat:
-    return _vec(rows[0]), _vec(rows[1]), _vec(rows[2])
