@@ -8,11 +8,11 @@ import pickle
 import re
 import warnings
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import numpy as np
 import pytest
 from cases import few
+from documents import URDF_PAGES, robot_files
 from hypothesis import assume, given, settings
 from mechanisms import KINDS, Mechanism, mechanisms, random_mechanism
 from numpy.typing import NDArray
@@ -137,10 +137,9 @@ def test_exact_methods_agree_on_every_kind(kind: str) -> None:
     pytest.fail("no mechanism of this kind moves")
 
 
-DOCUMENT = (Path(__file__).parent.parent / "docs/format.md").read_text()
 EXAMPLES = {
     name: text
-    for text in re.findall(r"```xml\n(.*?)```", DOCUMENT, re.DOTALL)
+    for text in robot_files(*URDF_PAGES)
     for name in re.findall(r'<robot name="(\w+)">', text)
 }
 

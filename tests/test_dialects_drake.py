@@ -211,8 +211,12 @@ class TestGazebo:
         assert gap(model, reference) < 1e-9
         np.testing.assert_allclose(model.neutral(), np.zeros(3), atol=1e-9)
 
-    def test_damping_counts_and_limits_are_told(self):
-        inner = "<dynamics><damping>0.3</damping><friction>0.1</friction></dynamics>"
+    def test_dynamics_count_and_limits_are_told(self):
+        inner = (
+            "<dynamics><damping>0.3</damping><friction>0.1</friction>"
+            "<spring_stiffness>4</spring_stiffness><spring_reference>0.2</spring_reference>"
+            "</dynamics>"
+        )
         limits = "<limit><lower>-1</lower><upper>1</upper></limit>"
         text, turns = chain()
         axis = text_of(turns[2].inv().apply([0, 0, 1]))
@@ -221,6 +225,7 @@ class TestGazebo:
         with pytest.warns(rm.DescriptionWarning, match="limits are not kept") as caught:
             (found,) = read(text).loops
         assert (found.damping, found.friction) == (0.3, 0.1)
+        assert (found.stiffness, found.reference) == (4.0, 0.2)
         assert caught[0].message.source.line == text[: text.index("<gazebo")].count("\n") + 1
 
     def screwed(self, text):

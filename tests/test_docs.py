@@ -8,16 +8,12 @@ from pathlib import Path
 
 import pytest
 from cases import few
+from documents import PAGES, ROOT, URDF_PAGES, robot_files
 
 import robomodel as rm
 from robomodel.cli import main
 
-ROOT = Path(__file__).parent.parent
-REFERENCES = "".join((ROOT / f"docs/{page}.md").read_text() for page in ("format", "sdf"))
-EXAMPLES = re.findall(r"```xml\n(.*?)```", REFERENCES, re.DOTALL)
-
-
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = robot_files(*URDF_PAGES, "sdf.md")
 SNIPPETS = {
     str(page.relative_to(ROOT)): found
     for page in PAGES
@@ -53,6 +49,12 @@ def test_the_reference_has_every_public_name() -> None:
     page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
     shown = {name.rsplit(".", 1)[-1] for name in re.findall(r"^::: robomodel\.(\S+)$", page, re.M)}
     assert sorted(set(rm.__all__) - shown) == []
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2].split()
+    pages = {str(page.relative_to(ROOT / "docs")) for page in PAGES if page.name != "README.md"}
+    assert sorted(pages - set(listed)) == []
 
 
 COMMANDS = sorted(

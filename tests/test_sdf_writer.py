@@ -294,6 +294,13 @@ def test_gravity_and_armature_are_written():
             ),
             "the armature of the spherical joint 'j'",
         ),
+        (
+            (
+                hinge("j", "a", "b", '<dynamics damping="1"/>', kind="floating"),
+                hinge("k", "b", "c"),
+            ),
+            "damping and friction of 'j', which floats",
+        ),
     ],
 )
 def test_what_is_lost_is_named(parts, said):

@@ -79,6 +79,18 @@ def test_each_axis_has_its_own_words() -> None:
     assert [joint.independent for joint in marked] == [True, False]
 
 
+@pytest.mark.parametrize("format_", ["urdf", "sdf", "mjcf"])
+def test_motors_of_both_axes_are_written(tmp_path: Path, format_: str) -> None:
+    second = '<axis2 xyz="0 0.6 0.8"><motor effort="2" velocity="7"/></axis2>'
+    model = rm.load(text('<motor effort="3"/>', second))
+    path = tmp_path / f"shaft.{format_}"
+    {"urdf": rm.write_urdf, "sdf": rm.write_sdf, "mjcf": rm.write_mjcf}[format_](model, path)
+    again = rm.load(path)
+    for each in (model, again):
+        found = {x.name: (x.effort_limit, x.velocity_limit) for x in each.actuators}
+        assert found == {"u": (3.0, np.inf), "u::2": (2.0, 7.0)}
+
+
 @pytest.mark.parametrize("format_", ["urdf", "sdf"])
 def test_written_and_read_back(tmp_path: Path, format_: str) -> None:
     model = rm.load(text())

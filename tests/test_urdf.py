@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from documents import URDF_PAGES, robot_files
 from scipy.spatial.transform import Rotation
 from urdf_texts import AB, BC, SMALL, first, inertial, joint, loop, refused, robot, suspected
 
@@ -32,7 +33,6 @@ from robomodel.errors import (
 from robomodel.parsers import read
 from robomodel.parsers.urdf import JOINT_TYPES, LOOP_TYPES
 
-FORMAT = Path(__file__).parents[1] / "docs" / "format.md"
 
 # ---- where a description comes from --------------------------------------------------------------
 
@@ -616,7 +616,7 @@ def test_everything_keeps_the_order_of_the_file():
         assert [thing.name for thing in things] == ["z", "y"]
 
 
-EXAMPLES = re.findall(r"```xml\n(.*?)```", FORMAT.read_text(encoding="utf-8"), re.DOTALL)
+EXAMPLES = robot_files(*URDF_PAGES)
 
 
 class TestTheFormatReference:

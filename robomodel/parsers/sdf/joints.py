@@ -148,7 +148,7 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
                 None if positions is None else (positions[number],),
                 axis.stiffness,
                 axis.reference,
-                _motor(document, element) if count == 1 else None,
+                _motor(document, element if count == 1 else part),
             )
         )
     return tuple(steps)
@@ -170,7 +170,7 @@ def _armature(document: SdfDocument, element: Element) -> float:
 
 
 def _motor(document: SdfDocument, element: Element) -> Motor | None:
-    """``<motor>``, a word of our own."""
+    """``<motor>`` of a joint or, where it has two, of an axis: a word of our own."""
     return read_motor(document, element.find(f"{{{CUSTOM}}}motor"))
 
 

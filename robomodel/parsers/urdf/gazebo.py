@@ -283,7 +283,14 @@ class _Reader:
                     "the joint closes a loop, where limits are not kept; they are left out",
                     "limits of a loop",
                 )
-            loop = replace(loop, axis=xyz, damping=axis.damping, friction=axis.friction)
+            loop = replace(
+                loop,
+                axis=xyz,
+                damping=axis.damping,
+                friction=axis.friction,
+                stiffness=axis.stiffness,
+                reference=axis.reference,
+            )
         self.loops.append(loop)
 
     def _steps(self, element: Element, kind: str, there: Anchor, here: Anchor) -> tuple[str, Pose]:
@@ -304,6 +311,8 @@ class _Reader:
                     limits=axis.limits,
                     damping=axis.damping,
                     friction=axis.friction,
+                    stiffness=axis.stiffness,
+                    reference=axis.reference,
                     pitch=pitch(self.document, element) if step == "screw" else 0.0,
                 )
             self.links[each], self.joints[each] = Link(each, source=source), joint

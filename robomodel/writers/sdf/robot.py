@@ -200,6 +200,8 @@ class _Writer:
                 f"the floating joint '{joint.name}' on '{joint.parent}', which moves (the link "
                 f"'{joint.child}' is free in the world)"
             )
+        if joint.damping or joint.friction:
+            self.draft.lost.append(f"damping and friction of '{joint.name}', which floats")
         own(element, "joint", joint.name)
         if joint.independent is not None:
             own(element, "independent", marks(joint.independent))
@@ -269,14 +271,15 @@ class _Writer:
             starts = ["-" if s.initial is None else number(s.initial) for s in steps]
             own(element, "initial", " ".join(starts))
         (joint, *_) = steps
+        axes = [element] if len(steps) == 1 else [element.find(tag) for tag in ("axis", "axis2")]
+        for step, part in zip(steps, axes, strict=True):
+            if step.motor is not None and step.type in ONE_DOF:
+                add_motor(part, step.motor).tag = f"{{{CUSTOM}}}motor"
         if joint.armature and joint.type in ONE_DOF:
             text(element, f"{{{DRAKE}}}rotor_inertia", number(joint.armature))
             text(element, f"{{{DRAKE}}}gear_ratio", "1")
         elif joint.armature:
             self.draft.lost.append(f"the armature of the {joint.type} joint '{joint.name}'")
-        if joint.motor is not None and joint.type in ONE_DOF and len(steps) == 1:
-            motor = add_motor(element, joint.motor)
-            motor.tag = f"{{{CUSTOM}}}motor"
 
     def _axis(self, parent: etree._Element, tag: str, axis: Vec3, joint: Joint) -> None:
         element = etree.SubElement(parent, tag)
