@@ -3,7 +3,6 @@
 import io
 import math
 import pickle
-import re
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +31,6 @@ from robomodel.errors import (
 )
 from robomodel.parsers import read
 from robomodel.parsers.urdf import JOINT_TYPES, LOOP_TYPES
-
 
 # ---- where a description comes from --------------------------------------------------------------
 
