@@ -271,7 +271,7 @@ class _Writer:
             starts = ["-" if s.initial is None else number(s.initial) for s in steps]
             own(element, "initial", " ".join(starts))
         (joint, *_) = steps
-        axes = [element] if len(steps) == 1 else [element.find(tag) for tag in ("axis", "axis2")]
+        axes = [element] if len(steps) == 1 else [*element.iter("axis", "axis2")]
         for step, part in zip(steps, axes, strict=True):
             if step.motor is not None and step.type in ONE_DOF:
                 add_motor(part, step.motor).tag = f"{{{CUSTOM}}}motor"
