@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from robomodel.curvatures import curvature
+from robomodel.dynamics.algorithms import split
 from robomodel.dynamics.tracing import content
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program
@@ -88,12 +89,7 @@ class Differentiable:
 
     def split(self, flat: Any) -> Any:
         """The results from an array (..., all numbers) of any library: one, or a tuple of them."""
-        parts, at = [], 0
-        for shape in self.shapes:
-            numbers = math.prod(shape)
-            parts.append(flat[..., at : at + numbers].reshape((*flat.shape[:-1], *shape)))
-            at += numbers
-        return parts[0] if len(parts) == 1 else tuple(parts)
+        return split(flat, self.shapes)
 
     @property
     def key(self) -> str:

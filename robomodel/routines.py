@@ -19,10 +19,9 @@ from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.constraints import LoopConstraint
-from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, dot, sqrt
-from robomodel.trajectory.simulation.integrator_functions import left_open, settled
+from robomodel.scalars import Scalar, Vector, sqrt
+from robomodel.trajectory.simulation.integrator_functions import left_open, settled, speeds
 
 Inputs = Mapping[str, Sequence[Traced]]
 STEPS = 4  # of Newton's, by which `close` closes loops: from 0.1 away to rounding
@@ -136,24 +135,16 @@ def integrated(model: Model, q: Vector, v_dt: Vector) -> list[Scalar]:
     result: list[Scalar] = list(q)
     for cluster in model.clusters:
         own = list(q[cluster.q])
-        speeds = _speeds(cluster, own, v_dt[cluster.v])
+        rates = speeds(cluster, own, v_dt[cluster.v])
         at = 0
         for body, part, _ in joint_slices(model, cluster):
             joint = model.nodes[body].joint
-            own[part] = joint.moved(own[part], speeds[at : at + joint.nv])
+            own[part] = joint.moved(own[part], rates[at : at + joint.nv])
             at += joint.nv
         result[cluster.q] = own
     if any(isinstance(c.constraint, LoopConstraint) for c in model.clusters):
         result = settled(model, result, FOLLOWED)[0]
     return result
-
-
-def _speeds(cluster: Cluster, q: Vector, v: Vector) -> list[Scalar]:
-    """Velocities of the joints whose positions the cluster's q holds."""
-    if not cluster.implicit:
-        return list(v)
-    rows = cluster.constraint.jacobian(cluster.constraint.positions(q))
-    return [dot(row, v) for row in rows]
 
 
 def _first(model: Model, kind: str) -> int:

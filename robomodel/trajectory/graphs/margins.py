@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from robomodel.dynamics import rnea, rnea_derivatives
+from robomodel.dynamics.algorithms import split
 from robomodel.dynamics.contact.points import points_jacobian, touching
 from robomodel.dynamics.kinematics.frames import FrameKey, place, pose
 from robomodel.dynamics.kinematics.state import State
@@ -28,13 +29,6 @@ from robomodel.trajectory.simulation.integrator_functions import function
 
 Bounds: TypeAlias = Mapping[str, tuple[float, float]]
 ROUND = 1e-3  # N: what rounds the tip of a friction cone, on the safe side
-
-
-def _split(x: Array, *shapes: tuple[int, ...]) -> list[Array]:
-    """Arrays of these shapes that stand one after the other on the last axis."""
-    sizes = [math.prod(shape) for shape in shapes]
-    parts = np.split(x, np.cumsum(sizes)[:-1], axis=-1)
-    return [p.reshape(*x.shape[:-1], *shape) for p, shape in zip(parts, shapes, strict=True)]
 
 
 def _points(model: Model, frames: tuple[FrameKey, ...], q: Array, v: Array, a: Array,
@@ -63,7 +57,7 @@ def _points(model: Model, frames: tuple[FrameKey, ...], q: Array, v: Array, a: A
     shapes = [(3 * k,), (3 * k,), (3 * k,), (nv,), *[(3 * k, nv)] * 3, (nv, nv), (3 * k, nv)]
     size = sum(math.prod(shape) for shape in shapes)
     of = function(model, f"points {frames!r}", (model.nq, nv, nv, 3 * k, size), build)
-    return _split(of(q, v, a, forces), *shapes)
+    return list(split(of(q, v, a, forces), shapes))
 
 
 def _joints(model: Model, q: Array, v: Array) -> list[Array]:
@@ -91,7 +85,7 @@ def _joints(model: Model, q: Array, v: Array) -> list[Array]:
 
     size = 2 * n + 2 * n * nv
     of = function(model, "joints and their speeds", (model.nq, nv, size), build)
-    return _split(of(q, v), (n,), (n,), (n, nv), (n, nv))
+    return list(split(of(q, v), [(n,), (n,), (n, nv), (n, nv)]))
 
 
 # ---- conditions ----------------------------------------------------------------------------------

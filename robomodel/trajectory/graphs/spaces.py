@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache, cached_property, lru_cache
-from math import factorial
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -15,10 +13,11 @@ from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.configurations.moving import integrate
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array, Floating, JointModel, Planar
+from robomodel.model.joints import Array, JointModel
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sqrt
-from robomodel.trajectory.simulation.integrator_functions import Function, function
+from robomodel.scalars import Scalar, Vector
+from robomodel.trajectory.simulation.groups import adjoint, inverse_jacobian
+from robomodel.trajectory.simulation.integrator_functions import Function, function, speeds, stepped
 
 SMALL = 0.1  # motions of a loop's independent joints up to which a few Newton steps will close it
 CLOSED = 1e-12
@@ -164,32 +163,15 @@ def _following(model: Model) -> Function:
         result, gaps = list(q), []
         for cluster, constraint in loops:
             own = list(q[cluster.q])
-            rows = constraint.jacobian(constraint.positions(own))
-            own = _stepped(model, cluster, own, [dot(row, dx[cluster.v]) for row in rows])
+            own = stepped(model, cluster, own, speeds(cluster, own, dx[cluster.v]))
             for _ in range(NEWTON):
-                own = _stepped(model, cluster, own, constraint.closing(own).step)
+                own = stepped(model, cluster, own, constraint.closing(own).step)
             gaps += constraint.closing(own).gaps
             result[cluster.q] = own
         return [*result, *gaps]
 
     count = sum(len(constraint.keep) for _, constraint in loops)
     return function(model, "following", (model.nq, model.nv, model.nq + count), build)
-
-
-def _stepped(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Scalar]:
-    """A cluster's joints moved along a small step of their velocities, quaternions normalised."""
-    result = list(q)
-    at = 0
-    for body, part, _ in joint_slices(model, cluster):
-        joint = model.nodes[body].joint
-        rates = joint.rates(q[part], step[at : at + joint.nv])
-        result[part] = [add(x, rate) for x, rate in zip(q[part], rates, strict=True)]
-        if joint.nq != joint.nv:
-            turn = slice(part.stop - 4, part.stop)
-            inverse = div(1.0, sqrt(dot(result[turn], result[turn])))
-            result[turn] = [mul(inverse, x) for x in result[turn]]
-        at += joint.nv
-    return result
 
 
 def _signed_units(x0: Array, x1: Array, dim: int) -> tuple[Array, Array]:
@@ -207,7 +189,7 @@ def _slopes(model: Model, cluster: Cluster, x0: Array, x1: Array, sign: float) -
         if joint.nv == 1:
             parts.append((1, np.ones((*difference.shape[:-1], 1, 1))))
         else:
-            parts.append((joint.nv, inverse_jacobian(sign * _adjoint(joint, difference))))
+            parts.append((joint.nv, inverse_jacobian(sign * adjoint(joint, difference))))
     dim = sum(size for size, _ in parts)
     result = np.zeros((*parts[0][1].shape[:-2], dim, dim))
     first = 0
@@ -220,52 +202,3 @@ def _slopes(model: Model, cluster: Cluster, x0: Array, x1: Array, sign: float) -
 def _joints(model: Model, cluster: Cluster) -> Iterator[tuple[JointModel, slice]]:
     for body, at, _ in joint_slices(model, cluster):
         yield model.nodes[body].joint, at
-
-
-def _adjoint(joint: JointModel, x: Array) -> Array:
-    """ad of a joint's velocity x (..., nv): the Lie bracket with it, as a matrix."""
-    if isinstance(joint, Planar):
-        result = np.zeros((*x.shape[:-1], 3, 3))
-        result[..., 0, 1], result[..., 1, 0] = -x[..., 2], x[..., 2]
-        result[..., 0, 2], result[..., 1, 2] = x[..., 1], -x[..., 0]
-        return result
-    turn = _skew(x[..., :3])
-    if not isinstance(joint, Floating):
-        return turn
-    result = np.zeros((*x.shape[:-1], 6, 6))
-    result[..., :3, :3] = result[..., 3:, 3:] = turn
-    result[..., 3:, :3] = _skew(x[..., 3:])
-    return result
-
-
-def _skew(w: Array) -> Array:
-    result = np.zeros((*w.shape[:-1], 3, 3))
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        result[..., i, j], result[..., j, i] = -w[..., k], w[..., k]
-    return result
-
-
-@cache
-def _even_coefficients(count: int) -> tuple[float, ...]:
-    """Those of (z/2) coth(z/2) in z²: Bernoulli numbers over factorials."""
-    cosh = [Fraction(1, 4**k * factorial(2 * k)) for k in range(count)]
-    sinhc = [Fraction(1, 4**k * factorial(2 * k + 1)) for k in range(count)]
-    found: list[Fraction] = []
-    for k in range(count):
-        found.append(cosh[k] - sum(found[j] * sinhc[k - j] for j in range(k)))
-    return tuple(float(c) for c in found)
-
-
-def inverse_jacobian(ad: Array) -> Array:
-    """Jr⁻¹ = ad/2 + (ad/2) coth(ad/2) of a Lie group from ad (..., n, n) of its logarithm.
-
-    Log(Exp(x) Exp(δ)) = x + Jr⁻¹ δ; Jl⁻¹ is the same of -ad. A power series in ad, good to rounding
-    for turns up to π, which is as far as logarithms go.
-    """
-    one, square = np.eye(ad.shape[-1]), ad @ ad
-    turn = float(np.max(np.abs(ad), initial=0.0))
-    coefficients = _even_coefficients(28 if turn > 0.3 else 10)
-    result: Array = np.broadcast_to(coefficients[-1] * one, ad.shape)
-    for c in reversed(coefficients[:-1]):
-        result = c * one + square @ result
-    return result + ad / 2

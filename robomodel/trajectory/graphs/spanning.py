@@ -23,16 +23,20 @@ from robomodel.dynamics.kinematics.tangents import Direction
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.arguments import as_numbers
-from robomodel.model.constraints import evaluate_loops
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, dot, mul, sub
+from robomodel.scalars import Scalar, Vector, dot, sub
 from robomodel.trajectory.graphs.factors import Errors, Prior, Trapezoid, Variables
 from robomodel.trajectory.graphs.graph import Graph
 from robomodel.trajectory.graphs.noise import NoiseLike
 from robomodel.trajectory.graphs.spaces import Vectors
-from robomodel.trajectory.simulation.integrator_functions import Build, Function, function
+from robomodel.trajectory.simulation.integrator_functions import (
+    Build,
+    Function,
+    function,
+    loop_gaps,
+)
 
 
 def gaps(model: Model, q: Vector) -> list[Scalar]:
@@ -41,13 +45,7 @@ def gaps(model: Model, q: Vector) -> list[Scalar]:
     for cluster in model.clusters:
         own = q[cluster.spanning_q]
         if cluster.implicit:
-            geometry = cluster.geometry
-            assert geometry is not None
-            values = evaluate_loops(geometry.links, geometry.loops, own).values
-            for linear in geometry.linear:
-                terms = [mul(c, own[geometry.links[link].q]) for link, c in linear.terms]
-                values.append(sub(dot(terms, [1.0] * len(terms)), linear.offset))
-            result += [values[row] for row in cluster.closing_rows]
+            result += loop_gaps(cluster, own)
         elif len(own) > cluster.nv:
             chosen = [own[i] for i in _independent(cluster)]
             wanted = cluster.constraint.positions(chosen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from numpy.typing import DTypeLike
@@ -15,6 +15,7 @@ from robomodel.errors import as_real
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_ptx
 from robomodel.kernels.cuda import Compiled
+from robomodel.model.derived import once
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, select, sub
 from robomodel.trajectory.rollouts.rollout import OPEN, steps
@@ -77,7 +78,7 @@ class CudaRollout:
         return trace.program([*_lost(outputs[:n], checks, OPEN[self.dtype] ** 2), *carried]).fused()
 
     def __reduce__(self) -> tuple[Callable[..., CudaRollout], tuple[object, ...]]:
-        return _again, (self.model, self.options)
+        return partial(_made, self.model, **self.options), ()
 
     def __repr__(self) -> str:
         return f"<CudaRollout {self.options['method']} of '{self.model.name}'>"
@@ -147,16 +148,12 @@ def rollout_kernel(
         raise ValueError(f"'{model.name}' has nothing that moves")
     options = {"method": method, "passive": bool(passive), "saturate": bool(saturate),
                "closing": closing, "dtype": known_dtype(dtype)}  # fmt: skip
-    return _again(model, options)
+    return _made(model, **options)
 
 
-def _again(model: Model, options: dict[str, Any]) -> CudaRollout:
-    """Made once a model."""
-    key = ("cuda rollout", *options.values())
-    known = model.derived.get(key)
-    if not isinstance(known, CudaRollout):
-        known = model.derived[key] = CudaRollout(model, **options)
-    return known
+@once
+def _made(model: Model, **options: Any) -> CudaRollout:
+    return CudaRollout(model, **options)
 
 
 def _listed(names: Sequence[str]) -> str:

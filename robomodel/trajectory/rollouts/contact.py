@@ -57,23 +57,12 @@ class Contacts:
 
     def rows(self, model: Model) -> Rows:
         """The rows of a step: every stop has one of each limit."""
-        return Rows(len(self.points), len(bounds(model, self.forces)),
+        return Rows(len(self.points), len(self.forces.bounds(model)),
                     len(self.forces.rubbing(model)))  # fmt: skip
 
     def memory(self, model: Model) -> int:
         """Numbers that a step hands to the next one: impulses, slips, and the change of v."""
         return self.rows(model).size + len(self.points) + model.nv
-
-
-def bounds(model: Model, forces: Forces) -> list[tuple[int, float, float]]:
-    """The limits that stop joints: which of the stopped joints, the side, the bound."""
-    found = []
-    for n, body in enumerate(forces.stopped(model)):
-        joint = model.joints[body]
-        for side, bound in ((1.0, joint.lower), (-1.0, joint.upper)):
-            if math.isfinite(bound):
-                found.append((n, side, bound))
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +164,7 @@ def _rows(
         rows += _surface(at, point.radius)
         restitution += [None, None, back]
         gaps += [0.0, 0.0, sub(at.origin[2], contacts.height + point.radius)]
-    for n, side, bound in bounds(model, contacts.forces):
+    for n, side, bound in contacts.forces.bounds(model):
         rows.append([mul(side, x) for x in found.stops[n]])
         restitution.append(0.0)
         gaps.append(mul(side, sub(found.positions[n], bound)))
@@ -267,7 +256,7 @@ def _corrected(
     stopped = contacts.forces.stopped(model)
     positions = model.spanning_positions(q)
     first = 3 * len(contacts.points)
-    for k, (n, side, bound) in enumerate(bounds(model, contacts.forces)):
+    for k, (n, side, bound) in enumerate(contacts.forces.bounds(model)):
         gaps.append(mul(side, sub(positions[model.nodes[stopped[n]].q], bound)))
         normal.append(first + k)
     if not gaps:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.model.constraints import evaluate_loops
+from robomodel.model.derived import once
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.variants.charts import Choice, best, goodness, in_chart, linkages, own_chart
@@ -204,16 +205,13 @@ def turned_out(own: Model, chart: Model, q: Vector) -> list[list[Scalar]]:
     return result
 
 
+@once
 def turning_out(own: Model, choices: tuple[Choice, ...]) -> Function:
     """q → T by rows."""
     chart = in_chart(own, choices)
-    known: Function | None = chart.derived.get("turning out")
-    if known is None:
 
-        def build(q: Vector) -> list[Scalar]:
-            return [x for row in turned_out(own, chart, q) for x in row]
+    def build(q: Vector) -> list[Scalar]:
+        return [x for row in turned_out(own, chart, q) for x in row]
 
-        name = f"turning out {own_chart(own)!r}"
-        known = function(chart, name, (own.nq, own.nv * own.nv), build)
-        chart.derived["turning out"] = known
-    return known
+    name = f"turning out {own_chart(own)!r}"
+    return function(chart, name, (own.nq, own.nv * own.nv), build)

@@ -34,6 +34,7 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.closure import stack, unstack
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.constraints import LoopConstraint, Rows, evaluate_loops
+from robomodel.model.derived import once
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -158,12 +159,16 @@ def rates(model: Model, q: Vector, v: Vector) -> list[Scalar]:
     result: list[Scalar] = [0.0] * model.nq
     for cluster in model.clusters:
         own = q[cluster.q]
-        speeds = list(v[cluster.v])
-        if cluster.implicit:
-            rows = cluster.constraint.jacobian(cluster.constraint.positions(own))
-            speeds = [dot(row, speeds) for row in rows]
-        result[cluster.q] = _moved(model, cluster, own, speeds)
+        result[cluster.q] = _moved(model, cluster, own, speeds(cluster, own, v[cluster.v]))
     return result
+
+
+def speeds(cluster: Cluster, q: Vector, v: Vector) -> list[Scalar]:
+    """Velocities of the joints whose positions the cluster's q holds."""
+    if not cluster.implicit:
+        return list(v)
+    rows = cluster.constraint.jacobian(cluster.constraint.positions(q))
+    return [dot(row, v) for row in rows]
 
 
 def _moved(model: Model, cluster: Cluster, q: Vector, speeds: Vector) -> list[Scalar]:
@@ -175,6 +180,12 @@ def _moved(model: Model, cluster: Cluster, q: Vector, speeds: Vector) -> list[Sc
         result[part] = joint.rates(q[part], speeds[at : at + joint.nv])
         at += joint.nv
     return result
+
+
+def stepped(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Scalar]:
+    """A cluster's joints moved along a small step of their velocities, quaternions normalised."""
+    moved = zip(q, _moved(model, cluster, q, step), strict=True)
+    return _normalized(model, cluster, [add(x, dx) for x, dx in moved])
 
 
 def settled(model: Model, q: Vector, times: int) -> tuple[list[Scalar], Scalar, list[Rows]]:
@@ -196,10 +207,7 @@ def settled(model: Model, q: Vector, times: int) -> tuple[list[Scalar], Scalar, 
                 found = constraint.closing(own)
                 gaps += found.gaps if n == 0 else []
                 systems += [m for m, _ in found.systems] if n == times - 1 else []
-                step = _moved(model, cluster, own, found.step)
-                own = _normalized(
-                    model, cluster, [add(x, dx) for x, dx in zip(own, step, strict=True)]
-                )
+                own = stepped(model, cluster, own, found.step)
             own = _coupled(coupled, own)
         q[cluster.q] = own
     return q, dot(gaps, gaps), systems
@@ -263,11 +271,9 @@ def _coupled(coupled: Sequence[Coupled], q: Vector) -> list[Scalar]:
 # ---- the functions -------------------------------------------------------------------------------
 
 
+@once
 def flow(model: Model, links: tuple[str, ...] = (), *, passive: bool = False) -> Function:
     """(q, v, tau, wrenches on the links, one after the other) → (q̇, v̇)."""
-    known = model.derived.get(("flow", links, passive))
-    if isinstance(known, Function):
-        return known
     task = Task("aba", f_ext=links, passive=passive)
 
     def build(q: Vector, v: Vector, tau: Vector, wrenches: Vector = ()) -> list[Scalar]:
@@ -275,9 +281,7 @@ def flow(model: Model, links: tuple[str, ...] = (), *, passive: bool = False) ->
         return [*rates(model, q, v), *task.run(task.tree(model), arguments)]
 
     sizes = (model.nq, model.nv, model.nv, *_six_each(links), model.nq + model.nv)
-    made = function(model, f"flow {links!r} {passive}", sizes, build)
-    model.derived[("flow", links, passive)] = made
-    return made
+    return function(model, f"flow {links!r} {passive}", sizes, build)
 
 
 def _on(links: Sequence[str], wrenches: Vector) -> dict[str, Vector]:
@@ -309,11 +313,9 @@ class Closing:
     blocks: tuple[tuple[int, tuple[int, int], int], ...]
 
 
+@once
 def closing(model: Model) -> Closing:
     """q → settled q, gaps, systems of the dependent velocities."""
-    known = model.derived.get("trajectory closing")
-    if isinstance(known, Closing):
-        return known
     shapes: list[tuple[int, tuple[int, int]]] = []
     count = 0
     for cluster in model.clusters:
@@ -343,9 +345,7 @@ def closing(model: Model) -> Closing:
         return [*settled(model, q, 1)[0], *gaps, *systems]
 
     made = function(model, "closing", (model.nq, size), build)
-    result = Closing(made, slice(model.nq, first), tuple(blocks))
-    model.derived["trajectory closing"] = result
-    return result
+    return Closing(made, slice(model.nq, first), tuple(blocks))
 
 
 def openness(model: Model, backend: str = "compiled") -> Function:
@@ -361,17 +361,20 @@ def left_open(model: Model, q: Vector) -> Scalar:
     """Σ of the squares of what loops and couplings fail by at q; see :func:`openness`."""
     values: list[Scalar] = [0.0]
     for cluster in model.clusters:
-        if not cluster.implicit:
-            continue
-        geometry = cluster.geometry
-        assert geometry is not None
-        own = q[cluster.q]
-        gaps = evaluate_loops(geometry.links, geometry.loops, own).values
-        for linear in geometry.linear:
-            terms = [mul(c, own[geometry.links[link].q]) for link, c in linear.terms]
-            gaps.append(sub(dot(terms, [1.0] * len(terms)), linear.offset))
-        values += [gaps[row] for row in cluster.closing_rows]
+        if cluster.implicit:
+            values += loop_gaps(cluster, q[cluster.q])
     return dot(values, values)
+
+
+def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
+    """What loops and couplings of a cluster fail by at its positions, redundant rows too."""
+    geometry = cluster.geometry
+    assert geometry is not None
+    values = evaluate_loops(geometry.links, geometry.loops, q).values
+    for linear in geometry.linear:
+        terms = [mul(c, q[geometry.links[link].q]) for link, c in linear.terms]
+        values.append(sub(dot(terms, [1.0] * len(terms)), linear.offset))
+    return [values[row] for row in cluster.closing_rows]
 
 
 def lagrangian(model: Model) -> Function:

@@ -8,7 +8,7 @@ integration, IV.4); since every stage's q̇ is tangent to it, their order is kep
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.dynamics import passive_force
-from robomodel.model.joints import Array, JointModel, Planar, Spherical
+from robomodel.model.derived import once
+from robomodel.model.joints import Array, JointModel
 from robomodel.model.model import Model
 from robomodel.trajectory.simulation import implicit
 from robomodel.trajectory.simulation.charts import View
+from robomodel.trajectory.simulation.groups import adjoint, inverse_jacobian
 from robomodel.trajectory.simulation.integrator_functions import (
     flow,
     lagrangian,
@@ -259,7 +261,7 @@ class Chart:
         """dexp⁻ᵀ(motion) as a matrix: it takes momenta back to where the motion began."""
         result = np.eye(len(motion))
         for joint, _, v in self.groups:
-            result[v, v] = inverse_dexp(adjoint(joint, motion[v])).T
+            result[v, v] = inverse_jacobian(adjoint(joint, -motion[v])).T
         return result
 
     def pull_slope(self, motion: Array, momentum: Array) -> Array:
@@ -268,7 +270,7 @@ class Chart:
         for joint, _, v in self.groups:
             for k in range(joint.nv):  # polynomials, differentiated exactly in the complex plane
                 ahead = motion[v] + IMAGINARY * np.eye(joint.nv)[k]
-                pull = inverse_dexp(adjoint(joint, ahead)).imag.T / IMAGINARY.imag
+                pull = inverse_jacobian(adjoint(joint, -ahead)).imag.T / IMAGINARY.imag
                 result[v, v.start + k] = pull @ momentum[v]
         return result
 
@@ -276,15 +278,13 @@ class Chart:
         """How the end of a motion moves, in its own axes, with the motion."""
         result = np.eye(len(motion))
         for joint, _, v in self.groups:
-            result[v, v] = np.linalg.inv(inverse_dexp(adjoint(joint, -motion[v])))
+            result[v, v] = np.linalg.inv(inverse_jacobian(adjoint(joint, motion[v])))
         return result
 
 
+@once
 def chart_of(model: Model) -> Chart:
     """The chart of a model; ValueError where independent velocities are not those of joints."""
-    known = model.derived.get("trajectory chart")
-    if isinstance(known, Chart):
-        return known
     plain: list[tuple[int, int]] = []
     groups: list[tuple[JointModel, slice, slice]] = []
     for cluster in model.clusters:
@@ -317,41 +317,4 @@ def chart_of(model: Model) -> Chart:
                     f"'{model.joints[body].name}' independent, or none; use 'dop853'"
                 )
     places: Places = np.array(plain, dtype=np.intp).reshape(-1, 2)
-    made = Chart((places[:, 0], places[:, 1]), tuple(groups))
-    model.derived["trajectory chart"] = made
-    return made
-
-
-def adjoint(joint: JointModel, x: Sequence[float] | Array) -> Array:
-    """ad of a joint's velocity x: ad(x) y is their Lie bracket."""
-    if isinstance(joint, Planar):
-        vx, vy, omega = x
-        return np.array([[0.0, -omega, vy], [omega, 0.0, -vx], [0.0, 0.0, 0.0]])
-    turning = _skew(x[:3])
-    if isinstance(joint, Spherical):
-        return turning
-    return np.block([[turning, np.zeros((3, 3))], [_skew(x[3:]), turning]])
-
-
-def _skew(x: Sequence[float] | Array) -> Array:
-    a, b, c = x
-    return np.array([[0.0, -c, b], [c, 0.0, -a], [-b, a, 0.0]])
-
-
-# Bernoulli numbers B₂ₖ / (2k)!: 1/12, -1/720, …, falling as (2π)⁻²ᵏ
-_SERIES = (
-    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
-    1 / 74724249600, -3617 / 10670622842880000, 43867 / 5109094217170944000,
-    -174611 / 802857662698291200000,
-)  # fmt: skip
-
-
-def inverse_dexp(ad: Array) -> Array:
-    """dexp⁻¹ = 1 - ad/2 + Σ B₂ₖ/(2k)! ad²ᵏ; to rounding for turns of up to one radian."""
-    square = ad @ ad
-    power = np.eye(len(ad))
-    result = power - ad / 2
-    for coefficient in _SERIES:
-        power = power @ square
-        result = result + coefficient * power
-    return result
+    return Chart((places[:, 0], places[:, 1]), tuple(groups))

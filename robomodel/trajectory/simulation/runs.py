@@ -455,6 +455,8 @@ def _told(
     motion: Motion, first: tuple[float, Array], last: tuple[float, Array], t: float
 ) -> tuple[Array, Array]:
     """(q, v) and joints' velocities at t, where K has lost rank, by cubics between two states."""
+    from scipy.interpolate import CubicHermiteSpline
+
     model = motion.model
     nq = model.nq
     values, slopes = [], []
@@ -466,14 +468,7 @@ def _told(
         slopes.append(
             np.concatenate([position_rates(model)(q, v), a, g @ a + model.constraint_bias(q, v)])
         )
-    h = last[0] - first[0]
-    s = (t - first[0]) / h
-    found = (
-        (1 + 2 * s) * (1 - s) ** 2 * values[0]
-        + s * (1 - s) ** 2 * h * slopes[0]
-        + s * s * (3 - 2 * s) * values[1]
-        + s * s * (s - 1) * h * slopes[1]
-    )
+    found = CubicHermiteSpline([first[0], last[0]], values, slopes)(t)
     q = closed_by_least_squares(model, found[:nq])
     size = nq + model.nv
     return np.concatenate([q, found[nq:size]]), found[size:]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from robomodel.dynamics.algorithms import split
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.recursions.crba import crba
@@ -40,6 +41,15 @@ class Forces:
             return []
         found = [node.friction for node in model.nodes for _ in node.freedoms if node.friction]
         return found + [spring.friction for spring in model.springs if spring.friction]
+
+    def bounds(self, model: Model) -> list[tuple[int, float, float]]:
+        """The limits that stop joints: which of the stopped joints, the side, the bound."""
+        return [
+            (n, side, bound)
+            for n, body in enumerate(self.stopped(model))
+            for side, bound in ((1.0, model.joints[body].lower), (-1.0, model.joints[body].upper))
+            if math.isfinite(bound)
+        ]
 
     def stopped(self, model: Model) -> list[int]:
         """The bodies whose joints have position limits that stop them."""
@@ -214,22 +224,10 @@ class Terms:
 
     def __call__(self, q: Array, v: Array, w: Array, tau: Array, h: float) -> State:
         """Split into parts."""
-        flat, nv, k = self.function(q, v, w, tau, np.array([h])), self.nv, self.points
-        at = 0
-
-        def take(*shape: int) -> Array:
-            nonlocal at
-            count = int(np.prod(shape))
-            part = flat[at : at + count].reshape(shape)
-            at += count
-            return part
-
-        matrix, right = take(nv, nv), take(nv)
-        places, linear = take(k, 3), take(k, 3, nv)
-        turning = take(len(self.spheres), 3, nv)
-        rubbing = take(len(self.rubbing), nv)
-        stops, rows = take(len(self.stops)), take(len(self.stops), nv)
-        return State(matrix, right, places, linear, turning, rubbing, stops, rows)
+        k, nv, spheres, stops = self.points, self.nv, len(self.spheres), len(self.stops)
+        shapes = [(nv, nv), (nv,), (k, 3), (k, 3, nv), (spheres, 3, nv)]
+        shapes += [(len(self.rubbing), nv), (stops,), (stops, nv)]
+        return State(*split(self.function(q, v, w, tau, np.array([h])), shapes))
 
 
 def terms(model: Model, points: Sequence[Placed], forces: Forces) -> Terms:

@@ -70,6 +70,7 @@ class TimeStepping:
     def __post_init__(self) -> None:
         self.model = self.view.model
         self.terms = terms(self.model, self.points, self.acting)
+        self._stops = self.acting.bounds(self.model)
         self._linked = bool(linkage_columns(self.model))
         down = np.linalg.norm(self.model.gravity)
         self._change = np.zeros(self.model.nv)
@@ -181,22 +182,16 @@ class TimeStepping:
             if bounce:
                 shift = _rebound(contact.restitution, before, ahead)
             made.contact(contact, shift)
-        for n, body in enumerate(self.terms.stops):
-            joint = self.model.joints[body]
-            for side, bound in ((1.0, joint.lower), (-1.0, joint.upper)):
-                if not np.isfinite(bound):
-                    continue
-                row, gap = side * now.rows[n], side * (now.stops[n] - bound)
-                before, ahead = float(row @ v), float(row @ free)
-                if gap + h * ahead >= NEAR + h * abs(ahead):
-                    continue
-                bounce = gap + h * ahead < 0.0 and self.restitution * -before > h * abs(
-                    ahead - before
-                )
-                shift = gap / h if gap > TOUCHING * h else 0.0
-                if bounce:
-                    shift = _rebound(self.restitution, before, ahead)
-                made.stop((joint.name, side), row, shift)
+        for n, side, bound in self._stops:
+            row, gap = side * now.rows[n], side * (now.stops[n] - bound)
+            before, ahead = float(row @ v), float(row @ free)
+            if gap + h * ahead >= NEAR + h * abs(ahead):
+                continue
+            bounce = gap + h * ahead < 0.0 and self.restitution * -before > h * abs(ahead - before)
+            shift = gap / h if gap > TOUCHING * h else 0.0
+            if bounce:
+                shift = _rebound(self.restitution, before, ahead)
+            made.stop((self.model.joints[self.terms.stops[n]].name, side), row, shift)
         for n, bound in enumerate(self.terms.rubbing):
             made.box(n, now.rubbing[n], h * bound)
         return made
@@ -248,13 +243,11 @@ class TimeStepping:
                 for i in np.flatnonzero(depths < SLOP).tolist():
                     rows.append(normals[i] @ self._at_surface(now, i, normals[i]))
                     gaps.append(depths[i])
-            for n, body in enumerate(self.terms.stops):
-                joint = self.model.joints[body]
-                for side, bound in ((1.0, joint.lower), (-1.0, joint.upper)):
-                    gap = side * (now.stops[n] - bound)
-                    if gap < SLOP:
-                        rows.append(side * now.rows[n])
-                        gaps.append(gap)
+            for n, side, bound in self._stops:
+                gap = side * (now.stops[n] - bound)
+                if gap < SLOP:
+                    rows.append(side * now.rows[n])
+                    gaps.append(gap)
             if not gaps or min(gaps) > -1e-12:
                 return q
             r, b = np.array(rows), np.array(gaps)
