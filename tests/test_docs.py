@@ -45,6 +45,13 @@ def test_tests_that_the_documents_page_names_are_there() -> None:
     assert [file for file in files if not (ROOT / "tests" / file).exists()] == []
 
 
+def test_files_that_the_testing_page_names_are_there() -> None:
+    page = (ROOT / "docs/testing.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)`", page)
+    assert len(named) >= 40
+    assert [file for file in named if not (ROOT / file).exists()] == []
+
+
 def test_the_reference_has_every_public_name() -> None:
     page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
     shown = {name.rsplit(".", 1)[-1] for name in re.findall(r"^::: robomodel\.(\S+)$", page, re.M)}
