@@ -44,7 +44,7 @@ def draw(
 ) -> list[Path]:
     """Figures 8 to 14 of the paper; the files."""
     files = [folder / "figure8.png"]
-    spots(systems, "Figure 8: what is not zero in the methods' matrices", files[-1])
+    spots(systems, "Figure 8: nonzero entries of the methods' matrices", files[-1])
     for number, algorithm in ((9, "rnea"), (10, "aba"), (12, "efpa")):
         files.append(folder / f"figure{number}.png")
         own = [row for row in robots if row.algorithm == algorithm]
@@ -59,7 +59,7 @@ def draw(
 
 
 def spots(systems: Sequence[System], title: str, file: Path) -> None:
-    """Above multipliers' matrix of all joints and conditions, below the mass matrix of clusters."""
+    """The matrix of multipliers, with all joints and constraints, above the mass matrix."""
     plt = pyplot()
     figure, charts = plt.subplots(
         2, len(systems), figsize=(2.7 * len(systems), 5.8), layout="constrained"
@@ -70,8 +70,8 @@ def spots(systems: Sequence[System], title: str, file: Path) -> None:
         for axes, matrix, colour in ((upper, full, COLOURS["lagrange"]),
                                      (lower, mass, COLOURS["cluster"])):  # fmt: skip
             colours = plt.matplotlib.colors.ListedColormap(["white", colour])
-            axes.imshow(matrix, cmap=colours, interpolation="none")
-            axes.set_xlabel(f"{len(matrix)} × {len(matrix)}, {np.count_nonzero(matrix)} not zero",
+            axes.imshow(matrix, cmap=colours, vmin=0, vmax=1, interpolation="none")
+            axes.set_xlabel(f"{len(matrix)} × {len(matrix)}, {np.count_nonzero(matrix)} nonzero",
                             fontsize=8)  # fmt: skip
             axes.set(xticks=[], yticks=[])
         for draw in (upper.axhline, upper.axvline):
