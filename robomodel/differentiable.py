@@ -87,6 +87,22 @@ class Differentiable:
                 f"{self.name} takes the arguments ({', '.join(sizes)}), got {len(arguments)}"
             )
 
+    def batch(
+        self,
+        shapes: Sequence[tuple[int, ...]],
+        broadcast: Callable[..., tuple[int, ...]],
+    ) -> tuple[int, ...]:
+        """The batch axes of arguments of these shapes, by a library's ``broadcast``."""
+        sizes = self.routine.arguments
+        for shape, (name, size) in zip(shapes, sizes.items(), strict=True):
+            if not shape or shape[-1] != size:
+                raise ValueError(f"{name} must have the shape (..., {size}), got {shape}")
+        try:
+            return broadcast(*(shape[:-1] for shape in shapes))
+        except (ValueError, RuntimeError):
+            told = ", ".join(f"{n} {shape}" for n, shape in zip(sizes, shapes, strict=True))
+            raise ValueError(f"batch axes do not broadcast: {told}") from None
+
     def split(self, flat: Any) -> Any:
         """The results from an array (..., all numbers) of any library: one, or a tuple of them."""
         return split(flat, self.shapes)
@@ -193,6 +209,20 @@ class Differentiable:
             by_q = [dot(along_q[i], column) for column in tangent]
             rows.append([*by_q, *by_v[i], *by_x[i]])
         return [x for row in rows for x in row]
+
+
+class LibraryFunction:
+    """A function of a library's arrays, which compiles what it is asked for."""
+
+    library = ""
+
+    def __init__(self, what: Differentiable) -> None:
+        self._what = what
+        self.__name__ = what.name
+        self.__doc__ = what.routine.said
+
+    def __repr__(self) -> str:
+        return f"<{self.library} function {self._what.name} of '{self._what.model.name}'>"
 
 
 def tangents(model: Model, q: Vector, closed: Vector) -> Matrix:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robomodel.differentiable import Differentiable, columns_of, differentiable
+from robomodel.differentiable import Differentiable, LibraryFunction, columns_of, differentiable
 from robomodel.errors import MissingPackageError
 from robomodel.kernels import xla
 from robomodel.kernels.compile import Compiled
@@ -67,16 +67,8 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
     return _Function(differentiable(model, name, options))
 
 
-class _Function:
-    """A function, which compiles what it is asked for."""
-
-    def __init__(self, what: Differentiable) -> None:
-        self._what = what
-        self.__name__ = what.name
-        self.__doc__ = what.routine.said
-
-    def __repr__(self) -> str:
-        return f"<JAX function {self._what.name} of '{self._what.model.name}'>"
+class _Function(LibraryFunction):
+    library = "JAX"
 
     def __call__(self, *arguments: Any) -> Any:
         arrays, dtype = self._checked(arguments)
@@ -84,20 +76,12 @@ class _Function:
 
     def _checked(self, arguments: Sequence[Any]) -> tuple[list[Array], Dtype]:
         """The arguments, of one type and one batch."""
-        sizes = self._what.routine.arguments
         self._what.count(arguments)
         arrays = [jnp.asarray(x) for x in arguments]
         kind = jnp.result_type(*arrays, jnp.float32)
         if kind not in (np.float32, np.float64):
             raise TypeError(f"{self._what.name} takes float32 or float64, got {kind}")
-        for x, (name, size) in zip(arrays, sizes.items(), strict=True):
-            if x.ndim == 0 or x.shape[-1] != size:
-                raise ValueError(f"{name} must have the shape (..., {size}), got {x.shape}")
-        try:
-            batch = jnp.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-        except ValueError:
-            shapes = ", ".join(f"{n} {x.shape}" for n, x in zip(sizes, arrays, strict=True))
-            raise ValueError(f"batch axes do not broadcast: {shapes}") from None
+        batch = self._what.batch([x.shape for x in arrays], jnp.broadcast_shapes)
         wide = [jnp.broadcast_to(x.astype(kind), (*batch, x.shape[-1])) for x in arrays]
         return wide, "float32" if kind == np.float32 else "float64"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robomodel.differentiable import Differentiable, columns_of, differentiable
+from robomodel.differentiable import Differentiable, LibraryFunction, columns_of, differentiable
 from robomodel.dynamics.algorithms import split
 from robomodel.errors import MissingPackageError
 from robomodel.kernels.precision import Dtype
@@ -62,17 +62,13 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
     return _Function(differentiable(model, name, options))
 
 
-class _Function:
-    """A function, which compiles what it is asked for."""
+class _Function(LibraryFunction):
+    library = "PyTorch"
 
     def __init__(self, what: Differentiable) -> None:
-        self._what, self._sizes, self._shapes = what, dict(what.routine.arguments), what.shapes
+        super().__init__(what)
+        self._sizes, self._shapes = dict(what.routine.arguments), what.shapes
         self._made = {dtype: _differentiable(what, dtype) for dtype in KINDS}
-        self.__name__ = what.name
-        self.__doc__ = what.routine.said
-
-    def __repr__(self) -> str:
-        return f"<PyTorch function {self._what.name} of '{self._what.model.name}'>"
 
     def __call__(self, *arguments: Any) -> Any:
         tensors, dtype = self._checked(arguments)
@@ -82,24 +78,18 @@ class _Function:
 
     def _checked(self, arguments: Sequence[Any]) -> tuple[list[Tensor], Dtype]:
         """The arguments, of one type and one batch."""
-        name, sizes = self.__name__, self._sizes
         self._what.count(arguments)
         tensors = [torch.as_tensor(x) for x in arguments]
         kind = tensors[0].dtype
-        for x, (argument, size) in zip(tensors, sizes.items(), strict=True):
+        for x, argument in zip(tensors, self._sizes, strict=True):
             if x.dtype not in (torch.float32, torch.float64):
                 raise TypeError(f"{argument} must be float32 or float64, got {x.dtype}")
             if x.device.type != "cpu":
-                raise ValueError(f"{name} runs on the processor; {argument} is on {x.device}")
-            if x.ndim == 0 or x.shape[-1] != size:
-                raise ValueError(f"{argument} must have the shape (..., {size}), got "
-                                 f"{tuple(x.shape)}")  # fmt: skip
+                raise ValueError(
+                    f"{self.__name__} runs on the processor; {argument} is on {x.device}"
+                )
             kind = torch.promote_types(kind, x.dtype)
-        try:
-            batch = torch.broadcast_shapes(*(x.shape[:-1] for x in tensors))
-        except RuntimeError:
-            shapes = ", ".join(f"{n} {tuple(x.shape)}" for n, x in zip(sizes, tensors, strict=True))
-            raise ValueError(f"batch axes do not broadcast: {shapes}") from None
+        batch = self._what.batch([tuple(x.shape) for x in tensors], torch.broadcast_shapes)
         wide = [x.to(kind).expand(*batch, x.shape[-1]) for x in tensors]
         return wide, "float32" if kind == torch.float32 else "float64"
 
