@@ -21,7 +21,7 @@ from robomodel.errors import (
     did_you_mean,
     few,
 )
-from robomodel.identification.sensors import TYPED, followed
+from robomodel.identification.sensors import TYPED, followed, following
 from robomodel.model import Model
 from robomodel.model.configurations.coordinates import position_names
 from robomodel.model.joints import Array
@@ -194,7 +194,7 @@ def read_positions(
         q = _configurations(model, table)
     else:
         labels = _labels(model, encoders, position_names(model))
-        q = followed(model, encoders, table.taken("q", labels))
+        q = _followed(table, model, encoders, table.taken("q", labels))
     model.check(q, tolerance=TYPED)
     return time - time[0], q
 
@@ -221,7 +221,8 @@ def _configurations(model: Model, table: _Table) -> Array:
     every, needed = position_names(model), _needed(model)
     if table.has("q", every):
         return table.taken("q", every)
-    return _closed(table, model, needed, table.taken("q", needed))
+    owners = dict.fromkeys(n if n in model.joint_names else n.rpartition(".")[0] for n in needed)
+    return _followed(table, model, tuple(owners), table.taken("q", needed))
 
 
 def _encoders(model: Model, table: _Table, kind: str) -> tuple[str, ...] | None:
@@ -286,21 +287,15 @@ def _carried(
     return tau
 
 
-def _closed(table: _Table, model: Model, names: Sequence[str], given: Array) -> Array:
-    """Configurations from independent positions, each from the one before."""
-    q = model.neutral()
-    rows = []
-    joints: dict[str, list[int]] = {}
-    for i, name in enumerate(names):
-        owner = name if name in model.joint_names else name.rpartition(".")[0]
-        joints.setdefault(owner, []).append(i)
-    for n, row in enumerate(given):
-        try:
-            q = model.configuration({n: list(row[at]) for n, at in joints.items()}, guess=q)
-        except ClosureError as error:
-            raise table.wrong(str(error), n) from None
-        rows.append(q)
-    return np.array(rows)
+def _followed(table: _Table, model: Model, joints: Sequence[str], given: Array) -> Array:
+    """Configurations where these joints stand in rows of a table, each from the one before."""
+    found: list[Array] = []
+    try:
+        for q in following(model, joints, given):
+            found.append(q)  # noqa: PERF402 - up to where it fails
+    except ClosureError as error:
+        raise table.wrong(str(error), len(found)) from None
+    return np.array(found)
 
 
 def _step(table: _Table, time: Array) -> float | None:

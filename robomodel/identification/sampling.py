@@ -70,8 +70,4 @@ class Samples:
 
 def skews(vectors: Array) -> Array:
     """[a]x of vectors (..., 3)."""
-    found = np.zeros((*vectors.shape, 3))
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        found[..., k, j] = vectors[..., i]
-        found[..., j, k] = -vectors[..., i]
-    return found
+    return np.cross(np.eye(3), vectors[..., None, :])

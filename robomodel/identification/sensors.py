@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -220,16 +220,20 @@ class Sensors:
 
 def followed(model: Model, encoders: Sequence[str], place: Array) -> Array:
     """Configurations (..., nq) where these joints stand in ``place``, each from the one before."""
+    rows = list(following(model, encoders, place.reshape(-1, place.shape[-1])))
+    return np.array(rows).reshape(*place.shape[:-1], model.nq)
+
+
+def following(model: Model, encoders: Sequence[str], rows: Array) -> Iterator[Array]:
+    """The same one after the other."""
     ends = np.cumsum([_joint(model, name)[1] for name in encoders])
-    q, rows = model.neutral(), []
-    for row in place.reshape(-1, place.shape[-1]):
+    q = model.neutral()
+    for row in rows:
         parts = [x.tolist() for x in np.split(row, ends[:-1])]
         told = dict(zip(encoders, parts, strict=True))
         pose = told.pop(model.floating_base or "", None)
-        named = {n: x[0] if len(x) == 1 else x for n, x in told.items()}
-        q = model.configuration(named, guess=q, base_pose=pose)
-        rows.append(q)
-    return np.array(rows).reshape(*place.shape[:-1], model.nq)
+        q = model.configuration(told, guess=q, base_pose=pose)
+        yield q
 
 
 def _divided(matrix: Array, right: Array) -> Array:

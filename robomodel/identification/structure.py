@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel.identification.sampling import Samples, on_branch
+from robomodel.identification.sampling import Samples, on_branch, skews
 from robomodel.identification.spaces import Gap, span, split
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
@@ -45,7 +45,7 @@ def _spatial(values: Array) -> Array:
     found = np.zeros((6, 6))
     for (i, j), x in zip(ENTRIES, values[4:], strict=True):
         found[i, j] = found[j, i] = x
-    hx = np.array([[0.0, -h[2], h[1]], [h[2], 0.0, -h[0]], [-h[1], h[0], 0.0]])
+    hx = skews(h)
     found[:3, 3:], found[3:, :3], found[3:, 3:] = hx, -hx, mass * np.eye(3)
     return found
 

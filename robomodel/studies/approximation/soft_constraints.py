@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from robomodel import dynamics
 from robomodel.model import Model
@@ -69,6 +68,8 @@ def _place(
     model: Model, mujoco: Any, its: Any, data: Any, q: Array, qd: Array, qdd: Array
 ) -> Array:
     """Put MuJoCo at this state of all joints; the accelerations in its coordinates."""
+    from scipy.spatial.transform import Rotation
+
     result = np.zeros(its.nv)
     for joint, node in zip(model.joints, model.nodes, strict=True):
         there = its.joint(joint.name)
@@ -90,6 +91,8 @@ def _place(
 
 def _push(model: Model, its: Any, data: Any, q: Array, tau: Array) -> None:
     """Forces tau at the independent velocities, as MuJoCo's generalized forces."""
+    from scipy.spatial.transform import Rotation
+
     at = 0
     for cluster in model.clusters:
         for column in cluster.columns:

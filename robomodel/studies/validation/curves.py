@@ -367,11 +367,7 @@ def wrapped(own: ClusterMotion, way: Array) -> Array:
 
 def full_rank_rows(matrix: Array, rank: int) -> list[int]:
     """Rows that span all the others: those that are longest without their part along the chosen."""
-    left, rows = matrix.copy(), []
-    for _ in range(rank):
-        length = np.linalg.norm(left, axis=1)
-        row = int(np.argmax(length))
-        rows.append(row)
-        direction = left[row] / length[row]
-        left = left - np.outer(left @ direction, direction)
-    return sorted(rows)
+    from scipy.linalg import qr
+
+    _, order = qr(matrix.T, mode="r", pivoting=True)
+    return sorted(order[:rank].tolist())

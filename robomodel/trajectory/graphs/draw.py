@@ -26,7 +26,7 @@ def factor_graph(graph: Graph, first: int = 0, stop: int | None = None) -> Facto
     names: dict[str, int] = {}
     for term in graph.terms:
         kind = type(term.factor).__name__
-        reach = max(offset for _, offset in term.factor.variables)
+        reach = term.reach
         for t in term.times.tolist():
             if first <= t and t + reach < stop:
                 name = f"{kind} {term.factor.variables[0][0]}[{t}]"

@@ -8,7 +8,7 @@ its times in one call, so arrays carry time as their first axis.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, TypeAlias
@@ -60,6 +60,34 @@ class Term:
     times: Times
     data: Array | None
 
+    @property
+    def reach(self) -> int:
+        """How many times further than its own the factor reaches: 0 or 1."""
+        return max(offset for _, offset in self.factor.variables)
+
+    def errors(self, values: Values) -> tuple[Array, Sequence[Array]]:
+        """Errors (K, rows), not whitened, and Jacobians, at these values."""
+        x = [values[name][self.times + offset] for name, offset in self.factor.variables]
+        return self.factor.evaluate(x, self.data)
+
+    def rows(self, block: Array, kind: int) -> Iterator[tuple[int, Array]]:
+        """Of a block (K, rows, ·) the exact rows (``kind`` 0) or the weighted ones (1), by time."""
+        chosen = self.noise.parts[kind]
+        if len(chosen):
+            some = block if len(chosen) == block.shape[1] else block[:, chosen]
+            yield from zip(self.times.tolist(), some, strict=True)
+
+
+def linearized(term: Term, values: Values, slices: Mapping[str, slice], n: int) -> Array:
+    """A term's whitened rows [A B b] (K, rows, 2n + 1) at values."""
+    e, jacobians = term.errors(values)
+    block = np.zeros((len(term.times), term.factor.rows, 2 * n + 1))
+    for (name, offset), jacobian in zip(term.factor.variables, jacobians, strict=True):
+        part = slices[name]
+        block[..., part.start + offset * n : part.stop + offset * n] += jacobian
+    block[..., -1] = -e
+    return term.noise.whiten(block)
+
 
 @dataclass(frozen=True, eq=False)
 class Linear:
@@ -91,11 +119,7 @@ class Linear:
     def _rows(self, kind: int) -> list[Array]:
         found: list[list[Array]] = [[] for _ in range(self.count)]
         for term, block in self.blocks:
-            chosen = term.noise.parts[kind]
-            if not len(chosen):
-                continue
-            rows = block if len(chosen) == block.shape[1] else block[:, chosen]
-            for t, row in zip(term.times.tolist(), rows, strict=True):
+            for t, row in term.rows(block, kind):
                 found[t].append(row)
         none = np.zeros((0, 2 * self.n + 1))
         return [np.concatenate(rows) if rows else none for rows in found]
@@ -188,8 +212,7 @@ class Graph:
         """The times from first to stop - 1 with the factors wholly inside, renumbered from 0."""
         terms = []
         for term in self.terms:
-            reach = max(offset for _, offset in term.factor.variables)
-            a, b = np.searchsorted(term.times, (first, stop - reach)).tolist()
+            a, b = np.searchsorted(term.times, (first, stop - term.reach)).tolist()
             if a < b:
                 data = None if term.data is None else term.data[a:b]
                 terms.append(Term(term.factor, term.noise, term.times[a:b] - first, data))
@@ -197,20 +220,11 @@ class Graph:
 
     def errors(self, term: Term, values: Values) -> tuple[Array, Sequence[Array]]:
         """A term's errors (K, rows), not whitened, and Jacobians, at these values."""
-        x = [values[name][term.times + offset] for name, offset in term.factor.variables]
-        return term.factor.evaluate(x, term.data)
+        return term.errors(values)
 
     def linearize(self, values: Values) -> Linear:
         """All terms at these values."""
-        blocks = []
-        for term in self.terms:
-            e, jacobians = self.errors(term, values)
-            block = np.zeros((len(term.times), term.factor.rows, 2 * self.n + 1))
-            for (name, offset), jacobian in zip(term.factor.variables, jacobians, strict=True):
-                part = self.slices[name]
-                block[..., part.start + offset * self.n : part.stop + offset * self.n] += jacobian
-            block[..., -1] = -e
-            blocks.append((term, term.noise.whiten(block)))
+        blocks = ((term, linearized(term, values, self.slices, self.n)) for term in self.terms)
         return Linear(self.labels, self.count, tuple(blocks))
 
     def retract(self, values: Values, step: Array) -> dict[str, Array]:

@@ -85,7 +85,7 @@ def _add(
 ) -> None:
     """The factors that reach as far as a time, and no further."""
     for term in graph.terms:
-        reach = max(offset for _, offset in term.factor.variables)
+        reach = term.reach
         k = int(np.searchsorted(term.times, time - reach))
         if k < len(term.times) and term.times[k] == time - reach:
             at = [(name, time - reach + offset) for name, offset in term.factor.variables]

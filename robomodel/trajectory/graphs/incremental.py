@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 from robomodel.model.joints import Array
 from robomodel.trajectory.graphs import elimination
 from robomodel.trajectory.graphs.elimination import Conditional, Rows
-from robomodel.trajectory.graphs.graph import Factor, Graph, Values
+from robomodel.trajectory.graphs.graph import Factor, Graph, Term, Values, linearized
 from robomodel.trajectory.graphs.noise import Noise, NoiseLike, as_noise
-from robomodel.trajectory.graphs.solve import Lagged
+from robomodel.trajectory.graphs.solve import Lagged, is_small
 from robomodel.trajectory.graphs.spaces import Space
 
 THRESHOLD, PASSED_ON = 1e-2, 0.1
@@ -203,19 +203,12 @@ class Incremental:
             for _ in range(max_iterations):
                 self.update(threshold=0.0)
                 self._complete()
-                if self._small(tolerance):
+                at = {name: x[: self.count] for name, x in self._at.items()}
+                if is_small(self._slices, at, self._delta[: self.count], tolerance):
                     return True
         finally:
             self._lag = lag
         return False
-
-    def _small(self, tolerance: float) -> bool:
-        """Whether the corrections are."""
-        return all(
-            np.max(np.abs(self._delta[: self.count, self._slices[name]]), initial=0.0)
-            <= tolerance * (1.0 + np.max(np.abs(x[: self.count]), initial=0.0))
-            for name, x in self._at.items()
-        )
 
     def _relinearize(self, limits: Array) -> int:
         """Move linearisations to the estimate where it is far from them."""
@@ -248,19 +241,11 @@ class Incremental:
             data = None
             if one.data is not None:
                 data = np.concatenate([p.data for _, p in members if p.data is not None])
-            x = [self._at[name][at + offset] for name, offset in one.factor.variables]
-            e, jacobians = one.factor.evaluate(x, data)
-            block = np.zeros((len(at), one.factor.rows, 2 * n + 1))
-            for (name, offset), jacobian in zip(one.factor.variables, jacobians, strict=True):
-                part = self._slices[name]
-                block[..., part.start + offset * n : part.stop + offset * n] += jacobian
-            block[..., -1] = -e
-            block = one.noise.whiten(block)
-            for kind, chosen in enumerate(one.noise.parts):
-                if len(chosen):
-                    rows = block if len(chosen) == block.shape[1] else block[:, chosen]
-                    for (t, _), row in zip(members, rows, strict=True):
-                        found[t][kind].append(row)
+            term = Term(one.factor, one.noise, at, data)
+            block = linearized(term, self._at, self._slices, n)
+            for kind in (0, 1):
+                for t, row in term.rows(block, kind):
+                    found[t][kind].append(row)
         none = np.zeros((0, 2 * n + 1))
         for t, kinds in found.items():
             self._rows[t] = Rows(*(np.concatenate(rows) if rows else none for rows in kinds))
@@ -373,7 +358,7 @@ def follow(
     smoother = Incremental(graph.spaces, threshold=threshold, lag=lag)
     at: list[list[tuple[Factor, Noise, Array | None, int]]] = [[] for _ in range(graph.count)]
     for term in graph.terms:
-        reach = max(offset for _, offset in term.factor.variables)
+        reach = term.reach
         for k, t in enumerate(term.times.tolist()):
             data = None if term.data is None else term.data[k]
             at[t + reach].append((term.factor, term.noise, data, t))

@@ -225,6 +225,10 @@ def plan(
                         found.converged)  # fmt: skip
 
 
+def _unit(normal: Sequence[float]) -> Array:
+    return np.asarray(np.array(normal, dtype=float) / np.linalg.norm(normal))
+
+
 def _rows(graph: Graph) -> int:
     return sum(term.factor.rows * len(term.times) for term in graph.terms)
 
@@ -286,6 +290,11 @@ class _Problem:
         return tuple(self.points.index(frame_key(frame)) for frame in stance.frames)
 
     @cached_property
+    def weight(self) -> Array:
+        """Torques (nv,) that cost alike."""
+        return np.array([self.weights.get(name, 1.0) for name in self.model.dof_names], dtype=float)
+
+    @cached_property
     def spaces(self) -> dict[str, Space]:
         found = spaces(self.model, forces=True)
         return found | {"f": Vectors(3 * len(self.points))} if self.points else found
@@ -308,27 +317,19 @@ class _Problem:
         for name, rate in (("q", "v"), ("v", "a")):
             graph = graph.add(Trapezoid(name, rate, self.step, space[name]), 0.0)
         graph = graph.add(HeldDynamics(model, self.points), 0.0)
-        index = {name: i for i, name in enumerate(model.dof_names)}
         driven = tuple(i for i in range(model.nv) if i not in self.base)
         if self.base:
             graph = graph.add(Reading("tau", self.base, model.nv), 0.0)
-        share = np.full(count, self.step)
-        share[[0, -1]] /= 2.0
-        weight = np.ones(model.nv)
-        for name, x in self.weights.items():
-            weight[index[name]] = x
         for times, h in ((range(1, count - 1), self.step), ((0, count - 1), self.step / 2)):
-            sigmas = weight[list(driven)] / math.sqrt(h)
+            sigmas = self.weight[list(driven)] / math.sqrt(h)
             if len(times) and driven:
                 graph = graph.add(Reading("tau", driven, model.nv), sigmas, times=list(times))
         for goal in self.goals:
             at = [goal.time % count]
-            if goal.q is not None:
-                graph = graph.add(Prior("q", space["q"]), 0.0, times=at,
-                                  data=as_array(goal.q, model.nq, "q", "nq"))  # fmt: skip
-            if goal.v is not None:
-                graph = graph.add(Prior("v", space["v"]), 0.0, times=at,
-                                  data=as_array(goal.v, model.nv, "v", "nv"))  # fmt: skip
+            for name, size, wanted in (("q", model.nq, goal.q), ("v", model.nv, goal.v)):
+                if wanted is not None:
+                    data = as_array(wanted, size, name, f"n{name}")
+                    graph = graph.add(Prior(name, space[name]), 0.0, times=at, data=data)
             for frame, position in goal.points.items():
                 graph = graph.add(Marker(model, frame), 0.0, times=at,
                                   data=as_array(position, 3, "a goal", "3"))  # fmt: skip
@@ -345,11 +346,9 @@ class _Problem:
             held = Held(self.model, self.points, chosen, BAUMGARTE)
             graph = graph.add(held, 0.0, times=times, data=where.ravel())
             if stance.first > 0:  # it comes to rest where it shall stand
-                for i in chosen:
-                    key = self.points[i]
-                    here = where[list(chosen).index(i)]
-                    graph = graph.add(Marker(self.model, key), 0.0, times=times[:1], data=here)
                 keys = tuple(self.points[i] for i in chosen)
+                for key, here in zip(keys, where, strict=True):
+                    graph = graph.add(Marker(self.model, key), 0.0, times=times[:1], data=here)
                 graph = graph.add(PointVelocity(self.model, keys), 0.0, times=times[:1])
         for i in range(len(self.points)):
             rows = (3 * i, 3 * i + 1, 3 * i + 2)
@@ -396,8 +395,7 @@ class _Problem:
             both = np.concatenate([matrix, -matrix]), np.concatenate([-bound, -bound])
             graph = graph.add(LinearMargins("tau", *both), 1.0)
         for stance in self.stances:
-            normal = np.array(stance.normal, dtype=float)
-            x, y, z = (normal / np.linalg.norm(normal)).tolist()
+            x, y, z = _unit(stance.normal).tolist()
             chosen = self.chosen(stance)
             cone = ConeMargins(len(self.points), chosen, stance.friction, (x, y, z))
             graph = graph.add(cone, 1.0, times=np.arange(stance.first, stance.stop))
@@ -454,9 +452,9 @@ class _Problem:
             forces = np.zeros((count, len(self.points), 3))
             weight = model.mass * float(np.linalg.norm(model.gravity))
             for stance in self.stances:
-                n = np.array(stance.normal, dtype=float) / np.linalg.norm(stance.normal)
                 chosen = list(self.chosen(stance))
-                forces[stance.first : stance.stop, chosen] = weight / len(chosen) * n
+                push = weight / len(chosen) * _unit(stance.normal)
+                forces[stance.first : stance.stop, chosen] = push
             found["f"] = forces.reshape(count, -1)
         return found
 
@@ -469,10 +467,7 @@ class _Problem:
         forces = values["f"].reshape(count, -1, 3) if self.points else np.zeros((count, 0, 3))
         x = [values[name] for name in self.spaces]
         wrong, _ = HeldDynamics(model, self.points).evaluate(x, None)
-        weight = np.ones(model.nv)
-        for name, size in self.weights.items():
-            weight[model.dof_names.index(name)] = size
-        power = np.sum((tau / weight) ** 2, axis=1)
+        power = np.sum((tau / self.weight) ** 2, axis=1)
         cost = 0.5 * float(np.trapezoid(power, dx=self.step))
         times = self.step * np.arange(count, dtype=float)
         return Plan(model, times, q, v, a, tau, self.points, forces, cost,

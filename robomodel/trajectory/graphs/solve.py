@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -110,7 +110,7 @@ def minimize(
                 raise
             damping = least = DAMPING
             continue
-        small = _small(graph, values, step, tolerance)
+        small = is_small(graph.slices, values, step, tolerance)
         expected_cost, expected_gap = linear.residuals(step)
         better_gap = gap - expected_gap
         if better_gap > 0.0:  # an exact penalty, large enough that the step is one downhill
@@ -148,11 +148,12 @@ def _moved(graph: Graph, values: Values, step: Array) -> dict[str, Array] | None
         return None
 
 
-def _small(graph: Graph, values: Values, step: Array, tolerance: float) -> bool:
+def is_small(slices: Mapping[str, slice], values: Values, step: Array, tolerance: float) -> bool:
+    """Whether a step is, in every variable, beside 1 + its largest value."""
     return all(
         np.max(np.abs(step[:, part]), initial=0.0)
         <= tolerance * (1.0 + np.max(np.abs(values[name]), initial=0.0))
-        for name, part in graph.slices.items()
+        for name, part in slices.items()
     )
 
 

@@ -44,7 +44,7 @@ from robomodel.trajectory.simulation.integrator_functions import (
 )
 from robomodel.trajectory.simulation.limits import warn_of_starts_beyond
 from robomodel.trajectory.simulation.runs import stepped
-from robomodel.trajectory.simulation.step_terms import Forces, named, needs_impulses
+from robomodel.trajectory.simulation.step_terms import Forces, named, steps_by_impulses
 from robomodel.trajectory.simulation.stepping import TimeStepping
 from robomodel.trajectory.simulation.trajectory import Trajectory
 
@@ -252,11 +252,8 @@ def _contacts(
     method: Method | None,
 ) -> Contacts | None:
     """What makes a rollout step in impulses, if anything does; ValueError where it cannot be."""
-    why = needs_impulses(model, ground, points, forces)
-    if why is None and method != "time_stepping":
+    if not steps_by_impulses(model, ground, points, forces, method):
         return None
-    if method not in (None, "time_stepping"):
-        raise ValueError(f"{why} needs method='time_stepping', not '{method}'")
     if not isinstance(sweeps, int | np.integer) or sweeps < 1:
         raise ValueError(f"sweeps must be one or more, a whole number, got {sweeps!r}")
     if callable(points):

@@ -23,7 +23,7 @@ from robomodel.trajectory.simulation.inputs import Controller, Inputs, Pusher, W
 from robomodel.trajectory.simulation.integrators import STEPS, chart_of
 from robomodel.trajectory.simulation.limits import Limits, warn_of_starts_beyond
 from robomodel.trajectory.simulation.runs import ADAPTIVE, Run, count_steps, fixed
-from robomodel.trajectory.simulation.step_terms import Forces, named, needs_impulses
+from robomodel.trajectory.simulation.step_terms import Forces, named, steps_by_impulses
 from robomodel.trajectory.simulation.stepping import TimeStepping
 from robomodel.trajectory.simulation.trajectory import Trajectory
 
@@ -172,11 +172,8 @@ def _stepping(
     method: Method | None,
 ) -> TimeStepping | None:
     """The method with impulses where something needs it; ValueError where another is wanted."""
-    why = needs_impulses(model, ground, contacts, forces)
-    if why is None and method != "time_stepping":
+    if not steps_by_impulses(model, ground, contacts, forces, method):
         return None
-    if method not in (None, "time_stepping"):
-        raise ValueError(f"{why} needs method='time_stepping', not '{method}'")
     if ground is not None and not isinstance(ground, Ground):
         raise TypeError(f"ground is a robomodel.Ground, such as rm.Ground(), got {ground!r}")
     if not 0.0 <= as_real(restitution, "stop_restitution") <= 1.0:

@@ -90,6 +90,16 @@ def needs_impulses(model: Model, ground: object, contacts: object, forces: Force
     return None
 
 
+def steps_by_impulses(
+    model: Model, ground: object, contacts: object, forces: Forces, method: str | None
+) -> bool:
+    """Whether a motion is stepped so; ValueError where it must be and another method is wanted."""
+    why = needs_impulses(model, ground, contacts, forces)
+    if why is not None and method not in (None, "time_stepping"):
+        raise ValueError(f"{why} needs method='time_stepping', not '{method}'")
+    return why is not None or method == "time_stepping"
+
+
 @dataclass(frozen=True, slots=True)
 class Touching:
     """A contact point at a state: its frame's axes and origin, and its rows in world axes.
