@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import SupportsFloat
 
@@ -111,6 +111,20 @@ class UnknownNameError(KeyError, ValueError):
     def message(self) -> str:
         """What is not known, and the nearest known name where there is one."""
         return str(self.args[0])
+
+
+def check_names(
+    names: Iterable[str],
+    known: Collection[str],
+    before: str = "",
+    after: str = "",
+    *,
+    error: type[ValueError] = ValueError,
+) -> None:
+    """Refuse the first name that is not known, in words before and after it."""
+    for name in names:
+        if name not in known:
+            raise error(f"{before}'{name}'{after}{did_you_mean(name, known)}")
 
 
 def as_names(names: str | Iterable[str], what: str) -> tuple[str, ...]:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.model.joints import Array
-
-if TYPE_CHECKING:
-    pass
 
 
 def common_batch(**arrays: Array) -> tuple[int, ...]:

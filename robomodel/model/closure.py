@@ -42,6 +42,11 @@ class Geometry:
     linear: tuple[Linear, ...]
 
     @property
+    def names(self) -> list[str]:
+        """The names of its loops, then of its couplings."""
+        return [loop.name for loop in self.loops] + [each.name for each in self.linear]
+
+    @property
     def nq(self) -> int:
         """Number of spanning positions."""
         return sum(link.joint.nq for link in self.links)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from robomodel.description import Rows3, Vec3
 from robomodel.errors import few
@@ -13,9 +12,6 @@ from robomodel.model.constraints.links import Link, placement
 from robomodel.model.joints import JointModel, Revolute
 from robomodel.scalars import Vector
 from robomodel.spatial import UNIT, ZERO, RigidInertia, Rotation, Transform, Vec
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +189,7 @@ class Cluster:
     def __repr__(self) -> str:
         joints = few(self.joints)
         moved = f", moved by {few(self.independent)}" if self.kind != "joint" else ""
-        ties = [loop.name for loop in self.geometry.loops] if self.geometry else []
-        if self.geometry:
-            ties += [coupling.name for coupling in self.geometry.linear]
+        ties = self.geometry.names if self.geometry else []
         tied = f" tied by {few(ties)}" if ties else ""
         return f"<Cluster {self.name!r}: joints {joints}{tied}{moved}>"
 

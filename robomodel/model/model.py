@@ -140,12 +140,11 @@ class Model(Kinematics, StateConversions):
         Raises:
             UnknownNameError: No link has this name (a KeyError and a ValueError).
         """
-        index = self.frame_index.get(name)
-        if index is None:
+        if name not in self.frame_index:
             raise UnknownNameError(
                 f"no link '{name}' in '{self.name}'{did_you_mean(name, self.frame_index)}"
             )
-        return self.frames[index]
+        return self.frames[self.frame_index[name]]
 
     @cached_property
     def derived(self) -> dict[object, Any]:

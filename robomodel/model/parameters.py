@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from robomodel import masses
 from robomodel.description import Inertial, Pose
-from robomodel.errors import Doubt, UnknownNameError, did_you_mean, suspect_all
+from robomodel.errors import Doubt, UnknownNameError, check_names, suspect_all
 from robomodel.model.arguments import as_numbers
 from robomodel.model.derived import once
 from robomodel.model.elements import Node
@@ -40,8 +40,7 @@ class Parameters:
     values: Array
 
     def __getitem__(self, name: str) -> float:
-        if name not in self.names:
-            raise UnknownNameError(f"no parameter '{name}'{did_you_mean(name, self.names)}")
+        check_names([name], self.names, "no parameter ", error=UnknownNameError)
         return float(self.values[self.names.index(name)])
 
     def __repr__(self) -> str:
@@ -193,9 +192,8 @@ def _values(known: Parameters, values: ArrayLike | Mapping[str, float]) -> Array
     if isinstance(values, Mapping):
         found = known.values.copy()
         index = {name: i for i, name in enumerate(known.names)}
+        check_names(values, known.names, "no parameter ", error=UnknownNameError)
         for name, value in values.items():
-            if name not in index:
-                raise UnknownNameError(f"no parameter '{name}'{did_you_mean(name, known.names)}")
             found[index[name]] = _number(name, value)
     else:
         given = as_numbers(values, "values")

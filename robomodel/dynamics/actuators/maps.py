@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.errors import UnknownNameError
+from robomodel.errors import UnknownNameError, check_names
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array, Revolute
@@ -134,17 +134,26 @@ def unlimited(force: Scalar) -> bool:
 
 def limits(matrix: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     """Of each coordinate while the others get nothing: (least, greatest) tau (..., nv)."""
-    shape = np.broadcast_shapes(matrix.shape[:-2], lower.shape[:-1])
+    shape, wide, low, high = broadcast(matrix, lower, upper)
     nv, nu = matrix.shape[-2:]
     count = math.prod(shape)
-    wide = np.broadcast_to(matrix, (*shape, nv, nu)).reshape(count, nv, nu)
-    low, high = (np.broadcast_to(x, (*shape, nu)).reshape(count, nu) for x in (lower, upper))
+    wide = wide.reshape(count, nv, nu)
+    low, high = (x.reshape(count, nu) for x in (low, high))
     least, most = np.zeros((count, nv)), np.zeros((count, nv))
     for rows, columns in blocks(np.any(wide != 0.0, axis=0)):
         own = wide[:, rows][:, :, columns]
         found = _limits(own, low[:, columns], high[:, columns])
         least[:, rows], most[:, rows] = found
     return least.reshape(*shape, nv), most.reshape(*shape, nv)
+
+
+def broadcast(
+    matrix: Array, lower: Array, upper: Array
+) -> tuple[tuple[int, ...], Array, Array, Array]:
+    """The batch's shape, and B and the limits with it."""
+    shape = np.broadcast_shapes(matrix.shape[:-2], lower.shape[:-1])
+    low, high = (np.broadcast_to(x, (*shape, matrix.shape[-1])) for x in (lower, upper))
+    return shape, np.broadcast_to(matrix, (*shape, *matrix.shape[-2:])), low, high
 
 
 def blocks(pattern: ArrayLike) -> Iterator[tuple[list[int], list[int]]]:
@@ -273,15 +282,9 @@ def _hull(points: Array) -> Array:
 
 def selected(model: Model, joints: Sequence[str] | str) -> list[int]:
     """Indices into v of coordinates by name: joints of one freedom, or single freedoms."""
-    from robomodel.errors import did_you_mean
-
     names = [joints] if isinstance(joints, str) else list(joints)
-    for name in names:
-        if name not in model.dof_names:
-            raise UnknownNameError(
-                f"'{name}' is no independent coordinate of '{model.name}'"
-                f"{did_you_mean(name, model.dof_names)}"
-            )
+    what = f" is no independent coordinate of '{model.name}'"
+    check_names(names, model.dof_names, after=what, error=UnknownNameError)
     if len(set(names)) < len(names) or not names:
         raise ValueError(f"joints are one or more coordinates, each once, got {names}")
     return [model.dof_names.index(name) for name in names]

@@ -25,6 +25,7 @@ from robomodel.dynamics.functions.motion import bias_force, crba
 from robomodel.errors import as_real
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.closure import stack, unstack
+from robomodel.model.clusters.problem import column_units
 from robomodel.model.configurations.coordinates import columns_of
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.joints import Array
@@ -116,9 +117,7 @@ def accelerations(
     rank = np.zeros(at.shape[:-1], dtype=int)
     for cluster, rows in model.condition_rows():
         columns = cluster.spanning_v
-        scale = cluster.closure.scale
-        lengths = [column.length for column in columns_of(model, cluster)]
-        unit[columns] = np.where(lengths, scale, 1.0)
+        unit[columns] = column_units(columns_of(model, cluster), cluster.closure.scale)
         block = jacobian[..., rows, columns] * unit[columns]
         finite = np.asarray(np.isfinite(block).all(axis=(-2, -1)))
         block = np.where(finite[..., None, None], block, 0.0)

@@ -22,7 +22,7 @@ from robomodel.dynamics.kinematics.frames import Place, joint_forces, pose
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.impulse import checked, least
+from robomodel.dynamics.recursions.impulse import checked, least, point_forces
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.errors import warn
 from robomodel.kernels.differentiate import along
@@ -32,7 +32,7 @@ from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, subtracted, transposed
-from robomodel.spatial import ZERO, Wrench, apply, plus
+from robomodel.spatial import apply, plus
 
 STILL = 1e-7  # m/s: what moves slower along the normal touches, across it sticks
 TIGHT = 1e-13  # residual that is sought where it costs little
@@ -56,9 +56,7 @@ def touching(
             continue
         world, _ = pose(model, q, at)
         rates += apply(world, at.pose.to_child(state.twists[at.body]).linear)
-        moved = points[at.body]
-        felt = at.pose.unrotate(plus(moved.linear, apply(moved.around, at.pose.offset)))
-        accelerations += plus(apply(world, felt), model.gravity)
+        accelerations += plus(apply(world, points[at.body].at(at.pose)), model.gravity)
     return rates, accelerations
 
 
@@ -99,11 +97,8 @@ def points_jacobian(
     model: Model, state: State, q: Vector, places: Sequence[Place]
 ) -> list[list[Scalar]]:
     """J (3k by nv) of points in world axes."""
-    return [
-        joint_forces(model, state, at.body, at.pose.to_parent(Wrench(ZERO, axis)))
-        for at in places
-        for axis in pose(model, q, at)[0]
-    ]
+    forces = point_forces(model, q, places)
+    return [joint_forces(model, state, body, wrench) for body, wrench in forces]
 
 
 # ---- on arrays: one state after the other --------------------------------------------------------

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from robomodel.dynamics.elimination.pivots import Pivot, pivots, source
 from robomodel.dynamics.equations.system import System
-from robomodel.errors import did_you_mean
+from robomodel.errors import check_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,7 @@ class FactorGraph:
 
     def checked(self, order: Sequence[str]) -> tuple[str, ...]:
         """The order, if it names every variable once."""
-        for name in order:
-            if name not in self.sizes:
-                raise ValueError(f"no variable '{name}'{did_you_mean(name, self.sizes)}")
+        check_names(order, self.sizes, "no variable ")
         given = set(order)
         missing = [name for name in self.sizes if name not in given]
         if missing or len(order) != len(self.sizes):

@@ -210,9 +210,7 @@ def torque_polytope(
         model.check(q, v)
     chosen = actuation.selected(model, joints)
     matrix, lower, upper = _motors(model, q, v, backend)
-    shape = np.broadcast_shapes(matrix.shape[:-2], lower.shape[:-1])
-    wide = np.broadcast_to(matrix, (*shape, *matrix.shape[-2:]))
-    low, high = (np.broadcast_to(x, (*shape, matrix.shape[-1])) for x in (lower, upper))
+    shape, wide, low, high = actuation.broadcast(matrix, lower, upper)
     actuation.needs_limits(model, low, high)
     found = [actuation.polytope(wide[n], chosen, low[n], high[n]) for n in np.ndindex(*shape)]
     return found if shape else found[0]

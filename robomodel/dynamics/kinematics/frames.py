@@ -173,8 +173,7 @@ def acceleration(model: Model, q: Vector, v: Vector, a: Vector, at: Place) -> tu
         return NO_MOTION.entries()
     state = State(model, q, (at.body,), v)
     moved = list(state.points(state.accelerations(a), falling=False))[at.body]
-    linear = plus(moved.linear, apply(moved.around, at.pose.offset))
-    own = Motion(at.pose.unrotate(moved.alpha), at.pose.unrotate(linear))
+    own = Motion(at.pose.unrotate(moved.alpha), moved.at(at.pose))
     if at.reference == "local":
         return own.entries()
     rotation, origin = _pose(state, at)

@@ -15,7 +15,7 @@ from robomodel.kernels.trace import Traced
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, transposed
-from robomodel.spatial import ZERO, apply, minus, plus
+from robomodel.spatial import ZERO, minus
 
 
 def gyroscope(model: Model, q: Vector, v: Vector, at: Place) -> list[Scalar]:
@@ -33,8 +33,7 @@ def accelerometer(model: Model, q: Vector, v: Vector, a: Vector, at: Place) -> l
     if at.body == WORLD:
         return list(at.pose.unrotate(minus(ZERO, model.gravity)))
     state = State(model, q, (at.body,), v)
-    points = list(state.points(state.accelerations(a)))[at.body]
-    return list(at.pose.unrotate(plus(points.linear, apply(points.around, at.pose.offset))))
+    return list(list(state.points(state.accelerations(a)))[at.body].at(at.pose))
 
 
 def gyroscope_derivatives(

@@ -150,6 +150,10 @@ class Points:
     linear: Vec
     around: Mat
 
+    def at(self, pose: Transform) -> Vec:
+        """The acceleration of a frame's origin placed by ``pose`` on the body, in its axes."""
+        return pose.unrotate(plus(self.linear, apply(self.around, pose.offset)))
+
 
 @dataclass(frozen=True)
 class State(Configuration):

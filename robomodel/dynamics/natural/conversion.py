@@ -240,7 +240,7 @@ class _Conversion:
 
     def _pins(self, m: _Meeting) -> bool:
         """Whether the loop makes one point of its two ends."""
-        return m.type in ("revolute", "continuous", "spherical", "universal", "fixed")
+        return m.type in _PINS
 
     def _locks(self, m: _Meeting) -> bool:
         """Whether the loop keeps the angle between its two ends."""
@@ -274,7 +274,7 @@ class _Conversion:
     def _guide(self, first: int, second: int, point: str, m: _Meeting, across: float) -> Travel:
         """The successor's point has no travel across the guide through the predecessor's."""
         origin, far, length, angle = self._line(first)
-        start = self.flat(self._world(first, m.places[0])) - self._place(origin, first)
+        start = self.flat(self._world(first, m.places[0])) - self._place(first)
         direction = np.array([math.cos(across), math.sin(across)])
         return Travel(point, origin, far, length, across - angle, float(start @ direction))
 
@@ -371,12 +371,11 @@ class _Conversion:
         """A body's two points, their distance, and their direction at the neutral configuration."""
         if body == WORLD:
             return (*GROUND, 1.0, 0.0)
-        along = self.seconds[body][1] - self.pivots[body]
-        name = self.model.joints[body].name
-        angle = math.atan2(along[1], along[0])
-        return name, self.seconds[body][0], float(np.linalg.norm(along)), angle
+        second, at = self.seconds[body]
+        x, y = at - self.pivots[body]
+        return self.model.joints[body].name, second, math.hypot(x, y), math.atan2(y, x)
 
-    def _place(self, point: str, body: int) -> Array:
+    def _place(self, body: int) -> Array:
         """Where a body's first point is at the neutral configuration."""
         return np.zeros(2) if body == WORLD else self.pivots[body]
 
@@ -403,7 +402,7 @@ class _Conversion:
         if joint.nv == 1 and turning:
             return [self._angle(names[0], body, turning[0], start[0])] if names else []
         origin, far, length, base = self._line(parent)
-        apart = self.pivots[body] - self._place(origin, parent)
+        apart = self.pivots[body] - self._place(parent)
 
         def travel(way: Array, coordinate: str | None, at: float) -> Travel:
             direction = math.atan2(way[1], way[0])

@@ -26,7 +26,7 @@ from robomodel.dynamics.natural.constraints import (
     added_coordinates,
     independent_rows,
 )
-from robomodel.errors import ClosureError, did_you_mean
+from robomodel.errors import ClosureError, check_names, did_you_mean
 from robomodel.model.joints import Array
 
 Point = tuple[float, float]
@@ -76,10 +76,7 @@ class Mechanism:
         for body in self.bodies:
             if not body.length > 0.0:
                 raise ValueError(f"body '{body.name}' needs two points at a distance: its length")
-        if unknown := [name for name in self.inertias if name not in self.coordinates]:
-            raise ValueError(
-                f"there is no coordinate '{unknown[0]}'{did_you_mean(unknown[0], self.coordinates)}"
-            )
+        check_names(self.inertias, self.coordinates, "there is no coordinate ")
         _ = self.conditions  # checks the points
 
     # ---- coordinates and points
@@ -182,10 +179,7 @@ class Mechanism:
         return array
 
     def _chosen(self, names: Sequence[str]) -> list[int]:
-        for name in names:
-            if name not in self.coordinates:
-                hint = did_you_mean(name, self.coordinates)
-                raise ValueError(f"there is no coordinate '{name}'{hint}")
+        check_names(names, self.coordinates, "there is no coordinate ")
         return [self.coordinates.index(name) for name in names]
 
     # ---- constraints

@@ -25,7 +25,7 @@ from robomodel.dynamics.equations.sensors import Sensor
 from robomodel.dynamics.equations.system import System
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.problem.solution import Determinacy, Solution
-from robomodel.errors import as_names, did_you_mean
+from robomodel.errors import as_names, check_names
 from robomodel.model.arguments import as_array
 from robomodel.model.derived import once
 from robomodel.model.joints import Array
@@ -67,9 +67,8 @@ class Problem:
 
     def __post_init__(self) -> None:
         names = {variable.name for variable in self._worst.variables}
+        check_names(self.known, names, "no variable ")
         for name in self.known:
-            if name not in names:
-                raise ValueError(f"no variable '{name}'{did_you_mean(name, names)}")
             if name.partition("[")[0] not in ("tau", "qdd", "fx"):
                 raise ValueError(
                     f"'{name}' cannot be known outright; measure it with an exact sensor"
@@ -97,9 +96,7 @@ class Problem:
         given = set(a)
         view = how.get("view", "tree")
         free = {piece.name for piece in pieces(model) if piece.dofs}
-        for name in given:
-            if name not in free:
-                raise ValueError(f"no independent joint '{name}'{did_you_mean(name, free)}")
+        check_names(given, free, "no independent joint ")
         known = {f"fx[{node.name}]" for node in model.nodes}
         for piece in pieces(model):
             if piece.dofs:
@@ -118,9 +115,7 @@ class Problem:
 
     def unknown(self, *names: str) -> Problem:
         """The same with these variables unknown."""
-        for name in names:
-            if name not in self.known:
-                raise ValueError(f"'{name}' is not known anyway{did_you_mean(name, self.known)}")
+        check_names(names, self.known, after=" is not known anyway")
         return replace(self, known=self.known - set(names))
 
     # ---- structure
@@ -225,19 +220,14 @@ class Problem:
         written = self._written(q, v, turned)
         state = State(model, q, range(len(model.nodes)) if turned is None else turned, v)
         own = [node.name for node in model.nodes]
-        for name in values:
-            if name not in self.known:
-                raise ValueError(f"'{name}' is not a known variable of this problem"
-                                 f"{did_you_mean(name, self.known)}")  # fmt: skip
+        check_names(values, self.known, after=" is not a known variable of this problem")
         given: dict[str, Sequence[Scalar]] = {}
         for name in self.known:
             size = written.by_name[name].size
             if name not in values and not (zero or self.optional(name)):
                 raise ValueError(f"the value of the known '{name}' is missing")
             given[name] = values.get(name, [0.0] * size)
-        for name in readings:
-            if name not in (labels := [s.name for s in self.sensors]):
-                raise ValueError(f"no sensor '{name}'{did_you_mean(name, labels)}")
+        check_names(readings, [sensor.name for sensor in self.sensors], "no sensor ")
         factors = []
         for sensor in self.sensors:
             if sensor.name not in readings and sensor.reads and not zero:

@@ -22,7 +22,7 @@ from robomodel.dynamics.equations.sensors import Sensor, motion_at, wrench_at
 from robomodel.dynamics.equations.system import Factor, System
 from robomodel.dynamics.kinematics.frames import place
 from robomodel.dynamics.kinematics.state import State
-from robomodel.errors import UnknownNameError, did_you_mean
+from robomodel.errors import UnknownNameError, check_names, did_you_mean
 from robomodel.kernels.compile import compile_program
 from robomodel.kernels.program import Program
 from robomodel.kernels.threads import run_ufunc
@@ -90,9 +90,7 @@ class Solver:
         refine: int | None,
     ) -> None:
         names = problem.graph.sizes
-        for name in (*variables, *covariances):
-            if name not in names:
-                raise ValueError(f"no unknown '{name}'{did_you_mean(name, names)}")
+        check_names((*variables, *covariances), names, "no unknown ")
         self.problem = problem
         self.variables = tuple(dict.fromkeys(variables))
         self.covariances = tuple(dict.fromkeys(covariances))
@@ -157,17 +155,12 @@ class Solver:
         problem, model = self.problem, self.problem.model
         values, readings = by_name(values, "values"), by_name(readings, "readings")
         mask = by_name(mask, "mask")
-        for name in values:
-            if name not in problem.known:
-                raise ValueError(f"'{name}' is not a known variable of this problem"
-                                 f"{did_you_mean(name, problem.known)}")  # fmt: skip
+        check_names(values, problem.known, after=" is not a known variable of this problem")
         for name in self._required:
             if name not in values:
                 raise ValueError(f"the value of the known '{name}' is missing")
         labels = {s.name: s for s in problem.sensors}
-        for name in (*readings, *mask):
-            if name not in labels:
-                raise ValueError(f"no sensor '{name}'{did_you_mean(name, labels)}")
+        check_names((*readings, *mask), labels, "no sensor ")
         for name in mask:
             if name not in self.masked:
                 raise ValueError(

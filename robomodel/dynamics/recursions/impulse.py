@@ -43,12 +43,19 @@ def _touched(
 ) -> tuple[Configuration, list[tuple[int, Wrench]], Matrix]:
     """Unit forces along the world's axes at each point, and what they do to the freedoms."""
     state = Configuration(model, q, {at.body for at in places})
-    forces = [
+    forces = point_forces(model, q, places)
+    return state, forces, [frames.joint_forces(model, state, body, x) for body, x in forces]
+
+
+def point_forces(
+    model: Model, q: Vector, places: Sequence[frames.Place]
+) -> list[tuple[int, Wrench]]:
+    """Unit forces along the world's axes at each point, on its body."""
+    return [
         (at.body, at.pose.to_parent(Wrench(ZERO, axis)))
         for at in places
         for axis in frames.pose(model, q, at)[0]
     ]
-    return state, forces, [frames.joint_forces(model, state, body, x) for body, x in forces]
 
 
 def collide(

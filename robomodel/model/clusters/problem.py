@@ -34,6 +34,17 @@ class Column:
     limits: tuple[float, float]
 
 
+def column_units(columns: Sequence[Column], scale: float) -> Array:
+    """Column scaling that makes metres and radians comparable."""
+    return np.array([scale if column.length else 1.0 for column in columns])
+
+
+def column_limits(columns: Sequence[Column]) -> tuple[Array, Array]:
+    """The lower and the upper limits of columns."""
+    low, high = np.array([column.limits for column in columns]).reshape(-1, 2).T
+    return low, high
+
+
 @dataclass(frozen=True, slots=True)
 class ClosureTolerance:
     """How exactly loops must close.
@@ -77,7 +88,7 @@ class ClusterProblem:
     @property
     def unit(self) -> Array:
         """Column scaling that makes metres and radians comparable."""
-        return np.array([self.scale if column.length else 1.0 for column in self.columns])
+        return column_units(self.columns, self.scale)
 
     @property
     def row_unit(self) -> Array:
@@ -93,8 +104,7 @@ class ClusterProblem:
     @property
     def limits(self) -> tuple[Array, Array]:
         """The lower and the upper limits of the columns."""
-        low, high = np.array([column.limits for column in self.columns]).reshape(-1, 2).T
-        return low, high
+        return column_limits(self.columns)
 
     def conditions(self, q: Array) -> tuple[Array, Array]:
         """Values (..., rows) and Jacobians (..., rows, columns), in comparable units."""
@@ -124,8 +134,7 @@ def names(items: Sequence[str]) -> str:
 
 def condition_names(problem: ClusterProblem) -> str:
     """The names of the cluster's loops and couplings."""
-    of_loops = [loop.name for loop in problem.geometry.loops]
-    return names(of_loops + [coupling.name for coupling in problem.geometry.linear])
+    return names(problem.geometry.names)
 
 
 def first_source(problem: ClusterProblem) -> Source:
@@ -190,7 +199,7 @@ def check_counts(
             f"free a joint, remove a loop or coupling, or make these joints fixed{advice}",
             first_source(problem),
             stand,
-            frozenset([*(x.name for x in geometry.loops), *(x.name for x in geometry.linear)]),
+            frozenset(geometry.names),
         )
     if len(marked) > mobility:
         raise DescriptionError(

@@ -9,7 +9,7 @@ import numpy as np
 from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration
 from robomodel.model.closure import Geometry
-from robomodel.model.clusters.problem import Column
+from robomodel.model.clusters.problem import Column, column_limits, column_units
 from robomodel.model.clusters.sampling import random_positions, regularity
 from robomodel.model.configurations.continuation import is_closed, move
 from robomodel.model.configurations.coordinates import columns_of, joint_slices
@@ -44,7 +44,7 @@ def random_cluster(model: Model, cluster: Cluster, rng: Generator, near: Array |
     if cluster.implicit:
         return _random_loops(model, cluster, columns, rng, near)
     geometry = cluster.geometry or Geometry(cluster.links, (), ())
-    low, high = np.array([column.limits for column in columns]).T
+    low, high = column_limits(columns)
     q = np.empty(cluster.q.stop - cluster.q.start)
     for _ in range(100):
         drawn = random_positions(geometry, columns, rng, 1, 1.0)[0]
@@ -71,8 +71,8 @@ def _random_loops(
     geometry = cluster.closure
     start = np.array(cluster.start)
     scale = geometry.scale
-    unit = np.array([scale if column.length else 1.0 for column in columns])
-    low, high = np.array([column.limits for column in columns]).T
+    unit = column_units(columns, scale)
+    low, high = column_limits(columns)
     independent = list(cluster.columns)
     typical = float(regularity(geometry, start[None], unit, independent)[0])
     fallback = start if near is None else near

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.errors import ClosureError, UnknownNameError, did_you_mean
+from robomodel.errors import ClosureError, UnknownNameError, check_names
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
@@ -37,8 +37,7 @@ def sweep(model: Model, joint: str, *, steps: int = STEPS) -> Sweep:
     for those that are not independent or have several freedoms.
     """
     found = {each.name: each for each in model.joints}
-    if joint not in found:
-        raise UnknownNameError(f"no joint '{joint}' in '{model.name}'{did_you_mean(joint, found)}")
+    check_names([joint], found, "no joint ", f" in '{model.name}'", error=UnknownNameError)
     if joint not in model.dof_names:
         names = ", ".join(name for name in model.dof_names if name in found)
         raise ValueError(f"joint '{joint}' is not independent, or has several freedoms; "

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from robomodel.description import Joint, LinkCoupling
-from robomodel.errors import as_names, did_you_mean
+from robomodel.errors import as_names, check_names, did_you_mean
 from robomodel.model import graph
 from robomodel.model.derived import once
 from robomodel.model.elements import Joint as ModelJoint
@@ -267,11 +267,7 @@ def _counted(model: Model, library: Library, names: Sequence[str]) -> list[Slot]
     slots: list[Slot] = []
     q = v = 0
     for name in names:
-        if name not in sizes:
-            raise ValueError(
-                f"{library}'s joint '{name}' is no joint of '{model.name}'"
-                f"{did_you_mean(name, sizes)}"
-            )
+        check_names([name], sizes, f"{library}'s joint ", f" is no joint of '{model.name}'")
         if any(slot.name == name for slot in slots):
             raise ValueError(f"joints names '{name}' twice")
         nq, nv = sizes[name]
