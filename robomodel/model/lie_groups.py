@@ -110,8 +110,7 @@ def turn_between(q0: Array, q1: Array) -> Array:
     norm = np.linalg.norm(q[..., :3], axis=-1, keepdims=True)
     angle = 2.0 * np.arctan2(norm, q[..., 3:])
     factor = np.where(norm > 1e-150, angle / np.where(norm > 1e-150, norm, 1.0), 2.0)
-    result: Array = q[..., :3] * factor
-    return result
+    return q[..., :3] * factor
 
 
 def displacement_between(q0: Array, q1: Array) -> Array:
@@ -149,8 +148,7 @@ def _inverse(q: Array) -> Array:
 
 def _rotate(q: Array, v: Array) -> Array:
     t = 2.0 * np.cross(q[..., :3], v)
-    result: Array = v + q[..., 3:] * t + np.cross(q[..., :3], t)
-    return result
+    return v + q[..., 3:] * t + np.cross(q[..., :3], t)
 
 
 def _inverse_left_jacobian(turn: Array, v: Array) -> Array:

@@ -162,5 +162,4 @@ def _solved(matrix: Array, right: Array) -> Array:
     good = finite & (np.linalg.cond(regular) < 1e14) if regular.shape[-1] else finite
     safe = np.where(good[..., None, None], regular, np.eye(matrix.shape[-1]))
     solution = np.linalg.solve(safe, np.where(good[..., None], right, 0.0)[..., None])[..., 0]
-    result: Array = np.where(good[..., None], solution, np.nan)
-    return result
+    return np.where(good[..., None], solution, np.nan)

@@ -34,8 +34,7 @@ class Layout:
 
     def between(self, first: str, second: str) -> Array:
         """The vector from a point to another, (2, n + 1)."""
-        difference: Array = self.points[second] - self.points[first]
-        return difference
+        return self.points[second] - self.points[first]
 
     def coordinate(self, name: str) -> Array:
         """A coordinate as an affine function, (n + 1)."""
@@ -297,8 +296,7 @@ class Conditions:
     def _by_cosine(self, q: Array) -> Mask:
         """Which angles are held by their cosines."""
         _, rate, phase = self._waves
-        chosen: Mask = np.abs(np.sin(rate * q[..., self._columns] + phase)) > math.sqrt(0.5)
-        return chosen
+        return np.abs(np.sin(rate * q[..., self._columns] + phase)) > math.sqrt(0.5)
 
     def residual(self, q: Array) -> Array:
         """Φ (..., m)."""

@@ -122,8 +122,7 @@ class _Conversion:
 
     def flat(self, place: Array) -> Array:
         """A place in the world, in the plane's axes."""
-        there: Array = self.axes @ place
-        return there
+        return self.axes @ place
 
     def _motion(self, body: int) -> tuple[list[Array], list[Array]]:
         """Axes of rotation and directions of sliding of a body's joint, in the world."""
@@ -217,8 +216,7 @@ class _Conversion:
     def _world(self, body: int, place: Array) -> Array:
         if body == WORLD:
             return place
-        at: Array = self.origins[body] + self.rotations[body] @ place
-        return at
+        return self.origins[body] + self.rotations[body] @ place
 
     def _check_loop(self, m: _Meeting) -> None:
         axis, other = m.axes[0][0], m.axes[1][1]

@@ -164,13 +164,11 @@ class Mechanism:
     def point(self, name: str, q: ArrayLike) -> Array:
         """Where a point is, (..., 2)."""
         matrix = self.layout.points[name]
-        at: Array = self._q(q) @ matrix[:, : self.n].T + matrix[:, -1]
-        return at
+        return self._q(q) @ matrix[:, : self.n].T + matrix[:, -1]
 
     def point_jacobian(self, name: str) -> Array:
         """What a point's velocity is by q̇: (2, n), constant."""
-        jacobian: Array = self.layout.points[name][:, : self.n]
-        return jacobian
+        return self.layout.points[name][:, : self.n]
 
     def _q(self, q: ArrayLike, name: str = "q") -> Array:
         array = np.asarray(q, dtype=np.float64)
@@ -272,8 +270,7 @@ class Mechanism:
 
     def force(self, point: str, force: ArrayLike) -> Array:
         """Q (..., n) of a force (..., 2) [N] at a point."""
-        q: Array = np.asarray(force, dtype=np.float64) @ self.point_jacobian(point)
-        return q
+        return np.asarray(force, dtype=np.float64) @ self.point_jacobian(point)
 
     def torque(self, body: str, torque: ArrayLike, q: ArrayLike) -> Array:
         """Q (..., n) of a torque (...) [N m] on a body: a couple at its two points."""
@@ -334,8 +331,7 @@ class Mechanism:
     def _selection(self, independent: Sequence[str] | Array) -> Array:
         if isinstance(independent, np.ndarray):
             return independent
-        selection: Array = np.eye(self.n)[self._chosen(independent)]
-        return selection
+        return np.eye(self.n)[self._chosen(independent)]
 
     def independent_accelerations(
         self,
@@ -373,8 +369,7 @@ class Mechanism:
         return self._reduced(self.split(q, independent)[1])
 
     def _reduced(self, r: Array) -> Array:
-        reduced: Array = np.swapaxes(r, -1, -2) @ self.mass_matrix @ r
-        return reduced
+        return np.swapaxes(r, -1, -2) @ self.mass_matrix @ r
 
 
 def body_mass_matrix(body: Body) -> Array:
@@ -395,8 +390,7 @@ def body_mass_matrix(body: Body) -> Array:
 def _on(body: Body, points: Mapping[str, Array], at: Point) -> Array:
     """A point given in a body's axes, as an affine function."""
     along = points[body.second] - points[body.first]
-    affine: Array = points[body.first] + (at[0] * along + at[1] * (TURN @ along)) / body.length
-    return affine
+    return points[body.first] + (at[0] * along + at[1] * (TURN @ along)) / body.length
 
 
 def _apply(matrix: Array, x: Array) -> Array:

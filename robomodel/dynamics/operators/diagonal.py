@@ -67,8 +67,7 @@ class DiagonalEquations:
         def rate(k: int) -> Array:
             root, inverse = self.root.blocks[k], self.root_inverse.blocks[k]
             inner = inverse @ pivots[k] @ transposed(inverse)
-            half: Array = root @ (np.tril(inner) - 0.5 * inner * np.eye(root.shape[-1]))
-            return half
+            return root @ (np.tril(inner) - 0.5 * inner * np.eye(root.shape[-1]))
 
         turned = self.model.articulated.factor @ blockwise(rates, rates, rate)
         return self.change.factor @ self.root + turned

@@ -23,8 +23,7 @@ PERIODIC = 1e-6  # gap that rounding may make of many turns, to be closed again
 
 def is_closed(geometry: Geometry, q: Array, gap: Array) -> Mask:
     """Which configurations are closed, and not with an axis the wrong way round."""
-    result: Mask = (gap <= enough(q)) & np.isfinite(gap) & ~geometry.flipped(q)
-    return result
+    return (gap <= enough(q)) & np.isfinite(gap) & ~geometry.flipped(q)
 
 
 def enough(q: Array, tolerance: float = CLOSED) -> Array:
