@@ -112,7 +112,7 @@ def _beside(rows: Sequence[Row]) -> str:
             by[compiler] = min(ns, by.get(compiler, ns))
         if by:
             ratios = [f"{by[x] / row['ns']:.1f}" for x in ("clang", "GCC") if x in by]
-            cell += f" ({', '.join(ratios)})"
+            cell += " ({})".format(",\u00a0".join(ratios))  # no line break within
         lines[row["robot"]][1 + ALGORITHMS.index(row["algorithm"])] = cell
     head = ["robot (bodies here / in Pinocchio)", *(f"`{x}`" for x in ALGORITHMS)]
     return paper_docs.table(head, list(lines.values()))
