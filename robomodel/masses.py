@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from robomodel.description import Inertial, Pose, Rows3, Vec3
+from robomodel.errors import NOWHERE, Source
 from robomodel.poses import compose
-from robomodel.spatial import ZERO, RigidInertia, Transform, factor, transpose
+from robomodel.spatial import ZERO, RigidInertia, Transform, factor, symmetric, transpose
 
 
 def placed(inertial: Inertial, pose: Pose) -> RigidInertia:
     """A link's inertia about the origin and in the axes of the body that holds it at ``pose``."""
-    xx, xy, xz, yy, yz, zz = inertial.inertia
     where = compose(pose, inertial.origin)
-    about_com = RigidInertia(
-        inertial.mass, (0.0, 0.0, 0.0), ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
-    )
+    about_com = RigidInertia(inertial.mass, ZERO, symmetric(*inertial.inertia))
     return about_com.in_parent(Transform(factor(where.rotation), where.xyz))
+
+
+def inertial_of(inertia: RigidInertia, source: Source = NOWHERE) -> Inertial:
+    """The inertial, in the body's own axes, that is placed as this inertia."""
+    com, ((xx, xy, xz), (_, yy, yz), (_, _, zz)) = centred(inertia)
+    moments = float(xx), float(xy), float(xz), float(yy), float(yz), float(zz)
+    return Inertial(float(inertia.mass), moments, Pose(com), source)
+
+
+def scaled(inertial: Inertial, factor: float) -> Inertial:
+    """The inertial of a body that is so many times as dense."""
+    xx, xy, xz, yy, yz, zz = (factor * moment for moment in inertial.inertia)
+    return replace(inertial, mass=factor * inertial.mass, inertia=(xx, xy, xz, yy, yz, zz))
 
 
 def turned(inertia: RigidInertia, axes: Rows3) -> RigidInertia:

@@ -64,14 +64,7 @@ def _inertial(
             Doubt("its shapes enclose nothing, so it stays without mass", link.source, "hollow")
         )
         return None
-    com, ((xx, xy, xz), (_, yy, yz), (_, _, zz)) = masses.centred(whole)
-    inertia = (xx, xy, xz, yy, yz, zz)
-    return Inertial(
-        density * float(whole.mass),
-        tuple(density * float(x) for x in inertia),  # type: ignore[arg-type]
-        Pose(com),
-        link.source,
-    )
+    return masses.scaled(masses.inertial_of(whole, link.source), density)
 
 
 # ---- solids of density 1 -------------------------------------------------------------------------

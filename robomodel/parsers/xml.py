@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from xml.parsers import expat
 
 from lxml import etree
@@ -44,6 +44,7 @@ DRAKE = "http://drake.mit.edu"
 MAX_BYTES = 64 * 2**20
 """The largest file that is read; the largest robots known are a few MB."""
 
+_Value = TypeVar("_Value", float, Vec3)
 _EXACT_LINES = 65_534  # libxml2 keeps a line in 16 bits and guesses beyond
 _SPELLED_LIMIT = 60  # how much of a strange value a message quotes
 
@@ -133,12 +134,11 @@ def parse(
     text = _without_declaration(text.removeprefix("\ufeff").rstrip(_PADDING))
     _refuse_non_xml(text, file)
     doctype = "<!DOCTYPE" in text
-    if doctype and ("<!ENTITY" in text or "<!ATTLIST" in text):
-        position = text.find("<!ENTITY") if "<!ENTITY" in text else text.find("<!ATTLIST")
+    if doctype and (definition := _DEFINITION.search(text)):
         raise DescriptionError(
             "the file defines XML entities or attribute defaults in its DOCTYPE, which is not "
             "read, for safety; write their values out and remove the DOCTYPE",
-            Source(file, text.count("\n", 0, position) + 1),
+            Source(file, text.count("\n", 0, definition.start()) + 1),
         )
     try:
         data = text.encode("utf-8")
@@ -158,6 +158,7 @@ def parse(
 
 
 _PADDING = "\0\x1a \t\r\n"  # at the end of files: null characters, and DOS's mark of it
+_DEFINITION = re.compile("<!ENTITY|<!ATTLIST")
 _DECLARATION = re.compile(r"((?>\s|<!--.*?-->)*+)<\?xml\s[^>]*\?>", re.DOTALL)
 
 
@@ -333,19 +334,20 @@ class Document:
             raise self.error(element, f"<{shown(element)}>: the attribute '{name}' {what}")
         return value
 
-    def number(self, element: Element, name: str, default: float | None = None) -> float:
-        """A finite number; without a default the attribute must be there."""
-        text = element.get(name)
-        if text is None:
-            if default is None:
-                raise self.error(element, f"<{shown(element)}>: the attribute '{name}' is missing")
-            return default
-        try:
-            value = float(text)
-        except ValueError:
-            raise self._numeric_error(element, name, text, 1) from None
-        if not math.isfinite(value) or "_" in text or not text.isascii():
-            raise self._numeric_error(element, name, text, 1)
+    def number(
+        self,
+        element: Element,
+        name: str,
+        default: float | None = None,
+        *,
+        infinite: bool = False,
+    ) -> float:
+        """A number, finite unless it may be ``infinite``; without a default it must be there."""
+        if (text := element.get(name)) is None:
+            return self._default(element, name, default)
+        if infinite and text.strip().lower() in _INFINITE:
+            return float(text)
+        (value,) = self._floats(element, name, text, 1)
         return value
 
     def numbers(
@@ -363,79 +365,39 @@ class Document:
         except ValueError:
             pass
         else:
-            written = "".join(texts)
-            if (
-                math.isfinite(sum(found.values()))
-                and known.issuperset(names)
-                and "_" not in written
-                and written.isascii()
-            ):
+            if known.issuperset(names) and _is_finite(found.values(), "".join(texts)):
                 return found
         self.expect(element, known)
         return {
-            name: float(text)
-            if name in infinite and text.strip() in _INFINITE
-            else self.number(element, name)
-            for name, text in zip(names, texts, strict=True)
+            name: self.number(element, name, infinite=name in infinite)
+            for name in names
             if name in known
         }
 
-    def content(self, element: Element) -> float:
-        """The finite number that an element holds as its text."""
+    def content(self, element: Element, *, infinite: bool = False) -> float:
+        """The number that an element holds as its text, finite unless it may be ``infinite``."""
         text = element.text or ""
-        if len(words := text.split()) == 1 and not _word_fault(words[0]):
-            return float(words[0])
-        raise self.error(element, f"<{shown(element)}> {_numeric_fault(text, 1)}")
+        if infinite and text.strip().lower() in _INFINITE:
+            return float(text)
+        (value,) = self._floats(element, "", text, 1)
+        return value
 
     def contents(self, element: Element, count: int) -> tuple[float, ...]:
         """So many finite numbers, which an element holds as its text."""
-        text = element.text or ""
-        if len(words := text.split()) == count and not any(map(_word_fault, words)):
-            return tuple(map(float, words))
-        raise self.error(element, f"<{shown(element)}> {_numeric_fault(text, count)}")
-
-    def row(self, element: Element, names: Sequence[str]) -> tuple[float, ...] | None:
-        """The numbers of an element whose attributes are these in this order; None if it is not so.
-
-        Most of a file's numbers stand in rows alike, which need not be looked up one by one.
-        """
-        if element.keys() != names:
-            return None
-        texts: Sequence[str] = element.values()  # type: ignore[assignment]
-        try:
-            row = tuple(map(float, texts))
-        except ValueError:
-            return None
-        written = "".join(texts)
-        return row if math.isfinite(sum(row)) and "_" not in written and written.isascii() else None
+        return self._floats(element, "", element.text or "", count)
 
     def vector(self, element: Element, name: str, default: Vec3 | None = None) -> Vec3:
         """Three finite numbers; without a default the attribute must be there."""
-        text = element.get(name)
-        if text is None:
-            if default is None:
-                raise self.error(element, f"<{shown(element)}>: the attribute '{name}' is missing")
-            return default
-        if (known := self.vectors.get(text)) is not None:
-            return known
-        try:
-            x, y, z = map(float, text.split())
-        except ValueError:
-            raise self._numeric_error(element, name, text, 3) from None
-        if not math.isfinite(x + y + z) or "_" in text or not text.isascii():
-            raise self._numeric_error(element, name, text, 3)
-        self.vectors[text] = x, y, z
-        return x, y, z
+        if (text := element.get(name)) is None:
+            return self._default(element, name, default)
+        if (known := self.vectors.get(text)) is None:
+            x, y, z = self._floats(element, name, text, 3)
+            known = self.vectors[text] = x, y, z
+        return known
 
     def quadruple(self, element: Element, name: str) -> tuple[float, float, float, float]:
         """Four finite numbers, which must be there."""
-        text = self.text(element, name)
-        try:
-            x, y, z, w = map(float, text.split())
-        except ValueError:
-            raise self._numeric_error(element, name, text, 4) from None
-        if not math.isfinite(x + y + z + w) or "_" in text or not text.isascii():
-            raise self._numeric_error(element, name, text, 4)
+        x, y, z, w = self._floats(element, name, self.text(element, name), 4)
         return x, y, z, w
 
     def flag(self, element: Element, name: str) -> bool | None:
@@ -447,11 +409,22 @@ class Document:
             raise self.error(element, f"{name} must be 'true' or 'false', got {spelled(text)}")
         return value
 
-    def _numeric_error(
-        self, element: Element, name: str, text: str, count: int
-    ) -> DescriptionError:
-        where = f"{name} of <{shown(element)}>"
-        return self.error(element, f"{where} {_numeric_fault(text, count)}")
+    def _default(self, element: Element, name: str, default: _Value | None) -> _Value:
+        """What an attribute is that is not there; without a default it must be."""
+        if default is None:
+            raise self.error(element, f"<{shown(element)}>: the attribute '{name}' is missing")
+        return default
+
+    def _floats(self, element: Element, name: str, text: str, count: int) -> tuple[float, ...]:
+        """So many finite numbers in an attribute's text, or in the element's own if no name."""
+        try:
+            found = tuple(map(float, text.split()))
+        except ValueError:
+            found = ()
+        if len(found) == count and _is_finite(found, text):
+            return found
+        where = f"{name} of <{shown(element)}>" if name else f"<{shown(element)}>"
+        raise self.error(element, f"{where} {_numeric_fault(text, count)}")
 
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}  # Python and xacro write "True"
@@ -461,6 +434,11 @@ _COUNTS = (
     "one number",
     *(f"{count} numbers" for count in ("two", "three", "four", "five", "six", "seven")),
 )
+
+
+def _is_finite(values: Iterable[float], text: str) -> bool:
+    """Whether numbers are finite, and written as every reader takes them; Python takes more."""
+    return math.isfinite(sum(values)) and "_" not in text and text.isascii()
 
 
 def _numeric_fault(text: str, count: int) -> str:

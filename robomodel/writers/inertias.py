@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.description import Description, Inertial, Joint, Pose, Vec3
-from robomodel.masses import centred, placed
+from robomodel.masses import inertial_of, placed
 from robomodel.poses import compose
 
 _Matrix: TypeAlias = NDArray[np.float64]
@@ -161,8 +161,7 @@ def _sum(carrier: Inertial | None, parts: Iterable[_Part]) -> Inertial | None:
         whole = placed(part, pose)
         if carrier is not None:
             whole = whole + placed(carrier, Pose())
-        centre, ((xx, xy, xz), (_, yy, yz), (_, _, zz)) = centred(whole)
-        carrier = Inertial(float(whole.mass), (xx, xy, xz, yy, yz, zz), Pose(centre), part.source)
+        carrier = inertial_of(whole, part.source)
     return carrier
 
 

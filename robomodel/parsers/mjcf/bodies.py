@@ -29,7 +29,7 @@ from robomodel.parsers.mjcf.elements import JOINT_KINDS, Section, pose, vec
 from robomodel.parsers.mjcf.motors import JOINT_MOTOR
 from robomodel.parsers.mjcf.springs import Springs
 from robomodel.parsers.mjcf.ties import Ties
-from robomodel.parsers.shared.elements import bounded
+from robomodel.parsers.shared.elements import as_limit
 from robomodel.poses import ORIGIN, compose, displacement, inverse, tidy
 from robomodel.spatial import minus
 
@@ -214,9 +214,9 @@ class Bodies(Section):
         velocity = self._custom_number(VELOCITY_LIMIT + name)
         limits = Limits(velocity=velocity, effort=effort)
         if model.jnt_limited[number]:
-            lower, upper = bounded(lower, NO_LIMIT), bounded(upper, NO_LIMIT)
+            lower, upper = as_limit(lower, NO_LIMIT), as_limit(upper, NO_LIMIT)
             limits = Limits(lower, upper, velocity, effort)
-        limited = math.isfinite(limits.lower) or math.isfinite(limits.upper)
+        bounded = math.isfinite(limits.lower) or math.isfinite(limits.upper)
         armature = float(model.dof_armature[dof]) + self.actuators.armature.get(number, 0.0)
         initial: float | None = None
         reference = self.elements.reference(number) if kind != "free" else 0.0
@@ -229,7 +229,7 @@ class Bodies(Section):
         stiffness, rest = self.springs.of_joint(number)
         return Joint(
             name,
-            "revolute" if kind == "hinge" and limited else _JOINTS[kind],
+            "revolute" if kind == "hinge" and bounded else _JOINTS[kind],
             parent,
             child,
             origin,

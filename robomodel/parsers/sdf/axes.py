@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from robomodel.description import (
-    Limits,
-    Vec3,
-)
+from robomodel.description import Limits, Vec3
 from robomodel.errors import Source
 from robomodel.parsers.sdf.document import SdfDocument
-from robomodel.parsers.shared.elements import bounded, check_limits
+from robomodel.parsers.shared.elements import as_limit, check_direction, check_limits
+from robomodel.parsers.shared.springs import Dynamics, checked_dynamics
 from robomodel.parsers.xml import Element, shown, spelled
 
-_UNIT_TOLERANCE = 1e-3  # files round 0.57735; more than this is a slip
 _UNBOUNDED = 1e16  # SDF before 1.10 writes infinity so
 
 
@@ -39,13 +36,10 @@ class Axis:
     xyz: Vec3
     expressed_in: str | None
     limits: Limits
-    damping: float
-    friction: float
+    dynamics: Dynamics
     initial: float | None
     mimic: AxisMimic | None
     element: Element
-    stiffness: float = 0.0
-    reference: float = 0.0
 
 
 _AXIS = frozenset(
@@ -60,13 +54,6 @@ def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) 
     """An ``<axis>``; of one that is not ``bounded`` the position limits mean nothing."""
     parts = document.parts(element, _AXIS)
     xyz, expressed_in = _direction(document, parts)
-    damping = friction = stiffness = reference = 0.0
-    if "dynamics" in parts:
-        dynamics = document.parts(parts["dynamics"], _DYNAMICS)
-        damping, friction, reference, stiffness = (
-            document.content(dynamics[tag]) if tag in dynamics else 0.0
-            for tag in ("damping", "friction", "spring_reference", "spring_stiffness")
-        )
     initial = None
     if "initial_position" in parts:
         initial = document.content(parts["initial_position"])
@@ -74,14 +61,21 @@ def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) 
         xyz,
         expressed_in,
         _limits(document, parts.get("limit"), bounded),
-        damping,
-        friction,
+        _dynamics(document, parts.get("dynamics")),
         initial,
         _mimic(document, parts.get("mimic")),
         element,
-        stiffness,
-        reference if stiffness else 0.0,
     )
+
+
+def _dynamics(document: SdfDocument, element: Element | None) -> Dynamics:
+    if element is None:
+        return {}
+    found = {
+        tag: document.content(part) for tag, part in document.parts(element, _DYNAMICS).items()
+    }
+    dynamics = checked_dynamics(document, element, found)
+    return dynamics if dynamics["stiffness"] else dynamics | {"reference": 0.0}
 
 
 def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, str | None]:
@@ -109,15 +103,7 @@ def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, 
     if name := element.get("expressed_in"):
         expressed_in = name
     xyz = document.three(element)
-    norm = math.hypot(*xyz)
-    if not 0.0 < norm < math.inf:
-        raise document.error(element, "the axis is zero; give it a direction, as in 0 0 1")
-    if abs(norm - 1.0) > _UNIT_TOLERANCE:
-        document.suspect(
-            element,
-            f"the axis has the length {norm:.6g}, not 1; only its direction is used",
-            "axis not of length 1",
-        )
+    check_direction(document, element, xyz, "the axis", "0 0 1")
     return xyz, expressed_in
 
 
@@ -125,24 +111,20 @@ def _limits(document: SdfDocument, element: Element | None, bounded: bool) -> Li
     if element is None:
         return Limits()
     parts = document.parts(element, _LIMIT)
-    lower = _limit(document, parts.get("lower"), -math.inf)
-    upper = _limit(document, parts.get("upper"), math.inf)
+    found = {
+        tag: as_limit(document.content(part, infinite=True), _UNBOUNDED)
+        for tag, part in parts.items()
+        if tag in ("lower", "upper", "velocity", "effort")
+    }
+    lower, upper = found.get("lower", -math.inf), found.get("upper", math.inf)
     if not bounded:
         lower, upper = -math.inf, math.inf
     check_limits(document, element, lower, upper)
     velocity, effort = (
-        limit if (limit := _limit(document, parts.get(tag), math.inf)) >= 0.0 else math.inf
+        limit if (limit := found.get(tag, math.inf)) >= 0.0 else math.inf
         for tag in ("velocity", "effort")
     )
     return Limits(lower, upper, velocity, effort)
-
-
-def _limit(document: SdfDocument, element: Element | None, default: float) -> float:
-    if element is None:
-        return default
-    text = (element.text or "").strip()
-    value = float(text) if text in ("inf", "+inf", "-inf") else document.content(element)
-    return bounded(value, _UNBOUNDED)
 
 
 def _mimic(document: SdfDocument, element: Element | None) -> AxisMimic | None:

@@ -12,7 +12,6 @@ from robomodel.description import (
     Anchor,
     Description,
     Joint,
-    Limits,
     Link,
     Loop,
     LoopType,
@@ -35,6 +34,7 @@ from robomodel.parsers.sdf.joints import (
 )
 from robomodel.parsers.sdf.links import read_link
 from robomodel.parsers.sdf.tree import Connection, Span, Step, span
+from robomodel.parsers.shared.elements import doubt_limits
 from robomodel.parsers.shared.sensors import named_sensors
 from robomodel.parsers.structure import by_name
 from robomodel.parsers.xml import CUSTOM
@@ -154,12 +154,8 @@ class Describer:
             )
         physics = element.find("physics/simbody")
         cut = physics is not None and document.truth(physics, "must_be_loop_joint", False)
-        assert frame.scope is not None
-        source = document.source(element, f"joint '{frame.name}'")
         steps = read_steps(self.frames, frame, kind)
-        return Connection(
-            frame.name, kind, parent, child, frame, steps, cut, frame.scope, element, source
-        )
+        return Connection(frame.name, kind, parent, child, frame, steps, cut)
 
     # ---- the tree
 
@@ -169,29 +165,17 @@ class Describer:
         self.links.append(Link(WORLD, None, source))
         for link in held:
             self._fix(self.joint_names.fresh(link.name), world, link, link)
+        base = "floating_base" if len(found.free) == 1 else "floating_base_{}"
         for link in found.free:
-            name = link.element.get(f"{{{CUSTOM}}}joint")
-            if not name:
-                name = "floating_base"
-                if len(found.free) > 1:
-                    name = f"{name}_{link.name}"
-            self.joints.append(
-                Joint(
-                    self.joint_names.fresh(name),
-                    "floating",
-                    WORLD,
-                    link.name,
-                    self.frames.pose(world, link),
-                    independent=truths(link.document, link.element, 6),
-                    source=source_of(link),
-                )
-            )
+            name = link.element.get(f"{{{CUSTOM}}}joint") or base.format(link.name)
+            self._fix(self.joint_names.fresh(name), world, link, link)
+            marks = truths(link.document, link.element, 6)
+            self.joints[-1] = replace(self.joints[-1], type="floating", independent=marks)
 
     def _fix(self, name: str, parent: Frame, child: Frame, at: Frame) -> None:
-        origin = self.frames.pose(parent, child)
-        self.joints.append(
-            Joint(name, "fixed", parent.name, child.name, origin, source=source_of(at))
-        )
+        """A fixed joint, which the frame ``at`` stands for."""
+        origin, source = self.frames.pose(parent, child), source_of(at)
+        self.joints.append(Joint(name, "fixed", parent.name, child.name, origin, source=source))
 
     def _fixed_frame(self, frame: Frame) -> None:
         """A ``<frame>`` as a link without mass, fixed to the link that carries it."""
@@ -203,10 +187,7 @@ class Describer:
         """A connection as joints of the tree, one after the other."""
         start, end = (each.child, each.parent) if reverse else (each.parent, each.child)
         if each.kind == "fixed":
-            origin = self.frames.pose(start, end)
-            self.joints.append(
-                Joint(each.name, "fixed", start.name, end.name, origin, source=each.source)
-            )
+            self._fix(each.name, start, end, each.frame)
             return
         steps = [s.backward() for s in reversed(each.steps)] if reverse else list(each.steps)
         at, standing = self._chain(each, start, steps[:-1])
@@ -214,29 +195,22 @@ class Describer:
         standing = compose(standing, step.undone())
         inner = self.frames.pose(each.frame, end)
         if _fits(step, inner):
-            axis = turned(transpose(inner.rotation), step.axis)
+            axis = turned(transpose(inner.rotation), step.joint.axis)
             self._add(each, step, at, end.name, tidy(compose(standing, inner)), axis)
             return
         # the joint's own frame, which SDF calls like the joint, moves; the link is fixed to it
         own = self._between(each, each.name, f"{each.name}{BETWEEN}frame")
-        self._add(each, step, at, own, tidy(standing), step.axis)
-        self.joints.append(
-            Joint(
-                self.joint_names.fresh(f"{each.name}{BETWEEN}fixed"),
-                "fixed",
-                own,
-                end.name,
-                inner,
-                source=each.source,
-            )
-        )
+        self._add(each, step, at, own, tidy(standing), step.joint.axis)
+        name = self.joint_names.fresh(f"{each.name}{BETWEEN}fixed")
+        self.joints.append(Joint(name, "fixed", own, end.name, inner, source=source_of(each.frame)))
 
     def _chain(self, each: Connection, start: Frame, steps: Sequence[Step]) -> tuple[str, Pose]:
         """Steps that each end in a link without mass; the link and the pose of what follows."""
         link, pose = start.name, self.frames.pose(start, each.frame)
         for step in steps:
             between = self._between(each, f"{each.name}{BETWEEN}cross")
-            self._add(each, step, link, between, tidy(compose(pose, step.undone())), step.axis)
+            origin = tidy(compose(pose, step.undone()))
+            self._add(each, step, link, between, origin, step.joint.axis)
             link, pose = between, Pose()
         return link, pose
 
@@ -244,38 +218,27 @@ class Describer:
         """A link without mass, of the first of these names that is free, or one like the last."""
         free = (name for name in names if name not in self.link_names.taken)
         fresh = self.link_names.fresh(next(free, names[-1]), BETWEEN)
-        self.links.append(Link(fresh, None, each.source))
+        self.links.append(Link(fresh, None, source_of(each.frame)))
         return fresh
 
     def _add(
         self, each: Connection, step: Step, parent: str, child: str, origin: Pose, axis: Vec3
     ) -> None:
-        q = step.position[0] if step.position and step.type in ONE_DOF else 0.0
-        limits = step.limits
-        if q:
-            limits = Limits(limits.lower + q, limits.upper + q, limits.velocity, limits.effort)
-        self.steps[step.name] = step
-        self.makers[step.name] = each
-        self.axes[step.name] = each.frame, step.axis
+        said, q = step.joint, step.standing if step.joint.type in ONE_DOF else 0.0
+        self.steps[said.name] = step
+        self.makers[said.name] = each
+        self.axes[said.name] = each.frame, said.axis
         self.joints.append(
-            Joint(
-                step.name,
-                step.type,
-                parent,
-                child,
-                origin,
-                axis,
-                limits,
-                independent=step.independent,
-                damping=step.damping,
-                friction=step.friction,
-                pitch=step.pitch,
-                initial=step.initial,
-                source=each.source,
-                armature=step.armature,
-                stiffness=step.stiffness,
-                reference=step.reference + q if step.stiffness else 0.0,
-                motor=step.motor,
+            replace(
+                said,
+                parent=parent,
+                child=child,
+                origin=origin,
+                axis=axis,
+                limits=replace(
+                    said.limits, lower=said.limits.lower + q, upper=said.limits.upper + q
+                ),
+                reference=said.reference + q if said.stiffness else 0.0,
             )
         )
 
@@ -283,57 +246,50 @@ class Describer:
 
     def _loop(self, each: Connection, tied: set[Connection]) -> None:
         """A connection that the tree does not hold."""
-        kind = _LOOPS.get(each.kind)
-        if kind == "universal" and not _perpendicular(each.steps[0].axis, each.steps[1].axis):
+        kind, joints = _LOOPS.get(each.kind), [step.joint for step in each.steps]
+        if kind == "universal" and abs(cosine(joints[0].axis, joints[1].axis)) > _ACROSS:
             kind = None
+        document, element, source = each.frame.document, each.frame.element, source_of(each.frame)
         here = self.frames.pose(each.child, each.frame)
         if kind is None or each in tied:
             # what a loop cannot say, or what has a position that matters: joints to a link
             # without mass, which is fixed to the child
             link, _ = self._chain(each, each.parent, each.steps)
-            self.loops.append(
-                Loop(
-                    f"{each.name}{BETWEEN}fixed" if each.steps else each.name,
-                    "fixed",
-                    Anchor(link, Pose()),
-                    Anchor(each.child.name, here),
-                    source=each.source,
-                )
-            )
+            name = f"{each.name}{BETWEEN}fixed" if each.steps else each.name
+            ends = Anchor(link), Anchor(each.child.name, here)
+            self.loops.append(Loop(name, "fixed", *ends, source=source))
             return
-        for step in each.steps:
-            if math.isfinite(step.limits.lower) or math.isfinite(step.limits.upper):
-                each.frame.document.suspect(
-                    each.element,
-                    "the joint closes a loop, where limits are not kept; they are left out",
-                    "limits of a loop",
-                )
-        acting = [s for s in each.steps if s.damping or s.friction or s.stiffness]
+        for joint in joints:
+            doubt_limits(document, element, joint.limits)
+        acting = [joint for joint in joints if joint.damping or joint.friction or joint.stiffness]
         if acting and kind not in LOOP_COORDINATES:
-            each.frame.document.suspect(
-                each.element,
+            document.suspect(
+                element,
                 "the joint closes a loop that leaves several coordinates, where damping, friction "
                 "and springs are not kept; they are left out",
                 "dynamics of a loop",
             )
             acting = []
-        axes = [step.axis for step in each.steps if step.type != "spherical"]
-        there = self.frames.pose(each.parent, each.frame)
-        self.loops.append(
-            Loop(
-                each.name,
-                kind,
-                Anchor(each.parent.name, there),
-                Anchor(each.child.name, here),
-                axes[0] if axes else (1.0, 0.0, 0.0),
-                axes[1] if kind == "universal" else None,
-                source=each.source,
-                damping=acting[0].damping if acting else 0.0,
-                friction=acting[0].friction if acting else 0.0,
-                stiffness=acting[0].stiffness if acting else 0.0,
-                reference=acting[0].reference if acting else 0.0,
-            )
+        axes = [joint.axis for joint in joints]
+        there = Anchor(each.parent.name, self.frames.pose(each.parent, each.frame))
+        loop = Loop(
+            each.name,
+            kind,
+            there,
+            Anchor(each.child.name, here),
+            axes[0] if axes else (1.0, 0.0, 0.0),
+            axes[1] if kind == "universal" else None,
+            source=source,
         )
+        for joint in acting:
+            loop = replace(
+                loop,
+                damping=joint.damping,
+                friction=joint.friction,
+                stiffness=joint.stiffness,
+                reference=joint.reference,
+            )
+        self.loops.append(loop)
 
     def _ball(self, frame: Frame) -> None:
         """Drake's ball constraint: a point of body A stays at a point of body B."""
@@ -348,7 +304,7 @@ class Describer:
         if each.kind == "fixed" or all(_is_held(end) for end in ends):
             return
         each.frame.document.suspect(
-            each.element,
+            each.frame.element,
             f"the joint cannot move, since '{each.parent.name}' and '{each.child.name}' are fixed "
             "to each other; it is left out",
         )
@@ -357,28 +313,26 @@ class Describer:
 
     def _leader(self, each: Connection, step: Step) -> tuple[Connection, int]:
         """The connection that a step mimics, and which of its steps."""
-        mimic, document = step.mimic, each.frame.document
+        mimic, document, element = step.mimic, each.frame.document, each.frame.element
         assert mimic is not None
-        named = self.frames.named(mimic.joint, each.scope, document, each.element)
+        assert each.frame.scope is not None
+        named = self.frames.named(mimic.joint, each.frame.scope, document, element)
         leader = self.connections.get(named)
-        if leader is None or not leader.steps or leader.steps[0].type not in ONE_DOF:
+        if leader is None or not leader.steps or leader.steps[0].joint.type not in ONE_DOF:
             what = named.kind if leader is None else f"{leader.kind} joint"
-            raise document.error(
-                each.element, f"'{mimic.joint}' cannot be mimicked: it is a {what}"
-            )
+            raise document.error(element, f"'{mimic.joint}' cannot be mimicked: it is a {what}")
         if mimic.axis2 and len(leader.steps) < 2:
-            raise document.error(each.element, f"'{mimic.joint}' has no axis2 to mimic")
+            raise document.error(element, f"'{mimic.joint}' has no axis2 to mimic")
         return leader, int(mimic.axis2)
 
     def _with_mimic(self, joint: Joint) -> Joint:
         step = self.steps.get(joint.name)
         if step is None or step.mimic is None:
             return joint
-        leader, number = self._leader(self.makers[step.name], step)
+        leader, number = self._leader(self.makers[joint.name], step)
         lead = leader.steps[number]
         offset = step.mimic.offset + step.standing - step.mimic.multiplier * lead.standing
-        mimic = Mimic(lead.name, step.mimic.multiplier, offset)
-        return replace(joint, mimic=mimic)
+        return replace(joint, mimic=Mimic(lead.joint.name, step.mimic.multiplier, offset))
 
 
 def stands_for_world(link: Frame) -> bool:
@@ -416,12 +370,8 @@ def _welded(found: Span, world: Frame, held: Sequence[Frame]) -> Callable[[Frame
 
 def _fits(step: Step, inner: Pose) -> bool:
     """Whether a link at ``inner`` in the joint's frame moves as if the joint were at its origin."""
-    if step.type == "prismatic":
+    if step.joint.type == "prismatic":
         return True
-    if step.type == "spherical":
+    if step.joint.type == "spherical":
         return math.hypot(*inner.xyz) <= _ON_AXIS
-    return off_axis(inner.xyz, step.axis) <= _ON_AXIS
-
-
-def _perpendicular(one: Vec3, other: Vec3) -> bool:
-    return abs(cosine(one, other)) <= _ACROSS
+    return off_axis(inner.xyz, step.joint.axis) <= _ON_AXIS

@@ -7,22 +7,16 @@ SDF writes values as the text of elements where URDF has attributes. Frames are 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from robomodel.description import (
-    AT_ORIGIN,
-    Pose,
-    Rows3,
-    Vec3,
-)
+from robomodel.description import AT_ORIGIN, Pose, Vec3
 from robomodel.errors import Source
+from robomodel.parsers.shared.elements import read_rotation
 from robomodel.parsers.xml import Document, Element, shown, spelled
-from robomodel.poses import rotation_of_quaternion
 
 NEWEST = (1, 12)
 BALL_CONSTRAINT = "drake:ball_constraint"
 
-_UNIT_TOLERANCE = 1e-3  # files round 0.57735; more than this is a slip
 _OWNERS = frozenset(("link", "joint", "frame", "model", "include", "world"))
 
 
@@ -31,6 +25,12 @@ class SdfDocument(Document):
     """A parsed SDF file, and the version that it says it is of."""
 
     version: tuple[int, int] = NEWEST
+
+    @staticmethod
+    def of(document: Document, version: tuple[int, int] = NEWEST) -> SdfDocument:
+        """A document as one of SDF."""
+        said = {each.name: getattr(document, each.name) for each in fields(Document)}
+        return SdfDocument(**said, version=version)
 
     def place(self, element: Element) -> Source:
         """Where ``element`` stands, called after the link, joint, ... that it belongs to."""
@@ -148,7 +148,7 @@ def _pose(document: SdfDocument, element: Element) -> Pose:
     form = element.get("rotation_format", "euler_rpy")
     if form == "quat_xyzw":
         x, y, z, *quaternion = document.contents(element, 7)
-        return Pose((x, y, z), _rotation(document, element, quaternion))
+        return Pose((x, y, z), read_rotation(document, element, quaternion, "the quaternion"))
     if form != "euler_rpy":
         raise document.error(
             element, f"the rotation_format is {spelled(form)}; known are euler_rpy and quat_xyzw"
@@ -157,17 +157,3 @@ def _pose(document: SdfDocument, element: Element) -> Pose:
     if document.truth_of(element, "degrees", False):
         angles = [math.radians(angle) for angle in angles]
     return Pose.from_rpy((x, y, z), (angles[0], angles[1], angles[2]))
-
-
-def _rotation(document: SdfDocument, element: Element, quaternion: list[float]) -> Rows3:
-    norm = math.hypot(*quaternion)
-    if not 0.0 < norm < math.inf:
-        raise document.error(element, "the quaternion is zero; no rotation is '0 0 0 1'")
-    if abs(norm - 1.0) > _UNIT_TOLERANCE:
-        document.suspect(
-            element,
-            f"the quaternion has the norm {norm:.6g}; it is normalised",
-            "quaternion not of norm 1",
-        )
-    x, y, z, w = quaternion
-    return rotation_of_quaternion(x, y, z, w)

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from robomodel.description import Anchor, JointCoupling, JointSpring, Pose, Spring
 from robomodel.parsers.sdf.frames import Frame, Frames
-from robomodel.parsers.shared.drake import (
-    LINEAR_SPRING,
-    SPRING_NUMBERS,
-    TENDON,
-    TENDON_NUMBERS,
-    linear_spring,
-    part_of,
-    room,
-    tendon,
-)
+from robomodel.parsers.shared.drake import LINEAR_SPRING, linear_spring, part_of, tendon
 from robomodel.parsers.xml import Element, shown
-
-_INFINITE = ("inf", "+inf", "-inf")
 
 Carrier = Callable[[Frame, str, Element], Frame]
 """From an element, a name in it, and where that stands, to the link that carries what is named."""
@@ -43,33 +33,21 @@ def read_springs(
     couplings = []
     for frame in said:
         document, element = frame.document, frame.element
-        kind = shown(element)
-        source = document.source(element, f"<{kind}>")
-        if kind == LINEAR_SPRING:
-            parts = (part_of(document, element, f"{kind}_{word}") for word in SPRING_NUMBERS)
-            numbers = [document.content(part) for part in parts]
-            ends = two_points(frame, kind, carrier)
-            springs.append(linear_spring(frame.name, ends, numbers, source))
+        if shown(element) == LINEAR_SPRING:
+            ends = two_points(frame, LINEAR_SPRING, carrier)
+            spring = linear_spring(document, element, frame.name, ends, document.content)
+            springs.append(spring)
             continue
-        terms, bounds = [], dict(TENDON_NUMBERS)
-        for child in element:
-            word = shown(child).removeprefix(f"{TENDON}_")
-            if word == "joint":
-                terms.append((_joint(frame, child, frames), document.number(child, "a")))
-            elif word in bounds:
-                text = (child.text or "").strip().lower()
-                bounds[word] = float(text) if text in _INFINITE else document.content(child)
-        made = tendon(frame.name, terms, bounds, source)
+        joint = partial(_joint, frames, frame)
+        made = tendon(document, element, frame.name, joint, document.content)
         if isinstance(made, JointSpring):
             springs.append(made)
         elif made is not None:
             couplings.append(made)
-        else:
-            document.suspect(element, room(bounds))
     return tuple(springs), couplings
 
 
-def _joint(frame: Frame, element: Element, frames: Frames) -> str:
+def _joint(frames: Frames, frame: Frame, element: Element) -> str:
     """The name of the joint that an element names."""
     assert frame.scope is not None
     name = frame.document.text(element, "name")

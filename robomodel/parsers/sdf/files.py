@@ -31,14 +31,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 def opened(document: Document) -> SdfDocument:
     """The document as one of SDF, with its version."""
     root = document.root
-    found = SdfDocument(
-        root,
-        document.file,
-        document.strict,
-        document.lines,
-        document.doubts,
-        version=_version(document),
-    )
+    found = SdfDocument.of(document, _version(document))
     if root.get("version") is None:
         found.suspect(root, f"<sdf> has no version; it is read as {_shown(NEWEST)}")
     elif found.version > NEWEST:

@@ -7,13 +7,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import cast
 
-from robomodel.description import JointType, Motor, Vec3
+from robomodel.description import Joint, JointType, Motor, Vec3
 from robomodel.errors import did_you_mean
 from robomodel.parsers.sdf.axes import Axis, drake_mimic, pitch, read_axis
 from robomodel.parsers.sdf.document import SdfDocument
-from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames
+from robomodel.parsers.sdf.frames import BETWEEN, MODEL, WORLD, Frame, Frames, source_of
 from robomodel.parsers.sdf.tree import Step
 from robomodel.parsers.shared.motors import read_motor
+from robomodel.parsers.shared.springs import Dynamics
 from robomodel.parsers.xml import CUSTOM, Element, shown, spelled
 from robomodel.poses import turned
 
@@ -86,9 +87,8 @@ def direction(frames: Frames, frame: Frame, axis: Axis) -> Vec3:
     if axis.expressed_in is None:
         return axis.xyz
     assert frame.scope is not None
-    if axis.expressed_in == "__model__":
-        named = frame.scope.frame
-    else:
+    named = frame.scope.frame
+    if axis.expressed_in != MODEL:
         named = frames.named(axis.expressed_in, frame.scope, frame.document, axis.element)
     return turned(frames.pose(frame, named).rotation, axis.xyz)
 
@@ -99,24 +99,17 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
     count = _AXES.get(kind, 1)
     if count < 2 and (second := element.find("axis2")) is not None:
         document.suspect(second, f"<axis2> means nothing in a {kind} joint; it is ignored")
-    label = f"{kind} joint"
     if kind == "fixed":
         return ()
+    source = source_of(frame)
     if kind == "ball":
-        independent = truths(document, element, 3)
+        part = element.find("axis")  # Drake reads its damping here
+        dynamics = Dynamics() if part is None else read_axis(document, part).dynamics
+        marks = truths(document, element, 3)
         position = _numbers(document, element, "position", 4)
-        ball = Step(frame.name, "spherical", independent=independent, position=position)
-        if (part := element.find("axis")) is not None:  # Drake reads its damping here
-            axis = read_axis(document, part)
-            ball = replace(
-                ball,
-                damping=axis.damping,
-                friction=axis.friction,
-                stiffness=axis.stiffness,
-                reference=axis.reference,
-            )
-        return (ball,)
-    marks = _words(element, "independent", count)
+        ball = Joint(frame.name, "spherical", "", "", independent=marks, source=source, **dynamics)
+        return (Step(ball, position=position),)
+    words = _words(element, "independent", count)
     positions = _numbers(document, element, "position", count)
     initials = _words(element, "initial", count)
     steps = []
@@ -124,7 +117,7 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
         part = element.find(tag)
         if part is None:
             raise document.error(
-                element, f"a {label} needs <{tag}>, as in <{tag}><xyz>0 0 1</xyz></{tag}>"
+                element, f"a {kind} joint needs <{tag}>, as in <{tag}><xyz>0 0 1</xyz></{tag}>"
             )
         axis = read_axis(document, part, bounded=kind != "continuous")
         if axis.mimic is None and number == 0:
@@ -132,25 +125,23 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
         initial = axis.initial or None
         if initials is not None and initials[number] != "-":
             initial = _number(document, element, "initial", initials[number])
-        steps.append(
-            Step(
-                frame.name if number == 0 else f"{frame.name}{BETWEEN}2",
-                cast(JointType, kind if count == 1 else "revolute"),
-                direction(frames, frame, axis),
-                axis.limits,
-                axis.damping,
-                axis.friction,
-                pitch(document, element) if kind == "screw" else 0.0,
-                initial,
-                None if marks is None else _mark(document, element, marks[number]),
-                _armature(document, element) if count == 1 else 0.0,
-                axis.mimic,
-                None if positions is None else (positions[number],),
-                axis.stiffness,
-                axis.reference,
-                _motor(document, element if count == 1 else part),
-            )
+        joint = Joint(
+            frame.name if number == 0 else f"{frame.name}{BETWEEN}2",
+            cast(JointType, kind if count == 1 else "revolute"),
+            "",
+            "",
+            axis=direction(frames, frame, axis),
+            limits=axis.limits,
+            pitch=pitch(document, element) if kind == "screw" else 0.0,
+            initial=initial,
+            independent=None if words is None else _mark(document, element, words[number]),
+            armature=_armature(document, element) if count == 1 else 0.0,
+            source=source,
+            motor=_motor(document, element if count == 1 else part),
+            **axis.dynamics,
         )
+        position = None if positions is None else (positions[number],)
+        steps.append(Step(joint, axis.mimic, position))
     return tuple(steps)
 
 

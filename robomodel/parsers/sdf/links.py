@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Literal, cast
 
-from robomodel import masses
 from robomodel.description import (
     IDENTITY,
     Inertial,
@@ -17,6 +15,7 @@ from robomodel.description import (
     ShapeKind,
     Vec3,
 )
+from robomodel.masses import inertial_of, placed, scaled
 from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed
 from robomodel.parsers.sdf.frames import Frame, Frames, source_of
 from robomodel.parsers.xml import CUSTOM, Element
@@ -39,7 +38,7 @@ def read_link(frames: Frames, link: Frame, grounded: bool) -> Link:
     document, element = link.document, link.element
     parts = document.parts(element, _LINK, _LINK_IRRELEVANT)
     if not grounded:
-        _doubt_forces(document, parts)
+        _doubt_forces(document, element, parts)
     inertial = None
     if "inertial" in parts or not grounded:
         where = Placed()
@@ -65,19 +64,17 @@ def _stands(frames: Frames, link: Frame, placed: Placed, element: Element) -> Po
     return tidy(compose(frames.pose(link, named), placed.pose))
 
 
-def _doubt_forces(document: SdfDocument, parts: dict[str, Element]) -> None:
+def _doubt_forces(document: SdfDocument, link: Element, parts: dict[str, Element]) -> None:
     """Warn of what a simulator would do to a link, and this package does not."""
-    if "gravity" in parts and not document.as_truth(parts["gravity"], parts["gravity"].text or ""):
+    if not document.truth(link, "gravity", True):
         document.suspect(
             parts["gravity"],
             "gravity is switched off for this link, which is not supported; it acts on it here",
             "gravity off",
         )
-    kinematic = parts.get("kinematic")
-    if kinematic is not None and document.as_truth(kinematic, kinematic.text or ""):
-        document.suspect(
-            kinematic, "<kinematic> is ignored; the link moves by its dynamics", "kinematic"
-        )
+    if document.truth(link, "kinematic", False):
+        message = "<kinematic> is ignored; the link moves by its dynamics"
+        document.suspect(parts["kinematic"], message, "kinematic")
     decay = parts.get("velocity_decay")
     if decay is not None and any(document.content(each) for each in decay):
         document.suspect(decay, "<velocity_decay> is not applied", "velocity decay")
@@ -150,7 +147,7 @@ def _from_shapes(
     A mass that is written scales the whole.
     """
     density = document.value(element, "density", 1000.0)
-    total = NO_INERTIA
+    total, source = NO_INERTIA, document.place(element)
     for collision in link.iterfind("collision"):
         where = read_placed(document, collision)
         found = read_shape(document, collision, "collision", where.pose)
@@ -160,27 +157,18 @@ def _from_shapes(
                 'an inertial with auto="true" is computed from boxes, spheres, cylinders, '
                 "capsules and ellipsoids that are placed in their link; write mass and inertia out",
             )
-        total += masses.placed(
-            _scaled(solid(found, []), document.value(collision, "density", density)), found.origin
-        )
+        part = scaled(solid(found, []), document.value(collision, "density", density))
+        total += placed(part, found.origin)
     if not total.mass:
         raise document.error(
             element,
             'an inertial with auto="true" needs collision shapes; write mass and inertia out',
         )
-    com, ((xx, xy, xz), (_, yy, yz), (_, _, zz)) = masses.centred(total)
-    source = document.place(element)
-    whole = Inertial(float(total.mass), (xx, xy, xz, yy, yz, zz), Pose(com), source)
-    return whole if mass is None else _scaled(whole, mass / whole.mass)
+    whole = inertial_of(total, source)
+    return whole if mass is None else scaled(whole, mass / whole.mass)
 
 
 _SOLIDS = frozenset(("box", "sphere", "cylinder", "capsule", "ellipsoid"))
-
-
-def _scaled(inertial: Inertial, factor: float) -> Inertial:
-    """The inertial of a body that is so many times as dense."""
-    xx, xy, xz, yy, yz, zz = (factor * moment for moment in inertial.inertia)
-    return replace(inertial, mass=factor * inertial.mass, inertia=(xx, xy, xz, yy, yz, zz))
 
 
 # --- shapes ---------------------------------------------------------------------------------------
@@ -232,23 +220,26 @@ def read_shape(
 def read_surface(document: SdfDocument, element: Element) -> tuple[float | None, float | None]:
     """Friction and restitution of a ``<collision>``, as ODE's words or else Bullet's say them."""
     friction = restitution = None
-    for engine, tag, second in (("ode", "mu", "mu2"), ("bullet", "friction", "friction2")):
-        words = element.find(f"surface/friction/{engine}")
-        if words is None or (mu := words.find(tag)) is None:
-            continue
-        friction = document.content(mu)
-        if friction < 0.0:
-            raise document.error(mu, f"the friction {friction:g} is negative")
-        other = words.find(second)
-        if other is not None and document.content(other) != friction:
-            document.suspect(other, f"friction is the same in all directions here; <{tag}> counts")
-        break
-    bounce = element.find("surface/bounce/restitution_coefficient")
-    if bounce is not None:
+    for path, second in (("ode/mu", "ode/mu2"), ("bullet/friction", "bullet/friction2")):
+        if (first := element.find(f"surface/friction/{path}")) is not None:
+            friction = read_friction(document, first, element.find(f"surface/friction/{second}"))
+            break
+    if (bounce := element.find("surface/bounce/restitution_coefficient")) is not None:
         restitution = document.content(bounce)
         if not 0.0 <= restitution <= 1.0:
             raise document.error(bounce, f"restitution is from 0 to 1, not {restitution:g}")
     return friction, restitution
+
+
+def read_friction(document: SdfDocument, first: Element, second: Element | None) -> float:
+    """The friction that ``first`` holds; warns if ``second``, across it, holds another one."""
+    friction = document.content(first)
+    if friction < 0.0:
+        raise document.error(first, f"the friction {friction:g} is negative")
+    if second is not None and document.content(second) != friction:
+        message = f"friction is the same in all directions here; <{first.tag}> counts"
+        document.suspect(second, message)
+    return friction
 
 
 def _upright(normal: Vec3) -> Rows3:

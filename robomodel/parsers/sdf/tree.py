@@ -12,46 +12,32 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from robomodel.description import JointType, Limits, Motor, Pose, Vec3
-from robomodel.errors import Source
+from robomodel.description import Joint, Pose
 from robomodel.parsers.sdf.axes import AxisMimic
-from robomodel.parsers.sdf.frames import Frame, Scope
-from robomodel.parsers.xml import Element
+from robomodel.parsers.sdf.frames import Frame
 from robomodel.poses import displacement
 
 NOT_IN_TREE = 9
-UNLIMITED = Limits()
 RANKS = {"fixed": 0, "universal": 2, "revolute2": 2, "ball": 3}  # others have 1
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One of the simple joints that a joint of the file is made of; ``axis`` in its joint frame.
+    """One of the simple joints that a joint of the file is made of.
 
-    ``position`` is where the joint stands in the file's poses: 0 and no turn unless the file says
+    ``joint`` has no links and no place yet; its axis is in the frame of the file's joint.
+    ``position`` is where it stands in the file's poses: 0 and no turn unless the file says
     otherwise, as files written from models do whose loops are not closed at zero.
     """
 
-    name: str
-    type: JointType
-    axis: Vec3 = (1.0, 0.0, 0.0)
-    limits: Limits = UNLIMITED
-    damping: float = 0.0
-    friction: float = 0.0
-    pitch: float = 0.0
-    initial: float | None = None
-    independent: bool | tuple[bool, ...] | None = None
-    armature: float = 0.0
+    joint: Joint
     mimic: AxisMimic | None = None
     position: tuple[float, ...] | None = None
-    stiffness: float = 0.0
-    reference: float = 0.0
-    motor: Motor | None = None
 
     def backward(self) -> Step:
         """The step from the child to the parent."""
-        x, y, z = self.axis
-        return replace(self, axis=(0.0 - x, 0.0 - y, 0.0 - z))
+        x, y, z = self.joint.axis
+        return replace(self, joint=replace(self.joint, axis=(0.0 - x, 0.0 - y, 0.0 - z)))
 
     @property
     def standing(self) -> float:
@@ -60,10 +46,10 @@ class Step:
 
     def undone(self) -> Pose:
         """What takes the joint from its position in the file's poses to position zero."""
-        if self.position is None or self.type == "fixed":
+        if self.position is None:
             return Pose()
         back = (*(-p for p in self.position[:3]), *self.position[3:])
-        return displacement(self.type, self.axis, back, self.pitch)
+        return displacement(self.joint.type, self.joint.axis, back, self.joint.pitch)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -77,9 +63,6 @@ class Connection:
     frame: Frame
     steps: tuple[Step, ...]
     cut: bool
-    scope: Scope
-    element: Element
-    source: Source
 
     @property
     def rank(self) -> int:

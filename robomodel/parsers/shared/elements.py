@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from robomodel.description import Anchor, Pose, Rows3, Vec3
+from robomodel.description import Anchor, Limits, Pose, Rows3, Vec3
 from robomodel.errors import did_you_mean
 from robomodel.parsers.xml import Document, Element, shown
 from robomodel.poses import rotation_of_quaternion
@@ -36,16 +36,20 @@ def read_origin(document: Document, element: Element | None) -> Pose:
         return Pose.from_rpy(xyz, document.vector(element, "rpy", _ZERO))
     if element.get("rpy") is not None:
         raise document.error(element, "<origin> has both rpy and quat_xyzw; keep one of them")
-    return Pose(xyz, _rotation(document, element))
-
-
-def _rotation(document: Document, element: Element) -> Rows3:
     quaternion = document.quadruple(element, "quat_xyzw")
+    return Pose(xyz, read_rotation(document, element, quaternion, "quat_xyzw"))
+
+
+def read_rotation(
+    document: Document, element: Element, quaternion: Sequence[float], what: str
+) -> Rows3:
+    """The rotation of a quaternion x, y, z, w that ``element`` has, called ``what``."""
     norm = math.hypot(*quaternion)
     if not 0.0 < norm < math.inf:
-        raise document.error(element, "quat_xyzw is zero; no rotation is '0 0 0 1'")
+        raise document.error(element, f"{what} is zero; no rotation is '0 0 0 1'")
     if abs(norm - 1.0) > _UNIT_TOLERANCE:
-        document.suspect(element, f"quat_xyzw has the norm {norm:.6g}; it is normalised")
+        message = f"{what} has the norm {norm:.6g}; it is normalised"
+        document.suspect(element, message, "quaternion not of norm 1")
     x, y, z, w = quaternion
     return rotation_of_quaternion(x, y, z, w)
 
@@ -86,23 +90,27 @@ def read_axis(document: Document, element: Element | None, *, used: bool) -> Vec
     axis = document.vector(element, "xyz")
     if not used:
         return None
-    norm = math.hypot(*axis)
-    if abs(norm - 1.0) > _UNIT_TOLERANCE:
-        tag = shown(element)
-        if not 0.0 < norm < math.inf:
-            raise document.error(
-                element, f'<{tag}> is zero; give it a direction, as in <{tag} xyz="0 0 1"/>'
-            )
-        document.suspect(
-            element, f"<{tag}> has the length {norm:.6g}, not 1; only its direction is used", "axis"
-        )
+    tag = shown(element)
+    check_direction(document, element, axis, f"<{tag}>", f'<{tag} xyz="0 0 1"/>')
     return axis
 
 
-def read_value(document: Document, element: Element) -> float:
-    """The number in ``<... value>``."""
+def check_direction(
+    document: Document, element: Element, axis: Vec3, what: str, example: str
+) -> None:
+    """Refuse an axis, called ``what``, without a direction; warn of one that is not of length 1."""
+    norm = math.hypot(*axis)
+    if not 0.0 < norm < math.inf:
+        raise document.error(element, f"{what} is zero; give it a direction, as in {example}")
+    if abs(norm - 1.0) > _UNIT_TOLERANCE:
+        message = f"{what} has the length {norm:.6g}, not 1; only its direction is used"
+        document.suspect(element, message, "axis not of length 1")
+
+
+def read_value(document: Document, element: Element, *, infinite: bool = False) -> float:
+    """The number in ``<... value>``, finite unless it may be ``infinite``."""
     document.expect(element, _VALUE)
-    return document.number(element, "value")
+    return document.number(element, "value", infinite=infinite)
 
 
 def read_parts(
@@ -137,9 +145,19 @@ def read_term(document: Document, element: Element) -> tuple[str, float]:
     return document.text(element, "name"), document.number(element, "ratio", 1.0)
 
 
-def bounded(value: float, most: float) -> float:
+def as_limit(value: float, most: float) -> float:
     """A limit; infinite if it is ``most`` or more, as which some formats write infinity."""
     return value if abs(value) < most else math.copysign(math.inf, value)
+
+
+def doubt_limits(document: Document, joint: Element, limits: Limits) -> None:
+    """Warn of limits of position of a joint that closes a loop."""
+    if math.isfinite(limits.lower) or math.isfinite(limits.upper):
+        document.suspect(
+            joint,
+            "the joint closes a loop, where limits are not kept; they are left out",
+            "limits of a loop",
+        )
 
 
 def check_limits(document: Document, element: Element, lower: float, upper: float) -> None:

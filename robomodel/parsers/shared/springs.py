@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypedDict
 
 from robomodel.description import JointSpring, Spring
@@ -26,7 +27,11 @@ def read_dynamics(document: Document, element: Element | None) -> Dynamics:
     """``<dynamics damping friction spring_stiffness spring_reference>``, of a joint or a loop."""
     if element is None:
         return {}
-    found = document.numbers(element, _DYNAMICS)
+    return checked_dynamics(document, element, document.numbers(element, _DYNAMICS))
+
+
+def checked_dynamics(document: Document, element: Element, found: Mapping[str, float]) -> Dynamics:
+    """What ``<dynamics>`` says by these numbers; refused is what would drive the motion."""
     for name in ("damping", "friction", "spring_stiffness"):
         if found.get(name, 0.0) < 0.0:
             raise document.error(

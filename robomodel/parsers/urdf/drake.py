@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from lxml import etree
 
@@ -15,12 +16,9 @@ from robomodel.description import Anchor, JointSpring, Loop, Pose, Vec3
 from robomodel.errors import did_you_mean
 from robomodel.parsers.shared.drake import (
     LINEAR_SPRING,
-    SPRING_NUMBERS,
     TENDON,
-    TENDON_NUMBERS,
     linear_spring,
     part_of,
-    room,
     tendon,
 )
 from robomodel.parsers.shared.elements import read_value
@@ -28,7 +26,6 @@ from robomodel.parsers.urdf.found import Found, universal
 from robomodel.parsers.urdf.joints import read_joint
 from robomodel.parsers.xml import Document, Element, shown
 
-_VALUE = frozenset(("value",))
 _JOINTS = ("ball", "planar", "screw", "universal")
 
 
@@ -70,36 +67,19 @@ def _ball(document: Document, element: Element, found: Found) -> None:
 def _spring(document: Document, element: Element, found: Found) -> None:
     """``<drake:linear_spring_damper>`` between points of two bodies; a ``name`` is our own."""
     ends = [_point(document, element, LINEAR_SPRING, end) for end in ("AP", "BQ")]
-    numbers = [
-        read_value(document, part_of(document, element, f"{LINEAR_SPRING}_{word}"))
-        for word in SPRING_NUMBERS
-    ]
-    name = _spring_name(element, found)
-    source = document.source(element, f"<{shown(element)}>")
-    found.springs.append(linear_spring(name, ends, numbers, source))
+    name, number = _spring_name(element, found), partial(read_value, document)
+    found.springs.append(linear_spring(document, element, name, ends, number))
 
 
 def _tendon(document: Document, element: Element, found: Found) -> None:
     """``<drake:tendon_constraint>`` over joints: a spring, or a coupling."""
-    tag = f"{TENDON}_joint"
-    terms = [
-        (document.text(child, "name"), document.number(child, "a"))
-        for child in element
-        if shown(child) == tag
-    ]
-    numbers = dict(TENDON_NUMBERS)
-    for child in element:
-        word = shown(child).removeprefix(f"{TENDON}_")
-        if word in numbers:
-            numbers[word] = float(document.numbers(child, _VALUE, infinite=_VALUE)["value"])
-    source = document.source(element, f"<{shown(element)}>")
-    made = tendon(_spring_name(element, found), terms, numbers, source)
+    name, number = _spring_name(element, found), partial(read_value, document)
+    joint = partial(document.text, name="name")
+    made = tendon(document, element, name, joint, number)
     if isinstance(made, JointSpring):
         found.springs.append(made)
     elif made is not None:
         found.couplings.append(made)
-    else:
-        document.suspect(element, room(numbers))
 
 
 def _spring_name(element: Element, found: Found) -> str:

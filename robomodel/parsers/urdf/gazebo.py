@@ -7,9 +7,9 @@ stood in the model's frame, which is the same where the child is not turned at p
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from robomodel.description import (
     AT_ORIGIN,
@@ -29,13 +29,14 @@ from robomodel.description import (
 from robomodel.errors import Source, did_you_mean
 from robomodel.parsers.sdf.axes import Axis, pitch, read_axis
 from robomodel.parsers.sdf.document import SdfDocument, read_placed
-from robomodel.parsers.sdf.links import read_surface
+from robomodel.parsers.sdf.frames import MODEL, WORLD
+from robomodel.parsers.sdf.links import read_friction, read_surface
+from robomodel.parsers.shared.elements import doubt_limits
 from robomodel.parsers.urdf.found import with_mimics
 from robomodel.parsers.xml import Document, Element
 from robomodel.poses import compose, inverse, link_poses, relative, tidy, turned
 from robomodel.spatial import matmul, transpose
 
-_WORLD, _MODEL = "world", "__model__"
 _LOOPS: dict[str, LoopType] = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -96,14 +97,7 @@ class _Reader:
     """Adds the joints of ``<gazebo>`` to a description."""
 
     def __init__(self, document: Document, description: Description) -> None:
-        self.document = SdfDocument(
-            document.root,
-            document.file,
-            document.strict,
-            document.lines,
-            document.doubts,
-            document.vectors,
-        )
+        self.document = SdfDocument.of(document)
         self.description = description
         self.links = {link.name: link for link in description.links}
         self.joints = {joint.name: joint for joint in description.joints}
@@ -155,11 +149,9 @@ class _Reader:
         if child.tag == "collision":
             friction, restitution = read_surface(document, child)
         else:
-            friction = document.content(child)
-            if friction < 0.0:
-                raise document.error(child, f"the friction {friction:g} is negative")
-            first = within.find("mu1")
+            friction = read_friction(document, child, None)
             if child.tag == "mu2":
+                first = within.find("mu1")
                 if first is None or document.content(first) != friction:
                     what = "friction is the same in all directions here; <mu1> counts"
                     document.suspect(child, what)
@@ -169,14 +161,11 @@ class _Reader:
         if link is None or all(shape.role != "collision" for shape in link.shapes):
             document.suspect(child, f"there is no link '{name}' with a collision shape to rub")
             return
-        shapes = []
-        for shape in link.shapes:
-            if shape.role == "collision":
-                rub = shape.friction if friction is None else friction
-                back = shape.restitution if restitution is None else restitution
-                shapes.append(replace(shape, friction=rub, restitution=back))
-            else:
-                shapes.append(shape)
+        said = {"friction": friction, "restitution": restitution}
+        given: dict[str, Any] = {word: x for word, x in said.items() if x is not None}
+        shapes = (
+            replace(shape, **given) if shape.role == "collision" else shape for shape in link.shapes
+        )
         self.links[name] = replace(link, shapes=tuple(shapes))
 
     # ---- joints
@@ -192,7 +181,7 @@ class _Reader:
             raise document.error(element, "another joint of the robot has this name")
         document.parts(element, _JOINT, _JOINT_IRRELEVANT)
         parent, child = (document.required(element, tag) for tag in ("parent", "child"))
-        grounded = parent == _WORLD and parent not in self.links
+        grounded = parent == WORLD and parent not in self.links
         for link in (child, parent):
             if link not in self.links and not (grounded and link == parent):
                 document.suspect(
@@ -210,7 +199,7 @@ class _Reader:
             return
         here = self._pose(element, child)
         if grounded:
-            self.links[_WORLD] = Link(_WORLD, source=source)
+            self.links[WORLD] = Link(WORLD, source=source)
             self._hold(element, kind, parent, child, here)
             return
         there = compose(self._standing(child), here)
@@ -227,13 +216,11 @@ class _Reader:
         frame = placed.relative_to or child
         if frame == child:
             return placed.pose
-        return compose(
-            relative(self._standing(child), self._frame(element, frame)),
-            placed.pose,
-        )
+        within = relative(self._standing(child), self._frame(element, frame))
+        return compose(within, placed.pose)
 
     def _frame(self, element: Element, name: str) -> Pose:
-        if name == _MODEL:
+        if name == MODEL:
             return Pose()
         if name not in self.links:
             raise self.document.error(
@@ -263,9 +250,8 @@ class _Reader:
         link, origin = self._steps(element, kind, Anchor(parent, here), Anchor(child, here))
         origin = compose(origin, inverse(here))
         held = f"{name}_held" if kind != "fixed" else name
-        self.joints[held] = self.above[child] = Joint(
-            held, "fixed", link, child, origin, source=source
-        )
+        joint = Joint(held, "fixed", link, child, origin, source=source)
+        self.joints[held] = self.above[child] = joint
 
     def _close(self, element: Element, kind: str, there: Anchor, here: Anchor) -> None:
         """A joint that closes a loop; what no loop says is joints to a link fixed to the child."""
@@ -277,20 +263,8 @@ class _Reader:
         loop = Loop(name, _LOOPS[kind], there, here, source=source)
         if loop.type in LOOP_COORDINATES:
             axis, xyz = self._axis(element, "axis", here)
-            if any(map(math.isfinite, (axis.limits.lower, axis.limits.upper))):
-                self.document.suspect(
-                    element,
-                    "the joint closes a loop, where limits are not kept; they are left out",
-                    "limits of a loop",
-                )
-            loop = replace(
-                loop,
-                axis=xyz,
-                damping=axis.damping,
-                friction=axis.friction,
-                stiffness=axis.stiffness,
-                reference=axis.reference,
-            )
+            doubt_limits(self.document, element, axis.limits)
+            loop = replace(loop, axis=xyz, **axis.dynamics)
         self.loops.append(loop)
 
     def _steps(self, element: Element, kind: str, there: Anchor, here: Anchor) -> tuple[str, Pose]:
@@ -309,10 +283,8 @@ class _Reader:
                     joint,
                     axis=xyz,
                     limits=axis.limits,
-                    damping=axis.damping,
-                    friction=axis.friction,
-                    stiffness=axis.stiffness,
-                    reference=axis.reference,
+                    initial=axis.initial or None,
+                    **axis.dynamics,
                     pitch=pitch(self.document, element) if step == "screw" else 0.0,
                 )
             self.links[each], self.joints[each] = Link(each, source=source), joint

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 from lxml import etree
 
@@ -13,7 +13,7 @@ from robomodel.description import FREEDOMS, ONE_DOF, Joint, JointType, Limits, L
 from robomodel.parsers.shared.elements import (
     XYZ,
     X,
-    bounded,
+    as_limit,
     check_limits,
     read_axis,
     read_linked,
@@ -45,7 +45,6 @@ _MIMIC = frozenset(("joint", "multiplier", "offset"))
 _PLACE = ("parent", "child", "origin", "axis", "pitch")
 _SPRUNG = ONE_DOF | {"spherical"}
 _INITIAL = frozenset(("position",))
-_NO_LIMITS = Limits()
 _BOUNDS = (("lower", -math.inf), ("upper", math.inf), ("velocity", math.inf), ("effort", math.inf))
 _NO_LIMIT = 1e308  # how infinity is written for readers that want a number
 
@@ -59,24 +58,34 @@ def read_joint(document: Document, element: Element) -> Joint:
         if shown(child) == "drake:mimic":
             child.tag = "mimic"
     parts = document.parts(element, _JOINT_PARTS, _JOINT_IRRELEVANT)
-    return Joint(
-        name,
-        kind,
-        read_linked(document, element, parts, "parent"),
-        read_linked(document, element, parts, "child"),
-        read_origin(document, parts.get("origin")),
-        read_axis(document, parts.get("axis"), used=kind in _JOINTS_WITH_AXIS) or X,
-        _limits(document, element, parts.get("limit"), kind),
-        _mimic(document, parts.get("mimic"), kind),
-        _independent(document, element, kind),
-        pitch=_pitch(document, element, parts.get("pitch"), kind),
-        initial=_initial(document, parts.get("initial"), kind),
-        source=document.source(element, f"joint '{name}'"),
-        armature=_armature(document, parts.get("armature"), kind),
-        rotor=read_rotor(document, parts.get("rotor")),
-        motor=read_motor(document, parts.get("motor")),
-        **_dynamics(document, parts.get("dynamics"), kind),
-    )
+    ends = [read_linked(document, element, parts, tag) for tag in ("parent", "child")]
+    origin = read_origin(document, parts.get("origin"))
+    axis = read_axis(document, parts.get("axis"), used=kind in _JOINTS_WITH_AXIS) or X
+    if kind in {"revolute", "prismatic"} and "limit" not in parts:
+        document.suspect(
+            element,
+            f"has no <limit>, which URDF demands of a {kind} joint; it is taken as unlimited",
+            "no limit",
+        )
+    pitch = _pitch(document, element, parts.get("pitch"), kind)
+    source = document.source(element, f"joint '{name}'")
+    joint = Joint(name, kind, ends[0], ends[1], origin, axis, pitch=pitch, source=source)
+    return _with_properties(document, element, parts, joint)
+
+
+def _with_properties(
+    document: Document, element: Element, parts: Mapping[str, Element], joint: Joint
+) -> Joint:
+    """The joint with what the element says of it besides its place in the tree."""
+    said: dict[str, Any] = {}
+    for tag, (name, read) in _PROPERTIES.items():
+        if tag in parts:
+            said[name] = read(document, parts[tag], joint.type)
+    if "dynamics" in parts:
+        said |= _dynamics(document, parts["dynamics"], joint.type)
+    if (independent := _independent(document, element, joint.type)) is not None:
+        said["independent"] = independent
+    return replace(joint, **said)
 
 
 def read_universal(document: Document, element: Element) -> tuple[Link, Joint, Joint]:
@@ -137,24 +146,7 @@ def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
             f"the robot has a joint '{joint.name}' already, whose type, links, origin and axis an "
             "extension cannot change; leave them out, or give the new joint a name of its own",
         )
-    if "limit" in parts:
-        limits = _limits(document, element, parts["limit"], joint.type)
-        joint = replace(joint, limits=limits)
-    if "mimic" in parts:
-        joint = replace(joint, mimic=_mimic(document, parts["mimic"], joint.type))
-    if "dynamics" in parts:
-        joint = replace(joint, **_dynamics(document, parts["dynamics"], joint.type))
-    if "armature" in parts:
-        joint = replace(joint, armature=_armature(document, parts["armature"], joint.type))
-    if "rotor" in parts:
-        joint = replace(joint, rotor=read_rotor(document, parts["rotor"]))
-    if "motor" in parts:
-        joint = replace(joint, motor=read_motor(document, parts["motor"]))
-    if "initial" in parts:
-        joint = replace(joint, initial=_initial(document, parts["initial"], joint.type))
-    if (independent := _independent(document, element, joint.type)) is not None:
-        joint = replace(joint, independent=independent)
-    return joint
+    return _with_properties(document, element, parts, joint)
 
 
 def _independent(document: Document, element: Element, kind: str) -> bool | tuple[bool, ...] | None:
@@ -174,19 +166,11 @@ def _independent(document: Document, element: Element, kind: str) -> bool | tupl
     return tuple(word == "true" for word in words)
 
 
-def _limits(document: Document, joint: Element, element: Element | None, kind: str) -> Limits:
+def _limits(document: Document, element: Element, kind: str) -> Limits:
     """``<limit>``; a continuous joint has no position limits, whatever the file writes."""
-    if element is None:
-        if kind in {"revolute", "prismatic"}:
-            document.suspect(
-                joint,
-                f"has no <limit>, which URDF demands of a {kind} joint; it is taken as unlimited",
-                "no limit",
-            )
-        return _NO_LIMITS
     found = document.numbers(element, _LIMIT, infinite=_LIMIT)
     lower, upper, velocity, effort = (
-        bounded(found.get(name, default), _NO_LIMIT) for name, default in _BOUNDS
+        as_limit(found.get(name, default), _NO_LIMIT) for name, default in _BOUNDS
     )
     if kind == "continuous":
         lower, upper = -math.inf, math.inf
@@ -198,9 +182,7 @@ def _limits(document: Document, joint: Element, element: Element | None, kind: s
     return Limits(lower, upper, velocity, effort)
 
 
-def _mimic(document: Document, element: Element | None, kind: str) -> Mimic | None:
-    if element is None:
-        return None
+def _mimic(document: Document, element: Element, kind: str) -> Mimic | None:
     if kind == "fixed":  # as in real files whose gripper was fixed by changing types
         document.suspect(element, "<mimic> means nothing in a fixed joint; it is ignored")
         return None
@@ -212,24 +194,22 @@ def _mimic(document: Document, element: Element | None, kind: str) -> Mimic | No
     )
 
 
-def _dynamics(document: Document, element: Element | None, kind: str) -> Dynamics:
+def _dynamics(document: Document, element: Element, kind: str) -> Dynamics:
     """``<dynamics>``; a spring needs a joint of one degree of freedom, or a ball joint."""
     found = read_dynamics(document, element)
-    if element is not None and found["stiffness"] and kind not in (*_SPRUNG, "fixed"):
+    if found["stiffness"] and kind not in (*_SPRUNG, "fixed"):
         raise document.error(
             element,
             f"a {kind} joint cannot have a spring of its own; give it a <spring> between two links",
         )
-    if element is not None and found["reference"] and kind == "spherical":
+    if found["reference"] and kind == "spherical":
         raise document.error(
             element, "a ball joint's spring pulls to no rotation; leave spring_reference out"
         )
     return found
 
 
-def _armature(document: Document, element: Element | None, kind: str) -> float:
-    if element is None:
-        return 0.0
+def _armature(document: Document, element: Element, kind: str) -> float:
     armature = read_value(document, element)
     if armature < 0.0:
         raise document.error(element, f"the armature {armature:g} is negative")
@@ -251,12 +231,21 @@ def _pitch(document: Document, joint: Element, element: Element | None, kind: st
     return read_value(document, element)
 
 
-def _initial(document: Document, element: Element | None, kind: str) -> float | None:
-    if element is None:
-        return None
+def _initial(document: Document, element: Element, kind: str) -> float:
     if kind not in ONE_DOF:
         raise document.error(
             element, f"<initial> is for joints of one degree of freedom, not for a {kind} joint"
         )
     document.expect(element, _INITIAL)
     return document.number(element, "position")
+
+
+_PROPERTIES: dict[str, tuple[str, Callable[[Document, Element, str], object]]] = {
+    "limit": ("limits", _limits),
+    "mimic": ("mimic", _mimic),
+    "initial": ("initial", _initial),
+    "armature": ("armature", _armature),
+    "rotor": ("rotor", lambda document, element, _: read_rotor(document, element)),
+    "motor": ("motor", lambda document, element, _: read_motor(document, element)),
+}
+"""By the parts of a joint, the field that each says and what reads it, by the joint's type."""

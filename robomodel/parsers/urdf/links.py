@@ -14,7 +14,7 @@ from robomodel.parsers.xml import Document, Element, shown, spelled
 
 _LINK_PARTS = frozenset(("inertial", "visual", "collision"))
 _LINK_IRRELEVANT = frozenset(("material", "gazebo", "sensor", "contact", "self_collision_checking"))
-_ENTRIES = ["ixx", "ixy", "ixz", "iyy", "iyz", "izz"]
+_ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _INERTIA = frozenset(_ENTRIES)
 _INERTIAL_PARTS = frozenset(("origin", "mass", "inertia"))
 
@@ -74,14 +74,11 @@ def _inertial(document: Document, element: Element, label: str) -> Inertial:
 def _inertia(
     document: Document, element: Element
 ) -> tuple[float, float, float, float, float, float]:
-    row = document.row(element, _ENTRIES)
-    if row is None:
-        found = document.numbers(element, _INERTIA)
-        try:
-            row = tuple(found[entry] for entry in _ENTRIES)
-        except KeyError as error:
-            raise document.error(element, f"<inertia>: the attribute {error} is missing") from None
-    xx, xy, xz, yy, yz, zz = row
+    found = document.numbers(element, _INERTIA)
+    try:
+        xx, xy, xz, yy, yz, zz = (found[entry] for entry in _ENTRIES)
+    except KeyError as error:
+        raise document.error(element, f"<inertia>: the attribute {error} is missing") from None
     return xx, xy, xz, yy, yz, zz
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from robomodel.description import Anchor, Description, Inertial, Joint, Link, Loop
+from robomodel.description import Anchor, Description, Joint, Link, Loop
+from robomodel.masses import scaled
 from robomodel.poses import compose, initial_positions, link_poses, relative, unit
 from robomodel.spatial import apply, minus, transpose
 from robomodel.writers.inertias import heavy
@@ -34,7 +35,7 @@ def with_sliders(description: Description) -> Description:
         links[name] = Link(name, None, loop.source)
         taken.add(name)
         if (said := links[lender.link].inertial) is not None and heavy(said):
-            half = _half(said)
+            half = scaled(said, 0.5)
             links[lender.link] = replace(links[lender.link], inertial=half)
             inside = relative(lender.origin, said.origin)
             links[name] = replace(links[name], inertial=replace(half, origin=inside))
@@ -65,8 +66,3 @@ def with_sliders(description: Description) -> Description:
     return replace(
         description, links=tuple(links.values()), joints=tuple(joints), loops=tuple(loops)
     )
-
-
-def _half(said: Inertial) -> Inertial:
-    xx, xy, xz, yy, yz, zz = (x / 2.0 for x in said.inertia)
-    return replace(said, mass=said.mass / 2.0, inertia=(xx, xy, xz, yy, yz, zz))
