@@ -228,6 +228,25 @@ class TestGazebo:
         assert (found.stiffness, found.reference) == (4.0, 0.2)
         assert caught[0].message.source.line == text[: text.index("<gazebo")].count("\n") + 1
 
+    @pytest.mark.parametrize("kind", ["revolute", "universal"])
+    def test_springs_are_kept(self, kind):
+        """Of what closes a loop by itself, and of what becomes joints."""
+        words = (
+            "<dynamics><damping>2</damping><spring_stiffness>3</spring_stiffness>"
+            "<spring_reference>0.4</spring_reference></dynamics>"
+        )
+        second = "</axis><axis2><xyz>1 0 0</xyz></axis2>"
+        element = closed(kind, inner=words).replace(
+            "</axis>", second if kind[0] == "u" else "</axis>"
+        )
+        found = read(chain(element)[0], strict=True)
+        held = next(
+            each
+            for each in (*found.joints, *found.loops)
+            if each.name in ("tip", "tip_1") and each.type == "revolute"
+        )
+        assert (held.damping, held.stiffness, held.reference) == (2.0, 3.0, 0.4)
+
     def screwed(self, text):
         return robot(
             link("nut"),

@@ -101,6 +101,15 @@ def test_sdf() -> None:
     np.testing.assert_allclose(rm.passive_force(model, [0.5], [2.0]), [-6 * 0.2 - 0.4 * 2])
 
 
+@pytest.mark.parametrize("word", ["damping", "friction", "spring_stiffness"])
+def test_dynamics_that_drive_the_motion_are_refused(word: str) -> None:
+    """In SDF as in URDF."""
+    text = re.sub(f"<{word}>.*?<", f"<{word}>-1<", SDF)
+    with pytest.raises(rm.DescriptionError, match=f"{word} is -1, which would drive") as error:
+        rm.load(text)
+    assert error.value.element == "joint 'j'"
+
+
 @pytest.mark.parametrize("name", list(ROBOTS))
 def test_sdf_round_trip(name: str, tmp_path) -> None:
     """Springs between links are in Drake's words, those that it has none for in our own."""
@@ -197,6 +206,19 @@ def test_bad_words_of_drake(form: str, more: str, values: dict[str, str], why: s
     with pytest.raises(rm.DescriptionError, match=why) as error:
         rm.load(drake(form, more, good | values))
     assert error.value.line is not None
+
+
+def test_a_word_of_drake_without_its_value() -> None:
+    text = drake("urdf", TENDON, CABLE).replace('_stiffness value="9"', "_stiffness")
+    with pytest.raises(rm.DescriptionError, match="_stiffness>: the attribute 'value' is missing"):
+        rm.load(text)
+
+
+@pytest.mark.parametrize("form", ["urdf", "sdf"])
+def test_words_of_drake_that_mean_nothing_are_warned_of(form: str) -> None:
+    text = drake(form, TENDON, CABLE).replace("_constraint_stiffness", "_constraint_stiffnes")
+    with pytest.warns(rm.DescriptionWarning, match="did you mean 'drake:tendon_constraint_stiff"):
+        assert rm.load(text).nv == 1  # it is rigid
 
 
 def test_bad_tendons_of_mjcf() -> None:
