@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from robomodel.description import (
     AT_ORIGIN,
@@ -219,6 +220,23 @@ def standing(joint: Joint, positions: Positions) -> Pose:
         return joint.origin
     moved = displacement(joint.type, joint.axis, positions[joint.name], joint.pitch)
     return compose(joint.origin, moved)
+
+
+def line(above: Mapping[str, Joint], link: str) -> list[Joint]:
+    """The joints from the root down to a link; ``above`` has joints by the links they move."""
+    joints = []
+    while (joint := above.get(link)) is not None:
+        joints.append(joint)
+        link = joint.parent
+    return joints[::-1]
+
+
+def branches(above: Mapping[str, Joint], one: str, other: str) -> tuple[list[Joint], list[Joint]]:
+    """The joints from the common ancestor of two links down to each, as of :func:`line`."""
+    lines = line(above, one), line(above, other)
+    pairs = zip(*lines, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+    return lines[0][shared:], lines[1][shared:]
 
 
 def initial_positions(joints: Sequence[Joint]) -> Positions:

@@ -12,6 +12,7 @@ import numpy as np
 
 from robomodel.description import Description, Inertial, Joint, LinkCoupling, Vec3
 from robomodel.errors import DescriptionError, Doubt, Source, suspect_all
+from robomodel.spatial import cross, symmetric
 
 _EXCESS = 4 / 3  # published robots break the triangle inequality by up to a quarter
 _NOTHING = 1e-6  # of the largest moment: what is written for zero
@@ -88,7 +89,7 @@ def _doubt_moments(inertial: Inertial) -> list[tuple[str, str]]:
         return []
     if not any(inertial.inertia):
         return []
-    a, b, c = _moments(inertial)
+    a, b, c = np.linalg.eigvalsh(symmetric(*inertial.inertia)).tolist()
     shown = f"the principal moments of inertia, {a:.3g}, {b:.3g} and {c:.3g} kg m²,"
     nothing = max(_NOTHING * max(abs(a), c), _POINT * inertial.mass)
     if a < -nothing:
@@ -96,13 +97,6 @@ def _doubt_moments(inertial: Inertial) -> list[tuple[str, str]]:
     if b > nothing and c > _EXCESS * (a + b):
         return [("triangle", f"{shown} are those of no body: each is at most the others' sum")]
     return []
-
-
-def _moments(inertial: Inertial) -> Vec3:
-    """The principal moments, ascending."""
-    xx, xy, xz, yy, yz, zz = inertial.inertia
-    a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).tolist()
-    return a, b, c
 
 
 def _doubt_masses(description: Description) -> list[Doubt]:
@@ -168,6 +162,4 @@ def _on_axis(joint: Joint, point: Vec3) -> bool:
     """Whether a point of the child rests however the joint turns."""
     if joint.type not in ("revolute", "continuous"):
         return joint.type in ("spherical", "floating")
-    (x, y, z), (p, q, r) = joint.axis, point
-    arm = math.hypot(y * r - z * q, z * p - x * r, x * q - y * p)
-    return arm <= 1e-9 * math.hypot(x, y, z)
+    return math.hypot(*cross(joint.axis, point)) <= 1e-9 * math.hypot(*joint.axis)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from robomodel.description import (
@@ -48,15 +48,19 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
         if joint.initial is not None:
             _check_initial(joint, joint.initial, strict)
     for loop in description.loops:
-        _check_ends(loop, links, "loop")
+        ends = loop.predecessor.link, loop.successor.link
+        _check_ends(*ends, links, "a loop joins two links", loop.source)
     for coupling in description.couplings:
         if isinstance(coupling, LinkCoupling):
-            _check_link_coupling(coupling, links)
+            ends = coupling.predecessor, coupling.successor
+            _check_ends(*ends, links, "a coupling is between two links", coupling.source)
+            _check_ratio(coupling)
         else:
             _check_terms(coupling, joints, "coupled")
     for spring in description.springs:
         if isinstance(spring, Spring):
-            _check_ends(spring, links, "spring")
+            ends = spring.predecessor.link, spring.successor.link
+            _check_ends(*ends, links, "a spring joins two links", spring.source)
         else:
             _check_terms(spring, joints, "sprung")
     doubts = [
@@ -79,18 +83,19 @@ def by_name(things: Iterable[_Named], kind: str) -> dict[str, _Named]:
         first = found.setdefault(thing.name, thing)
         if first is not thing:
             raise DescriptionError(
-                f"another {kind} has this name already{_at(first.source)}; rename one of them",
+                f"another {kind} has this name already{beside(first.source)}; rename one of them",
                 thing.source,
             )
     return found
 
 
-def _at(source: Source) -> str:
+def beside(source: Source) -> str:
     """Where another element stands, within a message."""
     return "" if source.line is None else f" ({source.file}:{source.line})"
 
 
-def _look_up(name: str, known: dict[str, Any], what: str, source: Source) -> None:
+def look_up(name: str, known: Mapping[str, Any], what: str, source: Source) -> None:
+    """Refuse a name that is not known, of ``what`` as in "the parent link"."""
     if name not in known:
         raise DescriptionError(
             f"{what} '{name}' is not in the robot{did_you_mean(name, known)}", source
@@ -101,8 +106,8 @@ def _check_tree(description: Description, links: dict[str, Link]) -> None:
     """Every link but one hangs on exactly one joint, and all hang together."""
     above: dict[str, Joint] = {}
     for joint in description.joints:
-        _look_up(joint.parent, links, "the parent link", joint.source)
-        _look_up(joint.child, links, "the child link", joint.source)
+        look_up(joint.parent, links, "the parent link", joint.source)
+        look_up(joint.child, links, "the child link", joint.source)
         if joint.parent == joint.child:
             raise DescriptionError(
                 f"its parent and its child are the same link '{joint.child}'", joint.source
@@ -111,7 +116,7 @@ def _check_tree(description: Description, links: dict[str, Link]) -> None:
         if other is not joint:
             raise DescriptionError(
                 f"the link '{joint.child}' is already the child of joint '{other.name}'"
-                f"{_at(other.source)}; a link hangs on one joint, so write this one as a <loop>",
+                f"{beside(other.source)}; a link hangs on one joint, so write this one as a <loop>",
                 joint.source,
             )
     _check_cycles(description.links, above)
@@ -148,7 +153,7 @@ def _check_cycles(links: Iterable[Link], above: dict[str, Joint]) -> None:
 
 
 def _check_mimic(joint: Joint, mimic: Mimic, joints: dict[str, Joint]) -> None:
-    _look_up(mimic.joint, joints, "the mimicked joint", joint.source)
+    look_up(mimic.joint, joints, "the mimicked joint", joint.source)
     leader = joints[mimic.joint]
     if leader is joint:
         raise DescriptionError("the joint mimics itself", joint.source)
@@ -175,26 +180,18 @@ def _check_initial(joint: Joint, initial: float, strict: bool) -> None:
         )
 
 
-def _check_ends(tie: Loop | Spring, links: dict[str, Link], kind: str) -> None:
-    _look_up(tie.predecessor.link, links, "the predecessor link", tie.source)
-    _look_up(tie.successor.link, links, "the successor link", tie.source)
-    if tie.predecessor.link == tie.successor.link:
+def _check_ends(
+    predecessor: str, successor: str, links: dict[str, Link], rule: str, source: Source
+) -> None:
+    look_up(predecessor, links, "the predecessor link", source)
+    look_up(successor, links, "the successor link", source)
+    if predecessor == successor:
         raise DescriptionError(
-            f"the predecessor and the successor are the same link '{tie.successor.link}'; a {kind} "
-            "joins two links",
-            tie.source,
+            f"the predecessor and the successor are the same link '{successor}'; {rule}", source
         )
 
 
-def _check_link_coupling(coupling: LinkCoupling, links: dict[str, Link]) -> None:
-    _look_up(coupling.predecessor, links, "the predecessor link", coupling.source)
-    _look_up(coupling.successor, links, "the successor link", coupling.source)
-    if coupling.predecessor == coupling.successor:
-        raise DescriptionError(
-            f"the predecessor and the successor are the same link '{coupling.successor}'; a "
-            "coupling is between two links",
-            coupling.source,
-        )
+def _check_ratio(coupling: LinkCoupling) -> None:
     if coupling.ratio == 0.0:
         raise DescriptionError(
             f"the ratio is zero, so that the link '{coupling.successor}' would not turn at all; "
@@ -206,7 +203,7 @@ def _check_link_coupling(coupling: LinkCoupling, links: dict[str, Link]) -> None
 def _check_terms(tie: JointCoupling | JointSpring, joints: dict[str, Joint], done: str) -> None:
     named: set[str] = set()
     for name, _ in tie.terms:
-        _look_up(name, joints, "the joint", tie.source)
+        look_up(name, joints, "the joint", tie.source)
         if joints[name].type not in ONE_DOF:
             raise DescriptionError(
                 f"the joint '{name}' is {joints[name].type}; only joints of one degree of freedom "

@@ -28,7 +28,9 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
+from robomodel.parsers.structure import beside, look_up
 from robomodel.parsers.wildcards import filled, matching
+from robomodel.poses import line, unit
 from robomodel.spatial import apply, matmul, transpose
 from robomodel.transmissions import KINDS, SIMPLE, actuator_rows, in_order, kind_of, rotor_name
 
@@ -159,12 +161,7 @@ class _Tree:
 
     def is_above(self, upper: Joint, lower: Joint) -> bool:
         """Whether the first joint lies between the second one and the root."""
-        link = lower.parent
-        while link in self.above:
-            if self.above[link] is upper:
-                return True
-            link = self.above[link].parent
-        return False
+        return any(joint is upper for joint in line(self.above, lower.parent))
 
     def body(self, link: str) -> tuple[str, Rows3]:
         """The link that carries this one by fixed joints, and how this one stands in it."""
@@ -225,10 +222,9 @@ def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> l
     joints = tree.joints
     kind, source = kind_of(transmission), transmission.source
     if kind not in KINDS:
-        known = ", ".join(KINDS)
         suspect(
             f"the rotor inertias of a transmission of type '{transmission.type}' are ignored"
-            f"{did_you_mean(kind, KINDS)}; known: {known}",
+            f"{did_you_mean(kind, KINDS)}; known: {', '.join(KINDS)}",
             source,
             strict=strict,
         )
@@ -236,11 +232,7 @@ def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> l
     ends = _in_order(transmission.joints, "joint", KINDS[kind], transmission)
     actuators = _in_order(transmission.actuators, "actuator", KINDS[kind], transmission)
     for end in ends:
-        if end.name not in joints:
-            raise DescriptionError(
-                f"the joint '{end.name}' is not in the robot{did_you_mean(end.name, joints)}",
-                source,
-            )
+        look_up(end.name, joints, "the joint", source)
         _one_dof(joints[end.name], source)
     driven = [joints[end.name] for end in ends]
     base = driven[1] if len(driven) == 2 and tree.is_above(driven[1], driven[0]) else driven[0]
@@ -297,10 +289,14 @@ def _one_dof(joint: Joint, source: Source) -> None:
         )
 
 
-def _body(rotor: Rotor, name: str, base: Joint) -> tuple[Link, Joint]:
-    """A rotor's link and joint: on the parent of ``base``, about its axis."""
-    size = math.hypot(*base.axis)
-    x, y, z = (a / size for a in base.axis)
+def _turning(rotor: Rotor, name: str, tree: _Tree, base: Joint) -> tuple[Link | None, Joint]:
+    """A rotor's new link, if it has one, and its joint: on the parent of ``base``, about its axis.
+
+    ``name`` is that of its actuator or joint.
+    """
+    if rotor.link:
+        return None, _declared(rotor, tree, base)
+    name, (x, y, z) = rotor_name(name), unit(base.axis)
     t, d = rotor.transverse, rotor.inertia - rotor.transverse
     inertia = (t + d * x * x, d * x * y, d * x * z, t + d * y * y, d * y * z, t + d * z * z)
     link = Link(name, Inertial(rotor.mass, inertia, source=rotor.source), rotor.source)
@@ -317,11 +313,6 @@ def _body(rotor: Rotor, name: str, base: Joint) -> tuple[Link, Joint]:
         source=rotor.source,
     )
     return link, joint
-
-
-def _turning(rotor: Rotor, name: str, tree: _Tree, base: Joint) -> tuple[Link | None, Joint]:
-    """A rotor's new link, if it has one, and its joint."""
-    return (None, _declared(rotor, tree, base)) if rotor.link else _body(rotor, name, base)
 
 
 def _declared(rotor: Rotor, tree: _Tree, base: Joint) -> Joint:
@@ -368,10 +359,10 @@ def _coupled(
     rotor: Rotor, name: str, tree: _Tree, base: Joint, driven: Joint, ratio: float, offset: float
 ) -> _Body:
     """A rotor geared to one joint: x = ratio (q − offset)."""
-    name = rotor_name(name)
     link, joint = _turning(rotor, name, tree, base)
     shift = -ratio * offset if offset else 0.0
-    gear = LinkCoupling(name, driven.child, joint.child, ratio, shift, rotor.source)
+    ends = rotor_name(name), driven.child, joint.child
+    gear = LinkCoupling(*ends, ratio, shift, rotor.source)
     return _Body(link, joint, gear, (driven.name,))
 
 
@@ -379,14 +370,10 @@ def _combined(
     rotor: Rotor, name: str, tree: _Tree, base: Joint, terms: Mapping[str, float], shift: float
 ) -> _Body:
     """A rotor that several joints turn: x = Σ terms · q − shift."""
-    name = rotor_name(name)
     link, joint = _turning(rotor, name, tree, base)
-    coupling = JointCoupling(
-        name,
-        ((joint.name, 1.0), *((joint, -factor) for joint, factor in terms.items())),
-        -shift if shift else 0.0,
-        rotor.source,
-    )
+    relation = ((joint.name, 1.0), *((joint, -factor) for joint, factor in terms.items()))
+    offset = -shift if shift else 0.0
+    coupling = JointCoupling(rotor_name(name), relation, offset, rotor.source)
     return _Body(link, joint, coupling, tuple(terms))
 
 
@@ -396,13 +383,9 @@ def _combined(
 def _check_names(added: Iterable[_Body], description: Description) -> None:
     """Refuse rotors whose names are taken."""
     taken: dict[tuple[str, str], Source] = {}
-    for kind, things in (
-        ("link", description.links),
-        ("joint", description.joints),
-        ("coupling", description.couplings),
-    ):
-        for thing in things:
-            taken[kind, thing.name] = thing.source
+    taken |= {("link", each.name): each.source for each in description.links}
+    taken |= {("joint", each.name): each.source for each in description.joints}
+    taken |= {("coupling", each.name): each.source for each in description.couplings}
     for each in added:
         name, source = each.coupling.name, each.coupling.source
         if each.link is None:
@@ -414,9 +397,8 @@ def _check_names(added: Iterable[_Body], description: Description) -> None:
         for kind in ("link", "joint", "coupling") if each.link else ("coupling",):
             if (kind, name) in taken:
                 other = taken[kind, name]
-                at = "" if other.line is None else f" ({other.file}:{other.line})"
                 raise DescriptionError(
-                    f"the rotor would be called '{name}', as a {kind} is already{at}; "
+                    f"the rotor would be called '{name}', as a {kind} is already{beside(other)}; "
                     f"rename that {kind}, or the actuator",
                     source,
                 )
@@ -425,21 +407,13 @@ def _check_names(added: Iterable[_Body], description: Description) -> None:
 
 def _check_twice(added: Iterable[_Body], joints: Mapping[str, Joint], strict: bool) -> None:
     """Warn of joints whose motor may be counted twice, once as armature or in other words."""
-    seen: dict[str, Source] = {}
+    seen: set[str] = set()
     for each in added:
         if len(each.drives) > 1:
             continue
         (name,) = each.drives
-        if name in seen:
-            suspect(
-                f"the joint '{name}' has another rotor already; both are counted",
-                each.coupling.source,
-                strict=strict,
-            )
-        elif joints[name].armature:
-            suspect(
-                f"the joint '{name}' has an armature and a rotor; both are counted",
-                each.coupling.source,
-                strict=strict,
-            )
-        seen[name] = each.coupling.source
+        if name in seen or joints[name].armature:
+            has = "another rotor already" if name in seen else "an armature and a rotor"
+            message = f"the joint '{name}' has {has}; both are counted"
+            suspect(message, each.coupling.source, strict=strict)
+        seen.add(name)

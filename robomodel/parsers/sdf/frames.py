@@ -191,9 +191,7 @@ class Frames:
         pose, at = Pose(), placement
         path: dict[Frame, None] = {}
         while at is not model:
-            if at in path:
-                _refuse_circle(path, at, "are placed in each other, round in a circle")
-            path[at] = None
+            _step(path, at, "placed in")
             if not _is_within(at, model):
                 raise model.document.error(
                     model.element,
@@ -215,9 +213,7 @@ class Frames:
         """How many steps lead from the world to the frame; refuses those that go round."""
         path: dict[Frame, None] = {}
         while frame not in self._depths:
-            if frame in path:
-                _refuse_circle(path, frame, "are placed in each other, round in a circle")
-            path[frame] = None
+            _step(path, frame, "placed in")
             frame = self._base(frame)[0]
         depth = self._depths[frame]
         for depth, below in enumerate(reversed(path), depth + 1):  # noqa: B020
@@ -230,9 +226,7 @@ class Frames:
         """The link that a frame is attached to, or the world."""
         path: dict[Frame, None] = {}
         while frame not in self._carriers:
-            if frame in path:
-                _refuse_circle(path, frame, "are attached to each other, round in a circle")
-            path[frame] = None
+            _step(path, frame, "attached to")
             frame = frame if frame.kind == "link" else self._attached(frame)
             if frame.kind == "link":
                 self._carriers[frame] = frame
@@ -270,8 +264,11 @@ def _is_within(frame: Frame, model: Frame) -> bool:
     return scope is model.inner
 
 
-def _refuse_circle(path: dict[Frame, None], frame: Frame, what: str) -> None:
-    circle = list(path)
-    circle = circle[circle.index(frame) :]
-    names = listed(each.name or each.kind for each in circle)
-    raise frame.document.error(frame.element, f"the frames {names} {what}")
+def _step(path: dict[Frame, None], frame: Frame, how: str) -> None:
+    """Add a frame to a path, which may not lead round in a circle."""
+    if frame in path:
+        circle = list(path)[list(path).index(frame) :]
+        names = listed(each.name or each.kind for each in circle)
+        message = f"the frames {names} are {how} each other, round in a circle"
+        raise frame.document.error(frame.element, message)
+    path[frame] = None

@@ -11,7 +11,7 @@ from robomodel.parsers.sdf.axes import read_axis
 from robomodel.parsers.sdf.frames import Frame, Frames
 from robomodel.parsers.sdf.joints import JOINT, JOINT_IRRELEVANT, Carriers, direction, is_world
 from robomodel.parsers.sdf.tree import Step
-from robomodel.poses import cosine, sine, turned
+from robomodel.poses import branches, cosine, sine, turned
 
 _ALONG = 1e-5  # sine of the angle by which a gearbox's axis may miss those of its joints: 1.5708
 _NEARLY_ALONG = 2e-3  # and of one that is warned of: 1.57, 3.14
@@ -74,7 +74,7 @@ class Gearboxes:
     ) -> dict[str, float]:
         """By how much each joint turns ``end`` about the direction, as seen from the reference."""
         document = gearbox.document
-        up, down = self._path(reference.name, end.name)
+        up, down = branches(self.above, reference.name, end.name)
         if len(up) + len(down) > _MOST_GEARED:
             raise document.error(
                 gearbox.element,
@@ -82,7 +82,7 @@ class Gearboxes:
                 f"and '{end.name}'; more than {_MOST_GEARED} are not read",
             )
         terms = {}
-        for joint, way in (*((j, -1.0) for j in up), *((j, 1.0) for j in down)):
+        for joint, way in (*((j, -1.0) for j in reversed(up)), *((j, 1.0) for j in down)):
             if joint.type in ("fixed", "prismatic"):
                 continue
             sign = miss = 0.0
@@ -112,24 +112,9 @@ class Gearboxes:
         """An axis of a frame in the world."""
         return turned(self.frames.in_world(frame).rotation, axis)
 
-    def _path(self, start: str, end: str) -> tuple[list[Joint], list[Joint]]:
-        """The joints up from one link to the common ancestor, and down to the other."""
-        lines = []
-        for link in (start, end):
-            line, at = [], link
-            while at in self.above:
-                line.append(self.above[at])
-                at = line[-1].parent
-            lines.append(line)
-        up, down = lines
-        while up and down and up[-1] is down[-1]:
-            up.pop()
-            down.pop()
-        return up, down[::-1]
-
     def _turns_only(self, reference: Frame, end: Frame, terms: dict[str, float]) -> bool:
         """Whether these joints are all that moves ``end``, which hangs on the reference body."""
-        up, down = self._path(reference.name, end.name)
+        up, down = branches(self.above, reference.name, end.name)
         return all(joint.type == "fixed" for joint in up) and all(
             joint.type == "fixed" or joint.name in terms for joint in down
         )

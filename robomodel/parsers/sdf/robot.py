@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal, cast
 
 from robomodel.description import Description, Vec3
 from robomodel.errors import DescriptionError, did_you_mean
@@ -115,13 +116,11 @@ class _Reader:
         description = Describer(Frames(ground), found).description(called, source, gravity)
         if model is None:
             return description
-        transmissions = tuple(
-            read_transmission(self.main, each) for each in _own(model, "transmission")
-        )
-        springs = tuple(read_spring(self.main, each) for each in _own(model, "spring"))
+        transmissions = (read_transmission(self.main, x) for x in _own(model, "transmission"))
+        springs = (read_spring(self.main, x) for x in _own(model, "spring"))
         return replace(
             description,
-            transmissions=transmissions,
+            transmissions=tuple(transmissions),
             springs=(*description.springs, *springs),
         )
 
@@ -154,15 +153,16 @@ class _Reader:
         root = self.main.root
         worlds = root.findall("world")
         models, labels = list(self.labels), list(self.labels.values())
+        place = self.main.source(root, "<sdf>")
         if name is None:
             if not models:
-                raise DescriptionError("the file holds no <model>", self.main.source(root, "<sdf>"))
+                raise DescriptionError("the file holds no <model>", place)
             holders = {each.getparent() for each in models}
             several = f"the file holds {len(models)} models: {listed(labels)}"
             if len(holders) > 1:
                 raise DescriptionError(
                     f"{several}, in {len(holders)} places; say which, as in name={labels[-1]!r}",
-                    self.main.source(root, "<sdf>"),
+                    place,
                 )
             (holder,) = holders
             for each in self.scenery:
@@ -181,10 +181,9 @@ class _Reader:
             if world.get("name") == name:
                 return world, None
         known = [*labels, *(world.get("name", "") for world in worlds)]
+        hint = did_you_mean(name, known)
         raise DescriptionError(
-            f"the file holds no model '{name}'{did_you_mean(name, known)}; it holds "
-            f"{listed(known)}",
-            self.main.source(root, "<sdf>"),
+            f"the file holds no model '{name}'{hint}; it holds {listed(known)}", place
         )
 
     def _gravity(self, world: Element) -> Vec3 | None:
@@ -202,12 +201,12 @@ class _Reader:
         called = None if model is None else self.labels[model]
         for each in element:
             if each.tag == "frame":
-                self._frame(parts if model is None else Parts(), here, each, world)
+                self._add(parts if model is None else Parts(), here, each, world)
             elif each.tag == "joint":
                 ends = [self.main.required(each, tag) for tag in ("parent", "child")]
                 first = {end.split(BETWEEN)[0] for end in ends} - {WORLD}
                 if called is None or first == {called}:
-                    self._joint(parts, here, each, world)
+                    self._add(parts, here, each, world)
                 elif called in first:
                     self.main.suspect(
                         each,
@@ -254,12 +253,8 @@ class _Reader:
         frame.inner = inner
         within = _Place(document, here.depth + 1, here.files)
         for child in element:
-            if child.tag == "link":
-                self._link(parts, within, child, inner)
-            elif child.tag == "joint":
-                self._joint(parts, within, child, inner)
-            elif child.tag == "frame":
-                self._frame(parts, within, child, inner)
+            if child.tag in ("link", "joint", "frame"):
+                self._add(parts, within, child, inner)
             elif child.tag == "model":
                 name = document.text(child, "name")
                 inner.add(name, self._model(parts, within, child, inner, inner.full(name)))
@@ -269,15 +264,11 @@ class _Reader:
                 else:
                     name = _label(document, child)
                     inner.add(name, self._include(parts, within, child, inner, inner.full(name)))
-            elif shown(child) == BALL_CONSTRAINT:
-                number = len(parts.balls) + 1
-                name = inner.full(f"ball_constraint_{number}")
-                parts.balls.append(Frame(name, "joint", inner, document, child))
-            elif shown(child) in (LINEAR_SPRING, TENDON):
-                kind = shown(child).removeprefix("drake:")
-                number = sum(shown(each.element) == shown(child) for each in parts.springs) + 1
-                name = child.get(f"{{{CUSTOM}}}name") or inner.full(f"{kind}_{number}")
-                parts.springs.append(Frame(name, "joint", inner, document, child))
+            elif (tag := shown(child)) in (BALL_CONSTRAINT, LINEAR_SPRING, TENDON):
+                found = parts.balls if tag == BALL_CONSTRAINT else parts.springs
+                number = sum(shown(each.element) == tag for each in found) + 1
+                name = _full(child, f"{tag.removeprefix('drake:')}_{number}", inner)
+                found.append(Frame(name, "joint", inner, document, child))
             else:
                 self._unknown(document, child, _MODEL, _MODEL_SETTINGS)
         return frame
@@ -323,44 +314,31 @@ class _Reader:
 
     # ---- frames
 
-    def _name(self, document: SdfDocument, element: Element) -> str:
-        name = document.text(element, "name")
+    def _add(self, parts: Parts, here: _Place, element: Element, scope: Scope) -> None:
+        """A link, a joint or a frame."""
+        document, kind = here.document, cast(Literal["link", "joint", "frame"], element.tag)
+        name, placed = document.text(element, "name"), read_placed(document, element)
         if name == WORLD and document.version >= (1, 7):
             raise document.error(
-                element, f"a {shown(element)} cannot be called 'world'; give it another name"
+                element, f"a {kind} cannot be called 'world'; give it another name"
             )
-        return name
+        frame = Frame(_full(element, name, scope), kind, scope, document, element, placed)
+        if kind == "link":
+            self._unlike_world(frame, name, scope)
+        scope.add(name, frame)
+        {"link": parts.links, "joint": parts.joints, "frame": parts.frames}[kind].append(frame)
 
-    def _link(self, parts: Parts, here: _Place, element: Element, scope: Scope) -> None:
-        document = here.document
-        name, placed = self._name(document, element), read_placed(document, element)
-        full = _full(element, name, scope)
-        link = Frame(full, "link", scope, document, element, placed)
-        if full == WORLD:  # allowed before 1.7, where a joint's parent 'world' is then this link
+    def _unlike_world(self, link: Frame, name: str, scope: Scope) -> None:
+        """Rename a link that is called like the world; its joints' parent 'world' is then it."""
+        if link.name == WORLD:
             link.name = f"{scope.frame.element.get('name')}{BETWEEN}{WORLD}"
         if name == WORLD:
             what = "stands for it" if stands_for_world(link) else "is one of its own"
-            document.suspect(
-                element,
+            link.document.suspect(
+                link.element,
                 "from SDF 1.7 on no link may be called 'world', which is the world itself; this "
                 f"one {what}, and is called '{link.name}' here",
             )
-        scope.add(name, link)
-        parts.links.append(link)
-
-    def _frame(self, parts: Parts, here: _Place, element: Element, scope: Scope) -> None:
-        name = self._name(here.document, element)
-        placed = read_placed(here.document, element)
-        frame = Frame(_full(element, name, scope), "frame", scope, here.document, element, placed)
-        scope.add(name, frame)
-        parts.frames.append(frame)
-
-    def _joint(self, parts: Parts, here: _Place, element: Element, scope: Scope) -> None:
-        name = self._name(here.document, element)
-        placed = read_placed(here.document, element)
-        joint = Frame(_full(element, name, scope), "joint", scope, here.document, element, placed)
-        scope.add(name, joint)
-        parts.joints.append(joint)
 
 
 def _own(model: Element, tag: str) -> list[Element]:

@@ -11,7 +11,6 @@ from lxml import etree
 from robomodel.description import (
     Actuator,
     Description,
-    Joint,
     JointSpring,
     LinkCoupling,
     Loop,
@@ -23,7 +22,7 @@ from robomodel.description import (
 from robomodel.motors import carried, numbers_of
 from robomodel.parsers.mjcf.bodies import NO_LIMIT
 from robomodel.parsers.mjcf.motors import ACTUATOR_MOTOR
-from robomodel.poses import along, compose, initial_positions, link_poses, unit
+from robomodel.poses import along, branches, compose, initial_positions, link_poses, unit
 from robomodel.text import number, numbers
 from robomodel.transmissions import actuator_terms, rotor_name
 from robomodel.writers.elements import rest_length
@@ -166,16 +165,9 @@ class Ties:
 
     def _paths(self, coupling: LinkCoupling) -> _Relation:
         """The joints from the common ancestor to either link, the successor's last one first."""
-        paths = []
-        for link in (coupling.predecessor, coupling.successor):
-            path: list[Joint] = []
-            while (joint := self.moved_by.get(link)) is not None:
-                path.append(joint)
-                link = joint.parent  # noqa: PLW2901
-            paths.append([each.name for each in path if each.type != "fixed"])
-        shared = set(paths[0]) & set(paths[1])
-        relation = [(name, 1.0) for name in paths[1] if name not in shared]
-        return relation + [(name, -coupling.ratio) for name in paths[0] if name not in shared]
+        one, other = branches(self.moved_by, coupling.predecessor, coupling.successor)
+        ways = ((other, 1.0), (one, -coupling.ratio))
+        return [(j.name, k) for path, k in ways for j in reversed(path) if j.type != "fixed"]
 
     def _led(self, relation: _Relation) -> _Relation:
         """The relation with that joint first that depends on the others: the reader takes it so."""

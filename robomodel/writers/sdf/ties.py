@@ -9,7 +9,7 @@ from lxml import etree
 from robomodel.description import ONE_DOF, Joint, JointCoupling, LinkCoupling, Loop
 from robomodel.model.constraints.loop_joints import universal_frame
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
-from robomodel.poses import compose, cosine, relative, sine, tidy, turned
+from robomodel.poses import branches, compose, cosine, relative, sine, tidy, turned
 from robomodel.spatial import transpose
 from robomodel.text import number, numbers
 from robomodel.writers.sdf.draft import Draft, dynamics, pose, text
@@ -155,35 +155,24 @@ class Ties:
 
     def _paths(self, coupling: LinkCoupling) -> tuple[list[Joint], list[Joint]]:
         """The moving joints from the common ancestor down to predecessor and successor."""
-        lines = []
-        for link in (coupling.predecessor, coupling.successor):
-            line, at = [], link
-            while at in self.plan.above:
-                line.append(self.plan.above[at])
-                at = line[-1].parent
-            lines.append(line[::-1])
-        one, other = lines
-        shared = 0
-        while shared < min(len(one), len(other)) and one[shared] is other[shared]:
-            shared += 1
-        one, other = ([j for j in line[shared:] if j.type != "fixed"] for line in lines)
+        lines = branches(self.plan.above, coupling.predecessor, coupling.successor)
+        one, other = ([joint for joint in line if joint.type != "fixed"] for line in lines)
         return one, other
 
     def _gears(self, coupling: LinkCoupling) -> bool:
         """Whether a coupling is one of angles about parallel axes, as a gearbox is."""
-        for path in self._paths(coupling):
+        paths = self._paths(coupling)
+        for path in paths:
             if not path or any(j.type not in ("revolute", "continuous") for j in path):
                 return False
             axes = [self.plan.direction(joint) for joint in path]
             if any(sine(axes[0], axis) > _PARALLEL or cosine(axes[0], axis) < 0 for axis in axes):
                 return False
         if coupling.offset:  # a gearbox has none but that of the configuration that is shown
-            one, other = (
-                sum(self.plan.at(joint.name) for joint in path) for path in self._paths(coupling)
-            )
+            one, other = (sum(self.plan.at(joint.name) for joint in path) for path in paths)
             if abs(coupling.ratio * one + coupling.offset - other) > _PARALLEL:
                 return False
-        return self._paths(coupling)[0][0].parent not in self.plan.crosses
+        return paths[0][0].parent not in self.plan.crosses
 
     def _coupling(self, coupling: LinkCoupling | JointCoupling) -> None:
         if isinstance(coupling, JointCoupling) or not self._gears(coupling):
