@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lxml import etree
 
@@ -29,29 +29,31 @@ def add(parent: etree._Element, tag: str, **attributes: str) -> etree._Element:
     return etree.SubElement(parent, tag, attributes)
 
 
+def set_numbers(element: etree._Element, **values: float | None) -> None:
+    """Attributes that are numbers other than zero."""
+    for name, value in values.items():
+        if value:
+            element.set(name, number(value))
+
+
+def words_of(independent: bool | Iterable[bool]) -> str:
+    """The words of which freedoms are independent."""
+    marks = (independent,) if isinstance(independent, bool) else independent
+    return " ".join("true" if mark else "false" for mark in marks)
+
+
 def add_origin(parent: etree._Element, pose: Pose) -> None:
     """``<origin>``, unless it says nothing."""
-    said = {}
-    if any(pose.xyz):
-        said["xyz"] = numbers(pose.xyz)
-    if any(angles := rpy_of(pose.rotation)):
-        said["rpy"] = numbers(angles)
-    if said:
+    both = {"xyz": pose.xyz, "rpy": rpy_of(pose.rotation)}
+    if said := {name: numbers(values) for name, values in both.items() if any(values)}:
         add(parent, "origin", **said)
 
 
 def add_rotor(parent: etree._Element, rotor: Rotor) -> None:
     """``<rotor>``, with the numbers that it has."""
-    said = {
-        "inertia": rotor.inertia or None,
-        "ratio": rotor.ratio,
-        "mass": rotor.mass or None,
-        "transverse": rotor.transverse or None,
-        "damping": rotor.damping or None,
-        "friction": rotor.friction or None,
-    }
-    numbers = {name: number(x) for name, x in said.items() if x is not None}
-    add(parent, "rotor", **({"link": rotor.link} if rotor.link else {}), **numbers)
+    element = add(parent, "rotor", **({"link": rotor.link} if rotor.link else {}))
+    for name in ("inertia", "ratio", "mass", "transverse", "damping", "friction"):
+        set_numbers(element, **{name: getattr(rotor, name)})
 
 
 def add_motor(parent: etree._Element, motor: Motor) -> etree._Element:
@@ -62,17 +64,14 @@ def add_motor(parent: etree._Element, motor: Motor) -> etree._Element:
 def add_spring(root: etree._Element, spring: Spring | JointSpring) -> etree._Element:
     """A spring between two points or over joints."""
     element = add(root, "spring", name=spring.name, stiffness=number(spring.stiffness))
-    if spring.damping:
-        element.set("damping", number(spring.damping))
+    set_numbers(element, damping=spring.damping)
     if isinstance(spring, Spring):
         if spring.length is not None:
             element.set("length", number(spring.length))
         for tag, anchor in (("predecessor", spring.predecessor), ("successor", spring.successor)):
             add_origin(add(element, tag, link=anchor.link), anchor.origin)
         return element
-    for name, value in (("reference", spring.reference), ("friction", spring.friction)):
-        if value:
-            element.set(name, number(value))
+    set_numbers(element, reference=spring.reference, friction=spring.friction)
     for joint, ratio in spring.terms:
         add(element, "joint", name=joint, ratio=number(ratio))
     return element

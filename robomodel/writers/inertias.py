@@ -17,9 +17,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.description import Description, Inertial, Joint, Pose, Vec3
+from robomodel.description import AT_ORIGIN, Description, Inertial, Joint, Pose, Vec3
 from robomodel.masses import inertial_of, placed
 from robomodel.poses import compose
+from robomodel.spatial import symmetric
 
 _Matrix: TypeAlias = NDArray[np.float64]
 _Part: TypeAlias = tuple[str, Inertial, Pose]  # a link, and where it stands
@@ -52,7 +53,7 @@ def carriers(description: Description) -> set[str]:
 def principal(inertial: Inertial) -> tuple[Vec3, _Matrix]:
     """The principal moments, ascending, and their axes (columns of a rotation)."""
     xx, xy, xz, yy, yz, zz = inertial.inertia
-    moments, axes = np.linalg.eigh(_symmetric(inertial))
+    moments, axes = np.linalg.eigh(symmetric(*inertial.inertia))
     if np.linalg.det(axes) < 0.0:
         axes[:, 0] *= -1.0
     a, b, c = moments.tolist() if xy or xz or yz else sorted((xx, yy, zz))
@@ -105,16 +106,11 @@ def suited(description: Description) -> Description:
     return replace(description, links=links)
 
 
-def _taken(inertial: Inertial) -> bool:
-    """Whether MuJoCo takes the inertia of a body that moves as it is."""
+def _taken(inertial: Inertial, *, moves: bool = True) -> bool:
+    """Whether MuJoCo takes the inertia of a body that moves, or of a fixed one, as it is."""
     moments = principal(inertial)[0]
-    return inertial.mass > _TOO_LITTLE and of_a_body(moments, moves=True) == moments
-
-
-def _taken_fixed(inertial: Inertial) -> bool:
-    """Whether MuJoCo takes the inertia of a body that is fixed to another one as it is."""
-    moments = principal(inertial)[0]
-    return inertial.mass >= NEARLY_NOTHING and of_a_body(moments, moves=False) == moments
+    weighs = inertial.mass > _TOO_LITTLE if moves else inertial.mass >= NEARLY_NOTHING
+    return weighs and of_a_body(moments, moves=moves) == moments
 
 
 def _something(inertial: Inertial | None) -> Inertial | None:
@@ -135,7 +131,7 @@ def _joined(description: Description, moved_by: Mapping[str, Joint]) -> dict[str
             continue
         if name in moved_by:
             fixed.setdefault(name, []).append((link.name, pose))
-        elif not _taken_fixed(said):
+        elif not _taken(said, moves=False):
             inertials[link.name] = None  # it stands still, so that nothing feels it
     for head, parts in fixed.items():
         odd: list[_Part] = []
@@ -143,7 +139,7 @@ def _joined(description: Description, moved_by: Mapping[str, Joint]) -> dict[str
         for name, pose in parts:
             said = inertials[name]
             assert said is not None
-            (rest if _taken_fixed(said) else odd).append((name, said, pose))
+            (rest if _taken(said, moves=False) else odd).append((name, said, pose))
         own = _sum(inertials[head], odd)
         joined = odd
         if own is not None and not _taken(own):
@@ -159,8 +155,7 @@ def _sum(carrier: Inertial | None, parts: Iterable[_Part]) -> Inertial | None:
     """The inertia of a link with others that are fixed to it, each at its pose."""
     for _, part, pose in parts:
         whole = placed(part, pose)
-        if carrier is not None:
-            whole = whole + placed(carrier, Pose())
+        whole = whole if carrier is None else whole + placed(carrier, AT_ORIGIN)
         carrier = inertial_of(whole, part.source)
     return carrier
 
@@ -203,8 +198,7 @@ def _round_about(
 
     A mass of zero is made a little one where it rests, on an axis that stands still.
     """
-    rotation, centre, mass = np.array(said.origin.rotation), np.array(said.origin.xyz), said.mass
-    inertia = rotation @ _symmetric(said) @ rotation.T
+    centre, mass, inertia = np.array(said.origin.xyz), said.mass, _in_link(said)
     moment = float(axis @ inertia @ axis) if axis.any() else NEARLY_NOTHING
     turns = np.outer(axis, axis) if axis.any() else np.eye(3) / 3.0
     transverse = 0.5 * moment * (1.0 + _SLACK)
@@ -238,8 +232,7 @@ def _needed(said: Inertial, joint: Joint) -> _Loan | None:
     positive, and s at least bᵀ B⁻¹ b.
     """
     axis = np.array(joint.axis) / math.hypot(*joint.axis)
-    rotation = np.array(said.origin.rotation)
-    inertia = rotation @ _symmetric(said) @ rotation.T
+    inertia = _in_link(said)
     size = float(np.trace(inertia))
     seconds = size / 2.0 * np.eye(3) - inertia
     across = np.linalg.svd(axis[np.newaxis])[2][1:].T
@@ -260,9 +253,7 @@ def _needed(said: Inertial, joint: Joint) -> _Loan | None:
 
 def _with(said: Inertial, loan: _Loan) -> Inertial:
     """A link's inertia with a loan; it is lent a mass only if it has none."""
-    rotation = np.array(said.origin.rotation)
-    inertia = rotation @ _symmetric(said) @ rotation.T
-    inertia += loan.moment * (np.eye(3) - np.outer(loan.axis, loan.axis))
+    inertia = _in_link(said) + loan.moment * _across(loan.axis)
     centre = loan.point if loan.mass else np.array(said.origin.xyz)
     return _inertial(said, said.mass + loan.mass, centre, inertia)
 
@@ -274,23 +265,17 @@ def _carrier(
 
     None where the joint stands on the world, whose mass nothing feels.
     """
-    name, rotation, origin = joint.parent, np.array(joint.origin.rotation), joint.origin.xyz
-    point = np.array(origin)
-    found: str | None = None
-    at = Pose()
+    name, pose = joint.parent, joint.origin
+    found: tuple[str, Pose] | None = None
     while True:
         here = inertials[name]
         if found is None and here is not None and here.mass > 0.0:
-            found, at = name, _pose(point, rotation)
-        above = moved_by.get(name)
-        if above is None:
-            return None, at
+            found = name, pose
+        if (above := moved_by.get(name)) is None:
+            return None, pose
         if above.type != "fixed":
-            return found or name, at if found else _pose(point, rotation)
-        turn = np.array(above.origin.rotation)
-        point = turn @ point + np.array(above.origin.xyz)
-        rotation = turn @ rotation
-        name = above.parent
+            return found or (name, pose)
+        name, pose = above.parent, compose(above.origin, pose)
 
 
 def _without(carrier: Inertial | None, loan: _Loan, pose: Pose) -> Inertial | None:
@@ -300,10 +285,8 @@ def _without(carrier: Inertial | None, loan: _Loan, pose: Pose) -> Inertial | No
     turn = np.array(pose.rotation)
     direction = turn @ loan.axis
     point = turn @ loan.point + np.array(pose.xyz)
-    own = np.array(carrier.origin.rotation)
     centre = np.array(carrier.origin.xyz)
-    inertia = own @ _symmetric(carrier) @ own.T
-    inertia -= loan.moment * (np.eye(3) - np.outer(direction, direction))
+    inertia = _in_link(carrier) - loan.moment * _across(direction)
     left = carrier.mass - loan.mass
     if loan.mass:
         apart = point - centre
@@ -316,9 +299,15 @@ def _without(carrier: Inertial | None, loan: _Loan, pose: Pose) -> Inertial | No
     return rest if takes or of_a_body(was, moves=True) != was else None
 
 
-def _symmetric(inertial: Inertial) -> _Matrix:
-    xx, xy, xz, yy, yz, zz = inertial.inertia
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+def _in_link(inertial: Inertial) -> _Matrix:
+    """The inertia about the centre of mass, in the axes of the link."""
+    rotation = np.array(inertial.origin.rotation)
+    return np.asarray(rotation @ symmetric(*inertial.inertia) @ rotation.T)
+
+
+def _across(axis: _Matrix) -> _Matrix:
+    """What projects onto the directions across an axis of length 1."""
+    return np.eye(3) - np.outer(axis, axis)
 
 
 def _inertial(like: Inertial, mass: float, centre: _Matrix, inertia: _Matrix) -> Inertial:
@@ -326,9 +315,3 @@ def _inertial(like: Inertial, mass: float, centre: _Matrix, inertia: _Matrix) ->
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia.tolist()
     x, y, z = centre.tolist()
     return replace(like, mass=mass, inertia=(xx, xy, xz, yy, yz, zz), origin=Pose((x, y, z)))
-
-
-def _pose(point: _Matrix, rotation: _Matrix) -> Pose:
-    x, y, z = point.tolist()
-    a, b, c = rotation.tolist()
-    return Pose((x, y, z), (tuple(a), tuple(b), tuple(c)))

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from robomodel.text import number
+from robomodel.text import Names
+from robomodel.writers.elements import add
 
 _SECTIONS = ("default", "asset", "worldbody", "tendon", "equality", "actuator", "custom")
 
@@ -20,7 +21,7 @@ class Draft:
     lost: list[str] = field(default_factory=list)
     bodies: dict[str, etree._Element] = field(default_factory=dict)
     refs: dict[str, float] = field(default_factory=dict)
-    names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    names: dict[str, Names] = field(default_factory=lambda: defaultdict(Names))
 
     def __post_init__(self) -> None:
         self.root = etree.Element("mujoco", model=self.name)
@@ -34,11 +35,7 @@ class Draft:
 
     def unused(self, kind: str, name: str) -> str:
         """The name, with a number if an element of this kind has it already; it is taken then."""
-        unused, n = name, 2
-        while unused in self.names[kind]:
-            unused, n = f"{name}_{n}", n + 1
-        self.names[kind].add(unused)
-        return unused
+        return self.names[kind].fresh(name)
 
     def text(self) -> str:
         """The document, without empty sections."""
@@ -47,15 +44,3 @@ class Draft:
                 self.root.remove(section)
         text: str = etree.tostring(self.root, pretty_print=True, encoding="unicode")
         return text
-
-
-def add(parent: etree._Element, tag: str, **words: str) -> etree._Element:
-    """A new element."""
-    return etree.SubElement(parent, tag, words)
-
-
-def set_numbers(element: etree._Element, **values: float) -> None:
-    """Attributes that are numbers other than zero."""
-    for name, value in values.items():
-        if value:
-            element.set(name, number(value))

@@ -39,8 +39,9 @@ from robomodel.poses import align, compose, initial_positions, standing, unit
 from robomodel.spatial import apply, matmul, transpose
 from robomodel.text import number, numbers
 from robomodel.transmissions import rotor_name
+from robomodel.writers.elements import add, set_numbers, words_of
 from robomodel.writers.inertias import NEARLY_NOTHING, carriers, of_a_body, principal, suited
-from robomodel.writers.mjcf.draft import Draft, add, set_numbers
+from robomodel.writers.mjcf.draft import Draft
 from robomodel.writers.mjcf.poses import pose_words, turn_words
 from robomodel.writers.mjcf.shapes import Shapes
 from robomodel.writers.mjcf.sliders import with_sliders
@@ -89,8 +90,8 @@ class _Tree:
         said = self.description
         self.draft = Draft(said.name)
         self.draft.option.set("gravity", numbers(said.gravity or GRAVITY))
-        self.draft.names["body"].add(WORLD)
-        self.draft.names["joint"].update(joint.name for joint in said.joints)
+        self.draft.names["body"].taken.add(WORLD)
+        self.draft.names["joint"].taken.update(joint.name for joint in said.joints)
         self.shapes = Shapes(self.draft)
         self.links = {link.name: link for link in said.links}
         self.moved_by = {joint.child: joint for joint in said.joints}
@@ -288,9 +289,7 @@ class _Tree:
                     )
                 return
             marks = marks[0]
-        words = marks if isinstance(marks, tuple) else (marks,)
-        text = " ".join("true" if word else "false" for word in words)
-        self._custom("text", INDEPENDENT + piece.name, text)
+        self._custom("text", INDEPENDENT + piece.name, words_of(marks))
 
     def _custom(self, tag: str, name: str, data: str) -> None:
         self.draft.add("custom", tag, name=name, data=data)

@@ -9,8 +9,9 @@ from lxml import etree
 
 from robomodel.description import Link, Shape
 from robomodel.text import number, numbers
+from robomodel.writers.elements import add
 from robomodel.writers.meshes import MUJOCO
-from robomodel.writers.mjcf.draft import Draft, add
+from robomodel.writers.mjcf.draft import Draft
 from robomodel.writers.mjcf.poses import pose_words
 
 

@@ -25,8 +25,8 @@ from robomodel.parsers.mjcf.motors import ACTUATOR_MOTOR
 from robomodel.poses import along, branches, compose, initial_positions, link_poses, unit
 from robomodel.text import number, numbers
 from robomodel.transmissions import actuator_terms, rotor_name
-from robomodel.writers.elements import rest_length
-from robomodel.writers.mjcf.draft import Draft, add, set_numbers
+from robomodel.writers.elements import add, rest_length, set_numbers
+from robomodel.writers.mjcf.draft import Draft
 from robomodel.writers.mjcf.poses import pose_words
 
 _ARM = 0.1  # m: how far along an axis the point is that stands for it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lxml import etree
@@ -11,7 +10,7 @@ from lxml import etree
 from robomodel.description import Inertial, Joint, Loop, Pose, Shape
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
 from robomodel.parsers.xml import CUSTOM, DRAKE
-from robomodel.text import number, numbers, rpy_of
+from robomodel.text import Names, number, numbers, rpy_of
 
 VERSION = "1.11"
 
@@ -124,14 +123,9 @@ def inertial(link: etree._Element, said: Inertial) -> None:
         text(moments, name, number(value))
 
 
-def shape(link: etree._Element, said: Shape, taken: set[str]) -> None:
+def shape(link: etree._Element, said: Shape, names: Names) -> None:
     """``<visual>`` or ``<collision>``, which has no colour that any reader allows."""
-    name, count = said.name or said.role, 1
-    while name in taken:
-        count += 1
-        name = f"{said.name or said.role}_{count}"
-    taken.add(name)
-    element = etree.SubElement(link, said.role, {"name": name})
+    element = etree.SubElement(link, said.role, {"name": names.fresh(said.name or said.role)})
     pose(element, said.origin)
     geometry = etree.SubElement(etree.SubElement(element, "geometry"), said.kind)
     if said.kind == "mesh":
@@ -171,12 +165,6 @@ def _surface(element: etree._Element, said: Shape) -> None:
     if said.restitution is not None:
         bounce = etree.SubElement(surface, "bounce")
         text(bounce, "restitution_coefficient", number(said.restitution))
-
-
-def marks(independent: bool | Iterable[bool]) -> str:
-    """The words of which freedoms are independent."""
-    each = (independent,) if isinstance(independent, bool) else independent
-    return " ".join("true" if mark else "false" for mark in each)
 
 
 def dynamics(axis: etree._Element, said: Joint | Loop, reference: float) -> None:

@@ -30,17 +30,18 @@ from robomodel.model.build import GRAVITY
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
 from robomodel.parsers.xml import CUSTOM, DRAKE
 from robomodel.poses import compose, cosine, inverse, link_poses, relative, tidy, turned
-from robomodel.text import number, numbers
+from robomodel.text import Names, number, numbers
 from robomodel.writers.elements import (
     add_linear_spring,
     add_motor,
     add_spring,
     add_transmission,
     rest_length,
+    words_of,
 )
 from robomodel.writers.inertias import suited
 from robomodel.writers.sdf import draft as elements
-from robomodel.writers.sdf.draft import Draft, dynamics, marks, own, pose, text
+from robomodel.writers.sdf.draft import Draft, dynamics, own, pose, text
 from robomodel.writers.sdf.plan import Plan
 from robomodel.writers.sdf.ties import Ties
 
@@ -189,9 +190,9 @@ class _Writer:
             elements.inertial(element, link.inertial)
         elif link.name not in plan.held:
             elements.inertial(element, Inertial(0.0, (0.0,) * 6))
-        taken: set[str] = set()
+        names = Names()
         for shape in link.shapes:
-            elements.shape(element, shape, taken)
+            elements.shape(element, shape, names)
 
     def _float(self, element: etree._Element, joint: Joint) -> None:
         """A link that no joint holds; the name of its floating joint is kept."""
@@ -204,7 +205,7 @@ class _Writer:
             self.draft.lost.append(f"damping and friction of '{joint.name}', which floats")
         own(element, "joint", joint.name)
         if joint.independent is not None:
-            own(element, "independent", marks(joint.independent))
+            own(element, "independent", words_of(joint.independent))
 
     def _frame(self, name: str) -> None:
         """A link without mass, fixed to another one."""
@@ -265,7 +266,7 @@ class _Writer:
             shown = [q for step in steps for q in positions.get(step.name, (0.0,))]
             own(element, "position", numbers(shown))
         if any(step.independent is not None for step in steps):
-            words = ["-" if s.independent is None else marks(s.independent) for s in steps]
+            words = ["-" if s.independent is None else words_of(s.independent) for s in steps]
             own(element, "independent", " ".join(words))
         if any(step.initial is not None for step in steps):
             starts = ["-" if s.initial is None else number(s.initial) for s in steps]

@@ -29,6 +29,7 @@ from robomodel.writers.elements import (
     add_rotor,
     add_spring,
     add_transmission,
+    words_of,
 )
 from robomodel.writers.urdf.simulators import add_words, for_simulators
 
@@ -93,10 +94,8 @@ def _link(root: etree._Element, link: Link, colours: dict[Rgba, str]) -> None:
     for shape in link.shapes:
         _shape(element, shape, colours)
         said = {"restitution": shape.restitution}
-        if common is None:
-            said["friction"] = shape.friction
-        words = {word: number(value) for word, value in said.items() if value is not None}
-        if words:
+        said |= {"friction": shape.friction} if common is None else {}
+        if words := {word: number(value) for word, value in said.items() if value is not None}:
             add(element[-1], "surface", **words)
 
 
@@ -147,8 +146,7 @@ def _shape(link: etree._Element, shape: Shape, colours: dict[Rgba, str]) -> None
 def _joint(root: etree._Element, joint: Joint) -> None:
     element = add(root, "joint", name=joint.name, type=joint.type)
     if joint.independent is not None:
-        marks = joint.independent if isinstance(joint.independent, tuple) else (joint.independent,)
-        element.set("independent", " ".join("true" if mark else "false" for mark in marks))
+        element.set("independent", words_of(joint.independent))
     add(element, "parent", link=joint.parent)
     add(element, "child", link=joint.child)
     add_origin(element, joint.origin)
