@@ -246,6 +246,33 @@ def test_normals_and_batches_of_one_kind() -> None:
     assert forces.shape == (3, 4, 3)
 
 
+def test_points_that_no_motion_moves_feel_nothing() -> None:
+    """A rotor's centre: only rounding is left of its Jacobian and acceleration."""
+    rotor = '<rotor inertia="1e-3" ratio="20" mass="0.1" transverse="5e-4"/>'
+    arm = joint("hinge", "base", "arm", axis="0 1 0", rpy="0.3 0.1 0.2", more=rotor)
+    slide = joint("slide", "arm", "tip", "0.2 0 0", kind="prismatic", axis="1 0 0")
+    model = rm.load(robot(link("arm"), link("tip"), arm, slide))
+    rng = np.random.default_rng(1)
+    centre = "hinge_rotor"
+    for _ in range(5):
+        q, tau = model.random_configuration(rng), rng.standard_normal(2)
+        still = np.zeros(2)
+        a = rm.aba(model, q, still, tau)
+        for unilateral in (True, False):
+            held, forces = rm.contact_aba(model, q, still, tau, centre, unilateral=unilateral)
+            np.testing.assert_array_equal(held, a)
+            assert not forces.any()
+            both, forces = rm.contact_aba(
+                model, q, still, tau, [centre, "tip"], unilateral=unilateral
+            )
+            alone, _ = rm.contact_aba(model, q, still, tau, "tip", unilateral=unilateral)
+            np.testing.assert_allclose(both, alone, rtol=0, atol=1e-10)
+            assert not forces[0].any()
+            v, impulses = rm.impulse(model, q, tau, centre, unilateral=unilateral)
+            np.testing.assert_array_equal(v, tau)
+            assert not impulses.any()
+
+
 def test_wrong_arguments() -> None:
     model = block()
     q, v = at_rest(model, 0.1), np.zeros(6)

@@ -20,6 +20,7 @@ from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
+ROUNDING = 1e-13  # of a point's Jacobian [m or 1], where it cannot move
 MANY = 8  # frames; beyond, programs without the k² entries of their matrix are made sooner
 
 
@@ -194,6 +195,7 @@ def contact_aba(
     inverse, j, mass = _contact(model, q, keys, "cluster", backend)
     arguments = {"q": q, "v": v, "a": free}
     rates, accelerations = _run(model, "touching", arguments, backend, frames=keys)
+    rates, accelerations = (np.where(_still(j), 0.0, x) for x in (rates, accelerations))
     if not unilateral:
         a, forces = held(inverse, j, mass, free, accelerations, tolerance)
         return a, forces.reshape(*forces.shape[:-1], len(keys), 3)
@@ -257,9 +259,23 @@ def contact_aba_derivatives(
 def _contact(
     model: Model, q: ArrayLike, keys: tuple[FrameKey, ...], method: Method, backend: Backend
 ) -> tuple[Array, Array, Array]:
-    """J M⁻¹ Jᵀ, J and M of points; of many of them by the factors of the first."""
+    """J M⁻¹ Jᵀ, J and M of points; of many of them by the factors of the first.
+
+    Rows of points that no motion moves are zero: what rounding leaves there would be divided by.
+    """
     if method == "cluster" and len(keys) > MANY:
         rows, p, j, mass = _run(model, "contact_factors", {"q": q}, backend, frames=keys)
-        return product(rows, p), j, mass
-    inverse, j, mass = _run(model, "contact", {"q": q}, backend, frames=keys, method=method)
-    return inverse, j, mass
+        inverse = product(rows, p)
+    else:
+        inverse, j, mass = _run(model, "contact", {"q": q}, backend, frames=keys, method=method)
+    still = _still(j, ROUNDING)
+    if not np.any(still):
+        return inverse, j, mass
+    inverse = np.where(still[..., None] | still[..., None, :], 0.0, inverse)
+    return inverse, np.where(still[..., None], 0.0, j), mass
+
+
+def _still(j: Array, most: float = 0.0) -> Array:
+    """(..., 3k): whether no motion moves the point, to which a row of J belongs."""
+    points = np.max(np.abs(j.reshape(*j.shape[:-2], -1, 3 * j.shape[-1])), axis=-1, initial=0.0)
+    return np.repeat(points <= most, 3, axis=-1)
