@@ -391,6 +391,22 @@ def test_benchmark(run):
     assert out.splitlines()[2].split()[0] == "crba"
 
 
+def test_a_robot_in_which_nothing_moves(run, tmp_path):
+    file = tmp_path / "rock.urdf"
+    file.write_text('<robot name="rock"><link name="rock"/></robot>')
+    for command in ("info", "validate", "dynamics", "armature", "actuation"):
+        status, _, err = run(command, file)
+        assert (status, err) == (0, ""), command
+    for command, message in (
+        (("benchmark", file), "nothing to time"),
+        (("code", file, "-o", tmp_path), "nothing that moves"),
+        (("excite", file, "-o", tmp_path / "motion.csv"), "no joint to move"),
+    ):
+        status, _, err = run(*command)
+        assert status == 2
+        assert message in err
+
+
 def test_misspelt_words_are_guessed(run):
     status, _, err = run("benchmark", "four_bar", "--algorithm", "rne")
     assert status == 2

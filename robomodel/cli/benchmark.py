@@ -63,6 +63,8 @@ def command(
     if (why := obstacle()) is not None:
         raise UserError(f"kernels cannot be compiled here ({why})", status=1)
     model = robot.load()
+    if not model.nv:
+        raise UserError(f"{robot.file}: '{model.name}' has nothing that moves; nothing to time")
     wanted = algorithm or USUAL
     rows = [
         _measure(model, each, states, threads) for each in track("benchmark", wanted, len(wanted))

@@ -132,7 +132,7 @@ def _report(model: Model, file: str, state: State) -> Report:
     if state.tau is not None:
         forward = {"tau": state.tau, "a": compute.aba(model, q, v, state.tau, backend="numpy")}
     with np.errstate(all="ignore"):
-        round_trip = float(np.max(np.abs(back - a)))
+        round_trip = float(np.max(np.abs(back - a), initial=0.0))
     kinetic, potential = compute.energy(model, q, v, backend="numpy")
     unusable = _finding(model, state, tau, round_trip, forward["a"])
     return Report(
@@ -167,7 +167,7 @@ def _finding(
         return "singular state: a loop's independent joints do not say how its other joints move"
     if not (math.isfinite(round_trip) and np.all(np.isfinite(forward))):
         return "forward dynamics is not a number: the mass matrix is singular at this state"
-    if round_trip > ROUND_TRIP * max(1.0, float(np.max(np.abs(state.a)))):
+    if round_trip > ROUND_TRIP * max(1.0, float(np.max(np.abs(state.a), initial=0.0))):
         return f"nearly singular state: forward dynamics misses a by {round_trip:.1g}"
     return None
 

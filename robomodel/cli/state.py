@@ -203,7 +203,7 @@ def _configuration(model: Model, asked: Asked) -> tuple[Array, list[str], list[s
     typed = given.sized(model.nq, "nq")
     with _blaming(given.where):
         q = model.close(typed)
-    way = float(np.max(np.abs(q - typed)))
+    way = float(np.max(np.abs(q - typed), initial=0.0))
     if way <= AS_TYPED:
         return typed, [], []
     note = f"q: moved by up to {way:.2g} to close the loops and to normalise quaternions"

@@ -310,6 +310,8 @@ def _geared(model: Model, cluster: Cluster, body: int) -> Range:
     at, rates = model.joint_positions(neutral), model.constraint_jacobian(neutral)
     name, column = model.joints[body].name, cluster.v.start
     own = float(rates[model.nodes[body].v, column])
+    if not own:  # it mimics another joint zero times
+        return (float(at[name]), ""), (float(at[name]), "")
     lower, upper = (-math.inf, ""), (math.inf, "")
     for other in sorted(cluster.bodies, key=lambda b: b != body):
         joint = model.joints[other]

@@ -271,8 +271,8 @@ def _contact(
     still = _still(j, ROUNDING)
     if not np.any(still):
         return inverse, j, mass
-    inverse = np.where(still[..., None] | still[..., None, :], 0.0, inverse)
-    return inverse, np.where(still[..., None], 0.0, j), mass
+    moves = np.where(still, 0.0, 1.0)
+    return moves[..., None] * inverse * moves[..., None, :], moves[..., None] * j, mass
 
 
 def _still(j: Array, most: float = 0.0) -> Array:

@@ -183,11 +183,11 @@ def errors(model: Model, q: Array, v: Array, a: Array) -> dict[str, Array]:
     acceleration = dynamics.aba(model, q, v, tau, method="approximate", backend="numpy") - push
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
-            "mass_matrix": np.max(off / (root[:, :, None] * root[:, None, :]), axis=2),
+            "mass_matrix": np.max(off / (root[:, :, None] * root[:, None, :]), axis=2, initial=0.0),
             "torque": np.abs(torque) / _usual(tau),
             "acceleration": np.abs(acceleration) / _usual(push),
-            "torque as a whole": _norm(torque) / _norm(tau),
-            "acceleration as a whole": _norm(acceleration) / _norm(push),
+            "torque as a whole": _relative(torque, tau),
+            "acceleration as a whole": _relative(acceleration, push),
         }
 
 
@@ -197,8 +197,10 @@ def _usual(values: Array) -> Array:
     return np.where(size > 0.0, size, 1.0)
 
 
-def _norm(values: Array) -> Array:
-    return np.asarray(np.linalg.norm(values, axis=1))
+def _relative(error: Array, exact: Array) -> Array:
+    """Of whole vectors; 0 where there is no error, as of a robot without a freedom."""
+    size = np.asarray(np.linalg.norm(error, axis=1))
+    return np.where(size == 0.0, 0.0, size / np.linalg.norm(exact, axis=1))
 
 
 def _error(values: Array) -> Error:
