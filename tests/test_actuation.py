@@ -118,6 +118,16 @@ def test_a_differential(rotors: bool) -> None:
     np.testing.assert_allclose(rm.actuator_forces(model, q, [8.0, 0.0]), [0.5, 0.5])
 
 
+def test_limits_of_a_differential_without_motors_are_the_joints_behind_the_ratio() -> None:
+    bounds = limited(16.0, 2.0)
+    text = differential(motor="", rotors=False)
+    text = text.replace("</joint>\n", f"{bounds}</joint>\n").replace('"continuous"', '"revolute"')
+    model = rm.load(text)
+    for actuator in model.actuators:
+        assert dict(actuator.terms)["pitch"] == 8.0
+        assert (actuator.effort_limit, actuator.velocity_limit) == (2.0, 16.0)
+
+
 def test_where_no_motor_is_there_is_no_force() -> None:
     model = rm.load(robot(link("a"), link("b"), joint("one", "base", "a", more=MOTOR),
                           joint("two", "a", "b")))  # fmt: skip

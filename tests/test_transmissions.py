@@ -396,6 +396,12 @@ def test_a_type_that_is_not_known_is_warned_of() -> None:
     assert model.joint_names == ("shoulder", "elbow")
 
 
+def test_too_few_joints_without_rotors_are_warned_of() -> None:
+    one = '<type>DifferentialTransmission</type><joint name="j1"/><actuator name="m"/>'
+    with pytest.warns(rm.DescriptionWarning, match="has 2 of <joint> and <actuator> each, not 1"):
+        rm.load(robot(link("a"), joint("j1", "base", "a"), f"<transmission>{one}</transmission>"))
+
+
 def test_a_joint_that_is_not_there() -> None:
     text = transmission(
         SIMPLE, end("joint", "elbo"), end("actuator", "m", "", "<rotor inertia='1'/>")

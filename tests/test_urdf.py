@@ -598,6 +598,17 @@ class TestTransmissions:
         )
 
 
+def test_a_second_gravity_is_not_read():
+    text = '<robot name="r"><link name="a"/><gravity xyz="0 0 1"/>\n<gravity xyz="0 0 2"/></robot>'
+    with pytest.warns(DescriptionWarning, match="<text>:2: .* another <gravity>"):
+        assert read(text).gravity == (0.0, 0.0, 1.0)
+    low, moon = (
+        '<robot name="r"><link name="a"/></robot>',
+        '<robot><gravity xyz="0 0 -1.6"/></robot>',
+    )
+    assert read(low, extend=moon).gravity == (0.0, 0.0, -1.6)
+
+
 def test_everything_keeps_the_order_of_the_file():
     text = robot(
         joint("z", "a", "b"),

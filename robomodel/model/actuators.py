@@ -225,13 +225,15 @@ def _made(name: str, joint: str, driven: Terms, tree: _Tree, motor: Motor) -> Ac
     Where the file gives it none, they are its joint's, or else those of the first joint that it
     drives, carried over.
     """
-    own, (first, ratio) = tree.joints[joint], driven[0]
-    moved = tree.joints[first]
-    effort = _first(motor.effort, own.effort_limit, moved.effort_limit / abs(ratio))
-    speed = _first(motor.velocity, own.velocity_limit, moved.velocity_limit * abs(ratio))
+    first, ratio = driven[0]
+    moved, rotating = tree.joints[first], joint not in dict(driven)
+    effort, speed = moved.effort_limit / abs(ratio), moved.velocity_limit * abs(ratio)
+    if rotating:
+        own = tree.joints[joint]
+        effort, speed = _first(own.effort_limit, effort), _first(own.velocity_limit, speed)
+    effort, speed = _first(motor.effort, effort), _first(motor.velocity, speed)
     if motor.torque_constant and motor.current < math.inf:
         effort = min(effort, motor.torque_constant * motor.current)
-    rotating = joint not in dict(driven)
     return Actuator(
         name, joint, driven, effort, speed, motor.stall, motor.free_speed,
         motor.torque_constant, motor.resistance,

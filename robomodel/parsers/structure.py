@@ -26,6 +26,7 @@ from robomodel.errors import (
     suspect_all,
 )
 from robomodel.parsers.xml import listed
+from robomodel.transmissions import KINDS, kind_of
 
 _Named = TypeVar("_Named", Link, Joint, Loop, LinkCoupling | JointCoupling, Spring | JointSpring)
 
@@ -72,6 +73,18 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
         for transmission in description.transmissions
         for end in transmission.joints
         if end.name not in joints
+    ]
+    doubts += [
+        Doubt(
+            f"a {kind} has {count} of <joint> and <actuator> each, not {len(each.joints)} and "
+            f"{len(each.actuators)}",
+            each.source,
+        )
+        for each in description.transmissions
+        if (count := KINDS.get(kind := kind_of(each))) is not None
+        and each.actuators
+        and not any(actuator.rotor for actuator in each.actuators)  # refused where it becomes one
+        and not len(each.joints) == len(each.actuators) == count
     ]
     suspect_all(doubts, strict=strict)
 

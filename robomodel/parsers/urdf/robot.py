@@ -76,6 +76,9 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
                 _ros2_control(document, element, found)
             case "gravity":
                 document.expect(element, XYZ)
+                if element is not root.find("gravity"):
+                    document.suspect(element, "another <gravity>; the first is read")
+                    continue
                 gravity = document.vector(element, "xyz")
             case "gazebo":
                 gazebo.append(element)
