@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from robomodel.errors import Source
@@ -35,6 +36,10 @@ class Finding:
     def __str__(self) -> str:
         remedy = f"; {self.remedy}" if self.remedy else ""
         return f"{self.source}: {self.severity}: {self.message}{remedy} [{self.check}]"
+
+
+warning = partial(Finding, "warning")
+note = partial(Finding, "note")
 
 
 NUMBERS = frozenset(

@@ -11,7 +11,7 @@ from robomodel.description import Inertial, Link, Vec3
 from robomodel.model.joints import Array
 from robomodel.spatial import apply, plus
 from robomodel.studies.validation.context import CheckContext
-from robomodel.studies.validation.findings import Finding
+from robomodel.studies.validation.findings import Finding, note, warning
 from robomodel.studies.validation.unit_checks import HEAVY
 
 TOLD = 4 / 3  # beyond this excess over the triangle inequality, files are warned of when read
@@ -50,8 +50,7 @@ def check_inertias(context: CheckContext) -> Iterator[Finding]:
         reach = math.hypot(*inertial.origin.xyz)
         extent = max(context.size, reach, _extent(_points(context, link)))
         if radius > WIDE * extent and _is_felt(context, body, moments[2]):
-            yield Finding(
-                "warning",
+            yield warning(
                 "inertia-size",
                 inertial.source,
                 f"its radius of gyration is {radius:.3g} m, in a robot whose links are up to "
@@ -96,8 +95,7 @@ def _points_of_mass(context: CheckContext) -> Iterator[Finding]:
         source = max(links, key=lambda link: link.inertial.mass if link.inertial else 0.0)
         where = source.inertial.source if source.inertial else context.links[name].source
         if radius < POINT:
-            yield Finding(
-                "note",
+            yield note(
                 "point-mass",
                 where,
                 f"is a point of {mass:.4g} kg, without moments of inertia",
@@ -106,8 +104,7 @@ def _points_of_mass(context: CheckContext) -> Iterator[Finding]:
                 "kg",
             )
         elif radius**2 < 0.5 * ball:
-            yield Finding(
-                "warning",
+            yield warning(
                 "inertia-size",
                 where,
                 f"its radius of gyration is {radius:.3g} m; {mass:.4g} kg of the densest metal, "
@@ -166,8 +163,7 @@ def check_centres(context: CheckContext) -> Iterator[Finding]:
         out = float(np.linalg.norm(centre - np.clip(centre, low, high)))
         if out > room + 1e-6:
             by = "its shapes and joints" if shaped else "its joints"
-            yield Finding(
-                "warning",
+            yield warning(
                 "centre-of-mass",
                 inertial.source,
                 f"its centre of mass is {out:.3g} m outside of {by}, which extend over "

@@ -14,7 +14,7 @@ from robomodel.model.closure import CLOSED
 from robomodel.model.constraints.tree import find_tree_constraints
 from robomodel.model.elements import Cluster
 from robomodel.studies.validation.context import CheckContext
-from robomodel.studies.validation.findings import Finding
+from robomodel.studies.validation.findings import Finding, note, warning
 from robomodel.studies.validation.linkage import Linkage, Singularity, Sweep
 
 OPEN = 1e-3  # of a cluster's size: files round positions, but not by more
@@ -116,8 +116,7 @@ def check_clusters(context: CheckContext) -> Iterator[Finding]:
         groups = " and ".join(
             "{" + ", ".join(f"'{joint}'" for joint in group) + "}" for group in linkage.groups
         )
-        yield Finding(
-            "note",
+        yield note(
             "cluster-size",
             context.cluster_source(cluster),
             f"cluster '{cluster.name}' has {len(cluster.bodies)} bodies, but its conditions "
@@ -147,8 +146,7 @@ def _needless(context: CheckContext) -> Iterator[Finding]:
         ties = [demand.bodies for demand in demands if demand.name != name]
         without = max(len(group) for group in graph.clusters(tree, ties))
         if without < largest:
-            yield Finding(
-                "warning",
+            yield warning(
                 "cluster-size",
                 source,
                 f"repeats what others say, and makes a cluster of {largest} bodies of what would "
@@ -167,8 +165,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
     for cluster, linkage in _linkages(context):
         source = context.cluster_source(cluster)
         if linkage.start_gap > OPEN * context.size:
-            yield Finding(
-                "note",
+            yield note(
                 "start",
                 source,
                 f"open by {linkage.start_gap:.3g} where the file puts the joints of cluster "
@@ -179,8 +176,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 "m or sine of an angle",
             )
         elif linkage.start_condition > POOR * linkage.chosen.median:
-            yield Finding(
-                "note",
+            yield note(
                 "start",
                 source,
                 f"where the file puts the joints of cluster '{cluster.name}' it is "
@@ -196,8 +192,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 "1/σ",
             )
         if linkage.gap > CLOSED:
-            yield Finding(
-                "warning",
+            yield warning(
                 "closing",
                 source,
                 f"cluster '{cluster.name}' closes only to {linkage.gap:.2g} over its range",
@@ -206,8 +201,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 "m or sine of an angle",
             )
         if linkage.outside > 1e-6:
-            yield Finding(
-                "warning",
+            yield warning(
                 "closing",
                 source,
                 f"no closed configuration of cluster '{cluster.name}' was found within the joint "
@@ -217,8 +211,7 @@ def check_closing(context: CheckContext) -> Iterator[Finding]:
                 "rad or m",
             )
         if linkage.branches > 1:
-            yield Finding(
-                "note",
+            yield note(
                 "branches",
                 source,
                 f"closes in {linkage.branches} ways with the independent joints of cluster "
@@ -258,8 +251,7 @@ def check_singularities(context: CheckContext) -> Iterator[Finding]:
             for event, sweep in sorted(found, key=lambda pair: _beyond(*pair))[:1]:
                 beyond = _beyond(event, sweep)
                 if limited and beyond < NEAR:
-                    yield Finding(
-                        "note",
+                    yield note(
                         "singularity",
                         context.joint_source(sweep.joint),
                         f"a {kind} of cluster '{cluster.name}' is at '{sweep.joint}' = "
@@ -307,8 +299,7 @@ def _singular(
         and linkage.mobility == 1
         and best.worst * BETTER < linkage.chosen.worst
     )
-    return Finding(
-        "warning",
+    return warning(
         "singularity",
         context.joint_source(sweep.joint),
         f"{what}: at {position:.6g}{others}{_held(sweep)}{distance}, {there}",
@@ -340,8 +331,7 @@ def check_coordinates(context: CheckContext) -> Iterator[Finding]:
             continue
         worse, usual = chosen.worst / best.worst, chosen.median / best.median
         if (worse > BETTER and usual > 0.5) or usual > BETTER:
-            yield Finding(
-                "warning",
+            yield warning(
                 "coordinates",
                 context.joint_source(chosen.joints[0]),
                 f"{_names(chosen.joints)} as independent of cluster '{cluster.name}' reach 1/σ = "
@@ -378,8 +368,7 @@ def check_limits(context: CheckContext) -> Iterator[Finding]:
             low = max(found, key=lambda each: each[0])
             high = min(found, key=lambda each: each[1])
             if low[0] > high[1]:
-                yield Finding(
-                    "warning",
+                yield warning(
                     "limits",
                     context.joint_source(low[2]),
                     f"the limits of '{low[2]}' and '{high[2]}', which '{leader}' moves, cannot be "
@@ -395,8 +384,7 @@ def check_limits(context: CheckContext) -> Iterator[Finding]:
                     ("upper", own[1], high[1], high[2]),
                 ):
                     if abs(end - mine) > 0.01 * max(1e-6, own[1] - own[0]):
-                        yield Finding(
-                            "note",
+                        yield note(
                             "limits",
                             context.joint_source(leader),
                             f"its {side} limit {mine:.4g} is never reached: '{tightest}', which "

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from robomodel.studies.validation.context import CheckContext, Rotor
-from robomodel.studies.validation.findings import Finding
+from robomodel.studies.validation.findings import Finding, note, warning
 from robomodel.transmissions import SIMPLE, kind_of
 
 RADIUS = (5e-4, 0.25)  # m: radii of gyration between which rotors of robots are
@@ -39,8 +39,7 @@ def check_rotors(context: CheckContext) -> Iterator[Finding]:
             continue
         ((joint, ratio),) = rotor.ratios.items()
         if abs(ratio) < 1.0 - SAME and not context.slides(body_of[joint]):
-            yield Finding(
-                "warning",
+            yield warning(
                 "ratio",
                 rotor.source,
                 f"the rotor turns only {abs(ratio):.4g} times as far as its joint '{joint}'",
@@ -53,8 +52,7 @@ def check_rotors(context: CheckContext) -> Iterator[Finding]:
             cosine = float(context.axis(rotor.body) @ context.axis(body_of[joint]))
             tilt = math.degrees(math.acos(min(1.0, abs(cosine))))
             if 0.01 < tilt < 30.0:
-                yield Finding(
-                    "warning",
+                yield warning(
                     "ratio",
                     rotor.source,
                     f"the rotor's axis is {tilt:.3g}° off that of its joint '{joint}'",
@@ -68,8 +66,7 @@ def check_rotors(context: CheckContext) -> Iterator[Finding]:
         armature = model.joints[body_of[joint]].armature
         reflected = ratio * ratio * (rotor.inertia + node.armature)
         if armature and reflected:
-            yield Finding(
-                "warning",
+            yield warning(
                 "rotor-twice",
                 context.joint_source(joint),
                 f"has an armature of {armature:.4g} beside the rotor "
@@ -88,8 +85,7 @@ def _rotor_masses(context: CheckContext, rotor: Rotor) -> Iterator[Finding]:
     model = context.model
     parent = model.nodes[rotor.body].parent
     if parent >= 0 and rotor.mass > 0.0 and rotor.mass >= model.bodies[parent].mass:
-        yield Finding(
-            "warning",
+        yield warning(
             "rotor-mass",
             rotor.source,
             f"the rotor weighs {rotor.mass:.4g} kg, '{model.bodies[parent].name}', which carries "
@@ -108,8 +104,7 @@ def _rotor_masses(context: CheckContext, rotor: Rotor) -> Iterator[Finding]:
                 if radius > RADIUS[1] and ratio > 1.0
                 else ""
             )
-            yield Finding(
-                "warning",
+            yield warning(
                 "rotor-inertia",
                 rotor.source,
                 f"the rotor's inertia {rotor.inertia:.4g} kg m² and mass {rotor.mass:.4g} kg make "
@@ -131,8 +126,7 @@ def _reduction(context: CheckContext, rotor: Rotor, joint: str, ratio: float) ->
         if abs(math.prod(said)) == PLACEHOLDER:
             continue
         if abs(abs(math.prod(said)) - abs(ratio)) > 1e-6 * abs(ratio):
-            yield Finding(
-                "warning",
+            yield warning(
                 "ratio",
                 each.source,
                 f"says a reduction of {math.prod(said):.6g} for '{joint}', whose rotor "
@@ -150,8 +144,7 @@ def _against_the_others(senses: list[tuple[Rotor, str, float]]) -> Iterator[Find
         if 0 < len(odd) <= 0.2 * len(senses):
             usual = "with" if sense < 0.0 else "against"
             for rotor, joint, _ in odd:
-                yield Finding(
-                    "note",
+                yield note(
                     "ratio",
                     rotor.source,
                     f"turns {'with' if sense > 0.0 else 'against'} its joint '{joint}', where "
@@ -172,8 +165,7 @@ def _twins(context: CheckContext) -> Iterator[Finding]:
         key = (joint, round(abs(ratio), 9), rotor.inertia, rotor.mass)
         if key in seen:
             other = context.model.bodies[seen[key].body].name
-            yield Finding(
-                "warning",
+            yield warning(
                 "rotor-twice",
                 rotor.source,
                 f"is the same as the rotor '{other}' on the joint '{joint}': both count",
@@ -225,8 +217,7 @@ def _reflected(
         and not large(rotor.inertia * factor)
         and rotor.inertia * factor * most > SMALL_SHARE
     ]
-    yield Finding(
-        "warning",
+    yield warning(
         "rotor-inertia",
         rotor.source,
         f"the rotor's {rotor.inertia:.4g} kg m² makes {reflected:.3g} {unit} through the ratio "

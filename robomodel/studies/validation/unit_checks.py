@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from robomodel.description import Pose
 from robomodel.errors import Source
 from robomodel.studies.validation.context import CheckContext
-from robomodel.studies.validation.findings import Finding
+from robomodel.studies.validation.findings import Finding, warning
 from robomodel.text import rpy_of
 
 LONG = 20.0  # m: a robot's joints are nearer to each other
@@ -26,8 +26,7 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
     for joint in context.model.description.joints:
         length = math.hypot(*joint.origin.xyz)
         if length > LONG:
-            yield Finding(
-                "warning",
+            yield warning(
                 "millimetres",
                 joint.source,
                 f"is {length:.4g} m from its parent's frame",
@@ -42,8 +41,7 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
             and joint.type == "prismatic"
             and any(LONG < abs(end) < ENDLESS for end in ends)
         ):
-            yield Finding(
-                "warning",
+            yield warning(
                 "millimetres",
                 joint.source,
                 f"slides by up to {max(map(abs, ends)):.4g} m",
@@ -56,8 +54,7 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
             continue
         away = math.hypot(*link.inertial.origin.xyz)
         if away > LONG:
-            yield Finding(
-                "warning",
+            yield warning(
                 "millimetres",
                 link.inertial.source,
                 f"its centre of mass is {away:.4g} m from the link's frame",
@@ -66,8 +63,7 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
                 "m",
             )
         if link.inertial.mass > HEAVY:
-            yield Finding(
-                "warning",
+            yield warning(
                 "grams",
                 link.inertial.source,
                 f"weighs {link.inertial.mass:.4g} kg",
@@ -85,8 +81,7 @@ def _degrees(context: CheckContext) -> Iterator[Finding]:
             said += [("mimic offset", joint.mimic.offset)] if joint.mimic else []
             for what, value in said:
                 if TURNS[0] < abs(value) <= TURNS[1] and value == round(value):
-                    yield Finding(
-                        "warning",
+                    yield warning(
                         "degrees",
                         joint.source,
                         f"its {what} is {value:.6g} rad, {abs(value) / (2 * math.pi):.3g} turns",
@@ -116,8 +111,7 @@ def _turned_in_degrees(pose: Pose, source: Source, what: str) -> Iterator[Findin
     for name, angle in zip(("roll", "pitch", "yaw") * 2, (roll, pitch, yaw, *same), strict=True):
         for radians in (sign * degrees for degrees in DEGREES for sign in (1, -1)):
             if angle and abs(math.remainder(angle - radians, 2 * math.pi)) < SAME:
-                yield Finding(
-                    "warning",
+                yield warning(
                     "degrees",
                     source,
                     f"{what} is turned by {radians} rad ({name} {angle:.6g})",

@@ -79,16 +79,6 @@ class View:
         nq = self.own.nq
         return np.concatenate([x[:nq], self.velocities(x[:nq], x[nq:])])
 
-    def entered(self, x: Array) -> Array | None:
-        """(q, v) in the chart, from the model's own; None where those do not say the motion."""
-        if self.is_own or not np.any(x[self.own.nq :]):
-            return x
-        q, v = x[: self.own.nq], x[self.own.nq :]
-        t = self.matrix(q)
-        if not np.linalg.svd(t, compute_uv=False)[-1] > UNSAID:
-            return None
-        return np.concatenate([q, np.linalg.solve(t, v)])
-
     def changed(
         self, looks: Sequence[Look], x: Array, *, whole: bool, good: float = GOOD
     ) -> tuple[View, Array]:
