@@ -122,6 +122,11 @@ def added(a: Vector, b: Vector) -> list[Scalar]:
     return [add(x, y) for x, y in zip(a, b, strict=True)]
 
 
+def moved(x: Vector, h: Scalar, dx: Vector) -> list[Scalar]:
+    """X + h dx, entry by entry."""
+    return [add(a, mul(h, d)) for a, d in zip(x, dx, strict=True)]
+
+
 def subtracted(a: Vector, b: Vector) -> list[Scalar]:
     """A - b, entry by entry."""
     return [sub(x, y) for x, y in zip(a, b, strict=True)]
@@ -260,7 +265,11 @@ class Factorization:
 
     def restore(self, reduced: Vector) -> list[Scalar]:
         """(ΛL)⁻¹ reduced: what remains of :meth:`solve` after :meth:`reduce`."""
-        x = self.weighted(reduced)
+        return self.back(self.weighted(reduced))
+
+    def back(self, right: Vector) -> list[Scalar]:
+        """L⁻¹ right."""
+        x = list(right)
         for k in range(len(x)):
             for i in range(k):
                 x[k] = sub(x[k], mul(self.lower[k][i], x[i]))

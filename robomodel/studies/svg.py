@@ -126,6 +126,13 @@ def plot(
     return "".join(parts)
 
 
+def bounded(values: Array, steepest: float) -> Array:
+    """Nan for values near singularities, beyond so many medians: they would flatten all others."""
+    known = np.abs(values[np.isfinite(values)])
+    most = steepest * float(np.median(known)) if len(known) else 0.0
+    return np.where(np.abs(values) <= max(most, 1e-12), values, np.nan)
+
+
 def _colour(number: int, line: Line) -> str:
     return COLOURS[(number if line.colour is None else line.colour) % len(COLOURS)]
 

@@ -10,7 +10,8 @@ import numpy as np
 from robomodel.dynamics import armature, crba
 from robomodel.model import Model, build
 from robomodel.model.configurations.sweeps import STEPS, Sweep, sweep
-from robomodel.model.joints import Array
+from robomodel.studies.actuators.page import STEEPEST
+from robomodel.studies.svg import bounded
 from robomodel.views import figures
 
 
@@ -55,9 +56,11 @@ def draw_cluster(
             continue
         kinds.add("m" if model.joints[body].type == "prismatic" else "rad")
         above.plot(found.positions, at[name], label=name)
-        middle.plot(found.positions, _bounded(ratios[:, node.v]), label=name)
-    below.plot(found.positions, _bounded(inertia), label="mass matrix, its entry")
-    below.plot(found.positions, _bounded(reflected), "--", label="of it reflected (armature)")
+        middle.plot(found.positions, bounded(ratios[:, node.v], STEEPEST), label=name)
+    below.plot(found.positions, bounded(inertia, STEEPEST), label="mass matrix, its entry")
+    below.plot(
+        found.positions, bounded(reflected, STEEPEST), "--", label="of it reflected (armature)"
+    )
     sliding = model.joints[cluster.bodies[cluster.joints.index(joint)]].type == "prismatic"
     above.set_ylabel(f"position [{', '.join(sorted(kinds, reverse=True)) or 'rad'}]")
     middle.set_ylabel(f"velocity for {joint} at 1")
@@ -94,12 +97,3 @@ def _led_by(model: Model, name: str) -> Model:
         for each in model.description.joints
     )
     return build(replace(model.description, joints=joints))
-
-
-def _bounded(values: Array) -> Array:
-    """Values without those near singularities, which would flatten all others."""
-    finite = values[np.isfinite(values)]
-    most = 30.0 * float(np.median(np.abs(finite))) if finite.size else 0.0
-    shown = values.copy()
-    shown[~(np.abs(values) <= max(most, 1e-9))] = np.nan
-    return shown

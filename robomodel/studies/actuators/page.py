@@ -16,7 +16,7 @@ from robomodel.studies.actuators.four_bars import LOW, FourBar
 from robomodel.studies.actuators.text import summary
 from robomodel.studies.actuators.workspace import Workspace
 from robomodel.studies.page import document
-from robomodel.studies.svg import Line, plot
+from robomodel.studies.svg import Line, bounded, plot
 
 if TYPE_CHECKING:
     from robomodel.studies.actuators.study import Actuation, Polygon
@@ -58,7 +58,7 @@ def _of_joint(each: Reach) -> Iterator[Chart]:
         ("torque", "torque that reaches it", each.torque[:, None], f" [{force}]"),
         ("speed", "speed that reaches it", each.speed[:, None], f" [{length}/s]"),
     ):
-        shown = np.array([_bounded(column) for column in values[order].T])
+        shown = np.array([bounded(column, STEEPEST) for column in values[order].T])
         if not shown.size or not np.any(np.isfinite(shown)) or not _varies(shown):
             continue
         labels = each.actuators if word == "ratio" else (word,)
@@ -69,13 +69,6 @@ def _of_joint(each: Reach) -> Iterator[Chart]:
 def _varies(values: Array) -> bool:
     known = values[np.isfinite(values)]
     return bool(np.ptp(known) > 1e-9 * np.max(np.abs(known)))
-
-
-def _bounded(values: Array) -> Array:
-    """Without what is infinite, or nearly, at dead points."""
-    known = np.abs(values[np.isfinite(values)])
-    most = STEEPEST * float(np.median(known)) if len(known) else 0.0
-    return np.where(np.abs(values) <= max(most, 1e-12), values, np.nan)
 
 
 def _of_bar(each: FourBar) -> Chart:

@@ -23,24 +23,26 @@ SAME = 1e-9
 def check_units(context: CheckContext) -> Iterator[Finding]:
     """Numbers that look like millimetres, grams or degrees."""
     yield from _degrees(context)
-    for joint in context.model.description.joints:
-        length = math.hypot(*joint.origin.xyz)
-        if length > LONG:
-            yield warning(
-                "millimetres",
-                joint.source,
-                f"is {length:.4g} m from its parent's frame",
-                f"write metres ({length / 1000:.4g} if these are millimetres)",
-                length,
-                "m",
-            )
-        angular = joint.type in ("revolute", "screw")
+    said = context.model.description
+    inertials = [link.inertial for link in said.links if link.inertial is not None]
+    for what, whence, things in (
+        ("is", "its parent's frame", said.joints),
+        ("its centre of mass is", "the link's frame", inertials),
+    ):
+        for each in things:
+            length = math.hypot(*each.origin.xyz)
+            if length > LONG:
+                yield warning(
+                    "millimetres",
+                    each.source,
+                    f"{what} {length:.4g} m from {whence}",
+                    f"write metres ({length / 1000:.4g} if these are millimetres)",
+                    length,
+                    "m",
+                )
+    for joint in said.joints:
         ends = [end for end in (joint.limits.lower, joint.limits.upper) if math.isfinite(end)]
-        if (
-            not angular
-            and joint.type == "prismatic"
-            and any(LONG < abs(end) < ENDLESS for end in ends)
-        ):
+        if joint.type == "prismatic" and any(LONG < abs(end) < ENDLESS for end in ends):
             yield warning(
                 "millimetres",
                 joint.source,
@@ -49,26 +51,14 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
                 max(map(abs, ends)),
                 "m",
             )
-    for link in context.model.description.links:
-        if link.inertial is None:
-            continue
-        away = math.hypot(*link.inertial.origin.xyz)
-        if away > LONG:
-            yield warning(
-                "millimetres",
-                link.inertial.source,
-                f"its centre of mass is {away:.4g} m from the link's frame",
-                f"write metres ({away / 1000:.4g} if these are millimetres)",
-                away,
-                "m",
-            )
-        if link.inertial.mass > HEAVY:
+    for inertial in inertials:
+        if inertial.mass > HEAVY:
             yield warning(
                 "grams",
-                link.inertial.source,
-                f"weighs {link.inertial.mass:.4g} kg",
-                f"write kilograms ({link.inertial.mass / 1000:.4g} if these are grams)",
-                link.inertial.mass,
+                inertial.source,
+                f"weighs {inertial.mass:.4g} kg",
+                f"write kilograms ({inertial.mass / 1000:.4g} if these are grams)",
+                inertial.mass,
                 "kg",
             )
 

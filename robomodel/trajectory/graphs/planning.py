@@ -22,7 +22,7 @@ from robomodel.errors import did_you_mean, no_model
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.trajectory.graphs.barrier import minimize_inside
+from robomodel.trajectory.graphs.barrier import Inside, minimize_inside
 from robomodel.trajectory.graphs.factors import Marker, Prior, Reading, Trapezoid
 from robomodel.trajectory.graphs.graph import Graph, Values
 from robomodel.trajectory.graphs.margins import (
@@ -221,8 +221,7 @@ def plan(
         least=least * scale, tolerance=tolerance, max_iterations=max_iterations,
         linear_solver=linear_solver, progress=progress,
     )  # fmt: skip
-    return problem.plan(found.values, found.margin, found.violation, found.iterations,
-                        found.converged)  # fmt: skip
+    return problem.plan(found)
 
 
 def _unit(normal: Sequence[float]) -> Array:
@@ -458,11 +457,9 @@ class _Problem:
             found["f"] = forces.reshape(count, -1)
         return found
 
-    def plan(
-        self, values: Values, margin: float, violation: float, iterations: int, converged: bool
-    ) -> Plan:
+    def plan(self, found: Inside) -> Plan:
         """What was found, with what it costs and how well it obeys the equations of motion."""
-        model, count = self.model, self.count
+        model, count, values = self.model, self.count, found.values
         q, v, a, tau = (values[name] for name in ("q", "v", "a", "tau"))
         forces = values["f"].reshape(count, -1, 3) if self.points else np.zeros((count, 0, 3))
         x = [values[name] for name in self.spaces]
@@ -471,5 +468,5 @@ class _Problem:
         cost = 0.5 * float(np.trapezoid(power, dx=self.step))
         times = self.step * np.arange(count, dtype=float)
         return Plan(model, times, q, v, a, tau, self.points, forces, cost,
-                    float(np.max(np.abs(wrong), initial=0.0)), margin, violation, iterations,
-                    converged)  # fmt: skip
+                    float(np.max(np.abs(wrong), initial=0.0)), found.margin, found.violation,
+                    found.iterations, found.converged)  # fmt: skip

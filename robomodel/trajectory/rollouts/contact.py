@@ -22,16 +22,19 @@ from robomodel.scalars import (
     Scalar,
     Vector,
     add,
+    added,
     div,
     dot,
     maximum,
     minimum,
+    moved,
     mul,
     neg,
     select,
     sincos,
     sqrt,
     sub,
+    subtracted,
 )
 from robomodel.spatial import from_quaternion
 from robomodel.trajectory.simulation.ground import Placed
@@ -90,15 +93,13 @@ def step(
     weight = math.hypot(*model.gravity) or 9.81
     rows = contacts.rows(model)
     known, change = memory[: rows.size + rows.contacts], memory[rows.size + rows.contacts :]
-    middle = [add(a, mul(0.5, d)) for a, d in zip(v, change, strict=True)]
+    middle = moved(v, 0.5, change)
     first = assemble(model, (q, v, middle, tau), h, contacts.points, contacts.forces)
     factors = Factorization(first.matrix)
     free = factors.solve(first.right)
     matrix, shift, distances = _rows(model, first, contacts)
     reduced = [factors.reduce(row) for row in matrix]
-    weighted = [
-        [mul(p, x) for p, x in zip(factors.inverse_pivots, row, strict=True)] for row in reduced
-    ]
+    weighted = [factors.weighted(row) for row in reduced]
     delassus = _symmetric(reduced, weighted)
     size: Scalar = 1e-12
     b: list[Scalar] = []
@@ -131,11 +132,10 @@ def step(
     for _ in range(contacts.sweeps):
         x, slips = sweeps.sweep(x, slips)
     residual = div(sweeps.residual(x), size)  # what is held open has none
-    jump = _back(factors, _weighted(weighted, x, model.nv))
-    after = [add(f, d) for f, d in zip(free, jump, strict=True)]
+    jump = factors.back(_weighted(weighted, x, model.nv))
+    after = added(free, jump)
     changed, mean = _changed(first.matrix, v, free, jump)
-    moved = [add(a, mul(h, d)) for a, d in zip(q, rates(model, q, after), strict=True)]
-    reached, _, systems = settled(model, moved, closing)
+    reached, _, systems = settled(model, moved(q, h, rates(model, q, after)), closing)
     ahead_q = reached
     corrected = _corrected(model, ahead_q, contacts, factors, weighted, delassus)
     if corrected is not None:
@@ -182,7 +182,7 @@ def _surface(at: Touching, radius: float) -> list[list[Scalar]]:
     about_x, about_y, _ = at.turning  # ω x (0, 0, -r) = (-r ω_y, r ω_x, 0)
     return [
         [sub(a, mul(radius, b)) for a, b in zip(x, about_y, strict=True)],
-        [add(a, mul(radius, b)) for a, b in zip(y, about_x, strict=True)],
+        moved(y, radius, about_x),
         list(z),
     ]
 
@@ -194,7 +194,7 @@ def _changed(
 
     And the mean velocity of the step, which is that after an impact, as that comes first.
     """
-    by_forces = [sub(f, a) for f, a in zip(free, v, strict=True)]
+    by_forces = subtracted(free, v)
 
     def square(x: Vector) -> Scalar:
         return dot([dot(row, x) for row in matrix], x)
@@ -222,17 +222,8 @@ def _weighted(rows: list[list[Scalar]], x: Vector, size: int) -> list[Scalar]:
     """Σ x · row."""
     total: list[Scalar] = [0.0] * size
     for weight, row in zip(x, rows, strict=True):
-        total = [add(t, mul(weight, a)) for t, a in zip(total, row, strict=True)]
+        total = moved(total, weight, row)
     return total
-
-
-def _back(factors: Factorization, weighted: Vector) -> list[Scalar]:
-    """L⁻¹ of what has been reduced and weighted."""
-    x = list(weighted)
-    for k in range(len(x)):
-        for i in range(k):
-            x[k] = sub(x[k], mul(factors.lower[k][i], x[i]))
-    return x
 
 
 def _magnitude(x: Scalar) -> Scalar:
@@ -268,8 +259,8 @@ def _corrected(
             y[i] = maximum(sub(y[i], div(left, delassus[normal[i]][normal[i]])), 0.0)
             y[i] = select(sub(SLOP, gap), 0.0, y[i])
     spread = [weighted[n] for n in normal]
-    change = _back(factors, _weighted(spread, y, model.nv))
-    return [add(a, d) for a, d in zip(q, rates(model, q, change), strict=True)]
+    change = factors.back(_weighted(spread, y, model.nv))
+    return added(q, rates(model, q, change))
 
 
 def _in_turned_axes(model: Model, v: Vector, h: Scalar) -> list[Scalar]:

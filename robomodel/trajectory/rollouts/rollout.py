@@ -27,7 +27,7 @@ from robomodel.model.constraints import LoopConstraint, Rows
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.variants.charts import own_chart
-from robomodel.scalars import Scalar, Vector, add, div, dot, mul, neg, select, sub
+from robomodel.scalars import Scalar, Vector, add, added, div, dot, moved, mul, neg, select, sub
 from robomodel.trajectory.rollouts.charts import TURN, Motions, Told, drop_open, tell_of_turns
 from robomodel.trajectory.rollouts.contact import Contacts
 from robomodel.trajectory.rollouts.contact import step as time_step
@@ -337,7 +337,7 @@ def steps(
     def accelerations(q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
         tau = given(q, v, tau)
         if passive:
-            tau = [add(t, p) for t, p in zip(tau, passive_force(model, q, v), strict=True)]
+            tau = added(tau, passive_force(model, q, v))
         forward = aba if dtype == "float64" else orthonormal.aba
         return forward(lean(model, "aba"), q, v, tau)
 
@@ -347,8 +347,8 @@ def steps(
             a = implicit.acceleration(model, q, v, given(q, v, tau), step[0])
         else:
             a = accelerations(q, v, tau)
-        v1 = _along(v, step[0], a)
-        q1, _, systems = settled(model, _along(q, step[0], rates(model, q, v1)), closing)
+        v1 = moved(v, step[0], a)
+        q1, _, systems = settled(model, moved(q, step[0], rates(model, q, v1)), closing)
         return [*q1, *v1, *told(_loops(model, q), systems)]
 
     def impulsive(state: Vector, tau: Vector, step: Vector) -> list[Scalar]:
@@ -366,12 +366,12 @@ def steps(
         q, v = list(state[:nq]), list(state[nq:])
         slope, total = carried[: nq + nv], carried[nq + nv : 2 * (nq + nv)]
         h = share * step[0]
-        at, speed = _along(q, h, slope[:nq]), _along(v, h, slope[nq:])
+        at, speed = moved(q, h, slope[:nq]), moved(v, h, slope[nq:])
         slope = [*rates(model, at, speed), *accelerations(at, speed, tau)]
-        total = _along([mul(1.0 - first, x) for x in total], weight, slope)
+        total = moved([mul(1.0 - first, x) for x in total], weight, slope)
         end = last * step[0]
-        q1, gap, systems = settled(model, _along(q, end, total[:nq]), closing)
-        v1 = _along(v, end, total[nq:])
+        q1, gap, systems = settled(model, moved(q, end, total[:nq]), closing)
+        v1 = moved(v, end, total[nq:])
         here: list[Scalar] = []
         if loops:
             entries_ = (x for matrix in systems for r in matrix for x in r)
@@ -429,11 +429,6 @@ def _alike(a: Rows, b: Rows) -> Scalar:
                 sub(x, mul(factor, y)) for x, y in zip(other[k + 1 :], row[k + 1 :], strict=True)
             ]
     return result
-
-
-def _along(x: Vector, h: Scalar, dx: Vector) -> list[Scalar]:
-    """x + h dx."""
-    return [add(a, mul(h, d)) for a, d in zip(x, dx, strict=True)]
 
 
 def _spread(run: Function, states: Array, force: Array, step: float, threads: int) -> None:

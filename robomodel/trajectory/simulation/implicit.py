@@ -8,6 +8,7 @@ h K v), with p what they do at its beginning. However stiff they are, the step d
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from robomodel.dynamics.recursions.passive import elements
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Factorization, Scalar, Vector, add, dot, mul, sub
+from robomodel.scalars import Factorization, Scalar, Vector, add, dot, mul, sub, subtracted
 from robomodel.trajectory.simulation.integrator_functions import Function, function
 
 RK4_REACH = 2.0
@@ -37,7 +38,7 @@ def is_sprung(model: Model) -> bool:
 def acceleration(model: Model, q: Vector, v: Vector, tau: Vector, h: Scalar) -> list[Scalar]:
     """(v₁ - v)/h of a step of length h under tau, springs and dampers; scalars of any kind."""
     matrix = [list(row) for row in crba(model, q)]
-    force = [sub(t, b) for t, b in zip(tau, bias_force(model, q, v), strict=True)]
+    force = subtracted(tau, bias_force(model, q, v))
     for element in elements(Configuration(model, q)):
         row = element.row
         if not (element.stiffness or element.damping):
@@ -46,11 +47,19 @@ def acceleration(model: Model, q: Vector, v: Vector, tau: Vector, h: Scalar) -> 
         ahead = mul(mul(h, element.stiffness), speed)
         pull = sub(element.force(v), ahead)
         weight = mul(h, add(element.damping, mul(h, element.stiffness)))
-        for i, a in row.items():
-            force[i] = add(force[i], mul(a, pull))
-            for j, b in row.items():
-                matrix[i][j] = add(matrix[i][j], mul(weight, mul(a, b)))
+        press(matrix, force, row, weight, pull)
     return list(Factorization(matrix).solve(force))
+
+
+def press(
+    matrix: list[list[Scalar]], force: list[Scalar], row: Mapping[int, Scalar], weight: Scalar,
+    pull: Scalar,
+) -> None:  # fmt: skip
+    """Add to a matrix weight · rowᵀ row, and to forces pull · row."""
+    for i, a in row.items():
+        force[i] = add(force[i], mul(a, pull))
+        for j, b in row.items():
+            matrix[i][j] = add(matrix[i][j], mul(weight, mul(a, b)))
 
 
 def compiled_acceleration(model: Model) -> Function:

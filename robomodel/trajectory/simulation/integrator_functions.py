@@ -38,7 +38,7 @@ from robomodel.model.derived import once
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sqrt, sub
+from robomodel.scalars import Scalar, Vector, add, added, div, dot, mul, sqrt, sub, subtracted
 
 Build = Callable[..., Sequence[Scalar]]
 
@@ -184,8 +184,7 @@ def _moved(model: Model, cluster: Cluster, q: Vector, speeds: Vector) -> list[Sc
 
 def stepped(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Scalar]:
     """A cluster's joints moved along a small step of their velocities, quaternions normalised."""
-    moved = zip(q, _moved(model, cluster, q, step), strict=True)
-    return _normalized(model, cluster, [add(x, dx) for x, dx in moved])
+    return _normalized(model, cluster, added(q, _moved(model, cluster, q, step)))
 
 
 def settled(model: Model, q: Vector, times: int) -> tuple[list[Scalar], Scalar, list[Rows]]:
@@ -408,7 +407,7 @@ def wrench_forces(model: Model, links: tuple[str, ...]) -> Function:
     def build(q: Vector, wrenches: Vector) -> list[Scalar]:
         rest: list[Scalar] = [0.0] * model.nv
         under = task.run(model, {"q": q, "v": rest} | _on(links, wrenches))
-        return [sub(x, y) for x, y in zip(bias_force(model, q, rest), under, strict=True)]
+        return subtracted(bias_force(model, q, rest), under)
 
     sizes = (model.nq, *_six_each(links), model.nv)
     return function(model, f"wrench forces {links!r}", sizes, build)

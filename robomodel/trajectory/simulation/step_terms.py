@@ -18,8 +18,9 @@ from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.errors import UnknownNameError, as_names, did_you_mean
 from robomodel.model.joints import Array, Floating, Planar
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, dot, mul, neg, sub
+from robomodel.scalars import Scalar, Vector, add, dot, moved, mul, neg, sub, subtracted
 from robomodel.spatial import ZERO, Mat, Vec, Wrench, cross
+from robomodel.trajectory.simulation import implicit
 from robomodel.trajectory.simulation.ground import Placed
 from robomodel.trajectory.simulation.integrator_functions import Function, function
 from robomodel.trajectory.simulation.integrators import chart_of
@@ -142,20 +143,17 @@ def assemble(
     at_q = Configuration(model, q, {at.body for at in places})
     mass = crba(model, q)
     matrix = [list(row) for row in mass]
-    force = [sub(t, b) for t, b in zip(tau, bias_force(model, q, w), strict=True)]
+    force = subtracted(tau, bias_force(model, q, w))
     rubbing: list[Row] = []
     for element in elements(at_q):
         row = element.row
         if forces.passive and (element.stiffness or element.damping):
             weight = mul(h, add(element.damping, mul(h, element.stiffness)))
             pull = mul(element.stiffness, sub(element.x, element.reference))
-            for i, a in row.items():
-                force[i] = sub(force[i], mul(a, pull))
-                for j, b in row.items():
-                    matrix[i][j] = add(matrix[i][j], mul(weight, mul(a, b)))
+            implicit.press(matrix, force, row, weight, neg(pull))
         if forces.friction and element.friction:
             rubbing.append([row.get(i, 0.0) for i in range(model.nv)])
-    start = [add(x, mul(h, y)) for x, y in zip(v, turning(model, w), strict=True)]
+    start = moved(v, h, turning(model, w))
     right = [add(dot(row, start), mul(h, f)) for row, f in zip(mass, force, strict=True)]
     touching = []
     for at, point in zip(places, points, strict=True):
