@@ -99,23 +99,19 @@ def follow(duration: float = 8.0, learning: bool = True) -> Run:
 def main() -> None:
     """With and without learning."""
     model, robot = robots()
-    for title, learning in (("the file's parameters", False), ("learning", True)):
+    for title, learning in (("file's parameters", False), ("adaptive", True)):
         run = follow(learning=learning)
         first, last = (
             np.sqrt(np.mean(run.error[part] ** 2)) for part in (run.t < 2.0, run.t > run.t[-1] - 2)
         )
-        print(f"{title}: error {1e3 * first:.2f} mrad at first, {1e3 * last:.3f} at the end")
+        print(f"{title}: error {1e3 * first:.2f} mrad at the start, {1e3 * last:.3f} at the end")
     off = np.abs((run.energy + run.taken) / run.energy[0] - 1.0).max()
-    print(
-        f"V falls from {run.energy[0]:.4f} to {run.energy[-1]:.4f}, by what was taken to {off:.0e}"
-    )
+    print(f"V falls from {run.energy[0]:.4f} to {run.energy[-1]:.4f}, balance to {off:.0e}")
     print(f"loop closed to {run.residual:.0e}")
     base, truth = rm.base_parameters(model).matrix, rm.parameters(robot).values
     felt = np.abs(base @ truth) > 0.0
     off = [np.abs((base @ (pi - truth))[felt]) for pi in run.estimates[[0, -1]]]
-    print(
-        f"what forces tell: {np.sum(off[1] < 0.5 * off[0])} of {felt.sum()} nearer by half and more"
-    )
+    print(f"error at least halved: {np.sum(off[1] < 0.5 * off[0])} of {felt.sum()} base parameters")
 
 
 if __name__ == "__main__":

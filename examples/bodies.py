@@ -122,8 +122,8 @@ def main() -> None:
     motion = settling()
     assert motion.contact_residual is not None
     heights = motion.q[-1, 2::7] - np.cumsum(SIDES) + np.array(SIDES) / 2
-    print("the boxes stand", ", ".join(f"{1e3 * h:+.3f} mm" for h in heights), "off their places")
-    print(f"fastest at the end {np.abs(motion.v[-1]).max():.1e}, contacts solved to "
+    print("height errors of the boxes:", ", ".join(f"{1e3 * h:+.3f} mm" for h in heights))
+    print(f"largest velocity at the end {np.abs(motion.v[-1]).max():.1e}, contacts solved to "
           f"{motion.contact_residual.max():.0e}")  # fmt: skip
     if len(sys.argv) > 1:
         motion.animate(sys.argv[1])

@@ -92,15 +92,15 @@ def main() -> None:
     before = found.t < FROM
     alarm = found.t[np.argmax(np.abs(found.felt).max(axis=1) > ALARM)]
     settled = (found.t > FROM + 5.0 / K) & (found.t < TO)
-    print(f"before the push it feels {np.abs(found.felt[before]).max():.1e} N m at most")
-    print(f"pushed at {FROM:.3f} s, felt at {alarm:.3f} s")
+    print(f"largest estimate before the push: {np.abs(found.felt[before]).max():.1e} N m")
+    print(f"pushed at {FROM:.3f} s, detected at {alarm:.3f} s")
     force = found.force[settled].mean(axis=0)
-    print(f"force found: {force[0]:.2f}, {force[1]:.2f} N; it was {PUSH[3]:.2f}, {PUSH[5]:.2f} N")
+    print(f"estimated force {force[0]:.2f}, {force[1]:.2f} N; true {PUSH[3]:.2f}, {PUSH[5]:.2f} N")
     model = run.model
     names = rm.parameters(model).names
     light = rm.with_parameters(model, {n: 0.0 for n in names if "rotor" in n and ".I" in n})
     deaf = observed(light, run)[before]
-    print(f"without the rotors' inertias it would feel {np.abs(deaf).max():.2f} N m of nothing")
+    print(f"false estimate without the rotors' inertias: {np.abs(deaf).max():.2f} N m")
 
 
 if __name__ == "__main__":

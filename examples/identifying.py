@@ -95,7 +95,7 @@ def main() -> None:
         found = identified(name)
         print(f"{found.motion.model.name}: {len(found.motion.t)} samples, condition "
               f"{found.motion.condition:.1f} of {found.motion.rank} parameters")  # fmt: skip
-        print(f"  {'force of':24} {'file':>8} {'found':>8}   on a fresh motion")
+        print(f"  {'force of':24} {'file':>8} {'found':>8}   on another motion")
         for joint, old, new in zip(
             found.motion.model.dof_names, found.before, found.after, strict=True
         ):

@@ -185,7 +185,7 @@ def test_a_push_is_felt(
     assert np.abs(error).max() < 0.1 * np.abs(found.pushed).max()
     np.testing.assert_allclose(found.force[settled].mean(axis=0), module.PUSH[[3, 5]], atol=0.5)
     module.main()
-    assert "felt at 1.00" in capsys.readouterr().out
+    assert "detected at 1.00" in capsys.readouterr().out
 
 
 @pytest.mark.slow
