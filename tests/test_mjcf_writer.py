@@ -409,3 +409,28 @@ def test_the_model_s_choice_of_independent_joints_is_said():
     q = model.random_configuration(3)
     there = read.configuration(model.joint_positions(q))
     np.testing.assert_allclose(rm.crba(read, there), rm.crba(model, q), rtol=1e-10)
+
+
+def test_the_choice_among_joints_of_a_belt_is_said():
+    """Two rotors at different links follow sums of joints: any three of the five could lead."""
+
+    def link(name):
+        return f"""<link name="{name}"><inertial><origin xyz="0 0 -0.1"/><mass value="1"/>
+          <inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+
+    def hinge(name, parent, child):
+        return f"""<joint name="{name}" type="continuous"><parent link="{parent}"/>
+          <child link="{child}"/><origin xyz="0 0.1 -0.3"/><axis xyz="0 1 0"/></joint>"""
+
+    def belt(name, rotor, ratio):
+        return f"""<coupling name="{name}"><predecessor link="foot"/><successor link="{rotor}"/>
+          <ratio value="{ratio}"/></coupling>"""
+
+    links = "".join(map(link, ("base", "thigh", "shin", "foot", "rotor1", "rotor2")))
+    model = rm.load(f"""<robot name="leg">{links}{hinge("hip", "base", "thigh")}
+      {hinge("knee", "thigh", "shin")}{hinge("ankle", "shin", "foot")}
+      {hinge("motor1", "base", "rotor1")}{hinge("motor2", "thigh", "rotor2")}
+      {belt("long", "rotor1", 6)}{belt("short", "rotor2", -5)}</robot>""")
+    stream = io.StringIO()
+    rm.write_mjcf(model, stream)
+    assert rm.load(stream.getvalue()).dof_names == model.dof_names == ("hip", "knee", "ankle")

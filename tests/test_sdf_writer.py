@@ -214,6 +214,41 @@ def test_a_file_shows_loops_closed():
     assert np.max(np.abs(plain.residual(np.zeros(plain.nq)))) < 1e-9
 
 
+@pytest.mark.parametrize(
+    ("kind", "other", "axis"),
+    [
+        ("revolute", "b", "0 0 1"),
+        ("revolute", "world", "0 0 1"),
+        ("prismatic", "world", "0.6 0.8 0"),
+    ],
+)
+def test_springs_of_loops_rest_where_they_did(kind, other, axis):
+    """The file shows the loop closed, away from where its frames meet: there it counts from."""
+    loop = f"""<loop name="cut" type="{kind}">
+      <predecessor link="c"><origin xyz="0.4 0.1 0" rpy="0 0 0.3"/></predecessor>
+      <successor link="{other}"><origin xyz="0.3 0.2 0" rpy="0 0 0.5"/></successor>
+      <axis xyz="{axis}"/>
+      <dynamics damping="0.3" spring_stiffness="4" spring_reference="0.2"/></loop>"""
+    branches = [("a", "c"), ("world", "b")] if other == "b" else [("a", "b"), ("b", "c")]
+    chain = (
+        hinge(f"j{n}", *ends, f'<initial position="{at}"/>')
+        for n, (ends, at) in enumerate(
+            zip([("world", "a"), *branches], (0.4, 0.7, -0.9), strict=True)
+        )
+    )
+    model = rm.load(robot('<link name="world"/>', *chain, loop))
+    other_model = again(again(model))
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        q, v = model.random_configuration(rng), rng.standard_normal(model.nv)
+        there = other_model.configuration(model.joint_positions(q))
+        for found, expected in (
+            (rm.passive_force(other_model, there, v), rm.passive_force(model, q, v)),
+            (rm.energy(other_model, there, v)[1], rm.energy(model, q, v)[1]),
+        ):
+            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
 def test_limits_count_from_where_the_file_shows_the_joint():
     text = rm.robots.path("crank_rocker").read_text()
     limit = '<limit lower="-3" upper="3.5" effort="1" velocity="2"/>'

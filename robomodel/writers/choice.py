@@ -17,9 +17,9 @@ _COMPOSED = ("screw", "planar", "floating")  # written as several of MuJoCo's jo
 def with_chosen(model: Model) -> Description:
     """The description, with the model's choice of independent joints where the file made none.
 
-    Of clusters that could be read back otherwise: those with loops, or with a joint that is written
-    as several. A planar or floating joint of which only some freedoms are independent cannot be
-    said so, and its cluster is left to the reader.
+    Of clusters that could be read back otherwise: those with loops, with a joint that is written as
+    several, or with several freedoms. A planar or floating joint of which only some freedoms are
+    independent cannot be said so, and its cluster is left to the reader.
     """
     description = model.description
     joints = {joint.name: joint for joint in description.joints}
@@ -34,8 +34,8 @@ def with_chosen(model: Model) -> Description:
 
 def _marks(cluster: Cluster, joints: list[Joint]) -> dict[str, bool | tuple[bool, ...]]:
     """What to say of a cluster's joints; nothing where the file has, or where nothing could be."""
-    composed = any(joint.type in _COMPOSED for joint in joints)
-    if cluster.kind == "joint" or not (cluster.kind == "loops" or composed):
+    plain = len(cluster.independent) == 1 and not any(j.type in _COMPOSED for j in joints)
+    if cluster.kind == "joint" or (cluster.kind == "couplings" and plain):
         return {}
     if any(joint.independent is not None for joint in joints):
         return {}

@@ -272,6 +272,9 @@ class Describer:
             acting = []
         axes = [joint.axis for joint in joints]
         there = Anchor(each.parent.name, self.frames.pose(each.parent, each.frame))
+        shown = each.steps[0].standing if acting else 0.0
+        if shown:
+            there = replace(there, origin=compose(there.origin, each.steps[0].undone()))
         loop = Loop(
             each.name,
             kind,
@@ -287,7 +290,7 @@ class Describer:
                 damping=joint.damping,
                 friction=joint.friction,
                 stiffness=joint.stiffness,
-                reference=joint.reference,
+                reference=joint.reference + shown if joint.stiffness else 0.0,
             )
         self.loops.append(loop)
 

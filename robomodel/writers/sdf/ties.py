@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from lxml import etree
@@ -9,10 +10,10 @@ from lxml import etree
 from robomodel.description import ONE_DOF, Joint, JointCoupling, LinkCoupling, Loop
 from robomodel.model.constraints.loop_joints import universal_frame
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
-from robomodel.poses import branches, compose, cosine, relative, sine, tidy, turned
+from robomodel.poses import branches, compose, cosine, relative, sine, tidy, turned, unit
 from robomodel.spatial import transpose
 from robomodel.text import number, numbers
-from robomodel.writers.sdf.draft import Draft, dynamics, pose, text
+from robomodel.writers.sdf.draft import Draft, dynamics, own, pose, text
 from robomodel.writers.sdf.plan import Plan
 from robomodel.writers.sdf.poses import LOOPS
 
@@ -87,9 +88,9 @@ class Ties:
         first = second = loop.axis
         if loop.type == "universal":
             second = transpose(universal_frame(loop))[1]
-        rest = loop.reference
+        rest, shown = loop.reference, self._shown(loop) if loop.stiffness else 0.0
         if self._end(other.link) == WORLD:
-            one, other, first, second, rest = other, one, second, first, -rest
+            one, other, first, second, rest, shown = other, one, second, first, -rest, -shown
         element = self.joint(LOOPS[loop.type], loop.name, one.link, other.link)
         pose(element, tidy(self.plan.anchor(other)))
         if loop.type == "universal":
@@ -101,9 +102,22 @@ class Ties:
         elif loop.type not in ("fixed", "spherical"):
             axis = etree.SubElement(element, "axis")
             text(axis, "xyz", numbers(loop.axis))
-            dynamics(axis, loop, rest)
+            dynamics(axis, loop, rest - shown)
+            if shown:
+                own(element, "position", number(shown))
         engine = etree.SubElement(etree.SubElement(element, "physics"), "simbody")
         text(engine, "must_be_loop_joint", "true")
+
+    def _shown(self, loop: Loop) -> float:
+        """The coordinate of a revolute or prismatic loop as the file shows it."""
+        ends = (loop.predecessor, loop.successor)
+        there, here = (compose(self.plan.poses[end.link], end.origin) for end in ends)
+        found, (x, y, z) = relative(there, here), unit(loop.axis)
+        if loop.type == "prismatic":
+            return x * found.xyz[0] + y * found.xyz[1] + z * found.xyz[2]
+        r = found.rotation
+        turn = x * (r[2][1] - r[1][2]) + y * (r[0][2] - r[2][0]) + z * (r[1][0] - r[0][1])
+        return math.atan2(turn, r[0][0] + r[1][1] + r[2][2] - 1.0)
 
     # ---- couplings
 
