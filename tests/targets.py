@@ -12,6 +12,7 @@ import numpy as np
 
 from robomodel.kernels import Program, c_lanes, compile_program, machine, ptx
 from robomodel.kernels.c import CFunction
+from robomodel.kernels.slices import Slice, sliced
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
@@ -85,7 +86,9 @@ def in_c(compiler: str, lanes: int) -> Callable[..., Run]:
     return target
 
 
-def threads(text: str, pointers: int, integers: int, *others: type) -> Callable[..., None]:
+def threads(
+    text: str, pointers: int, integers: int, *others: type, slices: int = 1
+) -> Callable[..., None]:
     """A card's kernel here: its arguments, how many states; blocks of threads, phase by phase."""
     alive, addresses = machine.load(machine.object_codes([text], lambda _: None))
     kinds = [*[ctypes.c_void_p] * pointers, *[ctypes.c_int64] * integers, *others]
@@ -95,7 +98,8 @@ def threads(text: str, pointers: int, integers: int, *others: type) -> Callable[
     staged = -(-memory.ctypes.data // 16) * 16
 
     def run(*given: float, count: int) -> None:
-        for block in range(0, count, ptx.THREADS):
+        memory[:] = np.nan
+        for block in range(0, slices * -(-count // ptx.THREADS) * ptx.THREADS, ptx.THREADS):
             for phase in (ptx.LOAD, ptx.WORK, ptx.STORE):
                 for thread in range(block, block + ptx.THREADS):  # also those beyond the end
                     function(*given, staged, thread, phase)
@@ -104,9 +108,13 @@ def threads(text: str, pointers: int, integers: int, *others: type) -> Callable[
     return run
 
 
-def on_card(program: Program, sizes: Sequence[int], dtype: str, folder: Path | None = None) -> Run:
-    text = ptx.emit(program, "f", sizes, dtype, ptx.ON_HOST)
-    launch = threads(text, len(sizes), len(sizes))
+def on_card(
+    program: Program, sizes: Sequence[int], dtype: str, folder: Path | None = None,
+    slices: Sequence[Slice] | None = None,
+) -> Run:  # fmt: skip
+    slices = slices or sliced(program, dtype, ptx.gathered(dtype))
+    text = ptx.emit(program, "f", sizes, dtype, ptx.ON_HOST, slices)
+    launch = threads(text, len(sizes), len(sizes), slices=len(slices))
 
     def run(arrays: Sequence[np.ndarray]) -> np.ndarray:
         arrays = [np.ascontiguousarray(x, dtype) for x in arrays]

@@ -37,6 +37,7 @@ from robomodel.kernels import (
     ptx_loop,
 )
 from robomodel.kernels.precision import PRECISIONS
+from robomodel.kernels.slices import sliced
 from robomodel.scalars import sincos
 from robomodel.trajectory.rollouts.card import CudaRollout
 
@@ -264,11 +265,13 @@ class Card:
         self, kernel: CudaKernel | None, run: Any = None, numbers: Sequence[int] = ()
     ) -> None:
         """``run``: a function of which these arguments are numbers, not pointers or integers."""
-        self.numbers, self.pointers, self.run = numbers, 4, run
+        self.numbers, self.pointers, self.run, self.slices = numbers, 4, run, 1
         if kernel is not None:
             sizes = [*kernel.sizes.values(), kernel.size]
-            text = ptx.emit(kernel.program, "f", sizes, kernel.dtype, ptx.ON_HOST)
-            self.run, self.pointers = threads(text, len(sizes), len(sizes)), len(sizes)
+            slices = sliced(kernel.program, kernel.dtype, ptx.gathered(kernel.dtype))
+            text = ptx.emit(kernel.program, "f", sizes, kernel.dtype, ptx.ON_HOST, slices)
+            self.slices, self.pointers = len(slices), len(sizes)
+            self.run = threads(text, len(sizes), len(sizes), slices=self.slices)
         self.log: list[str] = []
         self.memory: dict[int, np.ndarray] = {}
         self.fails: dict[str, int] = {}
@@ -289,7 +292,8 @@ class Card:
                 values = [kinds.get(i, ctypes.c_int64).from_address(x).value
                           for i, x in enumerate(given)]  # fmt: skip
                 count = values[2 * self.pointers - 1]
-                assert (blocks - 1) * size < count <= blocks * size
+                assert blocks % self.slices == 0
+                assert (blocks // self.slices - 1) * size < count <= blocks // self.slices * size
                 self.streams.append(stream.value)
                 self.run(*values, count=count)
             if name == "cuMemAlloc_v2":

@@ -109,7 +109,8 @@ class Compiled:
         (number,) = numbers
         values = [*(ctypes.c_void_p(x.address) for x in views), *others]
         given = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-        blocks = [ctypes.c_uint(n) for n in (-(-count // ptx.THREADS), 1, 1, ptx.THREADS, 1, 1, 0)]
+        grid = (ptx.blocks(self.ptx, count), 1, 1, ptx.THREADS, 1, 1, 0)
+        blocks = [ctypes.c_uint(n) for n in grid]
         with card.on(number):
             for other in {x.stream for x in views} - {None, stream}:
                 card.call("cuStreamSynchronize", ctypes.c_void_p(other))

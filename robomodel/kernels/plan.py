@@ -39,13 +39,15 @@ class Plan:
     """What is to be written: a program on arguments and a result of these sizes (the last one).
 
     With an ``iteration`` inputs and outputs that are carried stand behind those of the arguments
-    and the result, and the constants of a stage behind the inputs.
+    and the result, and the constants of a stage behind the inputs. A program of up to ``longest``
+    steps is one piece.
     """
 
     program: Program
     sizes: tuple[int, ...]
     dtype: Dtype = "float64"
     iteration: Iteration | None = None
+    longest: int = CHUNK
 
     @property
     def precision(self) -> Precision:
@@ -56,7 +58,7 @@ class Plan:
     def pieces(self) -> tuple[range, ...]:
         """The steps, cut into pieces, so that compile time grows linearly."""
         count = len(self.program.steps)
-        size = max(count, 1) if count <= CHUNK else PIECE
+        size = max(count, 1) if count <= self.longest else PIECE
         cuts = range(0, max(count, 1), size)
         return tuple(range(i, min(i + size, count)) for i in cuts)
 

@@ -1,8 +1,12 @@
 """A program as PTX, the assembly of NVIDIA's graphics cards, by LLVM: a state in each thread.
 
-Rows of arguments and results lie one behind the other, as everywhere. A block is a warp, whose rows
-go through shared memory as far as they are short: neighbours then read and write side by side. A
-program of up to :data:`~robomodel.kernels.plan.CHUNK` steps is one function, whose values are
+Rows of arguments and results lie one behind the other, as everywhere. A block is a warp, whose
+results are gathered in shared memory as far as they have room there, and its arguments as far as
+room is left: neighbours then read and write side by side.
+
+A program whose values or results are too many for that is cut into slices of its results
+(:mod:`robomodel.kernels.slices`): of each 32 states there is a block for each slice, so that the
+threads of a warp never part. A slice of up to :data:`CHUNK` steps is one function, whose values are
 registers. Longer ones are cut into functions; what crosses a cut stands in the thread's local
 memory. Over time (:mod:`robomodel.kernels.ptx_loop`) the loop is in the kernel.
 
@@ -14,54 +18,22 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from robomodel.kernels import machine
-from robomodel.kernels.llvm import Function, Vectors
+from robomodel.kernels.llvm import Function
 from robomodel.kernels.pieces import Instructions, Memory, write
 from robomodel.kernels.plan import Plan
 from robomodel.kernels.precision import PRECISIONS, Dtype
 from robomodel.kernels.program import Program, Reference
-from robomodel.kernels.schedule import ordered
+from robomodel.kernels.ptx_numbers import Scalars, large_angles, sincos
+from robomodel.kernels.slices import Slice, sliced
 
 THREADS = 32  # of a block: a warp, so that its share of memory is small, and nobody waits for long
 STAGED = 24576  # bytes of a block's shared memory at most: eight such fit on all cards since 2020
 CARD = "sm_75"  # the oldest that newest drivers know; drivers compile for the card they find
-DIGITS = 1168  # of 2/π after the point: as many as the largest double has before it, and 190
-
-
-@dataclass(frozen=True, slots=True)
-class Scalars(Vectors):
-    """Single numbers, not vectors of one."""
-
-    @property
-    def type(self) -> str:
-        """A number."""
-        return self.scalar
-
-    @property
-    def integers(self) -> str:
-        """An integer of the number's size."""
-        return f"i{self.precision.bits}"
-
-    @property
-    def truths(self) -> str:
-        """A truth."""
-        return "i1"
-
-    @property
-    def suffix(self) -> str:
-        """Of intrinsics' names."""
-        return f"f{self.precision.bits}"
-
-    def constant(self, x: float) -> str:
-        """A number."""
-        return self.literal(x)
-
-    def integer(self, x: int) -> str:
-        """An integer."""
-        return str(x)
+CHUNK = 9000  # steps in one function, if there is but one
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,28 +57,47 @@ def ptx(program: Program, name: str, sizes: Sequence[int], dtype: Dtype = "float
     Its parameters: a pointer to each argument's rows and to the result's; of each argument how
     many numbers (int64) one row stands behind the one before, 0 where all states share it; and how
     many states there are (int64). ``sizes``: of arguments' rows, and of the result's. Blocks have
-    :data:`THREADS` threads. Raises RuntimeError where LLVM does not know such cards.
+    :data:`THREADS` threads, and there are :func:`blocks` of them. Raises RuntimeError where LLVM
+    does not know such cards.
     """
-    text = emit(program, name, sizes, dtype, ON_CARD)
-    return machine.assembly(text, triple="nvptx64-nvidia-cuda", cpu=CARD, opt=2)
+    slices = sliced(program, dtype, gathered(dtype))
+    text = emit(program, name, sizes, dtype, ON_CARD, slices)
+    code = machine.assembly(text, triple="nvptx64-nvidia-cuda", cpu=CARD, opt=2)
+    return f"// blocks for each {THREADS} states: {len(slices)}\n{code}"
+
+
+def blocks(text: str, count: int) -> int:
+    """How many blocks PTX of :func:`ptx`, or of motions, takes for so many states.
+
+    Block ``b`` computes slice ``b % n`` of the ``b // n``-th 32 states, so that slices of the same
+    states run at the same time and what they write comes together in the card's cache.
+    """
+    found = re.match(rf"// blocks for each {THREADS} states: (\d+)\n", text)
+    return -(-count // THREADS) * (int(found[1]) if found else 1)
+
+
+def gathered(dtype: Dtype) -> int:
+    """How many distinct results of each state a block gathers."""
+    return (STAGED // (THREADS * PRECISIONS[dtype].bytes) - 1) | 1
 
 
 def emit(
     program: Program, name: str, sizes: Sequence[int], dtype: Dtype = "float64",
-    place: Place = ON_CARD,
+    place: Place = ON_CARD, slices: Sequence[Slice] | None = None,
 ) -> str:  # fmt: skip
-    """The same as LLVM's assembly.
+    """The same as LLVM's assembly; ``slices``: others than it would have.
 
     On the processor there come last: the block's memory, the thread's number, and the phase.
     """
-    plan = Plan(ordered(program, 0), tuple(sizes), dtype)  # what spills costs more than on CPUs
-    numbers = Scalars(plan.precision, 1)
-    return module(numbers, place, _entry(plan, numbers, name, place))
+    if slices is None:
+        slices = sliced(program, dtype, gathered(dtype))
+    numbers = Scalars(PRECISIONS[dtype], 1)
+    return module(numbers, place, _entry(slices, numbers, name, sizes, dtype, place))
 
 
 def module(numbers: Scalars, place: Place, entry: Sequence[str]) -> str:
     """An entry with what it calls."""
-    return "\n".join([*_declarations(numbers, place), *_large_angles(numbers), *entry]) + "\n"
+    return "\n".join([*_declarations(numbers, place), *large_angles(numbers), *entry]) + "\n"
 
 
 def _declarations(numbers: Scalars, place: Place) -> list[str]:
@@ -136,16 +127,17 @@ class Row:
     name: str
 
 
-def threads(f: Function, place: Place) -> tuple[str, str]:
-    """The first thread of this one's block, and which of the block it is."""
+def threads(f: Function, place: Place, slices: int = 1) -> tuple[str, str, str]:
+    """The first state of this thread's block, which of the block it is, and the block's slice."""
     if place.card:
         block, lane = (
             f.value(f"zext i32 {f.value(f'call i32 @llvm.nvvm.read.ptx.sreg.{x}.x()')} to i64")
             for x in ("ctaid", "tid")
         )
-        return f.value(f"mul i64 {block}, {THREADS}"), lane
-    lane = f.value(f"urem i64 %thread, {THREADS}")
-    return f.value(f"sub i64 %thread, {lane}"), lane
+    else:
+        block, lane = (f.value(f"{x} i64 %thread, {THREADS}") for x in ("udiv", "urem"))
+    number, block = (f.value(f"{x} i64 {block}, {slices}") for x in ("urem", "udiv"))
+    return f.value(f"mul i64 {block}, {THREADS}"), lane, number
 
 
 def head(name: str, place: Place, parameters: Sequence[str]) -> str:
@@ -160,79 +152,30 @@ def head(name: str, place: Place, parameters: Sequence[str]) -> str:
     return f"define {kind} @{name}({', '.join(given)}){limits} {{"
 
 
-def _entry(plan: Plan, numbers: Scalars, name: str, place: Place) -> list[str]:
-    f, several, count = Function(numbers), len(plan.pieces) > 1, len(plan.sizes) - 1
-    staged = _staged(plan)
-    first, lane = threads(f, place)
+def _entry(
+    slices: Sequence[Slice], numbers: Scalars, name: str, sizes: Sequence[int], dtype: Dtype,
+    place: Place,
+) -> list[str]:  # fmt: skip
+    f, count = Function(numbers), len(sizes) - 1
+    first, lane, number = threads(f, place, len(slices))
     thread = f.value(f"add i64 {first}, {lane}")
     rows_here = f.value(f"sub i64 %count, {first}")
     rows_here = f.value(f"call i64 @llvm.smin.i64(i64 {rows_here}, i64 {THREADS})")
-    steps = [*(f"%step{k}" for k in range(count)), str(plan.sizes[-1])]
-    bases = [*(f"%given{k}" for k in range(count)), "%result"]
-    block = "@staged" if place.card else "%staged"
-
-    def wait(phase: int) -> None:
-        """Begin a phase, for which threads wait for each other."""
-        if not place.card:
-            f.lines += [f"br i1 {f.value(f'icmp eq i32 %phase, {phase}')}, label %phase{phase}, "
-                        f"label %after{phase}", f"phase{phase}:"]  # fmt: skip
-        elif phase and staged:
-            f.lines.append("call void @llvm.nvvm.barrier0()")
-
-    def end(phase: int) -> None:
-        if not place.card:
-            f.label(f"after{phase}")
-
-    def move(k: int, back: bool) -> None:
-        """A row's numbers of the whole block, side by side."""
-        size, at = plan.sizes[k], f"{'s' if back else 'l'}{k}"
-        origin = f.value(f"mul i64 {first}, {steps[k]}")
-        origin = f.value(f"getelementptr {numbers.scalar}, {place.rows} {bases[k]}, i64 {origin}")
-        total = f.value(f"mul i32 {f.value(f'trunc i64 {rows_here} to i32')}, {size}")
-        begin = f.value(f"trunc i64 {lane} to i32")
-        f.label(f"{at}_from")
-        f.lines += [f"br label %{at}", f"{at}:"]
-        f.lines.append(f"%{at}_e = phi i32 [{begin}, %{at}_from], [%{at}_next, %{at}_do]")
-        more = f.value(f"icmp slt i32 %{at}_e, {total}")
-        f.lines += [f"br i1 {more}, label %{at}_do, label %{at}_done", f"{at}_do:"]
-        row, column = (f.value(f"{x} i32 %{at}_e, {size}") for x in ("udiv", "urem"))
-        row, column = (f.value(f"zext i32 {x} to i64") for x in (row, column))
-        outside = f.value(f"add i64 {f.value(f'mul i64 {row}, {steps[k]}')}, {column}")
-        outside = f.value(f"getelementptr {numbers.scalar}, {place.rows} {origin}, i64 {outside}")
-        inside = f.value(f"add i64 {f.value(f'mul i64 {row}, {size | 1}')}, {column}")
-        inside = f.value(f"add i64 {inside}, {staged[k]}")
-        inside = f.value(f"getelementptr {numbers.scalar}, {place.staged} {block}, i64 {inside}")
-        ends = ((place.rows, outside), (place.staged, inside))
-        (kind, source), (other, goal) = ends[::-1] if back else ends
-        x = f.value(f"load {numbers.scalar}, {kind} {source}, align {numbers.bytes}")
-        f.lines.append(f"store {numbers.scalar} {x}, {other} {goal}, align {numbers.bytes}")
-        f.lines.append(f"%{at}_next = add i32 %{at}_e, {THREADS}")
-        f.lines += [f"br label %{at}", f"{at}_done:"]
-
-    wait(LOAD)
-    for k in staged:
-        if k < count:
-            move(k, back=False)
-    end(LOAD)
-    wait(WORK)
-    f.lines.append(f"br i1 {f.value(f'icmp slt i64 {thread}, %count')}, label %run, label %done")
-    f.label("run")
-    own = own_memory(f, place, plan.workspace) if several else "null"
-    rows = []
-    for k, outside in enumerate(bases):
-        if k in staged:
-            at = f.value(f"add i64 {f.value(f'mul i64 {lane}, {plan.sizes[k] | 1}')}, {staged[k]}")
-            kind, base = place.staged, block
-        else:
-            at, kind, base = f.value(f"mul i64 {thread}, {steps[k]}"), place.rows, outside
-        rows.append(Row(kind, f.value(f"getelementptr {numbers.scalar}, {kind} {base}, i64 {at}")))
-    text = body(f, plan, rows, own, place, lambda g, given: _Rows(g, plan, given, place))
-    f.label("done")
-    end(WORK)
-    wait(STORE)
-    if count in staged:
-        move(count, back=True)
-    end(STORE)
+    block = _Block(f, place, (*sizes,), first, lane, thread, rows_here)
+    if len(slices) > 1:
+        ways = " ".join(f"i64 {n}, label %slice{n}" for n in range(1, len(slices)))
+        f.lines.append(f"switch i64 {number}, label %slice0 [{ways}]")
+    text: list[str] = []
+    most = 0
+    for n, each in enumerate(slices):
+        plan = Plan(each.program, (*sizes[:-1], len(each.places)), dtype, longest=CHUNK)
+        gathering = _Gathering.of(plan, each.places, n)
+        if len(slices) > 1:
+            f.lines.append(f"slice{n}:")
+        text += block.write(plan, gathering)
+        f.lines.append("br label %end")
+        most = max(most, gathering.size)
+    f.lines.append("end:")
     reads = f"{place.rows} noalias readonly"
     parameters = [
         *(f"{reads} %given{k}" for k in range(count)),
@@ -240,26 +183,162 @@ def _entry(plan: Plan, numbers: Scalars, name: str, place: Place) -> list[str]:
         *(f"i64 %step{k}" for k in range(count)),
         "i64 %count",
     ]
-    if staged and place.card:
-        numbers_of = max(at + THREADS * (plan.sizes[k] | 1) for k, at in staged.items())
-        kind = f"[{numbers_of} x {numbers.scalar}]"
+    if most and place.card:
+        kind = f"[{most} x {numbers.scalar}]"
         text.append(f"@staged = internal addrspace(3) global {kind} undef, align 16")
     return [*text, head(name, place, parameters), *f.lines, "ret void", "}"]
 
 
-def _staged(plan: Plan) -> dict[int, int]:
-    """Which rows go through shared memory, and where they begin there.
+@dataclass(frozen=True)
+class _Gathering:
+    """What of a slice goes through the block's memory.
 
-    An odd number of numbers apart, so that all threads of a warp reach memory's banks at a time.
+    Rows there are an odd number of numbers apart, so that all threads of a warp reach memory's
+    banks at a time. The first distinct results are gathered, and written to the places (of the
+    result's row) of the outputs that they are.
     """
-    found: dict[int, int] = {}
-    at = 0
-    for k, size in enumerate(plan.sizes):
-        numbers = THREADS * (size | 1)
-        if (at + numbers) * plan.precision.bytes <= STAGED:
-            found[k] = at
-            at += numbers
-    return found
+
+    number: int  # of the slice
+    rows: dict[int, tuple[int, int]]  # of each row that does: how long there, and where it begins
+    outputs: tuple[tuple[int, int], ...]  # gathered ones: which place, and which distinct result
+    alone: dict[int, list[int]]  # of each other distinct result the places
+    size: int
+
+    @classmethod
+    def of(cls, plan: Plan, places: Sequence[int], number: int) -> _Gathering:
+        room = gathered(plan.dtype)
+        distinct = len(plan.columns) + len(plan.constants)
+        together = list(zip(places, plan.index, strict=True))
+        alone: dict[int, list[int]] = {}
+        for where, column in together:
+            if column >= room:
+                alone.setdefault(column, []).append(where)
+        last = len(plan.sizes) - 1
+        rows = {last: (min(distinct, room) | 1, 0)}
+        size = THREADS * rows[last][0]
+        for k, given in enumerate(plan.arguments()):
+            numbers = THREADS * (len(given) | 1)
+            if plan.used & {*given} and (size + numbers) * plan.precision.bytes <= STAGED:
+                rows[k] = len(given) | 1, size
+                size += numbers
+        outputs = tuple((where, column) for where, column in together if column < room)
+        return cls(number, rows, outputs, alone, size)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A warp on its rows: it loads arguments, computes a slice, and stores results."""
+
+    f: Function
+    place: Place
+    sizes: tuple[int, ...]
+    first: str
+    lane: str
+    thread: str
+    rows_here: str
+
+    def write(self, plan: Plan, gathering: _Gathering) -> list[str]:
+        """A slice; the functions that it takes."""
+        f, place, n, count = self.f, self.place, gathering.number, len(self.sizes) - 1
+        given = [k for k in gathering.rows if k < count]
+        self._wait(LOAD, n, bool(given))
+        for k in given:
+            self._move(k, [(i, i) for i in range(self.sizes[k])], gathering)
+        self._end(LOAD, n)
+        self._wait(WORK, n, bool(given))
+        mine = f.value(f"icmp slt i64 {self.thread}, %count")
+        f.lines += [f"br i1 {mine}, label %run{n}, label %done{n}", f"run{n}:"]
+        own = own_memory(f, place, plan.workspace) if len(plan.pieces) > 1 else "null"
+        rows = [self._row(k, gathering.rows.get(k)) for k in range(count)]
+        rows += [self._row(count, gathering.rows[count]), self._row(count, None)]
+        target = lambda g, names: _Rows(g, plan, names, gathering.alone, place)  # noqa: E731
+        text = body(f, plan, rows, own, place, target, f"s{n}_")
+        f.label(f"done{n}")
+        self._end(WORK, n)
+        self._wait(STORE, n, True)
+        text += self._move(count, gathering.outputs, gathering)
+        self._end(STORE, n)
+        return text
+
+    def _wait(self, phase: int, n: int, needed: bool) -> None:
+        """Begin a phase, for which threads wait for each other."""
+        f = self.f
+        if not self.place.card:
+            now = f.value(f"icmp eq i32 %phase, {phase}")
+            f.lines += [f"br i1 {now}, label %phase{phase}_{n}, label %after{phase}_{n}",
+                        f"phase{phase}_{n}:"]  # fmt: skip
+        elif phase and needed:
+            f.lines.append("call void @llvm.nvvm.barrier0()")
+
+    def _end(self, phase: int, n: int) -> None:
+        if not self.place.card:
+            self.f.label(f"after{phase}_{n}")
+
+    def _base(self, k: int) -> tuple[str, str]:
+        """Where a row's numbers are outside, and how many behind those of the state before."""
+        if k == len(self.sizes) - 1:
+            return "%result", str(self.sizes[-1])
+        return f"%given{k}", f"%step{k}"
+
+    def _row(self, k: int, inside: tuple[int, int] | None) -> Row:
+        """The thread's row, in the block's memory or outside."""
+        f, place = self.f, self.place
+        if inside is None:
+            base, step = self._base(k)
+            kind, at = place.rows, f.value(f"mul i64 {self.thread}, {step}")
+        else:
+            kind, base = place.staged, self._memory
+            at = f.value(f"add i64 {f.value(f'mul i64 {self.lane}, {inside[0]}')}, {inside[1]}")
+        return Row(kind, f.value(f"getelementptr {f.vectors.scalar}, {kind} {base}, i64 {at}"))
+
+    @property
+    def _memory(self) -> str:
+        return "@staged" if self.place.card else "%staged"
+
+    def _move(self, k: int, pairs: Sequence[tuple[int, int]], gathering: _Gathering) -> list[str]:
+        """A row's numbers of the whole block, side by side; tables of where they are, if any.
+
+        ``pairs``: where a number is outside, and where in the block's memory.
+        """
+        f, place, scalar, back = self.f, self.place, self.f.vectors.scalar, k == len(self.sizes) - 1
+        at, (pitch, begins) = f"m{gathering.number}_{k}", gathering.rows[k]
+        base, step = self._base(k)
+        origin = f.value(f"mul i64 {self.first}, {step}")
+        origin = f.value(f"getelementptr {scalar}, {place.rows} {base}, i64 {origin}")
+        total = f.value(f"mul i32 {f.value(f'trunc i64 {self.rows_here} to i32')}, {len(pairs)}")
+        begin = f.value(f"trunc i64 {self.lane} to i32")
+        f.label(f"{at}_from")
+        f.lines += [f"br label %{at}", f"{at}:"]
+        f.lines.append(f"%{at}_e = phi i32 [{begin}, %{at}_from], [%{at}_next, %{at}_do]")
+        more = f.value(f"icmp slt i32 %{at}_e, {total}")
+        f.lines += [f"br i1 {more}, label %{at}_do, label %{at}_done", f"{at}_do:"]
+        row, which = (f.value(f"{x} i32 %{at}_e, {len(pairs)}") for x in ("udiv", "urem"))
+        row, which = (f.value(f"zext i32 {x} to i64") for x in (row, which))
+        text: list[str] = []
+
+        def entry(side: int) -> str:
+            """Of the pair."""
+            if all(pair[side] == i for i, pair in enumerate(pairs)):
+                return which
+            kind = "addrspace(1) " if place.card else ""
+            numbers = ", ".join(f"i32 {pair[side]}" for pair in pairs)
+            table, size = f"@{at}_{side}", f"[{len(pairs)} x i32]"
+            text.append(f"{table} = internal {kind}constant {size} [{numbers}]")
+            x = f.value(f"getelementptr i32, {place.rows} {table}, i64 {which}")
+            return f.value(f"zext i32 {f.value(f'load i32, {place.rows} {x}')} to i64")
+
+        outside = f.value(f"add i64 {f.value(f'mul i64 {row}, {step}')}, {entry(0)}")
+        outside = f.value(f"getelementptr {scalar}, {place.rows} {origin}, i64 {outside}")
+        inside = f.value(f"add i64 {f.value(f'mul i64 {row}, {pitch}')}, {entry(1)}")
+        inside = f.value(f"add i64 {inside}, {begins}")
+        inside = f.value(f"getelementptr {scalar}, {place.staged} {self._memory}, i64 {inside}")
+        ends = ((place.rows, outside), (place.staged, inside))
+        (kind, source), (other, goal) = ends[::-1] if back else ends
+        x = f.value(f"load {scalar}, {kind} {source}, align {f.vectors.bytes}")
+        f.lines.append(f"store {scalar} {x}, {other} {goal}, align {f.vectors.bytes}")
+        f.lines.append(f"%{at}_next = add i32 %{at}_e, {THREADS}")
+        f.lines += [f"br label %{at}", f"{at}_done:"]
+        return text
 
 
 def own_memory(f: Function, place: Place, count: int) -> str:
@@ -270,7 +349,7 @@ def own_memory(f: Function, place: Place, count: int) -> str:
 
 def body(
     f: Function, plan: Plan, rows: Sequence[Row], own: str, place: Place,
-    target: Callable[[Function, Sequence[Row]], Rows],
+    target: Callable[[Function, Sequence[Row]], Rows], prefix: str = "",
 ) -> list[str]:  # fmt: skip
     """The program on these rows and this memory; the functions that it takes where it is cut."""
     if len(plan.pieces) == 1:
@@ -285,8 +364,8 @@ def body(
     for n in range(len(plan.pieces)):
         piece = Function(f.vectors)
         target(piece, named).write(n)
-        text += piece.text(f"void @piece{n}({parameters}) noinline")
-        f.lines.append(f"call void @piece{n}({given})")
+        text += piece.text(f"void @{prefix}piece{n}({parameters}) noinline")
+        f.lines.append(f"call void @{prefix}piece{n}({given})")
     return text
 
 
@@ -319,7 +398,7 @@ class Rows(Instructions):
 
     def sincos(self, angle: Reference, x: str) -> tuple[str, str]:
         """Of any angle."""
-        return _sincos(self.f, x)
+        return sincos(self.f, x)
 
     def write(self, number: int) -> None:
         """A piece, with the first one constants among the results."""
@@ -330,103 +409,27 @@ class Rows(Instructions):
 
 
 class _Rows(Rows):
-    """Of arguments and of the result, in which distinct results stand wherever they are asked."""
+    """Of arguments; of results gathered in the block's memory, others wherever they are asked."""
 
-    def __init__(self, f: Function, plan: Plan, rows: Sequence[Row], place: Place) -> None:
+    def __init__(
+        self, f: Function, plan: Plan, rows: Sequence[Row], alone: dict[int, list[int]],
+        place: Place,
+    ) -> None:  # fmt: skip
         super().__init__(f, plan, place)
+        *given, self._gathered, self._outside = rows
+        self._alone = alone
         self._inputs = [
             (row.kind, row.name, i)
-            for row, numbers in zip(rows, plan.arguments(), strict=False)
+            for row, numbers in zip(given, plan.arguments(), strict=True)
             for i in range(len(numbers))
         ]
-        self._outputs: dict[int, list[tuple[str, str, int]]] = {}
-        for i, column in enumerate(plan.index):
-            self._outputs.setdefault(column, []).append((rows[-1].kind, rows[-1].name, i))
 
     def at(self, memory: Memory, at: int) -> list[tuple[str, str, int]]:
         """Results may stand at several places."""
         if memory == "work":
             return [(self.place.own, self.own, at)]
-        return [self._inputs[at]] if memory == "input" else self._outputs[at]
-
-
-# ---- angles --------------------------------------------------------------------------------------
-
-
-def _sincos(f: Function, x: str) -> tuple[str, str]:
-    """Sine and cosine; rests of large angles are left to a function of their own."""
-    v, whole, n = f.type, f.vectors.integers, len(f.lines)
-    size = f.value(f"call {v} @llvm.fabs.{f.vectors.suffix}({v} {x})")
-    huge = f.value(f"fcmp ogt {v} {size}, {f.constant(f.vectors.precision.cody_waite_limit)}")
-    f.lines += [f"br i1 {huge}, label %large{n}, label %small{n}", f"small{n}:"]
-    small = f.reduced(x)
-    f.lines += [f"br label %joined{n}", f"large{n}:"]
-    both = f.value(f"call {{{v}, {whole}}} @reduce_large({v} {x})")
-    large = [f.value(f"extractvalue {{{v}, {whole}}} {both}, {i}") for i in (0, 1)]
-    f.lines += [f"br label %joined{n}", f"joined{n}:"]
-    rest, quadrant = (
-        f.value(f"phi {kind} [{a}, %small{n}], [{b}, %large{n}]")
-        for kind, a, b in zip((v, whole), small, large, strict=True)
-    )
-    return f.turned(rest, quadrant)
-
-
-def _large_angles(numbers: Scalars) -> list[str]:
-    """A function of any angle beyond 1e5: its rest and quarter turns, by 2/π's digits it needs.
-
-    Payne and Hanek's way: an angle is m 2ᵉ with an integer m of 53 bits; of 2ᵉ 2/π the digits
-    before the last two whole ones give multiples of four quarter turns, and those behind 190 are
-    too small, as no double comes closer to a multiple of π/2 than 2⁻⁶².
-    """
-    f, scalar, whole = Function(numbers), numbers.scalar, numbers.integers
-    x = f.value(f"fpext {scalar} %x to double") if scalar == "float" else "%x"
-    bits = f.value(f"bitcast double {x} to i64")
-    exponent = f.value(f"and i64 {f.value(f'lshr i64 {bits}, 52')}, 2047")
-    fraction = f.value(f"and i64 {bits}, {2**52 - 1}")
-    m = f.value(f"zext i64 {f.value(f'or i64 {fraction}, {2**52}')} to i192")
-    behind = f.value(f"sub i64 {DIGITS - 190 + 1075}, {exponent}")  # digits behind those needed
-    digits = f.value(f"getelementptr i8, ptr @digits, i64 {f.value(f'lshr i64 {behind}, 3')}")
-    window = f.value(f"load i256, ptr {digits}, align 1")
-    shift = f.value(f"zext i64 {f.value(f'and i64 {behind}, 7')} to i256")
-    window = f.value(f"trunc i256 {f.value(f'lshr i256 {window}, {shift}')} to i192")
-    turns = f.value(f"mul i192 {m}, {window}")
-    nearest = f.value(f"lshr i192 {f.value(f'add i192 {turns}, {2**189}')}, 190")
-    rest = f.value(f"sub i192 {turns}, {f.value(f'shl i192 {nearest}, 190')}")
-    high = f.value(f"trunc i192 {f.value(f'lshr i192 {rest}, 128')} to i64")
-    low = f.value(f"trunc i192 {f.value(f'lshr i192 {rest}, 64')} to i64")
-    high = f.value(f"sitofp i64 {high} to double")
-    low = f.value(f"uitofp i64 {low} to double")
-    wide = Scalars(PRECISIONS["float64"], 1)
-    small, half_pi = wide.literal(2.0**-64), wide.literal(1.5707963267948966 * 2.0**-62)
-    both = f.value(f"call double @llvm.fma.f64(double {low}, double {small}, double {high})")
-    r = f.value(f"fmul double {both}, {half_pi}")
-    quadrant = f.value(f"trunc i192 {nearest} to {whole}")
-    below = f.value(f"fcmp olt double {x}, 0.0")
-    r = f.value(f"select i1 {below}, double {f.value(f'fneg double {r}')}, double {r}")
-    turned = f.value(f"sub {whole} 0, {quadrant}")
-    quadrant = f.value(f"select i1 {below}, {whole} {turned}, {whole} {quadrant}")
-    r = f.value(f"fadd double {r}, {f.value(f'fsub double {x}, {x}')}")  # no number of infinity
-    r = f.value(f"fptrunc double {r} to float") if scalar == "float" else r
-    pair = f"{{{scalar}, {whole}}}"
-    result = f.value(f"insertvalue {pair} poison, {scalar} {r}, 0")
-    result = f.value(f"insertvalue {pair} {result}, {whole} {quadrant}, 1")
-    table = _two_over_pi(DIGITS).to_bytes(DIGITS // 8 + 16, "little")
-    entries = ", ".join(f"i8 {byte}" for byte in table)
-    return [
-        f"@digits = internal constant [{len(table)} x i8] [{entries}]",
-        *f.text(f"{pair} @reduce_large({scalar} %x) noinline cold", f"ret {pair} {result}"),
-    ]
-
-
-def _two_over_pi(digits: int) -> int:
-    """So many binary digits of 2/π, by Machin's formula."""
-    one = 1 << (digits + 64)
-
-    def arctangents() -> Iterator[int]:
-        for weight, x in ((16, 5), (-4, 239)):
-            power, n = weight * one // x, 1
-            while power not in (0, -1):
-                yield power // n if n % 4 == 1 else -(power // n)
-                power, n = power // (x * x), n + 2
-
-    return (one << (digits + 1)) // sum(arctangents())
+        if memory == "input":
+            return [self._inputs[at]]
+        if at in self._alone:
+            return [(self._outside.kind, self._outside.name, i) for i in self._alone[at]]
+        return [(self._gathered.kind, self._gathered.name, at)]

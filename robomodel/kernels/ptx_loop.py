@@ -17,13 +17,13 @@ from robomodel.kernels.ptx import (
     Place,
     Row,
     Rows,
-    Scalars,
     body,
     head,
     module,
     own_memory,
     threads,
 )
+from robomodel.kernels.ptx_numbers import Scalars
 from robomodel.kernels.schedule import ordered
 
 
@@ -84,7 +84,7 @@ def _entry(
         rows = f.value(f"add i64 {f.value(f'mul i64 {thread}, {every}')}, {instant}")
         return f.value(f"mul i64 {rows}, {kept}")
 
-    first, lane = threads(f, place)
+    first, lane, _ = threads(f, place)
     thread = f.value(f"add i64 {first}, {lane}")
     mine = f.value(f"icmp slt i64 {thread}, %count")
     if not place.card:
