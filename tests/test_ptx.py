@@ -37,7 +37,7 @@ from robomodel.kernels import (
     ptx_loop,
 )
 from robomodel.kernels.precision import PRECISIONS
-from robomodel.kernels.slices import sliced
+from robomodel.kernels.slices import divided, sliced
 from robomodel.scalars import sincos
 from robomodel.trajectory.rollouts.card import CudaRollout
 
@@ -93,6 +93,7 @@ def agree(robot: str, algorithm: str, dtype: str, **options: Any) -> None:
         [
             ("four_bar", "aba"),
             ("mini_cheetah", "rnea"),
+            ("mini_cheetah", "rnea_derivatives"),
             ("tello", "energy"),
             ("puma560", "frame_pose"),
         ],
@@ -111,8 +112,20 @@ def test_robots_numbers_are_those_of_the_processors_kernels(
 @each_dtype
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_all_robots(robot: str, dtype: str) -> None:
-    for algorithm in ("rnea", "aba", "crba", "aba_derivatives"):
+    for algorithm in ("rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives"):
         agree(robot, algorithm, dtype)
+
+
+def test_derivatives_in_slices_of_each_result() -> None:
+    """Those of a small robot fit into registers; here each number is a slice of its own."""
+    model = rm.robots.load("four_bar")
+    kernel = CudaKernel(model, rm.compile(model, "aba_derivatives").task)
+    program, given = kernel.program, arguments_of(kernel, 40)
+    made = divided(program, [[x] for x in program.packing.values])
+    assert len(made) == 3
+    found = on_card(program, [*kernel.sizes.values(), 3], "float64", slices=made)(given)
+    expected = rm.compile(model, "aba_derivatives")(*given)
+    np.testing.assert_array_equal(found, np.concatenate([x[..., 0] for x in expected], axis=1))
 
 
 # ---- over time -----------------------------------------------------------------------------------
@@ -237,7 +250,11 @@ def assembled(kernel: CudaKernel | CudaRollout, folder: Path) -> tuple[int, int]
                 ("mit_humanoid", "aba", "float32", 600),
                 ("mit_humanoid", "rnea", "float64", 1000),
                 ("mit_humanoid", "aba", "float64", 6000),
-                ("mini_cheetah", "aba_derivatives", "float32", 0),
+                ("mini_cheetah", "rnea_derivatives", "float32", 0),
+                ("mini_cheetah", "rnea_derivatives", "float64", 0),
+                ("mit_humanoid", "rnea_derivatives", "float32", 0),
+                ("mini_cheetah", "aba_derivatives", "float32", 2500),
+                ("mini_cheetah", "aba_derivatives", "float64", 30000),
             ]
         ],
     ],

@@ -101,6 +101,19 @@ class Plan:
         """How many slots there are."""
         return max(self.slots.values(), default=-1) + 1
 
+    @property
+    def crossing(self) -> int:
+        """How many values are put into the workspace, and taken from it by a later piece."""
+        slots, first = self.slots, self.program.inputs
+        taken = {
+            (n, x)
+            for n, piece in enumerate(self.pieces)
+            for i in piece
+            for x in self.program.steps[i].operands
+            if type(x) is int and x in slots and x < first + piece.start
+        }
+        return len(slots) + len(taken)
+
     @cached_property
     def columns(self) -> dict[int, int]:
         """Where each distinct result stands among the results; constants stand behind them."""

@@ -6,9 +6,10 @@ room is left: neighbours then read and write side by side.
 
 A program whose values or results are too many for that is cut into slices of its results
 (:mod:`robomodel.kernels.slices`): of each 32 states there is a block for each slice, so that the
-threads of a warp never part. A slice of up to :data:`CHUNK` steps is one function, whose values are
-registers. Longer ones are cut into functions; what crosses a cut stands in the thread's local
-memory. Over time (:mod:`robomodel.kernels.ptx_loop`) the loop is in the kernel.
+threads of a warp never part. A slice of up to :data:`~robomodel.kernels.slices.LONGEST` steps is
+one function, whose values are registers. Longer ones are cut into functions; what crosses a cut
+stands in the thread's local memory. Over time (:mod:`robomodel.kernels.ptx_loop`) the loop is in
+the kernel.
 
 The same functions can be had for the processor, to try them where there is no card: where a block
 waits for all its threads they return, and are called again for the next phase.
@@ -28,12 +29,11 @@ from robomodel.kernels.plan import Plan
 from robomodel.kernels.precision import PRECISIONS, Dtype
 from robomodel.kernels.program import Program, Reference
 from robomodel.kernels.ptx_numbers import Scalars, large_angles, sincos
-from robomodel.kernels.slices import Slice, sliced
+from robomodel.kernels.slices import LONGEST, Slice, sliced
 
 THREADS = 32  # of a block: a warp, so that its share of memory is small, and nobody waits for long
 STAGED = 24576  # bytes of a block's shared memory at most: eight such fit on all cards since 2020
 CARD = "sm_75"  # the oldest that newest drivers know; drivers compile for the card they find
-CHUNK = 9000  # steps in one function, if there is but one
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def _entry(
     text: list[str] = []
     most = 0
     for n, each in enumerate(slices):
-        plan = Plan(each.program, (*sizes[:-1], len(each.places)), dtype, longest=CHUNK)
+        plan = Plan(each.program, (*sizes[:-1], len(each.places)), dtype, longest=LONGEST)
         gathering = _Gathering.of(plan, each.places, n)
         if len(slices) > 1:
             f.lines.append(f"slice{n}:")
