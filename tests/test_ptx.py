@@ -486,6 +486,33 @@ def test_several_results_are_views_of_one_array(monkeypatch: pytest.MonkeyPatch)
         np.testing.assert_array_equal(a.array, b)
 
 
+def test_robots_without_joints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results without numbers have their shape, and nothing is launched; others are computed."""
+    model = rm.load(
+        """<robot name="stone"><link name="stone"><inertial><origin xyz="1 2 3"/><mass value="2"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+    )
+    for algorithm, shapes, options in (
+        ("aba", [(0,)], {}),
+        ("aba_derivatives", [(0, 0)] * 3, {}),
+        ("energy", [(), ()], {}),
+        ("frame_pose", [(4, 4)], {"frame": ("stone", (0.0, 0.0, 3.0))}),
+    ):
+        kernel = rm.compile(model, algorithm, target="cuda", **options)
+        card = Card(kernel)
+        monkeypatch.setattr(cuda, "driver", lambda library=card: cuda.Driver(library))
+        found = kernel(*[OnCard(np.zeros((3, 0))) for _ in kernel.sizes])
+        results = found if isinstance(found, tuple) else (found,)
+        assert [x.shape for x in results] == [(3, *shape) for shape in shapes]
+        assert card.log.count("cuLaunchKernel") == (math.prod(shapes[0]) > 0)
+        pose = np.eye(4)
+        pose[2, 3] = 3.0
+        for x in results:
+            np.testing.assert_array_equal(
+                x.array, np.broadcast_to(pose if options else 0.0, x.shape)
+            )
+
+
 def test_what_does_not_fit_is_refused_before_anything_runs(
     launched: tuple[CudaKernel, Card],
 ) -> None:

@@ -67,7 +67,7 @@ class Compiled:
         self._fits(place, (*batch, *shape), views)
         steps = [ctypes.c_int64(step(n, x, batch)) for n, x in views.items()]
         count = math.prod(batch)
-        if count:
+        if count and math.prod(shape):  # else there is nothing to compute
             self._launch(card, [*views.values(), place], [*steps, ctypes.c_int64(count), *last],
                          count, handle)  # fmt: skip
         return handed(arguments[0], result)

@@ -256,7 +256,8 @@ class _Block:
         f.label(f"done{n}")
         self._end(WORK, n)
         self._wait(STORE, n, True)
-        text += self._move(count, gathering.outputs, gathering)
+        if gathering.outputs:
+            text += self._move(count, gathering.outputs, gathering)
         self._end(STORE, n)
         return text
 
