@@ -110,12 +110,7 @@ def _stand(model: Model, body: int, tree: Model) -> Place:
 
 
 def rnea(
-    method: str,
-    model: Model,
-    q: Vector,
-    v: Vector,
-    a: Vector,
-    f_ext: Forces = NO_FORCES,
+    method: str, model: Model, q: Vector, v: Vector, a: Vector, f_ext: Forces = NO_FORCES
 ) -> list[Scalar]:
     """Tau = G_kᵀ ID(q_k, G_k v, G_k a + g_k), with ID the inverse dynamics of the open tree."""
     tree, state = open_tree(model, method), State(model, q, (), v)
@@ -130,12 +125,7 @@ def rnea(
 
 
 def aba(
-    method: str,
-    model: Model,
-    q: Vector,
-    v: Vector,
-    tau: Vector,
-    f_ext: Forces = NO_FORCES,
+    method: str, model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORCES
 ) -> list[Scalar]:
     """The a = G_k⁻¹ (FD(q_k, G_k v, G_k⁻ᵀ tau) - g_k), FD the forward dynamics of the open tree."""
     tree, state = open_tree(model, method), State(model, q, (), v)

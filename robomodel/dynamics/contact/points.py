@@ -22,7 +22,7 @@ from robomodel.dynamics.kinematics.frames import Place, joint_forces, pose
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.impulse import checked, least, point_forces
+from robomodel.dynamics.recursions.impulse import Touch, checked, least, point_forces
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.errors import warn
 from robomodel.kernels.differentiate import along
@@ -105,9 +105,7 @@ def points_jacobian(
 
 
 def held(
-    inverse: Array,
-    jacobian: Array,
-    mass: Array,
+    touch: Touch,
     free: Array,
     accelerations: Array,
     tolerance: float,
@@ -117,6 +115,7 @@ def held(
     Where contacts contradict each other (points of one body that turns) they are met in the
     least-squares sense, with a RuntimeWarning.
     """
+    inverse, jacobian, mass = touch
     forces = least(inverse, -accelerations, tolerance)
     change = np.linalg.solve(mass, np.einsum("...ij,...i->...j", jacobian, forces)[..., None])
     left = accelerations + np.einsum("...ij,...j->...i", inverse, forces)
@@ -133,9 +132,7 @@ def held(
 
 
 def unilateral(
-    inverse: Array,
-    jacobian: Array,
-    mass: Array,
+    touch: Touch,
     free: Array,
     rates: Array,
     accelerations: Array,
@@ -146,7 +143,7 @@ def unilateral(
 
     Arrays as :func:`held`'s, of one state; ``normals`` (k, 3), ``friction`` (k,).
     """
-    k = len(normals)
+    (inverse, jacobian, mass), k = touch, len(normals)
     bases = np.array([basis(normal) for normal in normals])
     speeds = np.einsum("kij,kj->ki", bases, rates.reshape(k, 3))
     if not np.all(np.isfinite(inverse)) or not np.all(np.isfinite(accelerations)):
@@ -243,9 +240,7 @@ def basis(normal: Array) -> Array:
 
 
 def rebound(
-    inverse: Array,
-    jacobian: Array,
-    mass: Array,
+    touch: Touch,
     v: Array,
     restitution: Array,
     normals: Array,
@@ -256,7 +251,7 @@ def rebound(
     Newton's law along the normals of points that approach, Coulomb's across; where friction would
     make several rebounds win energy, they are drawn back until none is won.
     """
-    k = len(normals)
+    (inverse, jacobian, mass), k = touch, len(normals)
     turn = np.zeros((3 * k, 3 * k))
     for i in range(k):
         turn[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] = basis(normals[i])
@@ -325,23 +320,21 @@ def without_gain(
 
 
 def strike(
-    inverse: Array,
-    jacobian: Array,
-    mass: Array,
+    touch: Touch,
     v: Array,
     restitution: ArrayLike,
     friction: ArrayLike,
     normals: ArrayLike,
 ) -> tuple[Array, Array]:
     """:func:`rebound` of a batch: (v⁺, impulses (..., k, 3))."""
-    k = jacobian.shape[-2] // 3
+    k = touch.points
     normal, bounce = checked(normals, restitution, k)
     rub = _frictions(friction, k)
-    given = ((inverse, 2), (jacobian, 2), (mass, 2), (v, 1), (bounce, 1), (normal, 2), (rub, 1))
+    given = (*((x, 2) for x in touch), (v, 1), (bounce, 1), (normal, 2), (rub, 1))
     after, impulses, worst = [], [], 0.0
     batch, states = _states(given)
     for state in states:
-        speed, impulse, residual = rebound(*state)
+        speed, impulse, residual = rebound(Touch(*state[:3]), *state[3:])
         after.append(speed)
         impulses.append(impulse)
         worst = max(worst, residual)
@@ -354,9 +347,7 @@ def strike(
 
 
 def pushed(
-    inverse: Array,
-    jacobian: Array,
-    mass: Array,
+    touch: Touch,
     free: Array,
     rates: Array,
     accelerations: Array,
@@ -364,16 +355,16 @@ def pushed(
     normals: ArrayLike,
 ) -> tuple[Array, Array]:
     """:func:`unilateral` of a batch: (a, forces (..., k, 3))."""
-    k = jacobian.shape[-2] // 3
+    k = touch.points
     normal, _ = checked(normals, 0.0, k)
     rub = _frictions(friction, k)
-    given = ((inverse, 2), (jacobian, 2), (mass, 2), (free, 1), (rates, 1), (accelerations, 1),
+    given = (*((x, 2) for x in touch), (free, 1), (rates, 1), (accelerations, 1),
              (normal, 2), (rub, 1))  # fmt: skip
     found, forces = [], []
     warned: dict[str, int] = {}
     batch, states = _states(given)
     for state in states:
-        a, force, told = unilateral(*state)
+        a, force, told = unilateral(Touch(*state[:3]), *state[3:])
         found.append(a)
         forces.append(force)
         if told:

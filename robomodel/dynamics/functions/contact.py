@@ -15,7 +15,7 @@ from robomodel.dynamics.functions.derivatives import aba_derivatives
 from robomodel.dynamics.functions.motion import aba
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
 from robomodel.dynamics.recursions.efpa import product
-from robomodel.dynamics.recursions.impulse import collide
+from robomodel.dynamics.recursions.impulse import Touch, collide
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -130,11 +130,11 @@ def impulse(
         return np.broadcast_to(before, (*batch, model.nv)).copy(), np.zeros((*batch, 0, 3))
     if check:
         model.check(q, v)
-    inverse, j, mass = _contact(model, q, keys, method, backend)
+    touch = _contact(model, q, keys, method, backend)
     if unilateral:
         law = (restitution, friction if sticking else 0.0, normals)
-        return strike(inverse, j, mass, before, *law)
-    return collide(inverse, j, mass, before, restitution, normals, sticking, tolerance)
+        return strike(touch, before, *law)
+    return collide(touch, before, restitution, normals, sticking, tolerance)
 
 
 def contact_aba(
@@ -192,14 +192,16 @@ def contact_aba(
     free = aba(model, q, v, tau, f_ext=f_ext, passive=passive, backend=backend, check=check)
     if not keys:
         return free, np.zeros((*free.shape[:-1], 0, 3))
-    inverse, j, mass = _contact(model, q, keys, "cluster", backend)
+    touch = _contact(model, q, keys, "cluster", backend)
     arguments = {"q": q, "v": v, "a": free}
     rates, accelerations = _run(model, "touching", arguments, backend, frames=keys)
-    rates, accelerations = (np.where(_still(j), 0.0, x) for x in (rates, accelerations))
+    rates, accelerations = (
+        np.where(_still(touch.jacobian), 0.0, x) for x in (rates, accelerations)
+    )
     if not unilateral:
-        a, forces = held(inverse, j, mass, free, accelerations, tolerance)
+        a, forces = held(touch, free, accelerations, tolerance)
         return a, forces.reshape(*forces.shape[:-1], len(keys), 3)
-    return pushed(inverse, j, mass, free, rates, accelerations, friction, normals)
+    return pushed(touch, free, rates, accelerations, friction, normals)
 
 
 def contact_aba_derivatives(
@@ -258,7 +260,7 @@ def contact_aba_derivatives(
 
 def _contact(
     model: Model, q: ArrayLike, keys: tuple[FrameKey, ...], method: Method, backend: Backend
-) -> tuple[Array, Array, Array]:
+) -> Touch:
     """J M⁻¹ Jᵀ, J and M of points; of many of them by the factors of the first.
 
     Rows of points that no motion moves are zero: what rounding leaves there would be divided by.
@@ -270,9 +272,10 @@ def _contact(
         inverse, j, mass = _run(model, "contact", {"q": q}, backend, frames=keys, method=method)
     still = _still(j, ROUNDING)
     if not np.any(still):
-        return inverse, j, mass
+        return Touch(inverse, j, mass)
     moves = np.where(still, 0.0, 1.0)
-    return moves[..., None] * inverse * moves[..., None, :], moves[..., None] * j, mass
+    inverse = moves[..., None] * inverse * moves[..., None, :]
+    return Touch(inverse, moves[..., None] * j, mass)
 
 
 def _still(j: Array, most: float = 0.0) -> Array:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.operators.operator import (
     Blocks,
+    Derived,
     Operator,
     Space,
     Sum,
@@ -201,7 +202,7 @@ class Adjacency(Operator):
 
 
 @dataclass(frozen=True, eq=False)
-class Propagator(Operator):
+class Propagator(Derived):
     """𝔸 = (1 - 𝓔)⁻¹ of an SKO operator 𝓔: an SPO operator, by recursion (Lemmas 1 and 2)."""
 
     adjacency: Adjacency
@@ -210,14 +211,9 @@ class Propagator(Operator):
         compatible(self.adjacency.rows, self.adjacency.cols, "rows and columns of an SKO operator")
 
     @property
-    def rows(self) -> Space:
-        """Its target."""
-        return self.adjacency.rows
-
-    @property
-    def cols(self) -> Space:
-        """Its source: the same."""
-        return self.adjacency.cols
+    def spaces(self) -> tuple[Space, Space]:
+        """Its target and its source: the same."""
+        return self.adjacency.rows, self.adjacency.cols
 
     @property
     def tree(self) -> Tree:

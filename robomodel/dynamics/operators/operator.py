@@ -153,21 +153,35 @@ def _checked(x: ArrayLike, space: Space) -> Array:
     return array
 
 
+class Derived(Operator):
+    """An operator whose spaces follow from those of others."""
+
+    @property
+    @abstractmethod
+    def spaces(self) -> tuple[Space, Space]:
+        """Its target and its source."""
+
+    @property
+    def rows(self) -> Space:
+        """Its target."""
+        return self.spaces[0]
+
+    @property
+    def cols(self) -> Space:
+        """Its source."""
+        return self.spaces[1]
+
+
 @dataclass(frozen=True)
-class Transpose(Operator):
+class Transpose(Derived):
     """The transpose of an operator."""
 
     of: Operator
 
     @property
-    def rows(self) -> Space:
-        """Its target."""
-        return self.of.cols
-
-    @property
-    def cols(self) -> Space:
-        """Its source."""
-        return self.of.rows
+    def spaces(self) -> tuple[Space, Space]:
+        """Its target and its source."""
+        return self.of.cols, self.of.rows
 
     @property
     def T(self) -> Operator:
@@ -182,21 +196,16 @@ class Transpose(Operator):
 
 
 @dataclass(frozen=True)
-class Product(Operator):
+class Product(Derived):
     """``left`` after ``right``."""
 
     left: Operator
     right: Operator
 
     @property
-    def rows(self) -> Space:
-        """Its target."""
-        return self.left.rows
-
-    @property
-    def cols(self) -> Space:
-        """Its source."""
-        return self.right.cols
+    def spaces(self) -> tuple[Space, Space]:
+        """Its target and its source."""
+        return self.left.rows, self.right.cols
 
     def _act(self, x: Array) -> Array:
         return self.left._act(self.right._act(x))
@@ -206,7 +215,7 @@ class Product(Operator):
 
 
 @dataclass(frozen=True)
-class Sum(Operator):
+class Sum(Derived):
     """``first`` + ``factor`` · ``second``."""
 
     first: Operator
@@ -218,14 +227,9 @@ class Sum(Operator):
         compatible(self.first.cols, self.second.cols, "the terms of a sum")
 
     @property
-    def rows(self) -> Space:
-        """Its target."""
-        return self.first.rows
-
-    @property
-    def cols(self) -> Space:
-        """Its source."""
-        return self.first.cols
+    def spaces(self) -> tuple[Space, Space]:
+        """Its target and its source."""
+        return self.first.rows, self.first.cols
 
     def _act(self, x: Array) -> Array:
         return self.first._act(x) + self.factor * self.second._act(x)

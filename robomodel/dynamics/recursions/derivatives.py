@@ -39,11 +39,7 @@ SMALL = 2000  # operations; where the recursion takes more, differentiating took
 
 
 def rnea_derivatives(
-    model: Model,
-    q: Sequence[Traced],
-    v: Sequence[Traced],
-    a: Vector,
-    f_ext: Forces = NO_FORCES,
+    model: Model, q: Sequence[Traced], v: Sequence[Traced], a: Vector, f_ext: Forces = NO_FORCES
 ) -> tuple[Matrix, Matrix, Matrix]:
     """∂tau/∂q, ∂tau/∂v and M (nv by nv) at traced q and v; ``a`` and ``f_ext`` count as constant.
 
@@ -58,11 +54,7 @@ def rnea_derivatives(
 
 
 def aba_derivatives(
-    model: Model,
-    q: Sequence[Traced],
-    v: Sequence[Traced],
-    tau: Vector,
-    f_ext: Forces = NO_FORCES,
+    model: Model, q: Sequence[Traced], v: Sequence[Traced], tau: Vector, f_ext: Forces = NO_FORCES
 ) -> tuple[Matrix, Matrix, Matrix]:
     """∂a/∂q, ∂a/∂v and M⁻¹ (nv by nv) at traced q and v; ``tau`` and ``f_ext`` count as constant.
 

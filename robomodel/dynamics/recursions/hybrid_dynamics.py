@@ -82,12 +82,7 @@ def hybrid(
 
 
 def _accelerations(
-    model: Model,
-    q: Vector,
-    v: Vector,
-    given: Vector,
-    known: Sequence[bool],
-    f_ext: Forces,
+    model: Model, q: Vector, v: Vector, given: Vector, known: Sequence[bool], f_ext: Forces
 ) -> list[Scalar]:
     if all(known):
         return list(given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,19 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
 from robomodel.spatial import ZERO, Wrench
+
+
+class Touch(NamedTuple):
+    """Points in contact as arrays: J M⁻¹ Jᵀ (..., 3k, 3k), J (..., 3k, nv) and M (..., nv, nv)."""
+
+    inverse: Array
+    jacobian: Array
+    mass: Array
+
+    @property
+    def points(self) -> int:
+        """Their number k."""
+        return int(self.jacobian.shape[-2] // 3)
 
 
 def contact(
@@ -59,9 +73,7 @@ def point_forces(
 
 
 def collide(
-    inverse: Array,
-    jacobian: Array,
-    mass: Array,
+    touch: Touch,
     v: Array,
     restitution: ArrayLike,
     normals: ArrayLike,
@@ -72,7 +84,7 @@ def collide(
 
     Newton's law for the points' velocities c = J v: c⁺ = -e c⁻ along the normals, zero across.
     """
-    points = jacobian.shape[-2] // 3
+    (inverse, jacobian, mass), points = touch, touch.points
     normal, bounce = checked(normals, restitution, points)
     before = np.einsum("...ij,...j->...i", jacobian, v)
     before = before.reshape(*before.shape[:-1], points, 3)

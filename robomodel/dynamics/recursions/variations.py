@@ -177,11 +177,7 @@ class Column:
 
 
 def rnea_derivatives(
-    model: Model,
-    q: Sequence[Traced],
-    v: Sequence[Traced],
-    a: Vector,
-    f_ext: Forces = NO_FORCES,
+    model: Model, q: Sequence[Traced], v: Sequence[Traced], a: Vector, f_ext: Forces = NO_FORCES
 ) -> tuple[Matrix, Matrix]:
     """∂tau/∂q and ∂tau/∂v (nv by nv) at traced q and v; ``a`` and ``f_ext`` count as constant.
 
