@@ -152,7 +152,7 @@ class _Algorithm:
         if self.takes_known:
             more.append(known)
         run = self.run if method == "cluster" else self.methods[method]
-        return _flat(run(model, *(arguments[name] for name in self.arguments), *more))
+        return _flat([run(model, *(arguments[name] for name in self.arguments), *more)])
 
 
 def _flat(numbers: Sequence[Any]) -> list[Scalar]:
