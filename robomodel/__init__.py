@@ -183,19 +183,10 @@ _LATE = {
 
 
 _PREPARING = frozenset(
-    (
-        *("accelerations", "actuator_forces", "actuator_map", "armature", "filtered_regressor"),
-        *(
-            "hybrid",
-            "contact_aba_derivatives",
-            "impulse",
-            "reflected",
-            "rollout",
-            "torque_limits",
-            "torque_polytope",
-        ),
-    )
-)
+    ("accelerations", "actuator_forces", "actuator_map", "armature", "contact_aba_derivatives",
+     "filtered_regressor", "hybrid", "impulse", "reflected", "rollout", "torque_limits",
+     "torque_polytope")
+)  # fmt: skip
 """Functions with a ``backend`` that ask the model things before they call its kernel."""
 
 

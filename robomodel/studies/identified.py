@@ -10,7 +10,7 @@ import numpy as np
 from robomodel.identification import Identified, parameters
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.studies.page import document
+from robomodel.studies.page import document, plots
 from robomodel.studies.svg import Line, plot
 
 SHOWN = 600  # samples of a long motion in a picture
@@ -103,9 +103,7 @@ def _pictures(fit: Identified, names: Sequence[str]) -> Iterator[str]:
             plot(f"{name}: measured less predicted", "sample", [Line("", x, measured - predicted)]),
             _histogram(name, fit.measured[:, i] - fit.predicted[:, i]),
         ]  # fmt: skip
-        yield '<div class="plots">'
-        yield from (f"<figure>{figure}</figure>" for figure in figures)
-        yield "</div>"
+        yield plots(figures)
 
 
 def _histogram(name: str, error: Array) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2530; --soft: #5d6875; --line: #d9dee4; --paper: #fff;
@@ -50,6 +50,12 @@ svg line.mark { stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 4 3 }
 .key i { display: inline-block; width: .9em; height: .25em; margin-right: .35em;
        vertical-align: middle }
 """
+
+
+def plots(pictures: Iterable[str]) -> str:
+    """Pictures beside each other, as many as fit."""
+    shown = "".join(f"<figure>{picture}</figure>\n" for picture in pictures)
+    return f'<div class="plots">\n{shown}</div>'
 
 
 def document(title: str, body: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from robomodel.model.joints import Array
 from robomodel.studies.actuators.four_bars import LOW, FourBar
 from robomodel.studies.actuators.text import summary
 from robomodel.studies.actuators.workspace import Workspace
-from robomodel.studies.page import document
+from robomodel.studies.page import document, plots
 from robomodel.studies.svg import Line, bounded, plot
 
 if TYPE_CHECKING:
@@ -136,9 +136,7 @@ def page(found: Actuation) -> str:
         f'<p class="place">{escape(found.file)}: {escape(summary(found))}</p>',
         *_sections(text[1:]),
         "<h2>Over the range</h2>" if figures else "",
-        '<div class="plots">',
-        *(f"<figure>{figure}</figure>" for figure in figures),
-        "</div>",
+        plots(figures),
     ]
     return document(f"{name}: actuation", body)
 

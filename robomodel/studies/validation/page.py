@@ -12,7 +12,7 @@ from robomodel.documents import count
 from robomodel.errors import few
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
-from robomodel.studies.page import document
+from robomodel.studies.page import document, plots
 from robomodel.studies.sketch import drawings, key
 from robomodel.studies.svg import Line, plot
 from robomodel.studies.validation.findings import Finding, likewise
@@ -71,19 +71,14 @@ def _row(first: Finding, others: list[Finding]) -> str:
 def _linkage(linkage: Linkage) -> Iterator[str]:
     yield f"<h2>Cluster {escape(linkage.cluster)}</h2>"
     yield f"<p>{escape(_words(linkage))}</p>"
-    yield '<div class="plots">'
-    pictures = drawings(linkage.sketches, linkage.ghosts)
-    yield from (f"<figure>{picture}</figure>" for picture in pictures)
-    yield "</div>"
+    yield plots(drawings(linkage.sketches, linkage.ghosts))
     yield from key(linkage.sketches[:1])
     yield from _numbers(linkage)
     for number, sweep in enumerate(linkage.sweeps[: linkage.mobility]):
         turned = not np.all(sweep.ahead)  # it has met the other way itself
         others = () if turned else linkage.other_sweeps[number : number + 1]
         yield f"<h3>{escape(_title(sweep))}</h3>"
-        yield '<div class="plots">'
-        yield from (f"<figure>{picture}</figure>" for picture in _plots(linkage, sweep, others))
-        yield "</div>"
+        yield plots(_plots(linkage, sweep, others))
     if linkage.other_sweeps:
         yield '<p class="place">Dashed: the other way to close. Red: singular positions. Grey: '
         yield "beyond the limits.</p>"

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.dynamics import aba
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.trajectory.graphs.factors import Dynamics, Equal, Prior, Trapezoid
 from robomodel.trajectory.graphs.graph import Factor, Graph, Values
 from robomodel.trajectory.graphs.noise import NoiseLike
-from robomodel.trajectory.graphs.solve import Solution, solve
+from robomodel.trajectory.graphs.solve import Solution, fixed_lag, solve
 from robomodel.trajectory.graphs.spaces import Configurations, Space, Vectors
 
 
@@ -132,9 +133,6 @@ def undisturbed(
     model: Model, count: int, step: float, q: ArrayLike, v: ArrayLike, tau: ArrayLike = 0.0
 ) -> dict[str, Array]:
     """Forward dynamics by the trapezoidal rule: q (count, nq), v and a (count, nv)."""
-    from robomodel.dynamics import aba
-    from robomodel.trajectory.graphs.solve import fixed_lag
-
     graph = motion(model, count, step, q=q, v=v, tau=tau)
     forces = np.broadcast_to(as_numbers(tau, "tau"), (count, model.nv))
     q, v = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")

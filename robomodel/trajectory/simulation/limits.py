@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.errors import warn
-from robomodel.model.closure import unstack
+from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.trajectory.simulation.step_terms import named
@@ -60,12 +60,9 @@ class Limits:
         return "lower" if self.signs[n] > 0.0 else "upper"
 
     def margins(self, x: Array) -> Array:
-        """How far inside of each limit the state is."""
-        if not self.places:
-            return np.empty(0)
-        q = [float(c) for c in x[: self.model.nq]]
-        positions = self.model.spanning_positions(q)
-        at = np.array([positions[i] for i in self.places])
+        """How far inside of each limit states (..., nq or more) are."""
+        positions = self.model.spanning_positions(unstack(x[..., : self.model.nq]))
+        at = stack([positions[i] for i in self.places], x.shape[:-1])
         inside: Array = np.array(self.signs) * (at - np.array(self.bounds))
         return inside
 
@@ -101,11 +98,9 @@ def warn_of_starts_beyond(model: Model, stops: Container[str], q: Array) -> None
     watched = Limits.all_of(model, stops)
     if not watched.places or not q.size:
         return
-    positions = model.spanning_positions(unstack(q))
     told = []
-    for n, place in enumerate(watched.places):
-        inside = watched.signs[n] * (positions[place] - watched.bounds[n])
-        margin = float(np.fmin.reduce(np.ravel(inside)))  # beside those that are not numbers
+    margins = watched.margins(q).reshape(-1, len(watched.places))
+    for n, margin in enumerate(np.fmin.reduce(margins)):  # beside those that are not numbers
         if margin < -INSIDE:
             limit = f"{watched.side(n)} limit {watched.bounds[n]:g}"
             told.append(f"'{watched.joints[n]}' by {-margin:.3g} ({limit})")
