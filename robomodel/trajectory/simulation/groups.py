@@ -29,7 +29,10 @@ def adjoint(joint: JointModel, x: Array) -> Array:
 
 def _skew(w: Array) -> Array:
     """[w]x (..., 3, 3)."""
-    return np.cross(np.eye(3), w[..., None, :])
+    result = np.zeros((*w.shape[:-1], 3, 3), w.dtype)
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        result[..., i, j], result[..., j, i] = -w[..., k], w[..., k]
+    return result
 
 
 @cache
