@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,30 @@ def test_the_format_examples_load(number: int) -> None:
     for seed in range(3):
         q = model.random_configuration(seed)
         assert abs(model.residual(q)).max(initial=0.0) < 1e-10
+
+
+URDF_READERS = ("joints", "links", "loops", "robot", "closures")
+SHARED_READERS = ("elements", "motors", "springs", "transmissions")
+SDF_READERS = ("axes", "joints", "links", "robot", "document")
+READERS = {
+    "urdf": [f"urdf.{name}" for name in URDF_READERS]
+    + [f"shared.{name}" for name in SHARED_READERS],
+    "sdf": [f"sdf.{name}" for name in SDF_READERS],
+}
+
+
+@pytest.mark.parametrize(("form", "pages"), [("urdf", URDF_PAGES), ("sdf", ("sdf.md",))])
+def test_pages_have_every_element_that_is_read(form: str, pages: tuple[str, ...]) -> None:
+    """The readers' sets of known words, but for those of what is passed over."""
+    found = [page for pattern in pages for page in (ROOT / "docs").glob(pattern)]
+    said = set(re.findall(r"\w+", "".join(page.read_text(encoding="utf-8") for page in found)))
+    known: set[str] = set()
+    for reader in READERS[form]:
+        for name, words in vars(import_module(f"robomodel.parsers.{reader}")).items():
+            if isinstance(words, frozenset) and not re.search("IRRELEVANT|SETTINGS", name):
+                known |= words
+    assert len(known) > 30
+    assert sorted(known - said) == []
 
 
 def test_there_are_examples_of_every_loop_type() -> None:
