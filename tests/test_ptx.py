@@ -279,10 +279,11 @@ class Card:
     """Stands for the driver's library: what is launched runs here, at once."""
 
     def __init__(
-        self, kernel: CudaKernel | None, run: Any = None, numbers: Sequence[int] = ()
-    ) -> None:
+        self, kernel: CudaKernel | None, run: Any = None, numbers: Sequence[int] = (),
+        pointers: int = 4,
+    ) -> None:  # fmt: skip
         """``run``: a function of which these arguments are numbers, not pointers or integers."""
-        self.numbers, self.pointers, self.run, self.slices = numbers, 4, run, 1
+        self.numbers, self.pointers, self.run, self.slices = numbers, pointers, run, 1
         if kernel is not None:
             sizes = [*kernel.sizes.values(), kernel.size]
             slices = sliced(kernel.program, kernel.dtype, ptx.gathered(kernel.dtype))
@@ -486,6 +487,35 @@ def test_several_results_are_views_of_one_array(monkeypatch: pytest.MonkeyPatch)
         np.testing.assert_array_equal(a.array, b)
 
 
+def test_packed_numbers_and_what_they_expand_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = rm.robots.load("planar_leg_linkage")
+    for algorithm in ("crba", "rnea_derivatives"):
+        kernel = rm.compile(model, algorithm, target="cuda", packed=True)
+        assert kernel is rm.compile(model, algorithm, target="cuda", packed=True)
+        on_cpu = rm.compile(model, algorithm, packed=True)
+        given = arguments_of(kernel, 3)
+        card = Card(kernel)
+        monkeypatch.setattr(cuda, "driver", lambda library=card: cuda.Driver(library))
+        numbers = kernel(*map(OnCard, given))
+        np.testing.assert_array_equal(numbers.array, on_cpu(*given))
+        program = kernel._whole.packing.expansion()
+        sizes = [program.inputs, len(program.outputs)]
+        slices = sliced(program, "float64", ptx.gathered("float64"))
+        text = ptx.emit(program, "f", sizes, "float64", ptx.ON_HOST, slices)
+        card = Card(None, threads(text, 2, 2), pointers=2)
+        monkeypatch.setattr(cuda, "driver", lambda library=card: cuda.Driver(library))
+        found, expected = kernel.expand(numbers), rm.compile(model, algorithm)(*given)
+        assert ".entry expand_float64(" in kernel._expansion.ptx
+        for a, b, i, c in zip(*(x if isinstance(x, tuple) else (x,) for x in (
+            found, expected, kernel.index, kernel.constants
+        )), strict=True):  # fmt: skip
+            np.testing.assert_array_equal(a.array, b)
+            np.testing.assert_array_equal(np.where(i < 0, c, numbers.array[:, i]), b)
+        again = pickle.loads(pickle.dumps(kernel))
+        assert again.packed
+        assert again.ptx == kernel.ptx
+
+
 def test_robots_without_joints(monkeypatch: pytest.MonkeyPatch) -> None:
     """Results without numbers have their shape, and nothing is launched; others are computed."""
     model = rm.load(
@@ -573,8 +603,6 @@ def test_targets_by_name() -> None:
         rm.compile(model, "aba", target="tpu")
     with pytest.raises(ValueError, match="dtype 'float16'"):
         rm.compile(model, "aba", target="cuda", dtype="float16")
-    with pytest.raises(ValueError, match="packed kernels are for target 'cpu'"):
-        rm.compile(model, "aba", target="cuda", packed=True)
     with pytest.raises(ValueError, match="algorithm 'rollout' is not known"):
         rm.compile(model, "rollout", target="cuda")
     kernel = rm.compile(model, "aba", target="cuda", order="crba")

@@ -337,7 +337,7 @@ def compile(
             docs/algorithms/kernels.md; "aba" loses less by method "orthonormal").
         packed: The distinct numbers of results only, see :class:`Kernel`.
         target: "cpu", or "cuda" for NVIDIA's cards, see
-            :class:`~robomodel.dynamics.card.CudaKernel`; it has no packed kernels.
+            :class:`~robomodel.dynamics.card.CudaKernel`.
 
     Returns:
         kernel: The compiled algorithm.
@@ -348,8 +348,6 @@ def compile(
     number = known_dtype(dtype)
     if target not in TARGETS:
         raise ValueError(f"target {target!r} is not known; 'cpu' and 'cuda' are")
-    if packed and target != "cpu":
-        raise ValueError(f"packed kernels are for target 'cpu', there are none for '{target}'")
     task = as_task(
         model, algorithm, frame=frame, frames=frames, f_ext=f_ext, method=method, known=known,
         passive=passive, reference=reference,
@@ -373,7 +371,7 @@ def _made_for(
         return kernel(model, task, dtype, packed=packed)
     from robomodel.dynamics.card import card_kernel
 
-    return card_kernel(model, task, dtype)
+    return card_kernel(model, task, dtype, packed=packed)
 
 
 def as_task(
