@@ -20,7 +20,7 @@ from robomodel.kernels.trace import Trace, Traced
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, sqrt
+from robomodel.scalars import Scalar, Vector, neg, select, sqrt
 from robomodel.trajectory.simulation.integrator_functions import left_open, settled, speeds
 
 Inputs = Mapping[str, Sequence[Traced]]
@@ -108,7 +108,7 @@ def _checked(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
 def _close(model: Model, steps: int = STEPS) -> Routine:
     def build(x: Inputs) -> list[Scalar]:
         q, _, _ = settled(model, x["q"], steps)
-        return [*q, sqrt(left_open(model, q))]
+        return [*q, _root(left_open(model, q))]
 
     said = (
         f"Quaternions of unit length, and loops closed by {steps} steps of Newton's, independent "
@@ -116,6 +116,12 @@ def _close(model: Model, steps: int = STEPS) -> Routine:
     )
     results = {"closed": (model.nq,), "residual": ()}
     return Routine(model, "close", {"q": model.nq}, results, build, said)
+
+
+def _root(x: Scalar) -> Scalar:
+    """√x, whose derivatives are zero where x is zero with its slope, as those of a norm may be."""
+    below = neg(x)
+    return select(below, sqrt(select(below, x, 1.0)), x)
 
 
 def _integrate(model: Model) -> Routine:

@@ -81,6 +81,14 @@ def test_integrate_and_difference_undo_each_other(model: rm.Model) -> None:
     np.testing.assert_allclose(model.integrate(q, np.zeros((5, model.nv))), q, atol=1e-12)
 
 
+@pytest.mark.parametrize("batch", [(0,), (0, 2), (3, 0)])
+def test_batches_of_none(batch: tuple[int, ...]) -> None:
+    model = rm.robots.load("planar_leg_linkage")
+    q, v = np.zeros((*batch, model.nq)), np.zeros((*batch, model.nv))
+    assert model.close(q).shape == model.integrate(q, v).shape == q.shape
+    assert model.difference(q, q).shape == v.shape
+
+
 def test_integrate_follows_joint_velocities(model: rm.Model) -> None:
     """The joints' rates along integrate(q, v t) are G v."""
     rng = np.random.default_rng(3)

@@ -60,6 +60,23 @@ def test_results_are_the_kernels() -> None:
     np.testing.assert_allclose(both, grid, rtol=1e-15)
 
 
+def test_slopes_where_loops_are_closed_to_the_last_bit() -> None:
+    """The gap's norm has no slope of 0/0 there, which would spoil the configuration's."""
+    model = four_bar()
+    rng = np.random.default_rng(0)
+    angles = rng.uniform(-1.0, 1.0, 50)
+    q = np.stack([angles, -angles, angles], axis=1)  # a parallelogram
+    close = robomodel.jax.function(model, "close")
+    assert np.any(np.asarray(close(q)[1]) == 0.0)
+    slopes = jax.vmap(jax.jacrev(lambda q: close(q)[0]))(q)
+    expected = np.zeros((3, 3))
+    expected[:, 0] = 1.0, -1.0, 1.0
+    np.testing.assert_allclose(slopes, np.broadcast_to(expected, (50, 3, 3)), atol=1e-12)
+    assert np.all(np.isfinite(jax.vmap(jax.hessian(lambda q: jnp.sum(close(q)[0])))(q)))
+    bad = close(np.full(3, np.nan))
+    assert np.isnan(bad[0]).any() and np.isnan(bad[1])
+
+
 def test_several_results_are_a_tuple_and_matrices_are_matrices() -> None:
     model = four_bar()
     q, v, _ = states(model, 3)

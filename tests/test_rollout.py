@@ -250,6 +250,26 @@ def test_single_precision(name: str, method: str) -> None:
         rm.rollout(model, q, v, tau, 1e-3, dtype="float16")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_motions_in_single_precision_go_on(dtype: str) -> None:
+    """Where one ends the next begins: rounding of loops and quaternions is taken out."""
+    model = rm.robots.load("tello")
+    q, v = model.random_configuration(3), 0.1 * np.ones(model.nv)
+    tau = np.zeros((10, model.nv))
+    whole, _ = rm.rollout(model, q, v, np.tile(tau, (2, 1)), 1e-3)
+    ends = [x[-1].astype(np.float32) for x in rm.rollout(model, q, v, tau, 1e-3, dtype=dtype)]
+    rest, _ = rm.rollout(model, *ends, tau, 1e-3, dtype=dtype)
+    np.testing.assert_allclose(rest, whole[10:], rtol=0, atol=2e-4)
+    if dtype == "float64":
+        assert np.abs(model.residual(rest)).max() < 1e-12
+    alone = rm.simulate(model, *ends, step=1e-3, duration=0.01)
+    assert alone.residual.max() < 1e-12
+    with pytest.raises(ValueError, match="is no configuration|are open"):
+        rm.rollout(model, ends[0] + np.float32(0.01), ends[1], tau, 1e-3, dtype=dtype)
+    with pytest.raises(ValueError, match="is no configuration|are open"):
+        rm.rollout(model, ends[0].astype(float), ends[1], tau, 1e-3)
+
+
 def test_backwards_in_time() -> None:
     """A negative step goes back to where the motion came from."""
     model, q, v = state("crank_rocker")

@@ -233,6 +233,16 @@ def test_a_parallelogram_under_gravity(speed: float) -> None:
     np.testing.assert_allclose(at[0][:, 2], at[0][:, 0], rtol=0, atol=1e-11)
 
 
+@pytest.mark.parametrize("rtol", [1e-6, 1e-10])
+def test_radau_through_a_change_point(rtol: float) -> None:
+    """Its steps, shorter than the point's neighbourhood, are followed by longer ones over it."""
+    model = fallen("four_bar")
+    swing = rm.simulate(model, model.neutral(), duration=3.0, step=0.01, method="radau", rtol=rtol)
+    assert np.any(np.diff(np.sign(swing.q[:, 0])) != 0.0)
+    np.testing.assert_allclose(swing.q[:, 2], swing.q[:, 0], atol=1e-10)
+    assert drift(swing) < 30 * rtol
+
+
 def test_the_crossed_branch_stays_crossed() -> None:
     """A parallelogram assembled crosswise passes flat along its own branch too."""
     model = rm.robots.load("four_bar")

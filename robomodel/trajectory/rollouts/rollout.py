@@ -22,7 +22,6 @@ from robomodel.kernels.precision import Dtype
 from robomodel.kernels.threads import share
 from robomodel.model.arguments import as_array
 from robomodel.model.closure import CLOSED
-from robomodel.model.configurations.states import refuse, unit_faults
 from robomodel.model.constraints import LoopConstraint, Rows
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -44,6 +43,7 @@ from robomodel.trajectory.simulation.integrator_functions import (
 )
 from robomodel.trajectory.simulation.limits import warn_of_starts_beyond
 from robomodel.trajectory.simulation.runs import stepped
+from robomodel.trajectory.simulation.starts import ROUNDED, closed_start, in_single_precision
 from robomodel.trajectory.simulation.step_terms import Forces, named, steps_by_impulses
 from robomodel.trajectory.simulation.stepping import TimeStepping
 from robomodel.trajectory.simulation.trajectory import Trajectory
@@ -51,7 +51,7 @@ from robomodel.trajectory.simulation.trajectory import Trajectory
 Method: TypeAlias = Literal["rk4", "semi_implicit_euler", "time_stepping"]
 METHODS = ("rk4", "semi_implicit_euler", "time_stepping")
 UNSOLVED = {"float64": 1e-6, "float32": 1e-3}  # contact residual from which on a motion is told of
-OPEN = {"float64": CLOSED, "float32": 1e-4}  # gap of loops from which on a motion is lost
+OPEN = {"float64": CLOSED, "float32": ROUNDED}  # gap of loops from which on a motion is lost
 
 
 class Rollout(NamedTuple):
@@ -140,7 +140,8 @@ def rollout(
 
     Raises:
         ValueError: The loops of ``q`` are open or its quaternions not of unit length (close them
-            with :meth:`Model.close`).
+            with :meth:`Model.close`); by more than 1e-4 where ``q`` or ``dtype`` is float32, of
+            which rounding is taken out.
     """
     if method not in (None, *METHODS):
         known = ", ".join(f"'{name}'" for name in METHODS)
@@ -161,7 +162,7 @@ def rollout(
     force = as_array(tau, model.nv, "tau", "nv")
     if force.ndim < 2:
         raise ValueError(f"tau needs an axis of time, (..., T, nv), got shape {force.shape}")
-    check_closed(model, at, backend)
+    at = closed_start(model, at, number == "float32" or in_single_precision(q), backend)
     if touching is not None:
         warn_of_starts_beyond(model, touching.forces.stops, at)
     try:
@@ -442,23 +443,6 @@ def _spread(run: Function, states: Array, force: Array, step: float, threads: in
         run(rows[piece, 0, :size], forces[piece], length, out=rows[piece, 1:])
 
     share(part, len(rows), threads)
-
-
-def check_closed(model: Model, q: Array, backend: str = "compiled") -> None:
-    """Refuse configurations whose loops are open, or whose quaternions are not of unit length.
-
-    Those that are not finite pass: they are not-a-number all along, for themselves alone.
-    """
-    refuse(model, list(unit_faults(model, q, CLOSED)))
-    if not any(cluster.implicit for cluster in model.clusters):
-        return
-    square = openness(model, backend)(q)
-    gap = math.sqrt(float(np.max(square, where=~np.isnan(square), initial=0.0)))
-    if gap > CLOSED:
-        raise ValueError(
-            f"the loops of '{model.name}' are open at q: residual {gap:.3g}; "
-            "start from model.close(q) or model.configuration(...)"
-        )
 
 
 def _told(model: Model, states: Array, first: int, backend: str) -> Told:

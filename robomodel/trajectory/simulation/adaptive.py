@@ -30,6 +30,7 @@ FINEST = 1e-9  # steps as a share of the time that is left, below which no short
 # steps that keep their stages away from a change point: by how far, and how long
 LEAST = (3e-3, 1e-3, 3e-4, 1e-4)
 SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25)
+LONGER = tuple(32.0 * 0.9**n for n in range(34))  # steps of DOP853 beside Radau's
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,9 @@ class _Segment:
     tolerances: tuple[float, float]
     longest: float = 0.0
 
-    def _solver(self, t: float, x: Array, length: float | None, care: Care | None) -> Any:
+    def _solver(
+        self, t: float, x: Array, length: float | None, care: Care | None, method: str | None = None
+    ) -> Any:
         """A solver that steps from t on, with a first step of this length."""
         from scipy.integrate import DOP853, Radau
 
@@ -144,7 +147,7 @@ class _Segment:
         first = None if length is None else min(length, end - t)
         rtol, atol = self.tolerances
         motion = replace(self.motion, care=care)
-        made = Radau if self.run.method == "radau" else DOP853
+        made = Radau if (method or self.run.method) == "radau" else DOP853
         solver = made(motion.rate, t, x, end, rtol=rtol, atol=atol, first_step=first)
         if not (math.isfinite(solver.h_abs) and solver.h_abs > 0.0):
             raise self.run.failed(
@@ -195,24 +198,33 @@ class _Segment:
         return solver.y, max(self.longest, solver.h_abs)
 
     def _step(self, solver: Any) -> tuple[Any, Any, Array]:
-        """One step: the solver after it, its interpolant, and the state on the manifold."""
+        """One step: the solver after it, its interpolant, and the state on the manifold.
+
+        Radau's steps, of order five, may be shorter than the neighbourhood of a change point that
+        stages have to keep out of: steps of DOP853, where stiffness leaves them longer, lead over it.
+        """
         run, t, x, h = self.run, solver.t, solver.y, solver.h_abs
         if run.systems is None or not may_meet(run.view.model, x, h, run.systems):
             dense = self._advanced(solver)
             return solver, dense, self.motion.settled(solver.y)
         error: StepError | None = None
+        ways = [(run.method, share) for share in SHARES]
+        if run.method == "radau":
+            ways = [("dop853", share) for share in LONGER] + ways
         for least in LEAST:
-            for share in SHARES:
+            for method, share in ways:
                 care = Care(run.view.model, least)
                 try:
-                    solver = self._solver(t, x, share * h, care)
+                    solver = self._solver(t, x, share * h, care, method)
                     dense = self._advanced(solver)
                     after = replace(self.motion, care=care).settled(solver.y)
                 except NearError as found:
                     error = found
                     continue
+                if method != run.method and solver.t - t < h:
+                    continue
                 if solver.status == "running":
-                    length = max(solver.h_abs, 0.5 * h)
+                    length = max(solver.h_abs, 0.5 * h) if method == run.method else h
                     solver = self._solver(solver.t, after, length, None)
                 return solver, dense, after
         assert error is not None

@@ -14,7 +14,6 @@ from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.progress import Progress
-from robomodel.trajectory.rollouts.rollout import check_closed
 from robomodel.trajectory.simulation import implicit
 from robomodel.trajectory.simulation.adaptive import adaptive
 from robomodel.trajectory.simulation.charts import View
@@ -23,6 +22,7 @@ from robomodel.trajectory.simulation.inputs import Controller, Inputs, Pusher, W
 from robomodel.trajectory.simulation.integrators import STEPS, chart_of
 from robomodel.trajectory.simulation.limits import Limits, warn_of_starts_beyond
 from robomodel.trajectory.simulation.runs import ADAPTIVE, Run, count_steps, fixed
+from robomodel.trajectory.simulation.starts import closed_start, in_single_precision
 from robomodel.trajectory.simulation.step_terms import Forces, named, steps_by_impulses
 from robomodel.trajectory.simulation.stepping import TimeStepping
 from robomodel.trajectory.simulation.trajectory import Trajectory
@@ -193,7 +193,7 @@ def _start(model: Model, q: ArrayLike, v: ArrayLike | None) -> Array:
         )
     if not (np.all(np.isfinite(at)) and np.all(np.isfinite(speed))):
         raise ValueError("q and v must be finite")
-    check_closed(model, at)
+    at = closed_start(model, at, in_single_precision(q))
     return np.concatenate([at, speed])
 
 
