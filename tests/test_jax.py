@@ -74,7 +74,8 @@ def test_slopes_where_loops_are_closed_to_the_last_bit() -> None:
     np.testing.assert_allclose(slopes, np.broadcast_to(expected, (50, 3, 3)), atol=1e-12)
     assert np.all(np.isfinite(jax.vmap(jax.hessian(lambda q: jnp.sum(close(q)[0])))(q)))
     bad = close(np.full(3, np.nan))
-    assert np.isnan(bad[0]).any() and np.isnan(bad[1])
+    assert np.isnan(bad[0]).any()
+    assert np.isnan(bad[1])
 
 
 def test_several_results_are_a_tuple_and_matrices_are_matrices() -> None:

@@ -264,9 +264,9 @@ def test_motions_in_single_precision_go_on(dtype: str) -> None:
         assert np.abs(model.residual(rest)).max() < 1e-12
     alone = rm.simulate(model, *ends, step=1e-3, duration=0.01)
     assert alone.residual.max() < 1e-12
-    with pytest.raises(ValueError, match="is no configuration|are open"):
+    with pytest.raises(ValueError, match=r"is no configuration|are open"):
         rm.rollout(model, ends[0] + np.float32(0.01), ends[1], tau, 1e-3, dtype=dtype)
-    with pytest.raises(ValueError, match="is no configuration|are open"):
+    with pytest.raises(ValueError, match=r"is no configuration|are open"):
         rm.rollout(model, ends[0].astype(float), ends[1], tau, 1e-3)
 
 

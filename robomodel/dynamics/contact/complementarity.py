@@ -72,7 +72,7 @@ class Problem:
         if k:
             cone = x[: 3 * k].reshape(k, 3)
             r, n, mu = np.hypot(cone[:, 0], cone[:, 1]), cone[:, 2], self.friction
-            outside = r > mu * n
+            outside = (r > mu * n) | (n < 0.0)  # the latter where there is no friction, nor slip
             height = np.maximum((mu * r + n) / (1.0 + mu * mu), 0.0)
             share = np.where(outside, mu * height / np.maximum(r, TINY), 1.0)
             result[: 3 * k] = np.stack(

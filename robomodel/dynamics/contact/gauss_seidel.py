@@ -180,7 +180,7 @@ def _project(x: Vector, friction: Scalar) -> list[Scalar]:
     r, n = _length(x[0], x[1]), x[2]
     height = div(add(mul(friction, r), n), add(1.0, mul(friction, friction)))
     height = maximum(height, 0.0)
-    outside = sub(mul(friction, n), r)  # negative out of the cone
+    outside = minimum(sub(mul(friction, n), r), n)  # negative out of the cone, a ray included
     share = div(mul(friction, height), maximum(r, TINY))
     return [
         select(outside, mul(share, x[0]), x[0]),

@@ -201,7 +201,7 @@ class _Segment:
         """One step: the solver after it, its interpolant, and the state on the manifold.
 
         Radau's steps, of order five, may be shorter than the neighbourhood of a change point that
-        stages have to keep out of: steps of DOP853, where stiffness leaves them longer, lead over it.
+        stages have to keep out of: steps of DOP853, where stiffness leaves them longer, lead over.
         """
         run, t, x, h = self.run, solver.t, solver.y, solver.h_abs
         if run.systems is None or not may_meet(run.view.model, x, h, run.systems):
