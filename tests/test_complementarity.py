@@ -93,6 +93,20 @@ def test_without_friction_it_is_a_linear_problem() -> None:
     np.testing.assert_allclose(x.reshape(3, 3)[:, :2], 0.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("toward", [2.0, -2.0])
+def test_straight_impacts_without_friction(toward: float) -> None:
+    """Without slip the cone is a ray: no impulse pulls, neither in the residual."""
+    g, b = np.eye(3), np.array([0.0, 0.0, toward])
+    problem = Problem(g, b, Rows(1), np.zeros(1), np.empty(0))
+    x, residual = solve(problem, np.zeros(3))
+    assert residual <= 1e-10
+    np.testing.assert_allclose(x, [0.0, 0.0, max(-toward, 0.0)], atol=1e-12)
+    pulling = np.array([0.0, 0.0, -2.0])
+    assert problem.residual(pulling) > 0.1
+    sweeps = Sweeps(Rows(1), g.tolist(), b.tolist(), [0.0], [])
+    assert float(sweeps.residual(pulling.tolist())) == problem.residual(pulling)
+
+
 def test_the_kernels_sweep_is_numpys() -> None:
     """The same source on a batch: lanes are problems."""
     rng = np.random.default_rng(2)

@@ -223,6 +223,29 @@ PENDULUM = robot(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
+def test_two_bodies_collide_without_friction(restitution: float) -> None:
+    """Momentum is kept, and the bodies part as Newton says; nothing happens before they meet."""
+    slides = (joint(f"{name}_joint", "base", name, at, kind="prismatic", axis="1 0 0")
+              for name, at in (("a", "0 0 0"), ("b", "1 0 0")))  # fmt: skip
+    heavy = INERTIAL.replace('mass value="1"', 'mass value="3"')
+    model = rm.load(robot(link("a"), link("b", heavy), *slides))
+
+    def met(q: Array, v: Array) -> list[rm.Contact]:
+        gap = 0.8 + q[1] - q[0]
+        at = (q[0] + 0.1, 0.0, 0.0)
+        return [rm.Contact("b", at, (1, 0, 0), gap, "a", friction=0.0, restitution=restitution)]
+
+    motion = rm.simulate(model, [0, 0], [1, 0], duration=1.5, step=1e-3, contacts=met)
+    m_a, m_b = np.diag(rm.crba(model, [0, 0]))
+    common = m_a / (m_a + m_b)
+    parting = restitution * np.array([-m_b, m_a]) / (m_a + m_b)
+    np.testing.assert_allclose(motion.v[-1], common + parting, rtol=1e-9)
+    before = motion.times < 0.799
+    np.testing.assert_allclose(motion.v[before], [[1.0, 0.0]] * np.sum(before), atol=1e-12)
+    assert np.all(motion.contact_forces[..., 0] >= 0.0)
+
+
 @pytest.mark.parametrize("restitution", [0.0, 0.5])
 def test_stops(restitution: float) -> None:
     model = rm.load(PENDULUM)
