@@ -107,6 +107,25 @@ def test_straight_impacts_without_friction(toward: float) -> None:
     assert float(sweeps.residual(pulling.tolist())) == problem.residual(pulling)
 
 
+def test_impulses_that_do_the_same_are_the_least() -> None:
+    """A body that lands flat on four points: each bears a quarter, and none squeezes."""
+    rows = []
+    for x, y in ((0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1)):
+        arm = np.array([[0.0, -0.1, -y], [0.1, 0.0, x], [y, -x, 0.0]])  # of ω × r at z = -0.1
+        rows.append(np.hstack([arm.T, np.eye(3)]))
+    j = np.vstack(rows)
+    mass = np.diag([0.01, 0.02, 0.03, 2.0, 2.0, 2.0])
+    problem = Problem(j @ np.linalg.solve(mass, j.T), j @ [0, 0, 0, 0.3, 0, -1.0],
+                      Rows(4), np.full(4, 0.8), np.empty(0))  # fmt: skip
+    x, residual = solve(problem, np.zeros(12))
+    assert residual <= 1e-10
+    np.testing.assert_allclose(x.reshape(4, 3)[:, 1], 0.0, atol=1e-9)
+    x[2::3] += 1e-3 * np.array([1, -1, -1, 1])  # what a block does not feel
+    np.testing.assert_allclose(solve(problem, x)[0].reshape(4, 3)[:, 1], 0.0, atol=1e-9)
+    np.testing.assert_allclose(np.linalg.pinv(problem.matrix) @ problem.matrix @ solve(problem, x)[0],
+                               solve(problem, x)[0], atol=1e-9)  # fmt: skip
+
+
 def test_the_kernels_sweep_is_numpys() -> None:
     """The same source on a batch: lanes are problems."""
     rng = np.random.default_rng(2)
