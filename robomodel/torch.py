@@ -70,6 +70,12 @@ class _Function(LibraryFunction):
         self._sizes, self._shapes = dict(what.routine.arguments), what.shapes
         self._made = {dtype: _differentiable(what, dtype) for dtype in KINDS}
 
+    def __reduce__(self) -> tuple[type[_Function], tuple[Differentiable]]:
+        return type(self), (self._what,)
+
+    def __deepcopy__(self, memo: object) -> _Function:
+        return self  # as Python's own functions are, which hold no state either
+
     def __call__(self, *arguments: Any) -> Any:
         tensors, dtype = self._checked(arguments)
         in_both_modes, operator = self._made[dtype]

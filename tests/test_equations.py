@@ -521,6 +521,11 @@ def test_unclear_problems_are_refused():
         Problem(model, frozenset({"a[link1]"}))
     with pytest.raises(ValueError, match="no independent joint 'J3'"):
         Problem.hybrid(model, a=["J3"])
+    for option in ("view", "split", "loops"):
+        with pytest.raises(ValueError, match=f"{option} 'trees' is not known; known are '"):
+            Problem.forward(model, **{option: "trees"})
+    with pytest.raises(ValueError, match=r"'tau\[J9\]' is not known anyway"):
+        Problem.forward(model).unknown("tau[J9]")
     with pytest.raises(ValueError, match="is missing"):
         Problem.forward(model).solve(model.neutral(), [0.0, 0.0])
     with pytest.raises(ValueError, match="no loop 'J6'"):

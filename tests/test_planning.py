@@ -103,6 +103,26 @@ def test_simulations_follow_to_second_order() -> None:
 
 
 @pytest.mark.slow
+def test_feedback_is_towards_the_plan() -> None:
+    """Between the times too, with the plan's own motion closed there."""
+    found = swing()
+    model, h = found.model, found.times[1]
+    wanted = model.integrate(found.q[3], h * (0.4 * found.v[3] + 0.08 * (found.v[4] - found.v[3])))
+    q, v = model.integrate(wanted, [0.01, -0.02]), np.array([0.3, 0.1])
+    stiff, plain = found.controller(20.0, 2.0), found.controller()
+    back = 20.0 * np.array([-0.01, 0.02]) + 2.0 * (0.6 * found.v[3] + 0.4 * found.v[4] - v)
+    at = 3.4 * h
+    np.testing.assert_allclose(stiff(at, q, v) - plain(at, q, v), back, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+def test_limits_that_no_motion_keeps() -> None:
+    """The plan says that it is none, without stories of singular matrices."""
+    found = swing(velocities={"J1": 1e-3})
+    assert not found.converged
+    assert found.violation > 1e-3
+
+
 def test_an_arm_behind_gears_and_belts() -> None:
     model = rm.robots.load("teleop_arm")
     start = model.integrate(model.neutral(), np.array([0, 0.4, -0.5, 0.6, 0.2, 0.1, 0]))

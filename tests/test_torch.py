@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from pathlib import Path
 
@@ -47,6 +49,16 @@ def test_results_are_the_kernels() -> None:
     np.testing.assert_allclose(both, grid, rtol=1e-15)
     strided = torch.stack([v, v], dim=-1)[..., 0]
     np.testing.assert_allclose(f(q, strided, x), expected, rtol=1e-12)
+
+
+def test_functions_travel() -> None:
+    """To other processes, and as parts of modules that are copied."""
+    model = rm.robots.load("four_bar")
+    f = robomodel.torch.function(model, "aba")
+    q, v, x = (a[0] for a in states(model, 1))
+    there = pickle.loads(pickle.dumps(f))
+    assert torch.equal(there(q, v, x), f(q, v, x))
+    assert copy.deepcopy(f) is f
 
 
 def test_several_results_and_single_precision() -> None:

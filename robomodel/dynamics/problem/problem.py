@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,6 +66,13 @@ class Problem:
     net_forces: bool = False
 
     def __post_init__(self) -> None:
+        for option, value, kind in (
+            ("view", self.view, View), ("split", self.split, Split),
+            ("loops", self.loops, LoopRowsKept),
+        ):  # fmt: skip
+            if value not in get_args(kind):
+                known = ", ".join(map(repr, get_args(kind)))
+                raise ValueError(f"{option} {value!r} is not known; known are {known}")
         names = {variable.name for variable in self._worst.variables}
         check_names(self.known, names, "no variable ")
         for name in self.known:

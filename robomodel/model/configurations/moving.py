@@ -73,6 +73,25 @@ def integrate(model: Model, q: Array, dv: Array, *, whole: bool = False) -> Arra
     return failures.result(q, whole=whole)
 
 
+def integrate_open(model: Model, q: Array, dv: Array) -> Array:
+    """q (nq,) with its independent joints moved along dv, and the others of loops left behind.
+
+    For what looks at independent joints alone, as :func:`difference` does: no loop is solved for.
+    """
+    q = q.copy()
+    for cluster in model.clusters:
+        own, along = q[cluster.q], dv[cluster.v]
+        if cluster.implicit:
+            assert cluster.geometry is not None
+            motion = np.zeros(cluster.geometry.nv)
+            motion[list(cluster.columns)] = along
+            q[cluster.q] = cluster.geometry.integrate(own, motion)
+            continue
+        for body, at, part in joint_slices(model, cluster):
+            q[cluster.q][at] = model.nodes[body].joint.integrate(own[at], dv[part])
+    return q
+
+
 def _not_followed(cluster: Cluster, gap: Array, dv: Array, bad: Mask) -> ClosureError:
     """Why a motion was not followed to its end."""
     worst = float(np.max(gap[bad]))

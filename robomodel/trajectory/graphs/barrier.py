@@ -71,6 +71,7 @@ class _Point:
         return self.cost - mu * sum(float(np.sum(np.log(s))) for s in self.slack)
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the not finite is turned down
 def minimize_inside(
     graph: Graph,
     margins: Graph,
@@ -97,7 +98,7 @@ def minimize_inside(
     mu, damping, penalty = parameter, 0.0, 1.0
     count = max(1, sum(s.size for s in at.slack))
     z = [mu / s for s in at.slack]
-    iterations, closing, converged = 0, False, False
+    iterations, moved, closing, converged = 0, False, False, False
     while iterations < max_iterations:
         iterations += 1
         rows = [(term, _rows(block, s, m, mu)) for (term, block), s, m in
@@ -112,7 +113,9 @@ def minimize_inside(
                 linear_step, iterations = along_time, iterations - 1
                 continue
             if damping >= MOST:
-                raise
+                if not moved:
+                    raise
+                break  # what no motion obeys, as limits that contradict a goal
             damping = max(10.0 * damping, DAMPING)
             continue
         ds = [_moved(block, term, step) - s for (term, block), s in
@@ -157,7 +160,7 @@ def minimize_inside(
             damping = max(10.0 * damping, DAMPING)
         elif share > 0.5 * primal:
             damping = 0.1 * damping if damping > DAMPING else 0.0
-        at = trial
+        at, moved = trial, True
         z = [np.clip(m + dual * d, mu / s / MULTIPLIERS, mu / s * MULTIPLIERS)
              for m, d, s in zip(z, dz, at.slack, strict=True)]  # fmt: skip
         if progress is not None:

@@ -20,6 +20,7 @@ from robomodel.dynamics import actuator_map, frame_pose, rnea
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key
 from robomodel.errors import did_you_mean, no_model
 from robomodel.model.arguments import as_array, as_numbers
+from robomodel.model.configurations.moving import integrate_open
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.trajectory.graphs.barrier import Inside, minimize_inside
@@ -141,7 +142,7 @@ class Plan:
             if stiffness or damping:
                 speed = (1.0 - s) * self.v[i] + s * self.v[i + 1]
                 way = h * (s * self.v[i] + 0.5 * s * s * (self.v[i + 1] - self.v[i]))
-                wanted = model.integrate(self.q[i], way)
+                wanted = integrate_open(model, self.q[i], way)
                 back = stiffness * model.difference(q, wanted) + damping * (speed - v)
                 tau = tau + np.where(driven, back, 0.0)
             return tau
