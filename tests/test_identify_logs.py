@@ -67,6 +67,34 @@ def test_identify_takes_logs(tmp_path: Path) -> None:
         assert np.allclose(by_arrays.values, rm.identify(LEG, source, free="mass").values)
 
 
+@pytest.mark.parametrize("rotors", [False, True])
+def test_velocities_from_positions(rotors: bool) -> None:
+    """Without a lag: slopes of measured positions, of coordinates or of encoders at rotors."""
+    q, v, _ = motion(LEG, 1, 2001, 4.0)
+    place, rates = LEG.joint_positions(q), LEG.joint_velocities(q, v)
+    names = [n for n in LEG.joint_names if ("rotor" in n) == rotors]
+    noise = 1e-6 * np.random.default_rng(4).normal(size=q.shape)
+    table = {"time": 2e-3 * np.arange(len(q))}
+    table |= {f"q.{n}": place[n] + noise[:, i] for i, n in enumerate(names)}
+    table |= {f"tau.{n}": noise[:, i] for i, n in enumerate(LEG.dof_names)}
+    with pytest.raises(rm.DescriptionError, match=r"velocities are missing.*velocities=20"):
+        rm.read_log(LEG, table)
+    log = rm.read_log(LEG, table, velocities=25.0)
+    assert log.encoders == (tuple(names) if rotors else None)
+    exact = np.stack([rates[n] for n in names], axis=1)
+    scale = np.abs(exact).max()
+    assert np.abs(log.v - exact)[100:-100].max() < 1e-4 * scale
+    coarse = rm.read_log(LEG, {n: x[::10] for n, x in table.items()}, velocities=20.0)
+    assert np.abs(coarse.v - exact[::10])[10:-10].max() < 5e-3 * scale
+    for wrong in (0.0, -5.0, np.nan, 250.0):
+        with pytest.raises(ValueError, match="velocities is a frequency between 0 and 250 Hz"):
+            rm.read_log(LEG, table, velocities=wrong)
+    with pytest.raises(ValueError, match="need more than"):
+        rm.read_log(LEG, {n: x[:10] for n, x in table.items()}, velocities=25.0)
+    with pytest.raises(ValueError, match="even times"):
+        rm.read_log(LEG, {n: x for n, x in table.items() if n != "time"}, velocities=25.0)
+
+
 def test_encoders_and_forces_of_rotors() -> None:
     table = columns(LEG)
     plain = rm.read_log(LEG, table)

@@ -89,6 +89,12 @@ def command(
         float,
         typer.Option(metavar="HZ", help="The filter's, where no a.JOINT is given."),
     ] = 5.0,
+    velocities: Annotated[
+        float | None,
+        typer.Option(
+            metavar="HZ", help="Take velocities from positions, up to here, where v.JOINT is not."
+        ),
+    ] = None,
     topic: Annotated[
         str | None, typer.Option(help="A bag's topic of joints, if it has several.")
     ] = None,
@@ -170,7 +176,8 @@ def command(
             "cutoff": cutoff, "constants": _constants(constant or []), "offsets": offsets,
             "ratios": ratios, "folds": folds,
         }  # fmt: skip
-        return _identified(robot, log, topic, output, html, plot, options)
+        reading = {"topic": topic, "velocities": velocities}
+        return _identified(robot, log, reading, output, html, plot, options)
     model = robot.load()
     known = None if not measured else measured[0] if measured == ["actuators"] else measured
     try:
@@ -220,7 +227,7 @@ def _constants(said: list[str]) -> str | dict[str, float] | None:
 def _identified(
     robot: Robot,
     path: Path,
-    topic: str | None,
+    reading: dict[str, Any],
     output: Path | None,
     html: Path | None,
     plot: Path | None,
@@ -233,8 +240,8 @@ def _identified(
             f"{output}: '{output.suffix}' says no format; known are {', '.join(SUFFIXES)}"
         )
     model = robot.load()
-    log = read_log(model, path, topic=topic)
     try:
+        log = read_log(model, path, **reading)
         fit = identify(model, log, **options)
     except KeyError as error:
         raise UserError(str(error.args[0])) from None

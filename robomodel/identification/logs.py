@@ -22,6 +22,7 @@ from robomodel.errors import (
     few,
 )
 from robomodel.identification.sensors import TYPED, followed, following
+from robomodel.identification.slopes import velocities_of
 from robomodel.model import Model
 from robomodel.model.configurations.coordinates import position_names
 from robomodel.model.joints import Array
@@ -89,6 +90,8 @@ class _Table:
         wanted = [f"{kind}.{name}" for name in names]
         if missing := [name for name in wanted if name not in self.columns]:
             hint = did_you_mean(missing[0], list(self.columns))
+            if kind == "v" and not any(name.startswith("v.") for name in self.columns):
+                hint = "; read_log(…, velocities=20.0) takes them from positions, up to 20 Hz"
             raise self.wrong(f"{KINDS[kind]} are missing: {few(missing)}{hint}")
         self.used.update(wanted)
         for name in wanted:
@@ -104,7 +107,9 @@ class _Table:
         return DescriptionError(message, Source(self.file, self.rows[row]))
 
 
-def read_log(model: Model, source: object, *, topic: str | None = None) -> Log:
+def read_log(
+    model: Model, source: object, *, topic: str | None = None, velocities: float | None = None
+) -> Log:
     """A measured motion from a file or a table.
 
     Columns: ``time`` [s]; ``v.NAME`` by ``model.dof_names``, or of as many other joints (rotors',
@@ -125,25 +130,34 @@ def read_log(model: Model, source: object, *, topic: str | None = None) -> Log:
             (``.bag``, ``.mcap``, ``.db3`` or its folder); or columns by name: a dict of arrays, a
             data frame. Parquet and bags need ``pip install 'robomodel[logs]'``.
         topic: Of a bag, that of the joints, if there are several.
+        velocities: Of a log that has positions at even times and no velocities, these follow from
+            them: by a filter without a lag, up to this frequency [Hz], some five times that of
+            the motion. Without it such logs are refused.
 
     Returns:
         log: The motion.
 
     Raises:
         DescriptionError: What is missing or no number, with file and line.
+        ValueError: ``velocities`` that the rate of samples, or their number, does not allow.
         ClosureError: Loops do not close.
         ImportError: The packages that are needed are not installed.
     """
     table = _read(source, topic)
     columns = table.columns
-    encoders = None if table.has("v", model.dof_names) else _encoders(model, table, "v")
+    still = velocities is not None and not any(name.startswith("v.") for name in columns)
+    kind, enough = ("q", _needed(model)) if still else ("v", list(model.dof_names))
+    encoders = None if table.has(kind, enough) else _encoders(model, table, kind)
     rates = model.dof_names if encoders is None else _labels(model, encoders, model.dof_names)
-    v = table.taken("v", rates)
+    v = np.empty(0) if still else table.taken("v", rates)
     a = table.taken("a", rates) if any(name.startswith("a.") for name in columns) else None
     if encoders is None:
         q = _configurations(model, table)
     else:
         q = table.taken("q", _labels(model, encoders, position_names(model)))
+    step = _step(table, columns["time"]) if "time" in columns else None
+    if velocities is not None and still:
+        v = velocities_of(model, q, encoders, step, velocities)
     forces, currents = _forces(model, table)
     tau = None if forces is None else _carried(model, q, encoders, forces)
     f_ext = {}
@@ -158,7 +172,6 @@ def read_log(model: Model, source: object, *, topic: str | None = None) -> Log:
             raise table.wrong(f"wrench.{name}: {error.args[0]}") from None
         table.used.update(wanted)
         f_ext[name] = np.stack([columns[each] for each in wanted], axis=1)
-    step = _step(table, columns["time"]) if "time" in columns else None
     unused = (*(name for name in columns if name not in table.used), *table.ignored)
     return Log(q, v, a, tau, currents, encoders, f_ext, step, unused)
 
