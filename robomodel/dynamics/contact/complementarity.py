@@ -38,7 +38,10 @@ TURNS = 6  # of sweeps (or ADMM) and Newton
 NEWTON = 12
 
 
-UNFELT = 1e-12  # eigenvalues of G up to this share of the largest are rounding
+UNFELT = 1e-12  # singular values of G up to this share of the largest are rounding
+
+
+SLIDING = 1e-7  # share of the largest velocity from which on a contact counts as sliding
 
 
 @dataclass(frozen=True)
@@ -128,17 +131,38 @@ def solve(problem: Problem, start: Array, tolerance: float = 1e-10) -> tuple[Arr
             break
         x = best
     if np.any(best):
-        least = _least(problem.matrix, best)
+        least = _least(problem, best)
         if (r := problem.residual(least)) <= max(top, goal):
             best, top = least, r
     return best, top / size
 
 
-def _least(matrix: Array, x: Array) -> Array:
-    """The least impulses that do what x does: without what G does not feel."""
-    values, vectors = np.linalg.eigh(matrix)
-    unfelt = vectors[:, values <= UNFELT * values[-1]]
-    result: Array = x - unfelt @ (unfelt.T @ x)
+def _least(problem: Problem, x: Array) -> Array:
+    """The least impulses that do what x does, of contacts that stick, slide and part as in x."""
+    values = np.linalg.svd(problem.matrix, compute_uv=False)
+    if values[-1] > UNFELT * values[0]:
+        return x
+    rows, unit, y = problem.rows, np.eye(len(x)), problem.matrix @ x + problem.b
+    size = np.max(np.abs(problem.b))
+    free = 3 * rows.contacts + rows.stops
+    ways = [unit[j] for j in range(3 * rows.contacts, free) if x[j] > 0.0]
+    ways += [unit[j] for j in range(free, len(x)) if abs(x[j]) < problem.bounds[j - free]]
+    for i, mu in enumerate(problem.friction):
+        at = slice(3 * i, 3 * i + 3)
+        if x[at][2] <= 0.0:
+            continue
+        if mu > 0.0 and np.hypot(*y[at][:2]) <= SLIDING * size:
+            ways += list(unit[at])
+        else:
+            ray = np.zeros(len(x))
+            ray[at] = x[at] / np.linalg.norm(x[at])
+            ways.append(ray)
+    if not ways:
+        return x
+    basis = np.array(ways)
+    _, sizes, turned = np.linalg.svd(problem.matrix @ basis.T)
+    unfelt = turned[sizes <= UNFELT * values[0]] @ basis
+    result: Array = x - unfelt.T @ (unfelt @ x)
     return result
 
 

@@ -29,7 +29,7 @@ from robomodel.kernels.differentiate import along
 from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_numbers
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array
+from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, subtracted, transposed
 from robomodel.spatial import apply, plus
@@ -170,7 +170,7 @@ def unilateral(
     if not len(b):
         x = np.zeros(0)
     elif sliding and not sticking:
-        x, told = _slid(matrix, b)
+        x, told = _slid(matrix, b, inverse @ push.T, np.linalg.norm(push, axis=1))
     else:
         problem = Problem(
             matrix, b, Rows(len(sticking), len(sliding)), friction[sticking], np.empty(0)
@@ -184,10 +184,12 @@ def unilateral(
     return free + np.linalg.solve(mass, jacobian.T @ flat), forces, told
 
 
-def _slid(matrix: Array, b: Array) -> tuple[Array, str]:
+def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Array, str]:
     """0 <= x ⟂ A x + b >= 0 with A not symmetric: its solution, the one nearest to none of several.
 
     A + Aᵀ positive definite has one solution for every b. Else all sets of contacts are tried.
+    ``effects`` @ x (3k,) is what x does to the points, ``lengths`` are the forces' for unit x. Sets
+    that do the same, as those of redundant points, are one solution, with the least forces.
     """
     n = len(b)
     if n > ENUMERATED or np.linalg.eigvalsh(matrix + matrix.T)[0] > 0.0:
@@ -212,12 +214,27 @@ def _slid(matrix: Array, b: Array) -> tuple[Array, str]:
         return np.full(n, np.nan), (
             "no finite forces obey Coulomb's law here (Painlevé): an impulse without collision"
         )
-    best = min(found, key=lambda x: float(np.linalg.norm(x)))
-    if len(found) > 1:
+    apart: list[Array] = []
+    for x in sorted(found, key=lambda x: float(np.linalg.norm(lengths * x))):
+        done = [effects @ (x - other) for other in apart]
+        if all(np.abs(change).max() > 1e-9 * np.abs(effects @ x).max() for change in done):
+            apart.append(x)
+    best = _shared(matrix @ apart[0] + b <= 1e-9 * size, apart[0], effects, lengths)
+    if len(apart) > 1:
         return best, (
-            f"{len(found)} sets of forces obey Coulomb's law here (Painlevé); the smallest is given"
+            f"{len(apart)} sets of forces obey Coulomb's law here (Painlevé); the smallest is given"
         )
     return best, ""
+
+
+def _shared(on: Mask, x: Array, effects: Array, lengths: Array) -> Array:
+    """The least forces of the contacts ``on`` that do what x does; x itself where these pull."""
+    _, sizes, turned = np.linalg.svd(effects[:, on] / lengths[on])
+    kept = int(np.count_nonzero(sizes > 1e-9 * sizes.max(initial=0.0)))
+    unfelt, result = turned[kept:], np.zeros_like(x)
+    force = (lengths * x)[on]
+    result[on] = (force - unfelt.T @ (unfelt @ force)) / lengths[on]
+    return result if np.all(result >= 0.0) else x
 
 
 def _placed(blocks: Sequence[Array], at: Sequence[int], k: int) -> Array:
