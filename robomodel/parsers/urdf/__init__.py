@@ -4,7 +4,7 @@ One small function reads each element. What is wrong with a single element is re
 read; :mod:`robomodel.parsers.structure` then looks at the whole: names that mean nothing, links
 without a place in the tree. No mechanics here: whether loops close is for the model.
 
-Every word is described in ``docs/format.md``.
+``docs/format.md`` lists every element, ``docs/formats/`` describes them.
 """
 
 from robomodel.parsers.urdf.closures import with_closing_frames
