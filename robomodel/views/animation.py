@@ -104,7 +104,6 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
     size = float(max(np.ptp(corners[0], axis=0).max(), 0.05))
     pushing = shown.forces.any(axis=2)
     low = shown.at[pushing][:, 2] if pushing.any() else corners[..., 2]
-    weight = model.mass * float(np.linalg.norm(model.gravity)) or 1.0
     data = {
         "times": [round(float(t), 6) for t in shown.times],
         "links": len(names),
@@ -125,13 +124,18 @@ def write_html(trajectory: Trajectory, path: str | os.PathLike[str], rate: float
         "size": size,
         "ground": float(np.min(low)),
         "centre": _rounded((corners[0].min(axis=0) + corners[0].max(axis=0)) / 2),
-        "arrow": FORCE * size / weight,
+        "arrow": _arrow(model, size),
     }
     text = files("robomodel.views").joinpath("animation.html").read_text(encoding="utf-8")
     text = text.replace("%DATA%", json.dumps(data, separators=(",", ":")))
     text = text.replace("%TITLE%", escape(model.name))
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
+
+
+def _arrow(model: Model, size: float) -> float:
+    """How long arrows are for each newton, in a picture of this size."""
+    return FORCE * size / (model.mass * float(np.linalg.norm(model.gravity)) or 1.0)
 
 
 def _packed(values: Array) -> str:
@@ -144,10 +148,9 @@ def _rounded(values: Array) -> Any:
 
 def _extent(shown: Frames, solids: list[Solid]) -> Array:
     """Corners of all that is drawn (frames, n, 3)."""
-    parts = [(name, points) for name, _, points, _ in solids]
     found = [
         points @ np.swapaxes(shown.poses[name][:, :3, :3], 1, 2) + shown.poses[name][:, None, :3, 3]
-        for name, points in parts
+        for name, _, points, _ in solids
     ]
     found.append(np.array([pose[:, :3, 3] for pose in shown.poses.values()]).swapaxes(0, 1))
     return np.concatenate(found, axis=1)
@@ -233,8 +236,7 @@ class Player:
         self._time.on_update(lambda _: self.show(float(self._time.value)))
         model, count = trajectory.model, self._shown.forces.shape[1]
         size = np.ptp([pose[0, :3, 3] for pose in self._shown.poses.values()], axis=0).max()
-        weight = model.mass * float(np.linalg.norm(model.gravity)) or 1.0
-        self._scale = FORCE * max(float(size), 0.05) / weight
+        self._scale = _arrow(model, max(float(size), 0.05))
         self._arrows = None
         if count:
             self._arrows = scene.add_line_segments(

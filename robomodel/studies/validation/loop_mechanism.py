@@ -179,11 +179,11 @@ def _sides(own: ClusterMotion, q: Array) -> Array:
 
 def _groups(own: ClusterMotion, samples: Array) -> tuple[tuple[str, ...], ...]:
     """Joints that no condition relates to each other, though they are in one cluster."""
+    from scipy.sparse.csgraph import connected_components
+
     used = np.max(np.abs(own.geometry.evaluate(samples[:64])[1]), axis=0) > 1e-9
-    group = list(range(len(own.columns)))
-    for row in used:
-        together = {group[column] for column in np.flatnonzero(row)}
-        group = [min(together) if g in together else g for g in group]
+    together = used.T.astype(int) @ used
+    group = connected_components(together, directed=False)[1].tolist()
     by_joint: dict[int, list[str]] = {}
     for column, g in zip(own.columns, group, strict=True):
         by_joint.setdefault(g, []).append(column.joint)

@@ -22,7 +22,7 @@ import numpy as np
 from robomodel.errors import ClosureError
 from robomodel.model.joints import Array
 from robomodel.trajectory.graphs.elimination import UndeterminedError
-from robomodel.trajectory.graphs.graph import Graph, Linear, Term, Values
+from robomodel.trajectory.graphs.graph import Graph, Linear, Term, Values, beside_next
 from robomodel.trajectory.graphs.noise import diagonal
 from robomodel.trajectory.graphs.solve import LinearSolver, along_time, step_of
 
@@ -212,11 +212,7 @@ def _rows(block: Array, s: Array, z: Array, mu: float) -> Array:
 
 def _moved(block: Array, term: Term, step: Array) -> Array:
     """Margins after a step, as linearised."""
-    n = step.shape[1]
-    both = np.zeros((len(term.times), 2 * n))
-    both[:, :n] = step[term.times]
-    inside = term.times + 1 < len(step)
-    both[inside, n:] = step[term.times[inside] + 1]
+    both = beside_next(step)[term.times]
     result: Array = np.einsum("kij,kj->ki", block[..., :-1], both) - block[..., -1]
     return result
 

@@ -78,6 +78,11 @@ class Term:
             yield from zip(self.times.tolist(), some, strict=True)
 
 
+def beside_next(x: Array) -> Array:
+    """Each time's x (count, n) and the next one's beside it (count, 2n), zero after the last."""
+    return np.hstack([x, np.vstack([x[1:], np.zeros_like(x[:1])])])
+
+
 def linearized(term: Term, values: Values, slices: Mapping[str, slice], n: int) -> Array:
     """A term's whitened rows [A B b] (K, rows, 2n + 1) at values."""
     e, jacobians = term.errors(values)
@@ -130,7 +135,7 @@ class Linear:
         both = np.zeros((self.count, 2 * self.n + 1, 1))
         both[:, -1] = -1.0
         if step is not None:
-            both[:, : self.n, 0], both[:-1, self.n : -1, 0] = step, step[1:]
+            both[:, :-1, 0] = beside_next(step)
         for term, block in self.blocks:
             e = (block @ both[term.times])[..., 0]
             exact, weighted = term.noise.parts
