@@ -204,7 +204,10 @@ def _floats(rows: Sequence[Sequence[float]]) -> Rows3:
 
 
 def displacement(kind: str, axis: Vec3, position: Sequence[float], pitch: float = 0.0) -> Pose:
-    """How a joint of one freedom, or a ball joint (x, y, z, w), displaces at a position."""
+    """How a joint of one freedom, a ball joint (x, y, z, w) or a floating one displaces."""
+    if kind == "floating":
+        x, y, z = position[:3]
+        return Pose((x, y, z), displacement("spherical", axis, position[3:]).rotation)
     if kind == "spherical":
         x, y, z, w = position
         return Pose(rotation=rotation_of_quaternion(x, y, z, w))

@@ -249,6 +249,25 @@ def test_springs_of_loops_rest_where_they_did(kind, other, axis):
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
+def test_a_free_base_whose_foot_is_held_stays_the_base():
+    """The joint that closes the loop to the world is the only one there, and yet a loop."""
+    links = '<link name="world"/>'
+    flight = '<joint name="flight" type="floating"><parent link="world"/><child link="a"/></joint>'
+    knee = hinge("knee", "b", "c", '<initial position="0.4"/>')
+    pin = (
+        '<loop name="pin" type="spherical"><predecessor link="world"><origin xyz="0.5 0.1 0"/>'
+        '</predecessor><successor link="c"><origin xyz="0.3 0 0"/></successor></loop>'
+    )
+    model = rm.load(robot(links, flight, hinge("hip", "a", "b"), knee, pin))
+    other = again(model)
+    assert other.dof_names == model.dof_names
+    assert other.joint_names == model.joint_names
+    assert [each.name for each in other.loops] == ["pin"]
+    q = model.random_configuration(4)
+    there = other.configuration(model.joint_positions(q), base_pose=q[:7])
+    np.testing.assert_allclose(rm.crba(other, there), rm.crba(model, q), rtol=0, atol=1e-10)
+
+
 def test_limits_count_from_where_the_file_shows_the_joint():
     text = rm.robots.path("crank_rocker").read_text()
     limit = '<limit lower="-3" upper="3.5" effort="1" velocity="2"/>'

@@ -28,6 +28,7 @@ from robomodel.parsers.sdf.joints import (
     JOINT,
     JOINT_IRRELEVANT,
     Carriers,
+    own_numbers,
     read_steps,
     truths,
     type_of,
@@ -38,7 +39,7 @@ from robomodel.parsers.shared.elements import doubt_limits
 from robomodel.parsers.shared.sensors import named_sensors
 from robomodel.parsers.structure import by_name
 from robomodel.parsers.xml import CUSTOM
-from robomodel.poses import compose, cosine, off_axis, tidy, turned
+from robomodel.poses import compose, cosine, displacement, inverse, off_axis, tidy, turned
 from robomodel.spatial import transpose
 from robomodel.text import Names
 
@@ -170,7 +171,11 @@ class Describer:
             name = link.element.get(f"{{{CUSTOM}}}joint") or base.format(link.name)
             self._fix(self.joint_names.fresh(name), world, link, link)
             marks = truths(link.document, link.element, 6)
-            self.joints[-1] = replace(self.joints[-1], type="floating", independent=marks)
+            joint = replace(self.joints[-1], type="floating", independent=marks)
+            if (shown := own_numbers(link.document, link.element, "position", 7)) is not None:
+                back = inverse(displacement("floating", joint.axis, shown))
+                joint = replace(joint, origin=tidy(compose(joint.origin, back)))
+            self.joints[-1] = joint
 
     def _fix(self, name: str, parent: Frame, child: Frame, at: Frame) -> None:
         """A fixed joint, which the frame ``at`` stands for."""

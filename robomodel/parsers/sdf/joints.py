@@ -106,11 +106,11 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
         part = element.find("axis")  # Drake reads its damping here
         dynamics = Dynamics() if part is None else read_axis(document, part).dynamics
         marks = truths(document, element, 3)
-        position = _numbers(document, element, "position", 4)
+        position = own_numbers(document, element, "position", 4)
         ball = Joint(frame.name, "spherical", "", "", independent=marks, source=source, **dynamics)
         return (Step(ball, position=position),)
     words = _words(element, "independent", count)
-    positions = _numbers(document, element, "position", count)
+    positions = own_numbers(document, element, "position", count)
     initials = _words(element, "initial", count)
     steps = []
     for number, tag in enumerate(("axis", "axis2")[:count]):
@@ -171,9 +171,10 @@ def _words(element: Element, name: str, count: int) -> list[str] | None:
     return words if len(words) == count else None
 
 
-def _numbers(
+def own_numbers(
     document: SdfDocument, element: Element, name: str, count: int
 ) -> tuple[float, ...] | None:
+    """The numbers of one of this package's own attributes, if it has so many."""
     words = _words(element, name, count)
     if words is None:
         return None

@@ -17,7 +17,7 @@ from robomodel.parsers.sdf.axes import AxisMimic
 from robomodel.parsers.sdf.frames import Frame
 from robomodel.poses import displacement
 
-NOT_IN_TREE = 9
+_NOTHING = 9  # rank of what a link carries that carries nothing
 RANKS = {"fixed": 0, "universal": 2, "revolute2": 2, "ball": 3}  # others have 1
 
 
@@ -67,7 +67,7 @@ class Connection:
     @property
     def rank(self) -> int:
         """The lower, the rather it is a joint of the tree."""
-        return NOT_IN_TREE if self.cut else RANKS.get(self.kind, 1)
+        return RANKS.get(self.kind, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,13 @@ def span(
     """A tree over all links that grows from the world and what is ``held`` there, then free links.
 
     The tree takes fixed joints first, then those of one, two and three freedoms; of joints alike
-    those that lead from parent to child, and then the first in the file.
+    those that lead from parent to child, and then the first in the file. Joints that are ``cut``
+    are loops even where nothing else holds a link, which is then free.
     """
     touching: dict[Frame, list[tuple[int, bool]]] = defaultdict(list)
     for index, each in enumerate(connections):
+        if each.cut:
+            continue
         touching[each.parent].append((index, False))
         touching[each.child].append((index, True))
     reached: set[Frame] = set()
@@ -133,7 +136,8 @@ def _roots(links: Sequence[Frame], connections: Sequence[Connection]) -> list[Fr
     and the like, which only hang between balls.
     """
     carries: dict[Frame, int] = {}
+    connections = [each for each in connections if not each.cut]
     for each in connections:
-        carries[each.parent] = min(carries.get(each.parent, NOT_IN_TREE), max(each.rank, 1))
+        carries[each.parent] = min(carries.get(each.parent, _NOTHING), max(each.rank, 1))
     children = {each.child for each in connections}
-    return sorted(links, key=lambda link: (link in children, carries.get(link, NOT_IN_TREE)))
+    return sorted(links, key=lambda link: (link in children, carries.get(link, _NOTHING)))

@@ -47,13 +47,16 @@ def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
         each.cluster for each in model.couplings if each.name in gears and each.offset
     }
     joints = {joint.name: joint for joint in description.joints}
-    q = model.joint_positions(model.neutral())
+    neutral = model.neutral()
+    q = model.joint_positions(neutral)
+    if model.joints and model.joints[0].type == "floating":
+        q[model.joints[0].name] = neutral[:7]
     return {
         name: tuple(float(x) for x in q[name].reshape(-1))
         for cluster in model.clusters
         if cluster.name in open_clusters
         for name in cluster.joints
-        if joints[name].type == "spherical" or joints[name].type in ONE_DOF
+        if joints[name].type in ("spherical", "floating", *ONE_DOF)
     }
 
 

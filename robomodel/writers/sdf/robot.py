@@ -204,6 +204,8 @@ class _Writer:
         if joint.damping or joint.friction:
             self.draft.lost.append(f"damping and friction of '{joint.name}', which floats")
         own(element, "joint", joint.name)
+        if joint.name in self.plan.positions:
+            own(element, "position", numbers(self.plan.positions[joint.name]))
         if joint.independent is not None:
             own(element, "independent", words_of(joint.independent))
 
