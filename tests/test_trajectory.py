@@ -468,6 +468,10 @@ def test_fixed_lag_of_a_linear_graph_is_exact() -> None:
     assert lagged.smoothed["x"][3] == pytest.approx(to_five["x"][3], abs=1e-8)
     with pytest.raises(ValueError, match="two times"):
         fixed_lag(graph, {"x": np.zeros(3)}, 1)
+    with pytest.raises(ValueError, match=r"variable 'x' needs shape \(3,\), got \("):
+        fixed_lag(graph, {"x": np.zeros((graph.count, 3))}, 3)
+    with pytest.raises(ValueError, match="no start is given for variable 'x'"):
+        fixed_lag(graph, {}, 3)
 
 
 def solve_small_systems() -> None:

@@ -239,16 +239,18 @@ class Graph:
             for name, space in self.spaces.items()
         }
 
-    def checked(self, values: Values) -> dict[str, Array]:
-        """Values as arrays of the right shapes; a ValueError says which are not."""
+    def checked(self, values: Values, *, alone: bool = False) -> dict[str, Array]:
+        """Values as arrays of the right shapes; a ValueError says which are not.
+
+        ``alone``: those (size,) of one time.
+        """
         result = {}
         for name, space in self.spaces.items():
             if name not in values:
                 raise ValueError(f"no start is given for variable '{name}'")
             x = np.asarray(values[name], dtype=float)
-            if x.shape != (self.count, space.size):
-                raise ValueError(
-                    f"variable '{name}' needs shape ({self.count}, {space.size}), got {x.shape}"
-                )
+            shape = (space.size,) if alone else (self.count, space.size)
+            if x.shape != shape:
+                raise ValueError(f"variable '{name}' needs shape {shape}, got {x.shape}")
             result[name] = x
         return result

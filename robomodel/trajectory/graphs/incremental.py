@@ -365,7 +365,7 @@ def follow(
     newest = {name: np.empty((graph.count, space.size)) for name, space in graph.spaces.items()}
     sigmas = np.zeros((graph.count, graph.n, graph.n)) if covariances else None
     iterations = np.zeros(graph.count, dtype=int)
-    last = {name: np.asarray(start[name], dtype=float)[np.newaxis] for name in graph.spaces}
+    last = {name: x[np.newaxis] for name, x in graph.checked(start, alone=True).items()}
     for t, facts in enumerate(at):
         if t > 0 and predict is not None:
             last = predict(last)

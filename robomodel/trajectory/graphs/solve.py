@@ -291,7 +291,7 @@ def fixed_lag(
     smoothed = {name: np.empty_like(x) for name, x in newest.items()}
     sigmas = np.zeros((graph.count, graph.n, graph.n)) if covariances else None
     iterations = np.zeros(graph.count, dtype=int)
-    current = {name: np.asarray(start[name], dtype=float)[np.newaxis] for name in graph.spaces}
+    current = {name: x[np.newaxis] for name, x in graph.checked(start, alone=True).items()}
     past: tuple[tuple[Past, Array], ...] = ()
     first = 0
     for t in range(graph.count):
