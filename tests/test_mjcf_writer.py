@@ -434,3 +434,39 @@ def test_the_choice_among_joints_of_a_belt_is_said():
     stream = io.StringIO()
     rm.write_mjcf(model, stream)
     assert rm.load(stream.getvalue()).dof_names == model.dof_names == ("hip", "knee", "ankle")
+
+
+def test_the_choice_among_freedoms_of_a_held_base_is_said():
+    """A planar loop and a rod to the world: some freedoms of the base lead, others follow."""
+
+    def link(name):
+        return f"""<link name="{name}"><inertial><origin xyz="0.1 0.2 -0.1"/><mass value="1"/>
+          <inertia ixx="0.03" iyy="0.04" izz="0.05" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+
+    def joint(name, kind, parent, child, xyz, more=""):
+        return f"""<joint name="{name}" type="{kind}"><parent link="{parent}"/>
+          <child link="{child}"/><origin xyz="{xyz}"/>{more}</joint>"""
+
+    def loop(name, kind, link, at, to, more=""):
+        return f"""<loop name="{name}" type="{kind}">
+          <predecessor link="world"><origin xyz="{at}"/></predecessor>
+          <successor link="{link}"><origin xyz="{to}"/></successor>{more}</loop>"""
+
+    turn = '<axis xyz="0 1 0"/><limit lower="-3" upper="3"/><initial position="0.3"/>'
+    slide = '<axis xyz="0.6 0.8 0"/><limit lower="-3" upper="3"/><initial position="-0.2"/>'
+    model = rm.load(f"""<robot name="held"><link name="world"/>
+      {link("trunk")}{link("arm")}{link("slider")}{link("hand")}
+      {joint("flight", "floating", "world", "trunk", "0 0 0")}
+      {joint("turn", "revolute", "trunk", "arm", "0.2 0 0", turn)}
+      {joint("slide", "prismatic", "arm", "slider", "0 0 -0.3", slide)}
+      {joint("wrist", "spherical", "slider", "hand", "-0.2 0 0")}
+      {loop("table", "planar", "hand", "0.1 0.2 -0.5", "0 0 -0.3", '<axis xyz="0 0.6 0.8"/>')}
+      {loop("tether", "rod", "trunk", "1 0 0", "0 0.1 0")}</robot>""")
+    assert 0 < sum(name.startswith("flight.") for name in model.dof_names) < 6
+    stream = io.StringIO()
+    rm.write_mjcf(model, stream)
+    read = rm.load(stream.getvalue())
+    assert read.dof_names == model.dof_names
+    q = model.random_configuration(3)
+    there = read.configuration({**model.joint_positions(q), "flight": q[:7]})
+    np.testing.assert_allclose(rm.crba(read, there), rm.crba(model, q), rtol=0, atol=1e-10)

@@ -18,21 +18,23 @@ def with_chosen(model: Model) -> Description:
     """The description, with the model's choice of independent joints where the file made none.
 
     Of clusters that could be read back otherwise: those with loops, with a joint that is written as
-    several, or with several freedoms. A planar or floating joint of which only some freedoms are
-    independent cannot be said so, and its cluster is left to the reader.
+    several, or with several freedoms. A planar joint, or one that floats on a link that moves, of
+    which only some freedoms are independent cannot be said so; its cluster is left to the reader.
     """
     description = model.description
     joints = {joint.name: joint for joint in description.joints}
+    held = {joint.child for joint in description.joints}
+    root = next(link.name for link in description.links if link.name not in held)
     marks: dict[str, bool | tuple[bool, ...]] = {}
     for cluster in model.clusters:
-        marks |= _marks(cluster, [joints[name] for name in cluster.joints if name in joints])
+        marks |= _marks(cluster, [joints[name] for name in cluster.joints if name in joints], root)
     if not marks:
         return description
     chosen = (replace(j, independent=marks.get(j.name, j.independent)) for j in description.joints)
     return replace(description, joints=tuple(chosen))
 
 
-def _marks(cluster: Cluster, joints: list[Joint]) -> dict[str, bool | tuple[bool, ...]]:
+def _marks(cluster: Cluster, joints: list[Joint], root: str) -> dict[str, bool | tuple[bool, ...]]:
     """What to say of a cluster's joints; nothing where the file has, or where nothing could be."""
     plain = len(cluster.independent) == 1 and not any(j.type in _COMPOSED for j in joints)
     if cluster.kind == "joint" or (cluster.kind == "couplings" and plain):
@@ -44,7 +46,7 @@ def _marks(cluster: Cluster, joints: list[Joint]) -> dict[str, bool | tuple[bool
         each = tuple(label in cluster.independent for label in labels(joint))
         if len(set(each)) == 1:
             found[joint.name] = each[0]
-        elif joint.type == "spherical":
+        elif joint.type == "spherical" or (joint.type == "floating" and joint.parent == root):
             found[joint.name] = each
         else:
             return {}
