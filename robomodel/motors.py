@@ -8,11 +8,13 @@ from dataclasses import fields
 
 from robomodel.description import Motor
 
+NAMES = tuple(each.name for each in fields(Motor) if each.name != "source")
+"""The numbers of a motor."""
+
 
 def numbers_of(motor: Motor) -> dict[str, float]:
     """The numbers that say a motor, by name; infinite limits say nothing."""
-    names = [each.name for each in fields(motor) if each.name != "source"]
-    said = {name: getattr(motor, name) for name in names}
+    said = {name: getattr(motor, name) for name in NAMES}
     return {name: x for name, x in said.items() if x is not None and x < math.inf}
 
 

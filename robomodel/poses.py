@@ -15,6 +15,7 @@ from robomodel.description import (
     AT_ORIGIN,
     IDENTITY,
     ONE_DOF,
+    Anchor,
     Description,
     Joint,
     Pose,
@@ -240,6 +241,16 @@ def branches(above: Mapping[str, Joint], one: str, other: str) -> tuple[list[Joi
     pairs = zip(*lines, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
     return lines[0][shared:], lines[1][shared:]
+
+
+def placed(anchor: Anchor, poses: Mapping[str, Pose]) -> Pose:
+    """Where an anchor stands, of the poses of links."""
+    return compose(poses[anchor.link], anchor.origin)
+
+
+def distance(one: Anchor, other: Anchor, poses: Mapping[str, Pose]) -> float:
+    """How far two anchors are apart [m]."""
+    return math.dist(placed(one, poses).xyz, placed(other, poses).xyz)
 
 
 def initial_positions(joints: Sequence[Joint]) -> Positions:

@@ -34,6 +34,7 @@ __all__ = [
     "refuse_xacro",
     "shown",
     "spelled",
+    "words",
 ]
 
 CUSTOM = "urn:robomodel"
@@ -225,6 +226,11 @@ def refuse_xacro(document: Document) -> None:
         if "xacro" in (prefix or "") or "xacro" in uri:
             for element in document.root.iter(f"{{{uri}}}*"):
                 raise DescriptionError(XACRO, document.source(element, f"<{shown(element)}>"))
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text: tags or attributes that are known, say."""
+    return frozenset(text.split())
 
 
 def spelled(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from lxml import etree
@@ -10,6 +9,7 @@ from lxml import etree
 from robomodel.description import (
     Actuator,
     JointSpring,
+    Loop,
     Motor,
     Pose,
     Rotor,
@@ -20,7 +20,7 @@ from robomodel.description import (
 )
 from robomodel.motors import numbers_of
 from robomodel.parsers.xml import CUSTOM, DRAKE
-from robomodel.poses import compose
+from robomodel.poses import distance
 from robomodel.text import number, numbers, rpy_of
 
 
@@ -49,6 +49,12 @@ def add_origin(parent: etree._Element, pose: Pose) -> None:
         add(parent, "origin", **said)
 
 
+def add_ends(parent: etree._Element, tie: Loop | Spring) -> None:
+    """``<predecessor>`` and ``<successor>``."""
+    for tag, anchor in (("predecessor", tie.predecessor), ("successor", tie.successor)):
+        add_origin(add(parent, tag, link=anchor.link), anchor.origin)
+
+
 def add_rotor(parent: etree._Element, rotor: Rotor) -> None:
     """``<rotor>``, with the numbers that it has."""
     element = add(parent, "rotor", **({"link": rotor.link} if rotor.link else {}))
@@ -68,8 +74,7 @@ def add_spring(root: etree._Element, spring: Spring | JointSpring) -> etree._Ele
     if isinstance(spring, Spring):
         if spring.length is not None:
             element.set("length", number(spring.length))
-        for tag, anchor in (("predecessor", spring.predecessor), ("successor", spring.successor)):
-            add_origin(add(element, tag, link=anchor.link), anchor.origin)
+        add_ends(element, spring)
         return element
     set_numbers(element, reference=spring.reference, friction=spring.friction)
     for joint, ratio in spring.terms:
@@ -114,8 +119,7 @@ def rest_length(spring: Spring, at_zero: Mapping[str, Pose]) -> float:
     """The rest length of a spring between points: given, or their distance at position zero."""
     if spring.length is not None:
         return spring.length
-    ends = (spring.predecessor, spring.successor)
-    return math.dist(*(compose(at_zero[end.link], end.origin).xyz for end in ends))
+    return distance(spring.predecessor, spring.successor, at_zero)
 
 
 def add_linear_spring(

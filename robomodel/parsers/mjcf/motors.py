@@ -6,19 +6,18 @@ Sources: MuJoCo's XML reference, ``actuator``, and its computation of actuator f
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from robomodel.description import Motor
 from robomodel.errors import DescriptionError, Source
-from robomodel.motors import fault, numbers_of
+from robomodel.motors import NAMES, fault, numbers_of
 from robomodel.parsers.mjcf.elements import Section
 from robomodel.parsers.mjcf.ties import Terms
 
 ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
 """What ``<custom>`` texts begin with that say what the motor of an actuator or a joint can do."""
 
-_NUMBERS = frozenset(each.name for each in fields(Motor) if each.name != "source")
 _INTEGRATES = ("mjDYN_INTEGRATOR", "mjDYN_PID", "mjDYN_MUSCLE", "mjDYN_USER")
 _TENDON = 3  # mjtTrn
 
@@ -36,10 +35,10 @@ class Motors(Section):
             said = {name: float(x) for name, _, x in (word.partition("=") for word in words)}
         except ValueError:
             said = {"": math.nan}
-        if not said.keys() <= _NUMBERS:
+        if not said.keys() <= set(NAMES):
             raise DescriptionError(
                 f"the text '{key}' in <custom> is no list of NAME=NUMBER with the names "
-                f"{', '.join(sorted(_NUMBERS))}; correct it or take it out",
+                f"{', '.join(sorted(NAMES))}; correct it or take it out",
                 source,
             )
         if wrong := fault(said):

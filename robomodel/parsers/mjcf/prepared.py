@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from robomodel.description import Sensor
 from robomodel.errors import Doubt
 from robomodel.parsers.mjcf.files import MARK, Folder, Node, Reader
-from robomodel.parsers.xml import spelled
+from robomodel.parsers.xml import spelled, words
 
 UNNAMED = "MuJoCo Model"
 """What MuJoCo calls a model without a name."""
@@ -18,39 +18,35 @@ MAX_COPIES = 10_000
 _MAX_MESH_PARAMETER = 200.0  # of builtin meshes: the size of what they make grows with its square
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _BODIES = {"worldbody": "body", "frame": "body", "replicate": "body"}
 _IRRELEVANT = {  # what has no mechanics, and may have what size a file likes
-    "mujoco": _words("size statistic visual contact sensor keyframe custom extension"),
-    "asset": _words("texture skin"),
-    "default": _words("texture camera light pair"),
-    "deformable": _words("skin"),
-    "body": _words("camera light"),
-    "material": _words("layer"),
+    "mujoco": words("size statistic visual contact sensor keyframe custom extension"),
+    "asset": words("texture skin"),
+    "default": words("texture camera light pair"),
+    "deformable": words("skin"),
+    "body": words("camera light"),
+    "material": words("layer"),
 }
-_COMPILER_IRRELEVANT = _words(
+_COMPILER_IRRELEVANT = words(
     "meshdir texturedir assetdir strippath discardvisual fusestatic usethread saveinertial "
     "savecompiled savecanonical passthrough"
 )
-_OPTION_IRRELEVANT = _words(  # of solvers and contacts; some of any version is unknown to others
+_OPTION_IRRELEVANT = words(  # of solvers and contacts; some of any version is unknown to others
     "timestep apirate impratio tolerance ls_tolerance noslip_tolerance mpr_tolerance ccd_tolerance "
     "sleep_tolerance o_margin o_solref o_solimp o_friction integrator collision cone jacobian "
     "solver iterations ls_iterations noslip_iterations mpr_iterations ccd_iterations "
     "sdf_iterations sdf_initpoints actuatorgroupdisable"
 )
-_FLAG_IRRELEVANT = _words(
+_FLAG_IRRELEVANT = words(
     "frictionloss limit contact passive spring damper clampctrl warmstart filterparent actuation "
     "refsafe sensor midphase eulerdamp autoreset nativeccd island override energy fwdinv "
     "invdiscrete multiccd sleep"
 )
-_DRIVES = _words(  # what of an actuator tells what it moves
+_DRIVES = words(  # what of an actuator tells what it moves
     "name class joint jointinparent tendon site refsite body slidersite cranksite cranklength gear "
     "armature"
 )
-_SOFT = _words("flex flexcomp flexvert flexstrain")
+_SOFT = words("flex flexcomp flexvert flexstrain")
 _KINDS = {
     "body": "body",
     "joint": "joint",
@@ -59,7 +55,7 @@ _KINDS = {
     "spatial": "tendon",
     "fixed": "tendon",
 }
-_WORDS = _words(  # attributes that hold names or words; in others, "nan" is a number
+_WORDS = words(  # attributes that hold names or words; in others, "nan" is a number
     "name class childclass model prefix file mesh hfield material body body1 body2 site site1 "
     "site2 geom sidesite joint joint1 joint2 tendon tendon1 tendon2 cranksite slidersite refsite "
     "jointinparent frame target sep meshdir texturedir assetdir plugin instance"

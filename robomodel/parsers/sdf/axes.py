@@ -9,8 +9,8 @@ from robomodel.description import Limits, Vec3
 from robomodel.errors import Source
 from robomodel.parsers.sdf.document import SdfDocument
 from robomodel.parsers.shared.elements import as_limit, check_direction, check_limits
-from robomodel.parsers.shared.springs import Dynamics, checked_dynamics
-from robomodel.parsers.xml import Element, shown, spelled
+from robomodel.parsers.shared.springs import DYNAMICS, Dynamics, checked_dynamics
+from robomodel.parsers.xml import Element, shown, spelled, words
 
 _UNBOUNDED = 1e16  # SDF before 1.10 writes infinity so
 
@@ -42,10 +42,7 @@ class Axis:
     element: Element
 
 
-_AXIS = frozenset(
-    ("xyz", "dynamics", "limit", "mimic", "use_parent_model_frame", "initial_position")
-)
-_DYNAMICS = frozenset(("damping", "friction", "spring_reference", "spring_stiffness"))
+_AXIS = words("xyz dynamics limit mimic use_parent_model_frame initial_position")
 _LIMIT = frozenset(("lower", "upper", "effort", "velocity", "stiffness", "dissipation"))
 _MIMIC = frozenset(("multiplier", "offset", "reference"))
 
@@ -71,9 +68,7 @@ def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) 
 def _dynamics(document: SdfDocument, element: Element | None) -> Dynamics:
     if element is None:
         return {}
-    found = {
-        tag: document.content(part) for tag, part in document.parts(element, _DYNAMICS).items()
-    }
+    found = {tag: document.content(part) for tag, part in document.parts(element, DYNAMICS).items()}
     dynamics = checked_dynamics(document, element, found)
     return dynamics if dynamics["stiffness"] else dynamics | {"reference": 0.0}
 

@@ -132,6 +132,9 @@ class Library:
     # ---- which file
 
     def _resolved(self, document: SdfDocument, include: Element, uri: str) -> str:
+        def refused(message: str) -> DescriptionError:
+            return document.error(include, f"{spelled(uri)} {message}")
+
         place = self._places[document.file]
         scheme, rest = "", uri
         if match := _SCHEME.fullmatch(uri):
@@ -139,23 +142,19 @@ class Library:
         parts = PurePosixPath(rest).parts
         known = self._resources.find(parts[0]) if scheme in SCHEMES and parts else None
         if known is None and scheme not in ("", "file", "model"):
-            raise document.error(
-                include,
-                f"{spelled(uri)} is not read: includes are files within the folder of the file "
-                "that names them, and model://NAME beside it; copy the model there, or name its "
-                "folder by resources=",
+            raise refused(
+                "is not read: includes are files within the folder of the file that names them, "
+                "and model://NAME beside it; copy the model there, or name its folder by resources="
             )
         if known is None and place is None:
-            raise document.error(
-                include,
-                f"{spelled(uri)} cannot be included, for a text has no folder; "
-                "save it as a file, beside what it includes, and load that",
+            raise refused(
+                "cannot be included, for a text has no folder; save it as a file, beside what it "
+                "includes, and load that"
             )
         if not parts or "\0" in rest or "\\" in rest or rest.startswith("/") or ".." in parts:
-            raise document.error(
-                include,
-                f"{spelled(uri)} is not read: includes stay within the folder of the file that "
-                "names them, so write no absolute path and no '..'",
+            raise refused(
+                "is not read: includes stay within the folder of the file that names them, so "
+                "write no absolute path and no '..'"
             )
         homes: dict[str, str] = {}  # where to look, and what must not be left
         if known is not None:
@@ -175,12 +174,9 @@ class Library:
             if os.path.isdir(path) and is_within(path, limit):
                 path = os.path.realpath(self._model_file(path, document, include, uri))
             if not is_within(path, limit):
-                raise document.error(
-                    include,
-                    f"{spelled(uri)} leads out of the folder by a symbolic link, and is not read",
-                )
+                raise refused("leads out of the folder by a symbolic link, and is not read")
             if not _is_file(path):
-                raise document.error(include, f"{spelled(uri)} is no file")
+                raise refused("is no file")
             return path
         where = "the folder of this file" if known is None else f"the folder {known}"
         beside = " or beside it; name another by resources=" if scheme == "model" else ""

@@ -15,19 +15,16 @@ from robomodel.parsers.sdf.frames import BETWEEN, MODEL, WORLD, Frame, Frames, s
 from robomodel.parsers.sdf.tree import Step
 from robomodel.parsers.shared.motors import read_motor
 from robomodel.parsers.shared.springs import Dynamics
-from robomodel.parsers.xml import CUSTOM, Element, shown, spelled
+from robomodel.parsers.xml import CUSTOM, Element, shown, spelled, words
 from robomodel.poses import turned
 
-JOINT_TYPES = (
-    *("revolute", "continuous", "prismatic", "screw", "fixed", "ball"),
-    *("universal", "revolute2", "gearbox"),
-)
-_AXES = {"fixed": 0, "ball": 0, "universal": 2, "revolute2": 2, "gearbox": 2}  # others have 1
-JOINT = frozenset(
-    (
-        *("parent", "child", "pose", "axis", "axis2", "physics", "thread_pitch"),
-        *("screw_thread_pitch", "gearbox_ratio", "gearbox_reference_body"),
-    )
+_AXES = {  # how many each type has
+    **{"revolute": 1, "continuous": 1, "prismatic": 1, "screw": 1, "fixed": 0, "ball": 0},
+    **{"universal": 2, "revolute2": 2, "gearbox": 2},
+}
+JOINT = words(
+    "parent child pose axis axis2 physics thread_pitch screw_thread_pitch gearbox_ratio "
+    "gearbox_reference_body"
 )
 JOINT_IRRELEVANT = frozenset(("sensor", "plugin"))
 
@@ -35,11 +32,11 @@ JOINT_IRRELEVANT = frozenset(("sensor", "plugin"))
 def type_of(frame: Frame) -> str:
     """The type of a joint, which must be one of those known."""
     kind = frame.document.text(frame.element, "type")
-    if kind not in JOINT_TYPES:
+    if kind not in _AXES:
         remedy = (
             "; write a prismatic and a revolute joint with a link without mass between"
             if kind == "piston"
-            else f"{did_you_mean(kind, JOINT_TYPES)}; known: {', '.join(JOINT_TYPES)}"
+            else f"{did_you_mean(kind, _AXES)}; known: {', '.join(_AXES)}"
         )
         raise frame.document.error(frame.element, f"the type '{kind}' is not known{remedy}")
     return kind
@@ -96,7 +93,7 @@ def direction(frames: Frames, frame: Frame, axis: Axis) -> Vec3:
 def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
     """The simple joints that a joint of the file is made of."""
     document, element = frame.document, frame.element
-    count = _AXES.get(kind, 1)
+    count = _AXES[kind]
     if count < 2 and (second := element.find("axis2")) is not None:
         document.suspect(second, f"<axis2> means nothing in a {kind} joint; it is ignored")
     if kind == "fixed":
@@ -105,11 +102,11 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
     if kind == "ball":
         part = element.find("axis")  # Drake reads its damping here
         dynamics = Dynamics() if part is None else read_axis(document, part).dynamics
-        marks = truths(document, element, 3)
+        free = truths(document, element, 3)
         position = own_numbers(document, element, "position", 4)
-        ball = Joint(frame.name, "spherical", "", "", independent=marks, source=source, **dynamics)
+        ball = Joint(frame.name, "spherical", "", "", independent=free, source=source, **dynamics)
         return (Step(ball, position=position),)
-    words = _words(element, "independent", count)
+    marks = _words(element, "independent", count)
     positions = own_numbers(document, element, "position", count)
     initials = _words(element, "initial", count)
     steps = []
@@ -134,7 +131,7 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
             limits=axis.limits,
             pitch=pitch(document, element) if kind == "screw" else 0.0,
             initial=initial,
-            independent=None if words is None else _mark(document, element, words[number]),
+            independent=None if marks is None else _mark(document, element, marks[number]),
             armature=_armature(document, element) if count == 1 else 0.0,
             source=source,
             motor=_motor(document, element if count == 1 else part),
@@ -167,18 +164,16 @@ def _motor(document: SdfDocument, element: Element) -> Motor | None:
 
 def _words(element: Element, name: str, count: int) -> list[str] | None:
     """The words of one of this package's own attributes, if it has so many."""
-    words = element.get(f"{{{CUSTOM}}}{name}", "").split()
-    return words if len(words) == count else None
+    found = element.get(f"{{{CUSTOM}}}{name}", "").split()
+    return found if len(found) == count else None
 
 
 def own_numbers(
     document: SdfDocument, element: Element, name: str, count: int
 ) -> tuple[float, ...] | None:
     """The numbers of one of this package's own attributes, if it has so many."""
-    words = _words(element, name, count)
-    if words is None:
-        return None
-    return tuple(_number(document, element, name, word) for word in words)
+    found = _words(element, name, count)
+    return None if found is None else tuple(_number(document, element, name, w) for w in found)
 
 
 def _number(document: SdfDocument, element: Element, name: str, word: str) -> float:
@@ -193,11 +188,10 @@ def _number(document: SdfDocument, element: Element, name: str, word: str) -> fl
 
 def truths(document: SdfDocument, element: Element, count: int) -> bool | tuple[bool, ...] | None:
     """Which freedoms are independent: one word for all, or one for each."""
-    words = _words(element, "independent", count)
-    if words is not None:
-        return tuple(bool(_mark(document, element, word)) for word in words)
-    words = _words(element, "independent", 1)
-    return None if words is None else _mark(document, element, words[0])
+    if (marks := _words(element, "independent", count)) is not None:
+        return tuple(bool(_mark(document, element, word)) for word in marks)
+    marks = _words(element, "independent", 1)
+    return None if marks is None else _mark(document, element, marks[0])
 
 
 def _mark(document: SdfDocument, element: Element, word: str) -> bool | None:

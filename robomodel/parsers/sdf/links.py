@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import Literal, cast
 
 from robomodel.description import (
@@ -18,19 +19,23 @@ from robomodel.description import (
 from robomodel.masses import inertial_of, placed, scaled
 from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed
 from robomodel.parsers.sdf.frames import Frame, Frames, source_of
-from robomodel.parsers.xml import CUSTOM, Element
+from robomodel.parsers.xml import CUSTOM, Element, words
 from robomodel.poses import compose, tidy
 from robomodel.shapes import solid
 from robomodel.spatial import NO_INERTIA, matmul
 
 _LINK = frozenset(("pose", "inertial", "gravity", "kinematic", "velocity_decay"))
-_LINK_IRRELEVANT = frozenset(
-    (
-        *("collision", "visual", "sensor", "projector", "audio_sink", "audio_source", "battery"),
-        *("light", "particle_emitter", "plugin", "material", "self_collide", "enable_wind"),
-        *("must_be_base_link", "gripper", "contact"),
-    )
+_LINK_IRRELEVANT = words(
+    "collision visual sensor projector audio_sink audio_source battery light particle_emitter "
+    "plugin material self_collide enable_wind must_be_base_link gripper contact"
 )
+SIZES = {  # the numbers of each shape, and how many
+    "box": {"size": 3},
+    "sphere": {"radius": 1},
+    "cylinder": {"radius": 1, "length": 1},
+    "capsule": {"radius": 1, "length": 1},
+    "ellipsoid": {"radii": 3},
+}
 
 
 def read_link(frames: Frames, link: Frame, grounded: bool) -> Link:
@@ -151,7 +156,7 @@ def _from_shapes(
     for collision in link.iterfind("collision"):
         where = read_placed(document, collision)
         found = read_shape(document, collision, "collision", where.pose)
-        if found is None or found.kind not in _SOLIDS or where.relative_to:
+        if found is None or found.kind not in SIZES or where.relative_to:
             raise document.error(
                 collision,
                 'an inertial with auto="true" is computed from boxes, spheres, cylinders, '
@@ -168,9 +173,6 @@ def _from_shapes(
     return whole if mass is None else scaled(whole, mass / whole.mass)
 
 
-_SOLIDS = frozenset(("box", "sphere", "cylinder", "capsule", "ellipsoid"))
-
-
 # --- shapes ---------------------------------------------------------------------------------------
 
 
@@ -183,14 +185,9 @@ def read_shape(
         file: str | None = None
         size: tuple[float, ...] = ()
         kind = child.tag
-        if kind == "box":
-            size = document.size(child, "size", 3)
-        elif kind == "sphere":
-            size = document.size(child, "radius", 1)
-        elif kind in ("cylinder", "capsule"):
-            size = document.size(child, "radius", 1) + document.size(child, "length", 1)
-        elif kind == "ellipsoid":
-            size = document.size(child, "radii", 3)
+        if kind in SIZES:
+            sizes = (document.size(child, tag, count) for tag, count in SIZES[kind].items())
+            size = tuple(chain.from_iterable(sizes))
         elif kind == "plane":
             normal = child.find("normal")
             if normal is not None:

@@ -25,21 +25,17 @@ from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, Scope
 from robomodel.parsers.shared.drake import LINEAR_SPRING, TENDON
 from robomodel.parsers.shared.springs import read_spring
 from robomodel.parsers.shared.transmissions import read_transmission
-from robomodel.parsers.xml import CUSTOM, Document, Element, listed, shown
+from robomodel.parsers.xml import CUSTOM, Document, Element, listed, shown, words
 from robomodel.resources import Resources
 from robomodel.text import Names
 
 _SDF = frozenset(("model", "world"))
 _SDF_IRRELEVANT = frozenset(("light", "actor", "plugin"))
 _MODEL = frozenset(("link", "joint", "frame", "model", "include"))
-_MODEL_SETTINGS = frozenset(
-    ("static", "pose", "self_collide", "allow_auto_disable", "plugin", "gripper", "enable_wind")
-)
-_WORLD_SETTINGS = frozenset(
-    (
-        *("gravity", "physics", "audio", "wind", "magnetic_field", "atmosphere", "gui", "scene"),
-        *("light", "actor", "plugin", "road", "spherical_coordinates", "population"),
-    )
+_MODEL_SETTINGS = words("static pose self_collide allow_auto_disable plugin gripper enable_wind")
+_WORLD_SETTINGS = words(
+    "gravity physics audio wind magnetic_field atmosphere gui scene light actor plugin road "
+    "spherical_coordinates population"
 )
 _INCLUDE = frozenset(("uri", "name", "pose", "static", "placement_frame", "plugin", "namespace"))
 _MAX_DEPTH = 64  # of models in models

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from robomodel.description import Motor
-from robomodel.motors import fault
+from robomodel.motors import NAMES, fault
 from robomodel.parsers.xml import Document, Element
 
-_MOTOR = frozenset(
-    (
-        *("effort", "velocity", "stall_torque", "no_load_speed"),
-        *("torque_constant", "resistance", "voltage", "current"),
-    )
-)
+_MOTOR = frozenset(NAMES)
 
 
 def read_motor(document: Document, element: Element | None) -> Motor | None:

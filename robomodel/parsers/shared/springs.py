@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from robomodel.description import JointSpring, Spring
 from robomodel.parsers.shared.elements import ENDS, read_anchor, read_parts, read_term
 from robomodel.parsers.xml import Document, Element
 
-_DYNAMICS = frozenset(("damping", "friction", "spring_stiffness", "spring_reference"))
+DYNAMICS = frozenset(("damping", "friction", "spring_stiffness", "spring_reference"))
 _SPRING = frozenset(("name", "stiffness", "length", "damping", "reference", "friction"))
 _SPRING_PARTS = frozenset(ENDS)
 
@@ -27,7 +27,7 @@ def read_dynamics(document: Document, element: Element | None) -> Dynamics:
     """``<dynamics damping friction spring_stiffness spring_reference>``, of a joint or a loop."""
     if element is None:
         return {}
-    return checked_dynamics(document, element, document.numbers(element, _DYNAMICS))
+    return checked_dynamics(document, element, document.numbers(element, DYNAMICS))
 
 
 def checked_dynamics(document: Document, element: Element, found: Mapping[str, float]) -> Dynamics:
@@ -51,7 +51,7 @@ def read_spring(document: Document, element: Element) -> Spring | JointSpring:
     document.expect(element, _SPRING)
     name = document.text(element, "name")
     source = document.source(element, f"spring '{name}'")
-    found = {
+    found: dict[str, Any] = {
         word: document.number(element, word)
         for word in _SPRING - {"name"}
         if element.get(word) is not None
@@ -77,21 +77,7 @@ def read_spring(document: Document, element: Element) -> Spring | JointSpring:
             element, "a spring is between two links or over joints, not both; write two springs"
         )
     if terms:
-        return JointSpring(
-            name,
-            tuple(read_term(document, term) for term in terms),
-            found.get("stiffness", 0.0),
-            found.get("reference", 0.0),
-            found.get("damping", 0.0),
-            found.get("friction", 0.0),
-            source,
-        )
-    return Spring(
-        name,
-        read_anchor(document, element, parts, "predecessor"),
-        read_anchor(document, element, parts, "successor"),
-        found.get("stiffness", 0.0),
-        found.get("length"),
-        found.get("damping", 0.0),
-        source,
-    )
+        joints = tuple(read_term(document, term) for term in terms)
+        return JointSpring(name, joints, source=source, **found)
+    one, other = (read_anchor(document, element, parts, tag) for tag in ENDS)
+    return Spring(name, one, other, source=source, **found)

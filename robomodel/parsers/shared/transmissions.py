@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from robomodel.description import Actuator, Rotor, Transmission, TransmittedJoint
 from robomodel.errors import DescriptionError, did_you_mean
@@ -11,7 +12,7 @@ from robomodel.parsers.shared.motors import read_motor
 from robomodel.parsers.transmissions import fault
 from robomodel.parsers.xml import Document, Element
 
-_NUMBERS = frozenset(("inertia", "ratio", "mass", "transverse", "damping", "friction"))
+_NUMBERS = ("inertia", "ratio", "mass", "transverse", "damping", "friction")
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
 
 
@@ -23,7 +24,7 @@ def read_rotor(document: Document, element: Element | None) -> Rotor | None:
     if element is None:
         return None
     names = {str(name) for name in element.keys()}  # noqa: SIM118 - an element holds elements
-    known = _NUMBERS | {"link"}
+    known = frozenset((*_NUMBERS, "link"))
     for name in names - known:
         if hint := did_you_mean(name, known - names):
             raise document.error(element, f"<rotor> has no attribute '{name}'{hint}")
@@ -35,16 +36,10 @@ def read_rotor(document: Document, element: Element | None) -> Rotor | None:
             '<rotor> needs inertia="...", its moment of inertia about its axis (or link="...", '
             "the link that it is)",
         )
-    rotor = Rotor(
-        document.number(element, "inertia", 0.0),
-        document.number(element, "ratio") if "ratio" in names else None,
-        document.number(element, "mass", 0.0),
-        document.number(element, "transverse", 0.0),
-        damping=document.number(element, "damping", 0.0),
-        friction=document.number(element, "friction", 0.0),
-        link=link,
-    )
-    return _checked_rotor(document, element, rotor)
+    numbers: dict[str, Any] = {
+        name: document.number(element, name) for name in _NUMBERS if name in names
+    }
+    return _checked_rotor(document, element, Rotor(link=link, **numbers))
 
 
 def _checked_rotor(document: Document, element: Element, rotor: Rotor) -> Rotor:

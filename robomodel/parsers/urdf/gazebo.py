@@ -33,7 +33,7 @@ from robomodel.parsers.sdf.frames import MODEL, WORLD
 from robomodel.parsers.sdf.links import read_friction, read_surface
 from robomodel.parsers.shared.elements import doubt_limits
 from robomodel.parsers.urdf.found import with_mimics
-from robomodel.parsers.xml import Document, Element
+from robomodel.parsers.xml import Document, Element, words
 from robomodel.poses import compose, inverse, link_poses, relative, tidy, turned
 from robomodel.spatial import matmul, transpose
 
@@ -54,9 +54,7 @@ _STEPS: dict[str, tuple[JointType, ...]] = {
     "universal": ("revolute", "revolute"),
     "revolute2": ("revolute", "revolute"),
 }
-_JOINT = frozenset(
-    ("parent", "child", "pose", "axis", "axis2", "thread_pitch", "screw_thread_pitch")
-)
+_JOINT = words("parent child pose axis axis2 thread_pitch screw_thread_pitch")
 _JOINT_IRRELEVANT = frozenset(("physics", "sensor", "plugin", "gearbox_ratio"))
 _UNREAD = frozenset(("link", "model", "frame", "include"))
 _SURFACE = ("mu1", "mu2", "collision")

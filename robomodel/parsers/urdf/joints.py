@@ -24,7 +24,7 @@ from robomodel.parsers.shared.elements import (
 from robomodel.parsers.shared.motors import read_motor
 from robomodel.parsers.shared.springs import Dynamics, read_dynamics
 from robomodel.parsers.shared.transmissions import read_rotor
-from robomodel.parsers.xml import Document, Element, shown, spelled
+from robomodel.parsers.xml import Document, Element, shown, spelled, words
 from robomodel.spatial import cross
 
 JOINT_TYPES: tuple[str, ...] = get_args(JointType)
@@ -32,11 +32,8 @@ UNIVERSAL = "universal"  # written out as two joints
 BETWEEN = "::"  # in the names of what an element is written out as
 _PARALLEL = 1e-6  # the sine of the angle between two axes that are one
 _JOINTS_WITH_AXIS = ONE_DOF | {"planar"}
-_JOINT_PARTS = frozenset(
-    (
-        *("parent", "child", "origin", "axis", "limit", "mimic", "dynamics"),
-        *("initial", "pitch", "armature", "rotor", "motor"),
-    )
+_JOINT_PARTS = words(
+    "parent child origin axis limit mimic dynamics initial pitch armature rotor motor"
 )
 _JOINT_IRRELEVANT = frozenset(("calibration", "safety_controller", "gazebo", "sensor"))
 _JOINT = frozenset(("name", "type", "independent"))
@@ -112,12 +109,12 @@ def read_universal(document: Document, element: Element) -> tuple[Link, Joint, J
     element.remove(inner)
     element.replace(child, _beside(child, "child", {"link": between.name}))
     second.append(child)
-    words = element.get("independent", "").split()
-    if words:
+    marks = element.get("independent", "").split()
+    if marks:
         del element.attrib["independent"]
-    if len(words) > 2:
+    if len(marks) > 2:
         raise document.error(element, "independent of a universal joint is one word, or two")
-    for each, word in zip((element, second), words if len(words) == 2 else words * 2, strict=False):
+    for each, word in zip((element, second), marks if len(marks) == 2 else marks * 2, strict=False):
         each.set("independent", word)
     for each in (element, second):
         limited = any(part.tag == "limit" for part in each)
@@ -153,17 +150,17 @@ def _independent(document: Document, element: Element, kind: str) -> bool | tupl
     """Whether the joint is independent; of one with several freedoms, perhaps one word for each."""
     if (text := element.get("independent")) is None:
         return None
-    if len(words := text.lower().split()) < 2:
+    if len(marks := text.lower().split()) < 2:
         return document.flag(element, "independent")
     freedoms = FREEDOMS.get(kind, 1)
-    if len(words) != freedoms or not {"true", "false"}.issuperset(words):
+    if len(marks) != freedoms or not {"true", "false"}.issuperset(marks):
         raise document.error(
             element,
             f"independent of a {kind} joint must be 'true' or 'false'"
             + (f", or {freedoms} of these words" if freedoms > 1 else "")
-            + f", got {spelled(' '.join(words))}",
+            + f", got {spelled(' '.join(marks))}",
         )
-    return tuple(word == "true" for word in words)
+    return tuple(mark == "true" for mark in marks)
 
 
 def _limits(document: Document, element: Element, kind: str) -> Limits:

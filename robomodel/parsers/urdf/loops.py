@@ -40,15 +40,14 @@ def read_loop(document: Document, element: Element) -> Loop:
     name = document.text(element, "name")
     kind = cast(LoopType, read_type(document, element, LOOP_TYPES))
     parts = read_parts(document, element, _LOOP_PARTS)
-    predecessor = read_anchor(document, element, parts, "predecessor")
-    successor = read_anchor(document, element, parts, "successor")
+    one, other = (read_anchor(document, element, parts, tag) for tag in ENDS)
     if "axis2" in parts and kind != "universal":
         document.suspect(parts["axis2"], f"<axis2> means nothing in a {kind} loop; it is ignored")
     return Loop(
         name,
         kind,
-        predecessor,
-        successor,
+        one,
+        other,
         read_axis(document, parts.get("axis"), used=kind in _LOOPS_WITH_AXIS) or X,
         read_axis(document, parts.get("axis2"), used=kind == "universal"),
         _length(document, element, kind),
@@ -112,10 +111,9 @@ def read_coupling(document: Document, element: Element) -> LinkCoupling | JointC
                 "couples nothing: it needs <predecessor link> and <successor link>, or "
                 "<joint name ratio> elements",
             )
-        predecessor = read_linked(document, element, parts, "predecessor")
-        successor = read_linked(document, element, parts, "successor")
+        one, other = (read_linked(document, element, parts, tag) for tag in ENDS)
         ratio = read_value(document, parts["ratio"]) if "ratio" in parts else 1.0
-        return LinkCoupling(name, predecessor, successor, ratio, offset, source)
+        return LinkCoupling(name, one, other, ratio, offset, source)
     if wrong := [tag for tag in ("predecessor", "successor", "ratio") if tag in parts]:
         raise document.error(
             parts[wrong[0]],

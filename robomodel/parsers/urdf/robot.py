@@ -18,14 +18,9 @@ from robomodel.parsers.urdf.joints import UNIVERSAL, changed_joint, read_joint, 
 from robomodel.parsers.urdf.links import Colours, changed_link, read_link
 from robomodel.parsers.urdf.loops import read_coupling, read_loop
 from robomodel.parsers.wildcards import filled
-from robomodel.parsers.xml import Document, Element, refuse_xacro, shown
+from robomodel.parsers.xml import Document, Element, refuse_xacro, shown, words
 
-_ROBOT_PARTS = frozenset(
-    (
-        *("link", "joint", "loop", "loop_joint", "coupling", "spring"),
-        *("transmission", "ros2_control", "gravity"),
-    )
-)
+_ROBOT_PARTS = words("link joint loop loop_joint coupling spring transmission ros2_control gravity")
 _WORLD = "world"
 _ROBOT_IRRELEVANT = frozenset(("material", "sensor", "mujoco", "plugin"))
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from robomodel.description import Anchor, Description, Joint, Link, Loop
 from robomodel.masses import scaled
-from robomodel.poses import compose, initial_positions, link_poses, relative, unit
-from robomodel.spatial import apply, minus, transpose
+from robomodel.poses import initial_positions, link_poses, placed, relative, unit
+from robomodel.spatial import inner
 from robomodel.writers.inertias import heavy
 
 
@@ -19,7 +19,7 @@ def with_sliders(description: Description) -> Description:
     """The description with a body, a joint and a fixed loop for each prismatic and planar loop."""
     links = {link.name: link for link in description.links}
     joints = list(description.joints)
-    placed = link_poses(description, initial_positions(joints))
+    poses = link_poses(description, initial_positions(joints))
     taken = {joint.name for joint in joints}
     loops = []
     for loop in description.loops:
@@ -41,10 +41,8 @@ def with_sliders(description: Description) -> Description:
             links[name] = replace(links[name], inertial=replace(half, origin=inside))
         initial, rest = None, loop.reference if carrier is loop.predecessor else -loop.reference
         if loop.type == "prismatic":
-            ends = [compose(placed[end.link], end.origin) for end in (carrier, lender)]
-            apart = minus(ends[1].xyz, ends[0].xyz)
-            way = apply(transpose(ends[0].rotation), apart)
-            initial = sum(a * b for a, b in zip(way, unit(loop.axis), strict=True))
+            between = relative(placed(carrier, poses), placed(lender, poses))
+            initial = float(inner(between.xyz, unit(loop.axis)))
         joints.append(
             Joint(
                 name,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lxml import etree
 
 from robomodel.description import (
     Actuator,
+    Anchor,
     Description,
     JointSpring,
     LinkCoupling,
     Loop,
-    Pose,
     Spring,
     Transmission,
     Vec3,
@@ -22,7 +22,7 @@ from robomodel.description import (
 from robomodel.motors import carried, numbers_of
 from robomodel.parsers.mjcf.bodies import NO_LIMIT
 from robomodel.parsers.mjcf.motors import ACTUATOR_MOTOR
-from robomodel.poses import along, branches, compose, initial_positions, link_poses, unit
+from robomodel.poses import along, branches, distance, initial_positions, link_poses, unit
 from robomodel.text import number, numbers
 from robomodel.transmissions import actuator_terms, rotor_name
 from robomodel.writers.elements import add, rest_length, set_numbers
@@ -72,77 +72,56 @@ class Ties:
         """A loop by the constraints between points that say the same of its two links."""
         if loop.damping or loop.friction or loop.stiffness:
             self.draft.lost.append(f"damping, friction and spring of the loop '{loop.name}'")
-        one, other = loop.predecessor.origin, loop.successor.origin
+        name, ends = loop.name, (loop.predecessor, loop.successor)
         if loop.type == "fixed":
-            self._tie("weld", loop, "", one, other)
+            self._tie("weld", name, *ends)
         elif loop.type == "rod":
-            length = loop.length
-            if length is None:
-                length = self._distance(loop, one, other, self.at_zero)
-            self._rod(loop, "", one, other, length)
+            length = distance(*ends, self.at_zero) if loop.length is None else loop.length
+            self._rod(name, *ends, length)
         else:
-            self._tie("connect", loop, "", one, other)
+            self._tie("connect", name, *ends)
             axis = unit(loop.axis)
             if loop.type in ("revolute", "continuous"):
-                self._tie(
-                    "connect", loop, ".axis", along(one, axis, _ARM), along(other, axis, _ARM)
-                )
+                self._tie("connect", f"{name}.axis", *(_along(end, axis) for end in ends))
             elif loop.type == "universal":
                 # axes of one length from one point are at right angles where their ends are so far
-                ends = along(one, axis, _ARM), along(other, _second_axis(loop, axis), _ARM)
-                self._rod(loop, ".axes", *ends, math.sqrt(2.0) * _ARM)
+                one, other = _along(ends[0], axis), _along(ends[1], _second_axis(loop, axis))
+                self._rod(f"{name}.axes", one, other, math.sqrt(2.0) * _ARM)
 
-    def _sites(self, loop: Loop, suffix: str, one: Pose, other: Pose) -> tuple[str, str]:
+    def _sites(self, tie: str, one: Anchor, other: Anchor) -> list[str]:
+        """The sites at the ends of what is called so."""
         names = []
-        ends = (
-            (loop.predecessor.link, "predecessor", one),
-            (loop.successor.link, "successor", other),
-        )
-        for link, role, pose in ends:
-            name = self.draft.unused("site", f"{loop.name}{suffix}.{role}")
-            add(self.draft.bodies[link], "site", name=name, **pose_words(pose))
-            names.append(name)
-        return names[0], names[1]
+        for role, end in (("predecessor", one), ("successor", other)):
+            names.append(self.draft.unused("site", f"{tie}.{role}"))
+            add(self.draft.bodies[end.link], "site", name=names[-1], **pose_words(end.origin))
+        return names
 
-    def _tie(self, tag: str, loop: Loop, suffix: str, one: Pose, other: Pose) -> None:
-        name = self.draft.unused("equality", loop.name + suffix)
-        site1, site2 = self._sites(loop, suffix, one, other)
+    def _tie(self, tag: str, name: str, one: Anchor, other: Anchor) -> None:
+        site1, site2 = self._sites(name, one, other)
+        name = self.draft.unused("equality", name)
         self.draft.add("equality", tag, name=name, site1=site1, site2=site2)
 
-    def _rod(self, loop: Loop, suffix: str, one: Pose, other: Pose, length: float) -> None:
-        """A tendon between two sites keeps its length; MuJoCo counts from that at ``ref``."""
-        name = self.draft.unused("tendon", loop.name + suffix)
-        spatial = self.draft.add("tendon", "spatial", name=name)
-        for site in self._sites(loop, suffix, one, other):
-            add(spatial, "site", site=site)
-        begin = self._distance(loop, one, other, self.placed)
-        equality = self.draft.unused("equality", loop.name + suffix)
-        line = numbers((length - begin, 0, 0, 0, 0))
-        self.draft.add("equality", "tendon", name=equality, tendon1=name, polycoef=line)
+    def _spatial(self, name: str, one: Anchor, other: Anchor) -> etree._Element:
+        """A tendon between two sites."""
+        tendon = self.draft.add("tendon", "spatial", name=self.draft.unused("tendon", name))
+        for site in self._sites(name, one, other):
+            add(tendon, "site", site=site)
+        return tendon
 
-    def _distance(self, loop: Loop, one: Pose, other: Pose, poses: Mapping[str, Pose]) -> float:
-        """The distance of two points of the loop's links."""
-        ends = ((loop.predecessor.link, one), (loop.successor.link, other))
-        return math.dist(*(compose(poses[link], pose).xyz for link, pose in ends))
+    def _rod(self, name: str, one: Anchor, other: Anchor, length: float) -> None:
+        """A tendon between two sites keeps its length; MuJoCo counts from that at ``ref``."""
+        tendon = self._spatial(name, one, other)
+        keep(self.draft, name, tendon, length - distance(one, other, self.placed))
 
     # ---- springs
 
     def _spring(self, spring: Spring | JointSpring) -> None:
         """A spring as a tendon: fixed, over joints, or straight between two sites."""
-        name = self.draft.unused("tendon", spring.name)
         if isinstance(spring, JointSpring):
-            tendon = self.draft.add("tendon", "fixed", name=name)
-            for joint, ratio in spring.terms:
-                add(tendon, "joint", joint=joint, coef=number(ratio))
+            tendon = fixed_tendon(self.draft, spring.name, spring.terms)
             rest, friction = spring.reference, spring.friction
         else:
-            tendon = self.draft.add("tendon", "spatial", name=name)
-            ends = (("predecessor", spring.predecessor), ("successor", spring.successor))
-            for role, anchor in ends:
-                site = self.draft.unused("site", f"{spring.name}.{role}")
-                body = self.draft.bodies[anchor.link]
-                add(body, "site", name=site, **pose_words(anchor.origin))
-                add(tendon, "site", site=site)
+            tendon = self._spatial(spring.name, spring.predecessor, spring.successor)
             rest, friction = rest_length(spring, self.at_zero), 0.0
         tendon.set("springlength", number(rest))
         set_numbers(
@@ -201,11 +180,8 @@ class Ties:
                 element.set("joint", joint)
             else:
                 gear = 1.0 if actuator.reduction is None else actuator.reduction
-                tendon = self.draft.unused("tendon", name)
-                fixed = self.draft.add("tendon", "fixed", name=tendon)
-                for joint, turns in terms.items():
-                    add(fixed, "joint", joint=joint, coef=number(turns / gear))
-                element.set("tendon", tendon)
+                relation = [(joint, turns / gear) for joint, turns in terms.items()]
+                element.set("tendon", fixed_tendon(self.draft, name, relation).get("name", ""))
             if gear != 1.0:
                 element.set("gear", number(gear))
             self._motor(element, name, actuator, terms)
@@ -237,26 +213,40 @@ def note_motor(draft: Draft, key: str, said: Mapping[str, float]) -> None:
     draft.add("custom", "text", name=key, data=data)
 
 
+def fixed_tendon(draft: Draft, name: str, relation: _Relation) -> etree._Element:
+    """A tendon over joints."""
+    tendon = draft.add("tendon", "fixed", name=draft.unused("tendon", name))
+    for joint, coefficient in relation:
+        add(tendon, "joint", joint=joint, coef=number(coefficient))
+    return tendon
+
+
+def keep(draft: Draft, name: str, tendon: etree._Element, constant: float) -> None:
+    """Keep the length of a tendon, so much longer than at ``ref``."""
+    equality, line = draft.unused("equality", name), numbers((constant, 0, 0, 0, 0))
+    tendon1 = tendon.get("name", "")
+    draft.add("equality", "tendon", name=equality, tendon1=tendon1, polycoef=line)
+
+
 def couple(draft: Draft, name: str, relation: _Relation, offset: float) -> None:
     """Tie joints by Σ coefficient · q = offset; MuJoCo counts positions from ``ref``."""
-    equality = draft.unused("equality", name)
     (first, k), *others = relation
     if len(others) > 1:
-        tendon = draft.unused("tendon", name)
-        fixed = draft.add("tendon", "fixed", name=tendon)
-        for joint, coefficient in relation:
-            add(fixed, "joint", joint=joint, coef=number(coefficient))
         constant = offset - math.fsum(c * draft.refs[joint] for joint, c in relation)
-        line = numbers((constant, 0, 0, 0, 0))
-        draft.add("equality", "tendon", name=equality, tendon1=tendon, polycoef=line)
+        keep(draft, name, fixed_tendon(draft, name, relation), constant)
         return
     constant, slope = offset / k - draft.refs[first], 0.0
-    element = draft.add("equality", "joint", name=equality, joint1=first)
+    element = draft.add("equality", "joint", name=draft.unused("equality", name), joint1=first)
     for second, coefficient in others:
         slope = -coefficient / k
         constant += slope * draft.refs[second]
         element.set("joint2", second)
     element.set("polycoef", numbers((constant, slope, 0, 0, 0)))
+
+
+def _along(end: Anchor, axis: Vec3) -> Anchor:
+    """The point on an axis that stands for it."""
+    return replace(end, origin=along(end.origin, axis, _ARM))
 
 
 def _second_axis(loop: Loop, first: Vec3) -> Vec3:

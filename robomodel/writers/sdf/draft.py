@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import islice
 
 from lxml import etree
 
 from robomodel.description import Inertial, Joint, Loop, Pose, Shape
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
+from robomodel.parsers.sdf.links import SIZES
 from robomodel.parsers.xml import CUSTOM, DRAKE
 from robomodel.text import Names, number, numbers, rpy_of
 
@@ -52,12 +54,11 @@ class Draft:
         """
         *models, last = name.split(BETWEEN)
         scope = tuple(models)
-        prefix = "".join(model + BETWEEN for model in models)
         nested = all(
             scope[:n] in self.models or scope[n - 1] not in self.taken[scope[: n - 1]]
             for n in range(1, len(scope) + 1)
         )
-        reached = all(other == WORLD or other.startswith(prefix) for other in others)
+        reached = all(other == WORLD or other.startswith(prefix(name)) for other in others)
         if not (nested and reached and all(models)):
             scope, last = (), name.replace(BETWEEN, "_")
         if last in ("", WORLD) or (last.startswith("__") and last.endswith("__")):
@@ -82,13 +83,16 @@ class Draft:
         """How the element of one link names another one; empty if it cannot."""
         if other not in self.links or self.links[other] == WORLD:
             return ""
-        *models, _ = self.links[name].split(BETWEEN)
-        prefix = "".join(model + BETWEEN for model in models)
-        found = self.links[other]
-        return found[len(prefix) :] if found.startswith(prefix) else ""
+        within, found = prefix(self.links[name]), self.links[other]
+        return found[len(within) :] if found.startswith(within) else ""
 
 
 # --- elements -------------------------------------------------------------------------------------
+
+
+def prefix(said: str) -> str:
+    """What the name of an element begins with: the models in which it stands."""
+    return said[: len(said) - len(said.rpartition(BETWEEN)[2])]
 
 
 def own(element: etree._Element, name: str, value: str) -> None:
@@ -135,11 +139,10 @@ def shape(link: etree._Element, said: Shape, names: Names) -> None:
     elif said.kind == "plane":
         text(geometry, "normal", "0 0 1")
         text(geometry, "size", "1 1")
-    elif said.kind in ("box", "ellipsoid"):
-        text(geometry, "size" if said.kind == "box" else "radii", numbers(said.size))
     else:
-        for tag, value in zip(("radius", "length"), said.size, strict=False):
-            text(geometry, tag, number(value))
+        values = iter(said.size)
+        for tag, count in SIZES[said.kind].items():
+            text(geometry, tag, numbers(islice(values, count)))
     _surface(element, said)
     if said.rgba is None:
         return

@@ -17,7 +17,7 @@ from robomodel.description import (
 from robomodel.errors import DescriptionWarning
 from robomodel.model.build import build
 from robomodel.model.constraints.loop_joints import universal_frame
-from robomodel.poses import compose, cosine, link_poses, off_axis, relative
+from robomodel.poses import cosine, link_poses, off_axis, placed, relative
 from robomodel.spatial import apply, minus, transpose
 
 LOOPS = {
@@ -62,10 +62,7 @@ def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
 
 def _is_closed(loop: Loop, poses: Mapping[str, Pose]) -> bool:
     """Whether a loop that SDF can say is closed where its links stand."""
-    first, second = (
-        compose(poses[end.link], end.origin) for end in (loop.predecessor, loop.successor)
-    )
-    between = relative(first, second)
+    between = relative(placed(loop.predecessor, poses), placed(loop.successor, poses))
     if loop.type == "prismatic":
         return off_axis(between.xyz, loop.axis) <= _CLOSED and _turn(between) <= _CLOSED
     if math.hypot(*between.xyz) > _CLOSED:

@@ -10,10 +10,10 @@ from lxml import etree
 from robomodel.description import ONE_DOF, Joint, JointCoupling, LinkCoupling, Loop
 from robomodel.model.constraints.loop_joints import universal_frame
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
-from robomodel.poses import branches, compose, cosine, relative, sine, tidy, turned, unit
+from robomodel.poses import branches, cosine, placed, relative, sine, tidy, turned, unit
 from robomodel.spatial import transpose
 from robomodel.text import number, numbers
-from robomodel.writers.sdf.draft import Draft, dynamics, own, pose, text
+from robomodel.writers.sdf.draft import Draft, dynamics, own, pose, prefix, text
 from robomodel.writers.sdf.plan import Plan
 from robomodel.writers.sdf.poses import LOOPS
 
@@ -52,8 +52,8 @@ class Ties:
             for name, (leader, *_) in self.mimics.items():
                 follower = self.plan.first(self.plan.joints[name]).name
                 said = called[follower]
-                within = said[: len(said) - len(said.split(BETWEEN)[-1])]
-                if not called[self.plan.first(self.plan.joints[leader]).name].startswith(within):
+                first = self.plan.first(self.plan.joints[leader]).name
+                if not called[first].startswith(prefix(said)):
                     called[follower] = self.draft.claim(said.replace(BETWEEN, "_"))
                     changed = True
 
@@ -62,7 +62,7 @@ class Ties:
         ends = [WORLD if end is None else self._end(end) for end in (parent, child)]
         said = self.draft.joints.get(name) or self.draft.claim(name, *ends, more="joint")
         element = self.draft.element("joint", name, said, type=kind)
-        within = len(said) - len(said.split(BETWEEN)[-1])
+        within = len(prefix(said))
         for tag, end in zip(("parent", "child"), ends, strict=True):
             text(element, tag, end if end == WORLD else end[within:])
         return element
@@ -94,8 +94,7 @@ class Ties:
         element = self.joint(LOOPS[loop.type], loop.name, one.link, other.link)
         pose(element, tidy(self.plan.anchor(other)))
         if loop.type == "universal":
-            poses = self.plan.poses
-            here, there = (compose(poses[end.link], end.origin) for end in (other, one))
+            here, there = (placed(end, self.plan.poses) for end in (other, one))
             between = tidy(relative(here, there)).rotation
             text(etree.SubElement(element, "axis"), "xyz", numbers(turned(between, first)))
             text(etree.SubElement(element, "axis2"), "xyz", numbers(second))
@@ -110,8 +109,7 @@ class Ties:
 
     def _shown(self, loop: Loop) -> float:
         """The coordinate of a revolute or prismatic loop as the file shows it."""
-        ends = (loop.predecessor, loop.successor)
-        there, here = (compose(self.plan.poses[end.link], end.origin) for end in ends)
+        there, here = (placed(end, self.plan.poses) for end in (loop.predecessor, loop.successor))
         found, (x, y, z) = relative(there, here), unit(loop.axis)
         if loop.type == "prismatic":
             return x * found.xyz[0] + y * found.xyz[1] + z * found.xyz[2]
@@ -157,8 +155,7 @@ class Ties:
         leader, multiplier, offset = self.mimics[joint.name]
         plan, called = self.plan, self.draft.joints
         first = plan.first(plan.joints[leader]).name
-        said = called[plan.first(joint).name]
-        within = len(said) - len(said.split(BETWEEN)[-1])
+        within = len(prefix(called[plan.first(joint).name]))
         element = etree.SubElement(axis, "mimic", {"joint": called[first][within:]})
         if first != leader:
             element.set("axis", "axis2")

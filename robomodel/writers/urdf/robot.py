@@ -24,6 +24,7 @@ from robomodel.parsers.xml import DRAKE
 from robomodel.text import number, numbers
 from robomodel.writers.elements import (
     add,
+    add_ends,
     add_motor,
     add_origin,
     add_rotor,
@@ -207,8 +208,7 @@ def _loop(root: etree._Element, loop: Loop) -> None:
         element.set("length", number(loop.length))
     if loop.tolerance is not None:
         element.set("tolerance", number(loop.tolerance))
-    for tag, anchor in (("predecessor", loop.predecessor), ("successor", loop.successor)):
-        add_origin(add(element, tag, link=anchor.link), anchor.origin)
+    add_ends(element, loop)
     if loop.type in _LOOPS_WITH_AXIS:
         add(element, "axis", xyz=numbers(loop.axis))
     if loop.axis2 is not None:
