@@ -49,7 +49,7 @@ def rpy_of(rotation: Rows3) -> Vec3:
         return (0.0, 0.0, 0.0)
     nearest, least = (0.0, 0.0, 0.0), math.inf
     for angles in _candidates(rotation):
-        if (off := _difference(rotation_from_rpy(*angles), rotation)) < least:
+        if (off := difference(rotation_from_rpy(*angles), rotation)) < least:
             nearest, least = angles, off
         if off == 0.0:
             break
@@ -84,7 +84,8 @@ def _turned(angle: float) -> float:
     return angle - math.pi if angle > 0.0 else angle + math.pi
 
 
-def _difference(one: Rows3, other: Rows3) -> float:
+def difference(one: Rows3, other: Rows3) -> float:
+    """How much two rotations differ, in the entry that differs most."""
     return max(
         abs(a - b) for u, v in zip(one, other, strict=True) for a, b in zip(u, v, strict=True)
     )

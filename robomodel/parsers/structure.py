@@ -22,10 +22,10 @@ from robomodel.errors import (
     Doubt,
     Source,
     did_you_mean,
+    few,
     suspect,
     suspect_all,
 )
-from robomodel.parsers.xml import listed
 from robomodel.transmissions import KINDS, kind_of
 
 _Named = TypeVar("_Named", Link, Joint, Loop, LinkCoupling | JointCoupling, Spring | JointSpring)
@@ -140,7 +140,7 @@ def _check_tree(description: Description, links: dict[str, Link]) -> None:
         hint = did_you_mean(alone[0], above) if alone else ""
         raise DescriptionError(
             f"the robot has {len(roots)} roots, links that are no joint's child: "
-            f"{listed(link.name for link in roots)}; a robot has one, so connect the others by "
+            f"{few([link.name for link in roots], 6)}; a robot has one, so connect the others by "
             f"joints (of type fixed or floating, say){hint}",
             roots[1].source,
         )
@@ -158,7 +158,7 @@ def _check_cycles(links: Iterable[Link], above: dict[str, Joint]) -> None:
         if name in path:
             circle = list(path.values())[list(path).index(name) :][::-1]
             raise DescriptionError(
-                f"the joints {listed(joint.name for joint in circle)} lead round in a circle; "
+                f"the joints {few([joint.name for joint in circle], 6)} lead round in a circle; "
                 "turn one of them into a <loop>",
                 circle[0].source,
             )

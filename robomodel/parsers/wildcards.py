@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 
@@ -10,25 +11,12 @@ def matching(pattern: str, names: Iterable[str]) -> dict[str, list[str]]:
 
     Where a wildcard could stand for more or less, it stands for less.
     """
-    return {name: found for name in names if (found := _match(pattern, name)) is not None}
-
-
-def _match(pattern: str, name: str) -> list[str] | None:
-    first, *middle = pattern.split("*")
-    if not middle:
-        return [] if name == pattern else None
-    if not name.startswith(first):
-        return None
-    last, position, stands = middle.pop(), len(first), []
-    for piece in middle:
-        if (at := name.find(piece, position)) < 0:
-            return None
-        stands.append(name[position:at])
-        position = at + len(piece)
-    end = len(name) - len(last)
-    if end < position or not name.endswith(last):
-        return None
-    return [*stands, name[position:end]]
+    first, *others = map(re.escape, pattern.split("*"))
+    # atomic groups: what a wildcard stands for is never tried again, as a later fit would not help
+    middle = "".join(f"(?>(.*?){piece})" for piece in others[:-1])
+    last = "".join(f"(.*){piece}" for piece in others[-1:])
+    found = ((name, re.fullmatch(first + middle + last, name, re.DOTALL)) for name in names)
+    return {name: list(match.groups()) for name, match in found if match}
 
 
 def filled(template: str, stands: Iterable[str]) -> str:

@@ -29,7 +29,6 @@ __all__ = [
     "Document",
     "Element",
     "decode",
-    "listed",
     "parse",
     "refuse_xacro",
     "shown",
@@ -236,13 +235,6 @@ def words(text: str) -> frozenset[str]:
 def spelled(text: str) -> str:
     """A value of the file in quotes, cut where it is endless."""
     return repr(text if len(text) <= _SPELLED_LIMIT else text[:_SPELLED_LIMIT] + "…")
-
-
-def listed(names: Iterable[str], limit: int = 6) -> str:
-    """Names in quotes with commas; many names are cut."""
-    names = list(names)
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(f"'{name}'" for name in names[:limit]) + more
 
 
 @dataclass(frozen=True, slots=True)

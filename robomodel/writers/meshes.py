@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Literal, Self, get_args
@@ -107,23 +108,19 @@ class Meshes:
 
         For MuJoCo, which knows no packages, it becomes a path if the mesh is there.
         """
-        file = (shape.file or "").replace("\\", "/")
-        origin = os.path.abspath(shape.source.file)
+        said = shape.file or ""
+        file, origin = said.replace("\\", "/"), os.path.abspath(shape.source.file)
         if self.output is None:
-            return shape.file or ""
-        here = os.path.dirname(os.path.abspath(self.output))
+            return said
+        here, there = os.path.dirname(os.path.abspath(self.output)), os.path.dirname(origin)
         if ":" not in file and not file.startswith("/"):
-            if here == os.path.dirname(origin) or not os.path.isfile(origin):
-                return shape.file or ""
-            return _relative(os.path.join(os.path.dirname(origin), file), here)
+            stays = here == there or not os.path.isfile(origin)
+            return said if stays else _relative(os.path.join(there, file), here)
         if self.mujoco:
-            try:
-                path = mesh_path(shape)
-            except DescriptionError:
-                return shape.file or ""
-            if path.is_file():
-                return _relative(str(path), here)
-        return shape.file or ""
+            with suppress(DescriptionError):
+                if (path := mesh_path(shape)).is_file():
+                    return _relative(str(path), here)
+        return said
 
     # ---- copied
 

@@ -27,25 +27,31 @@ _IRRELEVANT = {  # what has no mechanics, and may have what size a file likes
     "body": words("camera light"),
     "material": words("layer"),
 }
-_COMPILER_IRRELEVANT = words(
-    "meshdir texturedir assetdir strippath discardvisual fusestatic usethread saveinertial "
-    "savecompiled savecanonical passthrough"
-)
-_OPTION_IRRELEVANT = words(  # of solvers and contacts; some of any version is unknown to others
-    "timestep apirate impratio tolerance ls_tolerance noslip_tolerance mpr_tolerance ccd_tolerance "
-    "sleep_tolerance o_margin o_solref o_solimp o_friction integrator collision cone jacobian "
-    "solver iterations ls_iterations noslip_iterations mpr_iterations ccd_iterations "
-    "sdf_iterations sdf_initpoints actuatorgroupdisable"
-)
-_FLAG_IRRELEVANT = words(
-    "frictionloss limit contact passive spring damper clampctrl warmstart filterparent actuation "
-    "refsafe sensor midphase eulerdamp autoreset nativeccd island override energy fwdinv "
-    "invdiscrete multiccd sleep"
-)
-_DRIVES = words(  # what of an actuator tells what it moves
-    "name class joint jointinparent tendon site refsite body slidersite cranksite cranklength gear "
-    "armature"
-)
+_DROPPED = {  # attributes that MuJoCo is not to see
+    "compiler": words(
+        "meshdir texturedir assetdir strippath discardvisual fusestatic usethread saveinertial "
+        "savecompiled savecanonical passthrough"
+    ),
+    "option": words(  # of solvers and contacts; some of any version is unknown to others
+        "timestep apirate impratio tolerance ls_tolerance noslip_tolerance mpr_tolerance "
+        "ccd_tolerance sleep_tolerance o_margin o_solref o_solimp o_friction integrator collision "
+        "cone jacobian solver iterations ls_iterations noslip_iterations mpr_iterations "
+        "ccd_iterations sdf_iterations sdf_initpoints actuatorgroupdisable"
+    ),
+    "flag": words(
+        "frictionloss limit contact passive spring damper clampctrl warmstart filterparent "
+        "actuation refsafe sensor midphase eulerdamp autoreset nativeccd island override energy "
+        "fwdinv invdiscrete multiccd sleep"
+    ),
+}
+_KEPT = {  # and the only ones that it is to see
+    "material": words("name class rgba"),
+    "hfield": words("name size"),
+    "plugin": words(  # of an actuator, which drives what any other one does
+        "name class joint jointinparent tendon site refsite body slidersite cranksite cranklength "
+        "gear armature"
+    ),
+}
 _SOFT = words("flex flexcomp flexvert flexstrain")
 _KINDS = {
     "body": "body",
@@ -260,25 +266,19 @@ class Preparation:
 
 def _rewrite(node: Node, section: str) -> None:
     """Attributes that MuJoCo is not to see, or to see otherwise; numbers that are none."""
-    attributes = node.attributes
-    if node.tag == "compiler":
-        node.attributes = {k: v for k, v in attributes.items() if k not in _COMPILER_IRRELEVANT}
+    attributes, tag = node.attributes, node.tag
+    if tag in _DROPPED:
+        node.attributes = {k: v for k, v in attributes.items() if k not in _DROPPED[tag]}
+    elif tag in _KEPT and (tag != "hfield" or section == "asset"):
+        if tag == "hfield":
+            _name_by_file(node)
+        node.attributes = {k: v for k, v in attributes.items() if k in _KEPT[tag]}
+        node.attributes |= {"nrow": "2", "ncol": "2"} if tag == "hfield" else {}
+        node.tag = "general" if tag == "plugin" else tag
+    elif "file" in attributes and tag != "model":
+        raise node.error(f"the file of a <{tag}> is not read; remove it")
+    if tag in ("compiler", "plugin"):
         node.children = []
-    elif node.tag in ("option", "flag"):
-        dropped = _OPTION_IRRELEVANT if node.tag == "option" else _FLAG_IRRELEVANT
-        node.attributes = {k: v for k, v in attributes.items() if k not in dropped}
-    elif node.tag == "material":
-        node.attributes = {k: attributes[k] for k in ("name", "class", "rgba") if k in attributes}
-    elif node.tag == "hfield" and section == "asset":
-        _name_by_file(node)
-        node.attributes = {k: attributes[k] for k in ("name", "size") if k in attributes}
-        node.attributes |= {"nrow": "2", "ncol": "2"}
-    elif node.tag == "plugin":  # an actuator's, which drives what any other one does
-        node.tag = "general"
-        node.attributes = {k: v for k, v in attributes.items() if k in _DRIVES}
-        node.children = []
-    elif "file" in attributes and node.tag != "model":
-        raise node.error(f"the file of a <{node.tag}> is not read; remove it")
     for name, value in node.attributes.items():
         if name not in _WORDS and (
             _NOT_A_NUMBER.search(value) or (_INFINITE.search(value) and not name.endswith("range"))

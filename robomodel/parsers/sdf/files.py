@@ -25,6 +25,7 @@ MAX_DEPTH = 16
 """How deep includes may be nested."""
 
 _OLDEST = (1, 2)
+_VERSION = re.compile(r"\s*(\d{1,3})\.(\d{1,3})(\.\d+)?\s*")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 
 
@@ -51,7 +52,7 @@ def _version(document: Document) -> tuple[int, int]:
     text = root.get("version")
     if text is None:
         return NEWEST
-    if not (match := re.fullmatch(r"\s*(\d{1,3})\.(\d{1,3})(\.\d+)?\s*", text)):
+    if not (match := _VERSION.fullmatch(text)):
         raise DescriptionError(
             f'the version is {spelled(text)}; write it as in version="{_shown(NEWEST)}"',
             document.source(root, "<sdf>"),
@@ -193,7 +194,7 @@ class Library:
         listed = xml.parse(text, config).root.findall("sdf")
         newest, name = (0, 0), ""
         for entry in listed:
-            match = re.fullmatch(r"\s*(\d{1,3})\.(\d{1,3})\s*", entry.get("version", "1.0"))
+            match = _VERSION.fullmatch(entry.get("version", "1.0"))
             version = (int(match[1]), int(match[2])) if match else (0, 0)
             if newest <= version <= NEWEST:
                 newest, name = version, (entry.text or "").strip()

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from robomodel.description import Pose
-from robomodel.errors import Source, did_you_mean
+from robomodel.errors import Source, did_you_mean, few
 from robomodel.parsers.sdf.document import Placed, SdfDocument
-from robomodel.parsers.xml import Element, listed, spelled
+from robomodel.parsers.xml import Element, spelled
 from robomodel.poses import compose, inverse, relative, tidy
 
 WORLD = "world"
@@ -268,7 +268,7 @@ def _step(path: dict[Frame, None], frame: Frame, how: str) -> None:
     """Add a frame to a path, which may not lead round in a circle."""
     if frame in path:
         circle = list(path)[list(path).index(frame) :]
-        names = listed(each.name or each.kind for each in circle)
+        names = few([each.name or each.kind for each in circle], 6)
         message = f"the frames {names} are {how} each other, round in a circle"
         raise frame.document.error(frame.element, message)
     path[frame] = None

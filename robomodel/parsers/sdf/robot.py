@@ -17,7 +17,7 @@ from functools import partial
 from typing import Literal, cast
 
 from robomodel.description import Description, Vec3
-from robomodel.errors import DescriptionError, did_you_mean
+from robomodel.errors import DescriptionError, did_you_mean, few
 from robomodel.parsers.sdf.description import Describer, Parts, stands_for_world
 from robomodel.parsers.sdf.document import BALL_CONSTRAINT, SdfDocument, read_placed
 from robomodel.parsers.sdf.files import Library, opened
@@ -25,7 +25,7 @@ from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, Scope
 from robomodel.parsers.shared.drake import LINEAR_SPRING, TENDON
 from robomodel.parsers.shared.springs import read_spring
 from robomodel.parsers.shared.transmissions import read_transmission
-from robomodel.parsers.xml import CUSTOM, Document, Element, listed, shown, words
+from robomodel.parsers.xml import CUSTOM, Document, Element, shown, words
 from robomodel.resources import Resources
 from robomodel.text import Names
 
@@ -154,7 +154,7 @@ class _Reader:
             if not models:
                 raise DescriptionError("the file holds no <model>", place)
             holders = {each.getparent() for each in models}
-            several = f"the file holds {len(models)} models: {listed(labels)}"
+            several = f"the file holds {len(models)} models: {few(labels, 6)}"
             if len(holders) > 1:
                 raise DescriptionError(
                     f"{several}, in {len(holders)} places; say which, as in name={labels[-1]!r}",
@@ -179,7 +179,7 @@ class _Reader:
         known = [*labels, *(world.get("name", "") for world in worlds)]
         hint = did_you_mean(name, known)
         raise DescriptionError(
-            f"the file holds no model '{name}'{hint}; it holds {listed(known)}", place
+            f"the file holds no model '{name}'{hint}; it holds {few(known, 6)}", place
         )
 
     def _gravity(self, world: Element) -> Vec3 | None:

@@ -19,7 +19,7 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
-from robomodel.poses import compose, link_poses, off_axis, relative, standing, turned
+from robomodel.poses import compose, line, link_poses, off_axis, relative, standing, turned
 from robomodel.writers.sdf.poses import shown_positions
 
 _ON_AXIS = 1e-12  # m
@@ -44,21 +44,14 @@ class Plan:
         self.root = next(name for name in self.links if name not in self.above)
         self.positions = shown_positions(description)
         self.poses = link_poses(description, self.positions)
-        self.held = self._held()
+        self.held = {
+            name for name in self.links if all(j.type == "fixed" for j in line(self.above, name))
+        }
         self.crosses: dict[str, tuple[Joint, Joint]] = {}
         self.carriers: dict[str, tuple[str, Pose]] = {}
         self.frames: set[str] = set()
         self.ground = self._is_ground()
         self._decide()
-
-    def _held(self) -> set[str]:
-        held, stack = {self.root}, [self.root]
-        while stack:
-            for joint in self.below[stack.pop()]:
-                if joint.type == "fixed":
-                    held.add(joint.child)
-                    stack.append(joint.child)
-        return held
 
     def _decide(self) -> None:
         """Decide how each link is said: by a link, or by a frame if it has no mass and is fixed.
@@ -105,18 +98,11 @@ class Plan:
         if (joint.child, second.name) != names or second.type != "revolute":
             return None
         axis = turned(second.origin.rotation, second.axis)
-        ends = {
-            end
-            for loop in self.description.loops
-            for end in (loop.predecessor.link, loop.successor.link)
-        }
-        ends |= {
-            end
-            for each in self.description.couplings
-            if isinstance(each, LinkCoupling)
-            for end in (each.predecessor, each.successor)
-        }
-        plain = joint.child not in ends and not joint.armature and not second.armature
+        loops, couplings = self.description.loops, self.description.couplings
+        ends = [(loop.predecessor.link, loop.successor.link) for loop in loops]
+        ends += [(c.predecessor, c.successor) for c in couplings if isinstance(c, LinkCoupling)]
+        tied = any(joint.child in pair for pair in ends)
+        plain = not tied and not joint.armature and not second.armature
         return second if plain and off_axis(second.origin.xyz, axis) <= _ON_AXIS else None
 
     # ---- links

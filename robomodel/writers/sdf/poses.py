@@ -19,6 +19,7 @@ from robomodel.model.build import build
 from robomodel.model.constraints.loop_joints import universal_frame
 from robomodel.poses import cosine, link_poses, off_axis, placed, relative
 from robomodel.spatial import apply, minus, transpose
+from robomodel.text import difference
 
 LOOPS = {
     **{"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"},
@@ -63,12 +64,13 @@ def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
 def _is_closed(loop: Loop, poses: Mapping[str, Pose]) -> bool:
     """Whether a loop that SDF can say is closed where its links stand."""
     between = relative(placed(loop.predecessor, poses), placed(loop.successor, poses))
+    turn = difference(between.rotation, IDENTITY)
     if loop.type == "prismatic":
-        return off_axis(between.xyz, loop.axis) <= _CLOSED and _turn(between) <= _CLOSED
+        return off_axis(between.xyz, loop.axis) <= _CLOSED and turn <= _CLOSED
     if math.hypot(*between.xyz) > _CLOSED:
         return loop.type not in LOOPS
     if loop.type == "fixed":
-        return _turn(between) <= _CLOSED
+        return turn <= _CLOSED
     if loop.type == "universal":
         second_axis = apply(between.rotation, transpose(universal_frame(loop))[1])
         return abs(cosine(loop.axis, second_axis)) <= _CLOSED
@@ -76,11 +78,3 @@ def _is_closed(loop: Loop, poses: Mapping[str, Pose]) -> bool:
         x, y, z = minus(apply(between.rotation, loop.axis), loop.axis)
         return math.hypot(x, y, z) <= _CLOSED * math.hypot(*loop.axis)
     return True
-
-
-def _turn(pose: Pose) -> float:
-    return max(
-        abs(a - b)
-        for u, v in zip(pose.rotation, IDENTITY, strict=True)
-        for a, b in zip(u, v, strict=True)
-    )
