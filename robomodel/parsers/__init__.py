@@ -130,13 +130,9 @@ def _format_of(document: xml.Document) -> str:
     """The format of a document, by its root element."""
     tag = xml.shown(document.root)
     if tag not in _ROOTS:
-        what = _OTHERS.get(tag, f"an XML file with the root element <{tag}>")
         roots = ", ".join(f"<{root}>" for root in _ROOTS)
-        raise DescriptionError(
-            f"this is {what}; the formats read are {', '.join(FORMATS)}, by the root element "
-            f"{roots}",
-            document.source(document.root, f"<{tag}>"),
-        )
+        rule = f"the formats read are {', '.join(FORMATS)}, by the root element {roots}"
+        raise _unlike(document, tag, rule)
     return _ROOTS[tag]
 
 
@@ -144,12 +140,14 @@ def _extension(document: xml.Document) -> xml.Document:
     """The document if it is in the vocabulary of URDF+, as extensions are for every format."""
     tag = xml.shown(document.root)
     if tag != "robot":
-        what = _OTHERS.get(tag, f"an XML file with the root element <{tag}>")
-        raise DescriptionError(
-            f"this is {what}; URDF, URDF+ and extensions have the root element <robot>",
-            document.source(document.root, f"<{tag}>"),
-        )
+        rule = "URDF, URDF+ and extensions have the root element <robot>"
+        raise _unlike(document, tag, rule)
     return document
+
+
+def _unlike(document: xml.Document, tag: str, rule: str) -> DescriptionError:
+    what = _OTHERS.get(tag, f"an XML file with the root element <{tag}>")
+    return DescriptionError(f"this is {what}; {rule}", document.source(document.root, f"<{tag}>"))
 
 
 def open_document(

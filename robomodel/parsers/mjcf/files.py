@@ -52,28 +52,28 @@ class Folder:
         files that are not there.
         """
         what = f"the file {spelled(path)}"
+
+        def refused(why: str) -> DescriptionError:
+            return node.error(f"{what} is not read{why}")
+
         if self.path is None:
-            raise node.error(
-                f"{what} is not read, as a model given as text has no folder; load it from its path"
-            )
+            raise refused(", as a model given as text has no folder; load it from its path")
         if path.startswith(("/", "~")) or ":" in path or "\0" in path:
-            raise node.error(
-                f"{what} is not read: write its path relative to the model, as in 'meshes/arm.stl'"
-            )
+            raise refused(": write its path relative to the model, as in 'meshes/arm.stl'")
         if any(step[:1] == "." and step not in (".", "..") for step in path.split("/")):
-            raise node.error(f"{what} is not read: it is hidden, as no part of a model is")
+            raise refused(": it is hidden, as no part of a model is")
         if not path.lower().endswith(endings):
-            raise node.error(f"{what} is not read: it must end in {' or '.join(endings)}")
+            raise refused(f": it must end in {' or '.join(endings)}")
         climb = posixpath.normpath(path).split("/").count("..")
         if climb > MAX_CLIMB:
-            raise node.error(
-                f"{what} is not read: it leads {climb} folders up from the model's own, and at "
-                f"most {MAX_CLIMB} are followed; keep a model's files together"
+            raise refused(
+                f": it leads {climb} folders up from the model's own, and at most {MAX_CLIMB} are "
+                "followed; keep a model's files together"
             )
         top = os.path.realpath(os.path.join(self.path, *[".."] * climb))
         full = os.path.realpath(os.path.join(self.path, path))
         if os.path.dirname(top) == top or not is_within(full, top):
-            raise node.error(f"{what} is not read: it leads out of the folders of the model")
+            raise refused(": it leads out of the folders of the model")
         return contents(full, what, node.source, most=most), os.path.join(self.path, path)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from robomodel.description import Anchor, JointCoupling, Loop, LoopType, Mimic, Pose
+from robomodel.description import Anchor, JointCoupling, Loop, LoopType, Mimic, Pose, Vec3
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers.mjcf.elements import Section, pose, vec
 from robomodel.poses import align, snapped
@@ -282,12 +282,13 @@ def _hinge(first: Loop, second: Loop) -> Loop | None:
     if math.dist(*axes) <= _NEAR:  # an axis of the sites that are there
         axis = vec(snapped(a) for a in axes[0])
         return replace(first, type="revolute", axis=axis)
-    columns = [align(axis) for axis in axes]
-    anchors = []
-    for end, (k, images), old in zip(
-        ends, columns, (first.predecessor, first.successor), strict=True
-    ):
-        order = [transpose(images)[(k + n) % 3] for n in range(3)]
-        turned = transpose((order[0], order[1], order[2]))
-        anchors.append(replace(old, origin=Pose(end.xyz, matmul(end.rotation, turned))))
-    return replace(first, type="revolute", predecessor=anchors[0], successor=anchors[1])
+    one, other = map(_turned, (first.predecessor, first.successor), axes)
+    return replace(first, type="revolute", predecessor=one, successor=other)
+
+
+def _turned(end: Anchor, axis: Vec3) -> Anchor:
+    """The anchor in axes of which the first is this one."""
+    k, images = align(axis)
+    columns = transpose(images)
+    turned = transpose((columns[k], columns[(k + 1) % 3], columns[(k + 2) % 3]))
+    return replace(end, origin=Pose(end.origin.xyz, matmul(end.origin.rotation, turned)))

@@ -244,8 +244,8 @@ class _Reader:
 
     def _hold(self, element: Element, kind: str, parent: str, child: str, here: Pose) -> None:
         """A joint of the tree, above what was the root; it stands ``here`` in both at zero."""
-        name, source = self._called(element)
         link, origin = self._steps(element, kind, Anchor(parent, here), Anchor(child, here))
+        name, source = self._called(element)
         origin = compose(origin, inverse(here))
         held = f"{name}_held" if kind != "fixed" else name
         joint = Joint(held, "fixed", link, child, origin, source=source)

@@ -7,11 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast, get_args
 
-from lxml import etree
-
 from robomodel.description import FREEDOMS, ONE_DOF, Joint, JointType, Limits, Link, Mimic
 from robomodel.parsers.shared.elements import (
-    XYZ,
     X,
     as_limit,
     check_limits,
@@ -46,7 +43,9 @@ _BOUNDS = (("lower", -math.inf), ("upper", math.inf), ("velocity", math.inf), ("
 _NO_LIMIT = 1e308  # how infinity is written for readers that want a number
 
 
-def read_joint(document: Document, element: Element) -> Joint:
+def read_joint(
+    document: Document, element: Element, irrelevant: frozenset[str] = _JOINT_IRRELEVANT
+) -> Joint:
     """``<joint>`` of the tree."""
     document.expect(element, _JOINT)
     name = document.text(element, "name")
@@ -54,7 +53,7 @@ def read_joint(document: Document, element: Element) -> Joint:
     for child in element:
         if shown(child) == "drake:mimic":
             child.tag = "mimic"
-    parts = document.parts(element, _JOINT_PARTS, _JOINT_IRRELEVANT)
+    parts = document.parts(element, _JOINT_PARTS, irrelevant)
     ends = [read_linked(document, element, parts, tag) for tag in ("parent", "child")]
     origin = read_origin(document, parts.get("origin"))
     axis = read_axis(document, parts.get("axis"), used=kind in _JOINTS_WITH_AXIS) or X
@@ -96,40 +95,35 @@ def read_universal(document: Document, element: Element) -> tuple[Link, Joint, J
     for tag in ("axis", "axis2", "child"):
         if tag not in parts:
             raise document.error(element, f"a universal joint needs <{tag}>")
-    inner, child = parts["axis2"], parts["child"]
-    between = Link(f"{name}{BETWEEN}cross", source=document.source(element, f"joint '{name}'"))
-    second = _beside(element, "joint", {"name": f"{name}{BETWEEN}2"})
-    for part in list(inner):
+    inner = parts["axis2"]
+    for part in inner:
         if part.tag in _PLACE or part.tag == "axis2":
             raise document.error(part, f"<{shown(part)}> has no place in <axis2>")
-        second.append(part)
-    second.append(_beside(inner, "parent", {"link": between.name}))
-    document.expect(inner, XYZ)
-    second.append(_beside(inner, "axis", {"xyz": document.text(inner, "xyz")}))
-    element.remove(inner)
-    element.replace(child, _beside(child, "child", {"link": between.name}))
-    second.append(child)
     marks = element.get("independent", "").split()
-    if marks:
-        del element.attrib["independent"]
     if len(marks) > 2:
         raise document.error(element, "independent of a universal joint is one word, or two")
-    for each, word in zip((element, second), marks if len(marks) == 2 else marks * 2, strict=False):
-        each.set("independent", word)
-    for each in (element, second):
-        limited = any(part.tag == "limit" for part in each)
-        each.set("type", "revolute" if limited else "continuous")
-    one, other = (replace(read_joint(document, x), type="revolute") for x in (element, second))
-    if math.hypot(*cross(one.axis, other.axis)) <= _PARALLEL:
+    kinds: list[JointType] = [
+        "continuous" if each.find("limit") is None else "revolute" for each in (element, inner)
+    ]
+    element.set("type", kinds[0])
+    if marks:
+        element.set("independent", marks[0])
+    one = read_joint(document, element, _JOINT_IRRELEVANT | {"axis2"})
+    between = Link(f"{name}{BETWEEN}cross", source=one.source)
+    axis, second = read_axis(document, inner, used=True) or X, f"{name}{BETWEEN}2"
+    source = document.source(element, f"joint '{second}'")
+    other = Joint(second, kinds[1], between.name, one.child, axis=axis, source=source)
+    if math.hypot(*cross(one.axis, axis)) <= _PARALLEL:
         raise document.error(element, "<axis2> is parallel to <axis>: both turn about one line")
-    return between, one, other
-
-
-def _beside(element: Element, tag: str, attributes: Mapping[str, str]) -> Element:
-    """An element that the file implies where another one stands."""
-    made = etree.Element(tag, dict(attributes))
-    made.sourceline = element.sourceline
-    return made
+    if marks:
+        inner.set("independent", marks[-1])
+    parts = document.parts(inner, _JOINT_PARTS, _JOINT_IRRELEVANT)
+    other = _with_properties(document, inner, parts, other)
+    return (
+        between,
+        replace(one, type="revolute", child=between.name),
+        replace(other, type="revolute"),
+    )
 
 
 def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
