@@ -33,12 +33,8 @@ def check_plausible(description: Description, *, strict: bool = False) -> None:
                 f"has; write numbers below {_LARGEST:g}",
                 source,
             )
-    doubts = [
-        Doubt(message, link.inertial.source, kind)
-        for link in description.links
-        if link.inertial is not None
-        for kind, message in _doubt_moments(link.inertial)
-    ]
+    found = (_doubt_moments(link.inertial) for link in description.links if link.inertial)
+    doubts = [doubt for doubt in found if doubt]
     doubts += _doubt_masses(description)
     for joint in description.joints:
         if joint.limits.lower == joint.limits.upper == 0.0 and joint.type != "fixed":
@@ -72,8 +68,8 @@ def _sizes(description: Description) -> Iterator[tuple[Source, tuple[float, ...]
             yield coupling.source, (coupling.offset, *(k for _, k in coupling.terms))
 
 
-def _doubt_moments(inertial: Inertial) -> list[tuple[str, str]]:
-    """What is odd about an inertia: its kind and a message.
+def _doubt_moments(inertial: Inertial) -> Doubt | None:
+    """What is odd about an inertia.
 
     The second moments of mass, S = ½ tr(I) 1 − I, are a positive semidefinite matrix. That says
     that the principal moments a ≤ b ≤ c keep the triangle inequality c ≤ a + b, and that none is
@@ -86,17 +82,19 @@ def _doubt_moments(inertial: Inertial) -> list[tuple[str, str]]:
     minor = x * y - xy * xy
     rest = x * yz * yz + y * xz * xz + 2.0 * xy * yz * xz
     if x > 0.0 and minor > 0.0 and z * minor > rest:  # Sylvester: the usual case is settled
-        return []
+        return None
     if not any(inertial.inertia):
-        return []
+        return None
     a, b, c = np.linalg.eigvalsh(symmetric(*inertial.inertia)).tolist()
     shown = f"the principal moments of inertia, {a:.3g}, {b:.3g} and {c:.3g} kg m²,"
     nothing = max(_NOTHING * max(abs(a), c), _POINT * inertial.mass)
     if a < -nothing:
-        return [("negative", f"{shown} are not all positive, as those of a body are")]
+        message = f"{shown} are not all positive, as those of a body are"
+        return Doubt(message, inertial.source, "negative")
     if b > nothing and c > _EXCESS * (a + b):
-        return [("triangle", f"{shown} are those of no body: each is at most the others' sum")]
-    return []
+        message = f"{shown} are those of no body: each is at most the others' sum"
+        return Doubt(message, inertial.source, "triangle")
+    return None
 
 
 def _doubt_masses(description: Description) -> list[Doubt]:

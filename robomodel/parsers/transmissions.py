@@ -112,21 +112,20 @@ def with_rotors(description: Description, *, strict: bool = False) -> Descriptio
         actuator.rotor for each in description.transmissions for actuator in each.actuators
     ):
         return description
-    joints = {joint.name: joint for joint in description.joints}
     tree = _Tree(description)
     added = [_of_joint(joint, tree) for joint in description.joints if joint.rotor]
     for transmission in description.transmissions:
         turns = any(actuator.rotor for actuator in transmission.actuators)
-        if turns and not _is_armature(transmission, joints):
+        if turns and not _is_armature(transmission, tree.joints):
             added += _of_transmission(transmission, tree, strict)
     _check_names(added, description)
-    _check_twice(added, joints, strict)
+    _check_twice(added, tree.joints, strict)
     turning = {each.joint.name: each.joint for each in added}  # links that are rotors turn now
     return replace(
         description,
         links=(*description.links, *(each.link for each in added if each.link)),
         joints=(
-            *(replace(turning.pop(name, joint), rotor=None) for name, joint in joints.items()),
+            *(replace(turning.pop(name, joint), rotor=None) for name, joint in tree.joints.items()),
             *turning.values(),
         ),
         couplings=(*description.couplings, *(each.coupling for each in added)),

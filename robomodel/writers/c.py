@@ -278,11 +278,8 @@ def _labels(name: str, count: int) -> list[str]:
     """Labels of a joint's positions."""
     if count == 1:
         return [name]
-    if count == 7:
-        return [f"{name}.{axis}" for axis in ("x", "y", "z", "qx", "qy", "qz", "qw")]
-    if count == 4:
-        return [f"{name}.{axis}" for axis in ("qx", "qy", "qz", "qw")]
-    return [f"{name}.{i}" for i in range(count)]
+    axes = ("x", "y", "z", "qx", "qy", "qz", "qw")
+    return [f"{name}.{each}" for each in (axes[-count:] if count in (4, 7) else range(count))]
 
 
 def position_names(model: Model) -> list[str]:

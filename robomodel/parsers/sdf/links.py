@@ -16,7 +16,7 @@ from robomodel.description import (
     ShapeKind,
     Vec3,
 )
-from robomodel.masses import inertial_of, placed, scaled
+from robomodel.masses import MOMENTS, inertial_of, placed, scaled
 from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed
 from robomodel.parsers.sdf.frames import Frame, Frames, source_of
 from robomodel.parsers.xml import CUSTOM, Element, words
@@ -88,7 +88,6 @@ def _doubt_forces(document: SdfDocument, link: Element, parts: dict[str, Element
 # --- inertials ------------------------------------------------------------------------------------
 
 _INERTIAL = frozenset(("mass", "pose", "inertia", "density", "auto_inertia_params"))
-_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _MASS_DEFAULT, _MOMENT_DEFAULT = 1.0, 1.0  # what SDF takes where nothing is written
 
 
@@ -127,7 +126,7 @@ def _moments(
     document: SdfDocument, inertial: Element
 ) -> tuple[float, float, float, float, float, float]:
     element = inertial.find("inertia")
-    parts = {} if element is None else document.parts(element, frozenset(_MOMENTS))
+    parts = {} if element is None else document.parts(element, frozenset(MOMENTS))
     missing = [name for name in ("ixx", "iyy", "izz") if name not in parts]
     if missing:
         document.suspect(
@@ -139,7 +138,7 @@ def _moments(
         document.content(parts[name])
         if name in parts
         else (_MOMENT_DEFAULT if name in missing else 0.0)
-        for name in _MOMENTS
+        for name in MOMENTS
     )
     return xx, xy, xz, yy, yz, zz
 

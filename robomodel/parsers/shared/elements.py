@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from robomodel.description import Anchor, Limits, Pose, Rows3, Vec3
+from robomodel.description import AT_ORIGIN, Anchor, Limits, Pose, Rows3, Vec3
 from robomodel.errors import did_you_mean
 from robomodel.parsers.xml import Document, Element, shown
-from robomodel.poses import rotation_of_quaternion
+from robomodel.poses import ORIGIN, rotation_of_quaternion
 
 ENDS = ("predecessor", "successor")
 NAME_TYPE = frozenset(("name", "type"))
@@ -18,22 +18,20 @@ _TERM = frozenset(("name", "ratio"))
 XYZ = frozenset(("xyz",))
 _XYZ_RPY = frozenset(("xyz", "rpy"))
 _ORIGIN = _XYZ_RPY | {"quat_xyzw"}
-_ZERO: Vec3 = (0.0, 0.0, 0.0)
 X: Vec3 = (1.0, 0.0, 0.0)
-_NO_POSE = Pose()
 _UNIT_TOLERANCE = 1e-3  # files round 0.57735; more than this is a slip
 
 
 def read_origin(document: Document, element: Element | None) -> Pose:
     """``<origin xyz rpy>``; ``quat_xyzw`` (URDF 1.2) in place of rpy."""
     if element is None:
-        return _NO_POSE
+        return AT_ORIGIN
     names: Sequence[str] = element.keys()  # type: ignore[assignment]
     if not _XYZ_RPY.issuperset(names):
         document.expect(element, _ORIGIN)
-    xyz = document.vector(element, "xyz", _ZERO)
+    xyz = document.vector(element, "xyz", ORIGIN)
     if "quat_xyzw" not in names:
-        return Pose.from_rpy(xyz, document.vector(element, "rpy", _ZERO))
+        return Pose.from_rpy(xyz, document.vector(element, "rpy", ORIGIN))
     if element.get("rpy") is not None:
         raise document.error(element, "<origin> has both rpy and quat_xyzw; keep one of them")
     quaternion = document.quadruple(element, "quat_xyzw")

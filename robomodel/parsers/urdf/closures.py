@@ -6,18 +6,25 @@ import re
 from dataclasses import replace
 from typing import cast
 
-from robomodel.description import Anchor, Description, Joint, Link, Loop, LoopType, Pose, Vec3
+from robomodel.description import (
+    LOOP_COORDINATES,
+    Anchor,
+    Description,
+    Joint,
+    Link,
+    Loop,
+    LoopType,
+    Pose,
+)
 from robomodel.errors import Doubt, suspect_all
-from robomodel.parsers.shared.elements import read_axis, read_type
+from robomodel.parsers.shared.elements import X, read_axis, read_type
 from robomodel.parsers.xml import Document, Element
+from robomodel.poses import ORIGIN
 
 _LOOP_JOINTS = ("spherical", "ball", "revolute", "continuous", "prismatic", "fixed")
-_WITH_AXIS = ("revolute", "continuous", "prismatic")
 _LINKS = ("link1", "link2")
 _NAME_TYPE = frozenset(("name", "type"))
 _END = frozenset(("link", "xyz", "rpy"))
-_ZERO: Vec3 = (0.0, 0.0, 0.0)
-_X: Vec3 = (1.0, 0.0, 0.0)
 _WEIGHTLESS = 1e-6  # kg; frames are written as links of 1e-9 kg or of none
 
 
@@ -39,10 +46,10 @@ def read_loop_joint(document: Document, element: Element) -> Loop:
         if tag not in parts:
             raise document.error(element, f'<loop_joint> needs <{tag} link="..." xyz rpy/>')
         document.expect(parts[tag], _END)
-        xyz, rpy = (document.vector(parts[tag], word, _ZERO) for word in ("xyz", "rpy"))
+        xyz, rpy = (document.vector(parts[tag], word, ORIGIN) for word in ("xyz", "rpy"))
         ends.append(Anchor(document.text(parts[tag], "link"), Pose.from_rpy(xyz, rpy)))
-    axis = read_axis(document, parts.get("axis"), used=kind in _WITH_AXIS)
-    if axis is None and kind in _WITH_AXIS:
+    axis = read_axis(document, parts.get("axis"), used=kind in LOOP_COORDINATES)
+    if axis is None and kind in LOOP_COORDINATES:
         document.suspect(
             element, f"a {kind} <loop_joint> has no <axis>; x of its frames is taken, as by URDF"
         )
@@ -51,7 +58,7 @@ def read_loop_joint(document: Document, element: Element) -> Loop:
         cast(LoopType, "spherical" if kind == "ball" else kind),
         ends[0],
         ends[1],
-        axis or _X,
+        axis or X,
         source=document.source(element, f"loop_joint '{name}'"),
     )
 

@@ -9,13 +9,13 @@ from typing import cast
 
 from robomodel.description import Inertial, Link, Shape, ShapeKind
 from robomodel.errors import DescriptionError
+from robomodel.masses import MOMENTS
 from robomodel.parsers.shared.elements import NAME_TYPE, read_origin, read_value
 from robomodel.parsers.xml import Document, Element, shown, spelled
 
 _LINK_PARTS = frozenset(("inertial", "visual", "collision"))
 _LINK_IRRELEVANT = frozenset(("material", "gazebo", "sensor", "contact", "self_collision_checking"))
-_ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-_INERTIA = frozenset(_ENTRIES)
+_INERTIA = frozenset(MOMENTS)
 _INERTIAL_PARTS = frozenset(("origin", "mass", "inertia"))
 
 
@@ -76,7 +76,7 @@ def _inertia(
 ) -> tuple[float, float, float, float, float, float]:
     found = document.numbers(element, _INERTIA)
     try:
-        xx, xy, xz, yy, yz, zz = (found[entry] for entry in _ENTRIES)
+        xx, xy, xz, yy, yz, zz = (found[entry] for entry in MOMENTS)
     except KeyError as error:
         raise document.error(element, f"<inertia>: the attribute {error} is missing") from None
     return xx, xy, xz, yy, yz, zz

@@ -9,6 +9,7 @@ from itertools import islice
 from lxml import etree
 
 from robomodel.description import Inertial, Joint, Loop, Pose, Shape
+from robomodel.masses import MOMENTS
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
 from robomodel.parsers.sdf.links import SIZES
 from robomodel.parsers.xml import CUSTOM, DRAKE
@@ -122,8 +123,7 @@ def inertial(link: etree._Element, said: Inertial) -> None:
     pose(element, said.origin)
     text(element, "mass", number(said.mass))
     moments = etree.SubElement(element, "inertia")
-    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    for name, value in zip(names, said.inertia, strict=True):
+    for name, value in zip(MOMENTS, said.inertia, strict=True):
         text(moments, name, number(value))
 
 

@@ -19,6 +19,7 @@ from robomodel.description import (
     Loop,
     Shape,
 )
+from robomodel.masses import MOMENTS
 from robomodel.parsers.urdf.links import SIZES
 from robomodel.parsers.xml import DRAKE
 from robomodel.text import number, numbers
@@ -119,8 +120,7 @@ def _inertial(link: etree._Element, inertial: Inertial) -> None:
     element = add(link, "inertial")
     add_origin(element, inertial.origin)
     add(element, "mass", value=number(inertial.mass))
-    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    add(element, "inertia", **dict(zip(names, map(number, inertial.inertia), strict=True)))
+    add(element, "inertia", **dict(zip(MOMENTS, map(number, inertial.inertia), strict=True)))
 
 
 def _shape(link: etree._Element, shape: Shape, colours: dict[Rgba, str]) -> None:
