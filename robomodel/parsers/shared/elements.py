@@ -88,8 +88,9 @@ def read_axis(document: Document, element: Element | None, *, used: bool) -> Vec
     axis = document.vector(element, "xyz")
     if not used:
         return None
-    tag = shown(element)
-    check_direction(document, element, axis, f"<{tag}>", f'<{tag} xyz="0 0 1"/>')
+    if abs(math.hypot(*axis) - 1.0) > _UNIT_TOLERANCE:  # what nearly all are costs no words
+        tag = shown(element)
+        check_direction(document, element, axis, f"<{tag}>", f'<{tag} xyz="0 0 1"/>')
     return axis
 
 

@@ -65,23 +65,23 @@ def read_joint(
         )
     pitch = _pitch(document, element, parts.get("pitch"), kind)
     source = document.source(element, f"joint '{name}'")
-    joint = Joint(name, kind, ends[0], ends[1], origin, axis, pitch=pitch, source=source)
-    return _with_properties(document, element, parts, joint)
+    said = _properties(document, element, parts, kind)
+    return Joint(name, kind, ends[0], ends[1], origin, axis, pitch=pitch, source=source, **said)
 
 
-def _with_properties(
-    document: Document, element: Element, parts: Mapping[str, Element], joint: Joint
-) -> Joint:
-    """The joint with what the element says of it besides its place in the tree."""
+def _properties(
+    document: Document, element: Element, parts: Mapping[str, Element], kind: str
+) -> dict[str, Any]:
+    """What an element says of a joint of this type besides its place in the tree, by fields."""
     said: dict[str, Any] = {}
     for tag, (name, read) in _PROPERTIES.items():
         if tag in parts:
-            said[name] = read(document, parts[tag], joint.type)
+            said[name] = read(document, parts[tag], kind)
     if "dynamics" in parts:
-        said |= _dynamics(document, parts["dynamics"], joint.type)
-    if (independent := _independent(document, element, joint.type)) is not None:
+        said |= _dynamics(document, parts["dynamics"], kind)
+    if (independent := _independent(document, element, kind)) is not None:
         said["independent"] = independent
-    return replace(joint, **said)
+    return said
 
 
 def read_universal(document: Document, element: Element) -> tuple[Link, Joint, Joint]:
@@ -112,18 +112,15 @@ def read_universal(document: Document, element: Element) -> tuple[Link, Joint, J
     between = Link(f"{name}{BETWEEN}cross", source=one.source)
     axis, second = read_axis(document, inner, used=True) or X, f"{name}{BETWEEN}2"
     source = document.source(element, f"joint '{second}'")
-    other = Joint(second, kinds[1], between.name, one.child, axis=axis, source=source)
     if math.hypot(*cross(one.axis, axis)) <= _PARALLEL:
         raise document.error(element, "<axis2> is parallel to <axis>: both turn about one line")
     if marks:
         inner.set("independent", marks[-1])
     parts = document.parts(inner, _JOINT_PARTS, _JOINT_IRRELEVANT)
-    other = _with_properties(document, inner, parts, other)
-    return (
-        between,
-        replace(one, type="revolute", child=between.name),
-        replace(other, type="revolute"),
-    )
+    said = _properties(document, inner, parts, kinds[1])
+    ends = between.name, one.child
+    other = Joint(second, "revolute", *ends, axis=axis, source=source, **said)
+    return between, replace(one, type="revolute", child=between.name), other
 
 
 def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
@@ -137,7 +134,7 @@ def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
             f"the robot has a joint '{joint.name}' already, whose type, links, origin and axis an "
             "extension cannot change; leave them out, or give the new joint a name of its own",
         )
-    return _with_properties(document, element, parts, joint)
+    return replace(joint, **_properties(document, element, parts, joint.type))
 
 
 def _independent(document: Document, element: Element, kind: str) -> bool | tuple[bool, ...] | None:
