@@ -32,7 +32,7 @@ from robomodel.kernels.ptx_numbers import Scalars, large_angles, sincos
 from robomodel.kernels.slices import LONGEST, Slice, sliced
 
 THREADS = 32  # of a block: a warp, so that its share of memory is small, and nobody waits for long
-STAGED = 24576  # bytes of a block's shared memory at most: eight such fit on all cards since 2020
+STAGED = 24576  # bytes of a block's shared memory: of such an H100 holds 9, an A100 6, an RTX 40 4
 CARD = "sm_75"  # the oldest that newest drivers know; drivers compile for the card they find
 
 
