@@ -236,6 +236,23 @@ def test_plans_refuse_what_is_not_there() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"frames": ()}, "one point or more"),
+        ({"friction": -1.0}, "friction is a positive number"),
+        ({"normal": (0.0, 0.0, 0.0)}, "normal is a direction"),
+        ({"normal": (0.0, 1.0)}, "normal needs 3 numbers"),
+        ({"at": np.zeros((2, 3))}, r"come to rest has shape \(4, 3\), got \(2, 3\)"),
+    ],
+)
+def test_plans_refuse_stances_that_are_none(wrong: dict[str, Any], message: str) -> None:
+    model = rm.robots.load("mini_cheetah")
+    stance = Stance(**{"frames": FEET, "first": 0, "stop": 3} | wrong)
+    with pytest.raises(ValueError, match=message):
+        plan(model, 4, 0.05, model.neutral(), stances=[stance])
+
+
 def test_points_of_planar_robots_are_goals() -> None:
     """Of whose three conditions one says nothing: no linkage here leaves its plane."""
     robot = rm.robots.load("five_bar")

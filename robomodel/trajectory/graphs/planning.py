@@ -260,6 +260,21 @@ class _Problem:
                 )
             if not stance.friction > 0.0 or not math.isfinite(stance.friction):
                 raise ValueError("a stance's friction is a positive number")
+            if not stance.frames:
+                raise ValueError("a stance needs one point or more")
+            normal = as_array(stance.normal, 3, "a stance's normal", "3")
+            if normal.ndim != 1 or not 0.0 < float(np.linalg.norm(normal)) < math.inf:
+                raise ValueError(f"a stance's normal is a direction (3,), got {stance.normal!r}")
+            points = (len(stance.frames), 3)
+            if stance.at is not None and as_numbers(stance.at, "at").shape not in (
+                points,
+                (1, 3),
+                (3,),
+            ):
+                raise ValueError(
+                    f"where a stance's points come to rest has shape {points}, got "
+                    f"{np.shape(stance.at)}"
+                )
         for name, weight in self.weights.items():
             self._known(name, self.model.dof_names, "coordinate")
             if not 0.0 < weight < math.inf:
