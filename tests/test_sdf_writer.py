@@ -268,6 +268,18 @@ def test_a_free_base_whose_foot_is_held_stays_the_base():
     np.testing.assert_allclose(rm.crba(other, there), rm.crba(model, q), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("write", [rm.write_sdf, rm.write_mjcf])
+@pytest.mark.parametrize("ratio", [0.3, 1.0, 3.0])
+def test_of_joints_that_are_coupled_the_same_one_leads(write, ratio):
+    gears = (
+        f'<coupling name="gears"><joint name="one"/><joint name="two" ratio="{ratio}"/></coupling>'
+    )
+    model = rm.load(robot(hinge("one", "a", "b"), hinge("two", "a", "c"), gears))
+    stream = io.StringIO()
+    write(model, stream)
+    assert rm.load(stream.getvalue()).dof_names == model.dof_names
+
+
 def test_limits_count_from_where_the_file_shows_the_joint():
     text = rm.robots.path("crank_rocker").read_text()
     limit = '<limit lower="-3" upper="3.5" effort="1" velocity="2"/>'
