@@ -414,21 +414,42 @@ def test_rollouts_that_rush_past_singular_positions_are_told_of() -> None:
     assert len(said) == 1
 
 
+@pytest.fixture(scope="module")
+def many_falls() -> tuple[rm.Model, Array]:
+    """The six-bar at 64 positions, from which it falls through dead points and near them."""
+    model = fallen("six_bar")
+    rng = np.random.default_rng(0)
+    return model, np.array([model.random_configuration(rng) for _ in range(64)])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "step", "most"),
-    [("rk4", 1e-3, 2e-3), ("rk4", 2.5e-4, 1e-5), ("time_stepping", 1e-3, 0.03),
-     ("time_stepping", 2.5e-4, 0.01)],
-)  # fmt: skip
-def test_many_falls_near_dead_points(method: Literal["rk4"], step: float, most: float) -> None:
-    """64 of the six-bar, 2 s each, which pass through dead points and near them."""
-    model = fallen("six_bar")
-    rng = np.random.default_rng(0)
-    start = np.array([model.random_configuration(rng) for _ in range(64)])
+    [("rk4", 2.5e-4, 1e-5), ("time_stepping", 1e-3, 0.03), ("time_stepping", 2.5e-4, 0.01)],
+)
+def test_many_falls_near_dead_points(
+    many_falls: tuple[rm.Model, Array], method: Literal["rk4"], step: float, most: float
+) -> None:
+    model, start = many_falls
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # some rush past them
         q, v = rm.rollout(model, start, np.zeros(3), np.zeros((round(2.0 / step), 3)), step, method)
     assert np.max(drifts(model, q, v)) <= most
+
+
+@pytest.mark.slow
+def test_falls_that_rush_past_dead_points_are_told(many_falls: tuple[rm.Model, Array]) -> None:
+    """One by one: where energy drifts by more than 1e-4 in a rollout, it has warned."""
+    model, start = many_falls
+    told, away = [], []
+    for q0 in start:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", RuntimeWarning)
+            q, v = rm.rollout(model, q0[None], np.zeros(3), np.zeros((2000, 3)), 1e-3, "rk4")
+        told.append(bool(said))
+        away.append(drifts(model, q, v)[0])
+    assert 0 < sum(told) <= 12
+    assert np.max(np.array(away)[~np.array(told)]) <= 1e-4
 
 
 # ---- accelerations of all joints -----------------------------------------------------------------

@@ -40,14 +40,14 @@ class Plan:
 
     With an ``iteration`` inputs and outputs that are carried stand behind those of the arguments
     and the result, and the constants of a stage behind the inputs. A program of up to ``longest``
-    steps is one piece.
+    steps (None: :data:`CHUNK`) is one piece.
     """
 
     program: Program
     sizes: tuple[int, ...]
     dtype: Dtype = "float64"
     iteration: Iteration | None = None
-    longest: int = CHUNK
+    longest: int | None = None
 
     @property
     def precision(self) -> Precision:
@@ -58,7 +58,8 @@ class Plan:
     def pieces(self) -> tuple[range, ...]:
         """The steps, cut into pieces, so that compile time grows linearly."""
         count = len(self.program.steps)
-        size = max(count, 1) if count <= self.longest else PIECE
+        longest = CHUNK if self.longest is None else self.longest
+        size = max(count, 1) if count <= longest else PIECE
         cuts = range(0, max(count, 1), size)
         return tuple(range(i, min(i + size, count)) for i in cuts)
 
