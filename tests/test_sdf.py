@@ -531,6 +531,7 @@ class TestLinks:
             ("<kinematic>1</kinematic>", "<kinematic>"),
             ("<velocity_decay><linear>0.1</linear></velocity_decay>", "<velocity_decay>"),
             ("<inertia/>", "<inertia> is not known"),
+            ("<collision><geometry><heightmap/></geometry></collision>", "<heightmap> is no shape"),
         ],
     )
     def test_what_a_simulator_would_do_is_warned_of(self, word, said):

@@ -368,6 +368,12 @@ class TestJoints:
         found = first(robot(joint("j1", "a", "b", limit, type="continuous"), BC))
         assert found.limits == Limits(velocity=3.0)
 
+    def test_position_limits_of_a_continuous_joint_are_warned_of(self):
+        limit = '<limit lower="-1" upper="1" velocity="3"/>'
+        text = robot(joint("j1", "a", "b", limit, type="continuous"), BC)
+        found = suspected(text, "mean nothing in a continuous joint", line=3, element="joint 'j1'")
+        assert found.joints[0].limits == Limits(velocity=3.0)
+
     @pytest.mark.parametrize("type_", ["fixed", "floating", "spherical"])
     def test_an_axis_that_is_not_used_may_be_zero(self, type_):
         found = first(robot(joint("j1", "a", "b", '<axis xyz="0 0 0"/>', type=type_), BC))

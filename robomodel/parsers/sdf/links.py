@@ -197,6 +197,8 @@ def read_shape(
             scale = child.find("scale")
             size = (1.0, 1.0, 1.0) if scale is None else document.contents(scale, 3)
         else:  # heightmaps, images, polylines
+            if role == "collision" and kind != "empty":
+                document.suspect(element, f"<{kind}> is no shape that is kept: nothing touches it")
             continue
         return Shape(
             role,

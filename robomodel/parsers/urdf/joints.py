@@ -161,6 +161,9 @@ def _limits(document: Document, element: Element, kind: str) -> Limits:
         as_limit(found.get(name, default), _NO_LIMIT) for name, default in _BOUNDS
     )
     if kind == "continuous":
+        if -math.inf < lower < upper < math.inf:
+            message = "position limits mean nothing in a continuous joint; is it a revolute one?"
+            document.suspect(element, message)
         lower, upper = -math.inf, math.inf
     check_limits(document, element, lower, upper)
     if velocity < 0.0 or effort < 0.0:
