@@ -42,7 +42,7 @@ def sliced(program: Program, dtype: Dtype, room: int) -> tuple[Slice, ...]:
 
     A program whose values fit into a thread's registers, and whose distinct results into the
     ``room`` (for so many) of the memory where its block gathers them, is one slice. Others are cut
-    into as many as take least time by :func:`_price`.
+    into as many as take least time by :func:`_cost`.
     """
     whole = _slice(program, range(len(program.outputs)))
     plan = _plan(whole, dtype)
@@ -55,17 +55,17 @@ def sliced(program: Program, dtype: Dtype, room: int) -> tuple[Slice, ...]:
     def made(places: tuple[int, ...]) -> tuple[float, Slice]:
         if places not in known:
             each = _slice(program, places)
-            known[places] = _price(each, dtype, room), each
+            known[places] = _cost(each, dtype, room), each
         return known[places]
 
     best: tuple[Slice, ...] = (whole,)
-    least = _price(whole, dtype, room)
+    least = _cost(whole, dtype, room)
     for groups in reversed(list(_partitions(program, room))):
         if sum(steps for steps, _ in groups) < least:
             parts = [made(places) for places in _places(program, [x for _, x in groups])]
-            price = sum(x for x, _ in parts)
-            if price < least:
-                best, least = tuple(each for _, each in parts), price
+            cost = sum(x for x, _ in parts)
+            if cost < least:
+                best, least = tuple(each for _, each in parts), cost
     return best
 
 
@@ -86,7 +86,7 @@ def _places(program: Program, groups: Sequence[Sequence[int]]) -> list[tuple[int
     return [tuple(each) for each in places]
 
 
-def _price(each: Slice, dtype: Dtype, room: int) -> float:
+def _cost(each: Slice, dtype: Dtype, room: int) -> float:
     """How long a card takes for a slice of a state, in the time of a step.
 
     Three things count: steps; values that go through memory and come back (:func:`_moved`); and
