@@ -335,3 +335,22 @@ def test_rebounds_that_would_win_energy_win_none(seed: int) -> None:
     assert np.all(found[2::3] >= -1e-12)
     tangential = np.linalg.norm(found.reshape(2, 3)[:, :2], axis=1)
     assert np.all(tangential <= found[2::3] + 1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"friction": 0.3}])
+def test_where_the_inertia_matrix_is_singular_there_is_no_number(options: dict[str, float]) -> None:
+    """A link without mass at the end of an arm: as aba has it, not an error for the whole batch."""
+    text = robot(
+        link("a"), '<link name="b"/>', joint("j", "base", "a"), joint("k", "a", "b", "1 0 0")
+    )
+    with pytest.warns(rm.DescriptionWarning):
+        model = rm.load(text)
+    zero, points = np.zeros((3, 2)), [("b", (0.5, 0.0, 0.0))]
+    assert np.isnan(rm.aba(model, zero, zero, zero + 1.0)).any(axis=-1).all()
+    a, forces = rm.contact_aba(model, zero, zero, zero + 1.0, points, **options)
+    assert np.isnan(a).all()
+    assert np.isnan(forces).all()
+    assert a.shape == (3, 2)
+    after, impulses = rm.impulse(model, zero, zero, points)
+    assert np.isnan(after).all()
+    assert impulses.shape == (3, 1, 3)

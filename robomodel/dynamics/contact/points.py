@@ -22,7 +22,7 @@ from robomodel.dynamics.kinematics.frames import Place, joint_forces, pose
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.impulse import Touch, checked, least, point_forces
+from robomodel.dynamics.recursions.impulse import Touch, checked, least, point_forces, solved
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.errors import warn
 from robomodel.kernels.differentiate import along
@@ -117,7 +117,7 @@ def held(
     """
     inverse, jacobian, mass = touch
     forces = least(inverse, -accelerations, tolerance)
-    change = np.linalg.solve(mass, np.einsum("...ij,...i->...j", jacobian, forces)[..., None])
+    change = solved(mass, np.einsum("...ij,...i->...j", jacobian, forces)[..., None])
     left = accelerations + np.einsum("...ij,...j->...i", inverse, forces)
     size = np.max(np.abs(accelerations), axis=-1, initial=0.0)
     if np.any(np.max(np.abs(left), axis=-1, initial=0.0) > 1e-6 * size + 1e-9):
@@ -181,7 +181,7 @@ def unilateral(
             told = f"no finite forces were found (residual {residual:.1g}); an impulse comes next"
     flat = push.T @ x
     forces = flat.reshape(k, 3)
-    return free + np.linalg.solve(mass, jacobian.T @ flat), forces, told
+    return free + solved(mass, (jacobian.T @ flat)[:, None])[:, 0], forces, told
 
 
 def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Array, str]:
@@ -280,7 +280,7 @@ def rebound(
     problem = Problem(turn @ inverse @ turn.T, plain + shift, Rows(k), friction, np.empty(0))
     x, residual = without_gain(problem, plain, np.zeros(3 * k), TIGHT)
     flat = turn.T @ x
-    return v + np.linalg.solve(mass, jacobian.T @ flat), flat.reshape(k, 3), residual
+    return v + solved(mass, (jacobian.T @ flat)[:, None])[:, 0], flat.reshape(k, 3), residual
 
 
 def without_gain(
@@ -428,14 +428,14 @@ def slopes(
     """(∂a/∂q, ∂a/∂v, ∂a/∂tau, ∂f/∂q, ∂f/∂v, ∂f/∂tau) from :func:`touch_derivatives`."""
     left_q, left_v, right_q, right_v, jacobian, mass = parts
     transposed = np.swapaxes(jacobian, -1, -2)
-    inverse = jacobian @ np.linalg.solve(mass, transposed)
+    inverse = jacobian @ solved(mass, transposed)
     unit = np.broadcast_to(np.eye(mass.shape[-1]), mass.shape)
     changes, forces = [], []
     for left, right in ((left_q, right_q), (left_v, right_v), (-unit, np.zeros_like(jacobian))):
-        free = np.linalg.solve(mass, left)
+        free = solved(mass, left)
         wanted = np.swapaxes(jacobian @ free - right, -1, -2)
         force = np.swapaxes(least(inverse[..., None, :, :], wanted, tolerance), -1, -2)
         forces.append(force)
-        changes.append(np.linalg.solve(mass, transposed @ force) - free)
+        changes.append(solved(mass, transposed @ force) - free)
     (a_q, a_v, a_tau), (f_q, f_v, f_tau) = changes, forces
     return a_q, a_v, a_tau, f_q, f_v, f_tau

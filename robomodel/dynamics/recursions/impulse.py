@@ -100,9 +100,7 @@ def collide(
         impulse = least(along, -(1.0 + bounce) * approach, tolerance)[..., None] * normal
     flat = impulse.reshape(*impulse.shape[:-2], 3 * points)
     forces = np.einsum("...ij,...i->...j", jacobian, flat)
-    regular = np.asarray(np.isfinite(mass).all(axis=(-1, -2), keepdims=True))
-    jump = np.linalg.solve(np.where(regular, mass, np.eye(mass.shape[-1])), forces[..., None])
-    return v + np.where(regular, jump, np.nan)[..., 0], impulse
+    return v + solved(mass, forces[..., None])[..., 0], impulse
 
 
 def checked(normals: ArrayLike, restitution: ArrayLike, points: int) -> tuple[Array, Array]:
@@ -137,3 +135,14 @@ def least(matrix: Array, right: Array, tolerance: float) -> Array:
     inverse = np.where(regular[..., 0], inverse, np.nan)
     along = inverse * np.einsum("...ij,...i->...j", vectors, right)
     return np.asarray(np.einsum("...ij,...j->...i", vectors, along))
+
+
+def solved(mass: Array, right: Array) -> Array:
+    """M⁻¹ (..., n, m) right; not-a-number where M is singular or no number, as aba's results are.
+
+    NumPy refuses a whole batch where one matrix is singular.
+    """
+    regular = np.asarray(np.isfinite(mass).all(axis=(-1, -2), keepdims=True))
+    regular &= np.linalg.slogdet(np.where(regular, mass, 0.0))[0][..., None, None] != 0.0
+    found = np.linalg.solve(np.where(regular, mass, np.eye(mass.shape[-1])), right)
+    return np.where(regular, found, np.nan)
