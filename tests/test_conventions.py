@@ -23,11 +23,12 @@ def link(name, mass=1.0):
 
 
 def joint(name, parent, child, kind="revolute", axis="0 1 0", more=""):
+    bounds = "" if kind == "continuous" else 'lower="-2" upper="2" '
     return (
         f'{link(child, 0.5 + 0.1 * len(name))}<joint name="{name}" type="{kind}">'
         f'<parent link="{parent}"/><child link="{child}"/>'
         f'<origin xyz=".1 -.2 .3" rpy=".4 -.2 .1"/><axis xyz="{axis}"/>{more}'
-        '<limit lower="-2" upper="2" effort="9" velocity="9"/></joint>'
+        f'<limit {bounds}effort="9" velocity="9"/></joint>'
     )
 
 

@@ -67,7 +67,7 @@ def test_rotors_from_beside_the_file(tmp_path: Path) -> None:
 
 def test_extensions_change_joints_and_links_by_name() -> None:
     change = """<robot name="change">
-      <joint name="elbow"><limit effort="3" velocity="4"/>
+      <joint name="elbow"><limit lower="0.2" upper="1" effort="3" velocity="4"/>
         <dynamics damping="0.5"/><initial position="0.7"/></joint>
       <link name="lower"><inertial><mass value="5"/>
         <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
@@ -77,6 +77,8 @@ def test_extensions_change_joints_and_links_by_name() -> None:
     )
     elbow = model.joints[model.joint_names.index("elbow")]
     assert (elbow.damping, elbow.effort_limit, elbow.velocity_limit) == (0.5, 3.0, 4.0)
+    (said,) = [each for each in model.description.joints if each.name == "elbow"]
+    assert (said.type, said.limits.lower, said.limits.upper) == ("revolute", 0.2, 1.0)
     assert model.dof_names == ("elbow",)
     assert model.joint_positions(model.neutral())["elbow"] == pytest.approx(0.7)
     assert model.mass == pytest.approx(6.0)

@@ -132,7 +132,7 @@ TEXTS = {
     "a differential": differential(CURVE.replace("/>", ' effort="2.5" velocity="15"/>')),
     "without rotors": differential(DC, rotors=False),
     "of a transmission": robot(
-        link("a"), joint("j", "base", "a", more=limited(3)),
+        link("a"), joint("j", "base", "a", kind="revolute", more=limited(3)),
         SIMPLE.format(joint="j", motor=DC.replace("/>", ' velocity="100"/>')),
     ),
     "a transmission and a joint": robot(

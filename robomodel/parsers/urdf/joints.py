@@ -124,7 +124,10 @@ def read_universal(document: Document, element: Element) -> tuple[Link, Joint, J
 
 
 def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
-    """A joint with what an extension says of it; its place in the tree stays."""
+    """A joint with what an extension says of it; its place in the tree stays.
+
+    A continuous joint that gets position limits is a revolute one from then on.
+    """
     document.expect(element, _JOINT)
     parts = document.parts(element, _JOINT_PARTS, _JOINT_IRRELEVANT)
     place = [tag for tag in _PLACE if tag in parts]
@@ -134,7 +137,9 @@ def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
             f"the robot has a joint '{joint.name}' already, whose type, links, origin and axis an "
             "extension cannot change; leave them out, or give the new joint a name of its own",
         )
-    return replace(joint, **_properties(document, element, parts, joint.type))
+    limited = "limit" in parts and not {"lower", "upper"}.isdisjoint(parts["limit"].attrib)
+    kind: JointType = "revolute" if joint.type == "continuous" and limited else joint.type
+    return replace(joint, type=kind, **_properties(document, element, parts, kind))
 
 
 def _independent(document: Document, element: Element, kind: str) -> bool | tuple[bool, ...] | None:
