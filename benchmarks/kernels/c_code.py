@@ -20,7 +20,6 @@ from pathlib import Path
 
 import numpy as np
 
-import benchmarks.shared.one_core  # noqa: F401  (before NumPy)
 import robomodel as rm
 from benchmarks.shared.rivals import VARIANTS, Rival, build, without_rotors
 from benchmarks.shared.states import States

@@ -13,7 +13,6 @@ import time
 
 import numpy as np
 
-import benchmarks.shared.one_core  # noqa: F401  (before NumPy)
 import robomodel as rm
 from benchmarks.shared.race import Array
 from benchmarks.shared.states import States

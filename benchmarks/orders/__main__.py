@@ -19,7 +19,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import benchmarks.shared.one_core  # noqa: F401  (before NumPy)
 from benchmarks.orders import docs as orders_docs
 from benchmarks.orders import experiments
 from benchmarks.paper import docs as paper_docs

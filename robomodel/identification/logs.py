@@ -304,8 +304,7 @@ def _followed(table: _Table, model: Model, joints: Sequence[str], given: Array) 
     """Configurations where these joints stand in rows of a table, each from the one before."""
     found: list[Array] = []
     try:
-        for q in following(model, joints, given):
-            found.append(q)  # noqa: PERF402 - up to where it fails
+        found.extend(following(model, joints, given))  # keeps those before the one that fails
     except ClosureError as error:
         raise table.wrong(str(error), len(found)) from None
     return np.array(found)

@@ -251,7 +251,10 @@ class _Block:
         own = own_memory(f, place, plan.workspace) if len(plan.pieces) > 1 else "null"
         rows = [self._row(k, gathering.rows.get(k)) for k in range(count)]
         rows += [self._row(count, gathering.rows[count]), self._row(count, None)]
-        target = lambda g, names: _Rows(g, plan, names, gathering.alone, place)  # noqa: E731
+
+        def target(g: Function, names: Sequence[Row]) -> Rows:
+            return _Rows(g, plan, names, gathering.alone, place)
+
         text = body(f, plan, rows, own, place, target, f"s{n}_")
         f.label(f"done{n}")
         self._end(WORK, n)

@@ -74,8 +74,8 @@ def read(
         raise ValueError(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
     folders = Resources.of(resources)
     document = open_document(source, strict=strict, xacro=xacro, resources=folders)
-    format = format or _format_of(document)  # noqa: A001
-    match format:
+    kind = format or _format_of(document)
+    match kind:
         case "urdf":
             description = urdf.read_urdf(_extension(document))
         case "mjcf":
@@ -96,7 +96,7 @@ def read(
     several = () if extend is None else extend
     for extension in several if isinstance(several, list | tuple) else [several]:
         description = _extended(description, extension, folders, strict)
-    if format == "urdf":
+    if kind == "urdf":
         description = urdf.with_closing_frames(description, strict=strict)
     if rotors:
         description = given_rotors(description, rotors)
