@@ -138,11 +138,12 @@ def least(matrix: Array, right: Array, tolerance: float) -> Array:
 
 
 def solved(mass: Array, right: Array) -> Array:
-    """M⁻¹ (..., n, m) right; not-a-number where M is singular or no number, as aba's results are.
-
-    NumPy refuses a whole batch where one matrix is singular.
-    """
+    """M⁻¹ (..., n, m) right; not-a-number where M is singular or no number, as aba's results are."""
+    unit = np.eye(mass.shape[-1])
     regular = np.asarray(np.isfinite(mass).all(axis=(-1, -2), keepdims=True))
-    regular &= np.linalg.slogdet(np.where(regular, mass, 0.0))[0][..., None, None] != 0.0
-    found = np.linalg.solve(np.where(regular, mass, np.eye(mass.shape[-1])), right)
+    try:
+        found = np.linalg.solve(np.where(regular, mass, unit), right)
+    except np.linalg.LinAlgError:  # of the whole batch, where one matrix is singular
+        regular &= np.linalg.slogdet(np.where(regular, mass, 0.0))[0][..., None, None] != 0.0
+        found = np.linalg.solve(np.where(regular, mass, unit), right)
     return np.where(regular, found, np.nan)
