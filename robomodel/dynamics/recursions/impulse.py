@@ -138,7 +138,7 @@ def least(matrix: Array, right: Array, tolerance: float) -> Array:
 
 
 def solved(mass: Array, right: Array) -> Array:
-    """M⁻¹ (..., n, m) right; not-a-number where M is singular or no number, as aba's results are."""
+    """M⁻¹ (..., n, m) right; not-a-number where M is singular or no number, as of aba."""
     unit = np.eye(mass.shape[-1])
     regular = np.asarray(np.isfinite(mass).all(axis=(-1, -2), keepdims=True))
     try:
