@@ -27,8 +27,7 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
 import robomodel as rm
-from robomodel.dynamics.natural import Angle, Body, Mechanism
-from robomodel.trajectory.graphs import planar
+from robomodel.papers.natural_coordinates import Angle, Body, Mechanism, planar
 from robomodel.trajectory.graphs.factors import Encoders, Equal, Gyroscope, Prior
 from robomodel.trajectory.graphs.graph import Factor, Graph
 from robomodel.trajectory.graphs.incremental import Incremental

@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from benchmarks.trajectories import STEP, forward, four_bar, inverse, start
-from robomodel.dynamics.elimination.draw import draw_clique_tree, draw_factor_graph
-from robomodel.trajectory.graphs import planar
-from robomodel.trajectory.graphs.draw import bayes_tree, factor_graph
+from robomodel.papers.elimination_orders.draw import draw_clique_tree, draw_factor_graph
+from robomodel.papers.natural_coordinates import planar
+from robomodel.papers.natural_coordinates.drawing import bayes_tree, factor_graph
 from robomodel.trajectory.graphs.factors import Equal, Prior, Reading, Trapezoid
 from robomodel.trajectory.graphs.graph import Graph
 from robomodel.trajectory.graphs.spaces import Vectors

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.dynamics.operators import diagonal_equations
+from robomodel.papers.spatial_operators import diagonal_equations
 
 ROBOTS = ["four_bar", "tello", "mini_cheetah", "puma560"]
 

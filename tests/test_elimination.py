@@ -17,7 +17,13 @@ from robomodel.dynamics.elimination import (
     search_order,
 )
 from robomodel.dynamics.elimination.counting import Counter
-from robomodel.dynamics.elimination.draw import (
+from robomodel.dynamics.elimination.programs import as_order
+from robomodel.dynamics.equations import gyroscope, minimum_torque
+from robomodel.dynamics.equations.segments import pieces
+from robomodel.dynamics.problem.problem import Problem
+from robomodel.kernels import Trace
+from robomodel.model.closure import unstack
+from robomodel.papers.elimination_orders.draw import (
     as_networkx,
     dot,
     draw_clique_tree,
@@ -25,12 +31,6 @@ from robomodel.dynamics.elimination.draw import (
     draw_factor_graph,
     draw_pattern,
 )
-from robomodel.dynamics.elimination.programs import as_order
-from robomodel.dynamics.equations import gyroscope, minimum_torque
-from robomodel.dynamics.equations.segments import pieces
-from robomodel.dynamics.problem.problem import Problem
-from robomodel.kernels import Trace
-from robomodel.model.closure import unstack
 
 SHORT = {"t": "tau[joint{}]", "q": "qdd[joint{}]", "V": "a[link{}]", "F": "f[link{}]"}
 

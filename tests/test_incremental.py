@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 import robomodel as rm
+from robomodel.papers.natural_coordinates.gtsam_solver import smooth_with_isam2
 from robomodel.trajectory.graphs.elimination import UndeterminedError
 from robomodel.trajectory.graphs.factors import Encoders, Equal, Gyroscope, Prior
 from robomodel.trajectory.graphs.graph import Graph, Values
-from robomodel.trajectory.graphs.gtsam_solver import smooth_with_isam2
 from robomodel.trajectory.graphs.incremental import Incremental, follow
 from robomodel.trajectory.graphs.noise import gaussian
 from robomodel.trajectory.graphs.problems import motion, rolled_out, undisturbed

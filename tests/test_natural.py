@@ -18,7 +18,8 @@ from test_armature import armed
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.dynamics.natural import (
+from robomodel.model import build
+from robomodel.papers.natural_coordinates import (
     Angle,
     Body,
     Coincide,
@@ -32,7 +33,6 @@ from robomodel.dynamics.natural import (
     body_mass_matrix,
     natural,
 )
-from robomodel.model import build
 
 Array = NDArray[np.float64]
 AGREE = 1e-10

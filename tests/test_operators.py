@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from test_armature import armed
 
 import robomodel as rm
-from robomodel.dynamics.operators import (
+from robomodel.model import build
+from robomodel.papers.spatial_operators import (
     ROOT,
     SKO,
     Adjacency,
@@ -37,7 +38,6 @@ from robomodel.dynamics.operators import (
     identity,
     robot_operators,
 )
-from robomodel.model import build
 
 Array = NDArray[np.float64]
 TIGHT = 1e-12
@@ -692,7 +692,7 @@ def test_pictures() -> None:
 
 
 def test_matplotlib_is_not_imported_before_something_is_drawn() -> None:
-    code = "import sys, robomodel.dynamics.operators; assert 'matplotlib' not in sys.modules"
+    code = "import sys, robomodel.papers.spatial_operators; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 import robomodel as rm
-from robomodel.dynamics.natural import Angle, Body, Mechanism, natural
-from robomodel.trajectory.graphs import planar
-from robomodel.trajectory.graphs.factors import Equal, Gyroscope, Prior
-from robomodel.trajectory.graphs.graph import Factor, Graph
-from robomodel.trajectory.graphs.planar_sensors import (
+from robomodel.papers.natural_coordinates import Angle, Body, Mechanism, natural, planar
+from robomodel.papers.natural_coordinates.sensors import (
     PlanarAccelerometer,
     PlanarGyroscope,
     PlanarMarker,
 )
+from robomodel.trajectory.graphs.factors import Equal, Gyroscope, Prior
+from robomodel.trajectory.graphs.graph import Factor, Graph
 from robomodel.trajectory.graphs.solve import fixed_lag, solve
 from robomodel.trajectory.graphs.spaces import Vectors
 

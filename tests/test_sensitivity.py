@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.dynamics.operators import SKO, Sensitivity, robot_sensitivity
-from robomodel.dynamics.operators.sensitivity import STENCIL, STEP
+from robomodel.papers.spatial_operators import SKO, Sensitivity, robot_sensitivity
+from robomodel.papers.spatial_operators.sensitivity import STENCIL, STEP
 
 FRAMES = {
     "puma560": ["link6"],

@@ -29,6 +29,7 @@ LAYERS = (
     ("robomodel",),  # the package itself: the names that users import
     ("cli",),
     ("__main__",),
+    ("papers",),  # each paper in its own words; nothing imports it
 )
 """The lowest layer first. Members of one layer may not import each other."""
 
@@ -56,6 +57,13 @@ def test_descriptions_and_kernels_know_no_mechanics() -> None:
             assert not others & {"dynamics", "kernels", "parsers", "writers", "trajectory"}, name
         if top(name) == "parsers":
             assert not others & {"model", "dynamics", "kernels", "writers"}, name
+
+
+def test_nothing_imports_the_papers() -> None:
+    """What is study only stands in robomodel.papers, and the package works without it."""
+    for name in modules():
+        if top(name) != "papers":
+            assert "papers" not in {top(other) for other in imports(name)}, name
 
 
 def test_no_imports_go_round_in_circles() -> None:

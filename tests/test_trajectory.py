@@ -20,7 +20,8 @@ from trajectory_graphs import (
 )
 
 import robomodel as rm
-from robomodel.trajectory.graphs import elimination, planar
+from robomodel.papers.natural_coordinates import planar
+from robomodel.trajectory.graphs import elimination
 from robomodel.trajectory.graphs.elimination import UndeterminedError
 from robomodel.trajectory.graphs.factors import (
     Accelerometer,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import robomodel as rm
-from robomodel.dynamics.elimination.draw import dot, draw_clique_tree, draw_factor_graph
-from robomodel.trajectory.graphs.draw import bayes_tree, factor_graph
+from robomodel.papers.elimination_orders.draw import dot, draw_clique_tree, draw_factor_graph
+from robomodel.papers.natural_coordinates.drawing import bayes_tree, factor_graph
 from robomodel.trajectory.graphs.factors import Gyroscope
 from robomodel.trajectory.graphs.graph import Graph
 from robomodel.trajectory.graphs.problems import motion

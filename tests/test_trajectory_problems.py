@@ -14,7 +14,8 @@ from trajectory_graphs import (
 )
 
 import robomodel as rm
-from robomodel.trajectory.graphs import planar
+from robomodel.papers.natural_coordinates import planar
+from robomodel.papers.natural_coordinates.gtsam_solver import solve_with_gtsam
 from robomodel.trajectory.graphs.factors import (
     Accelerometer,
     Encoders,
@@ -25,7 +26,6 @@ from robomodel.trajectory.graphs.factors import (
     readings,
 )
 from robomodel.trajectory.graphs.graph import Graph
-from robomodel.trajectory.graphs.gtsam_solver import solve_with_gtsam
 from robomodel.trajectory.graphs.noise import gaussian
 from robomodel.trajectory.graphs.problems import (
     Measurement,

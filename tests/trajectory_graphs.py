@@ -7,8 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.dynamics.natural import Angle, Body, Mechanism
-from robomodel.trajectory.graphs import planar
+from robomodel.papers.natural_coordinates import Angle, Body, Mechanism, planar
 from robomodel.trajectory.graphs.graph import Factor
 from robomodel.trajectory.graphs.spaces import Space, Vectors
 

@@ -24,8 +24,8 @@ __all__ = [
 ]
 
 _GRAPHS = (
-    "barrier", "draw", "elimination", "factors", "graph", "gtsam_solver", "incremental", "margins",
-    "noise", "parameters", "planar", "planar_sensors", "planning", "problems", "solve", "spaces",
+    "barrier", "elimination", "factors", "graph", "incremental", "margins",
+    "noise", "parameters", "planning", "problems", "solve", "spaces",
     "spanning",
 )  # fmt: skip
 keep_names(__name__, {name: f"graphs.{name}" for name in _GRAPHS})  # modules that stood here

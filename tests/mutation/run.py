@@ -53,8 +53,6 @@ TESTS: dict[str, str] = {
     "dynamics/recursions/impulse.py": "impulse",
     "dynamics/baselines/open_tree.py": "baselines armature dynamics price",
     "dynamics/baselines/lagrange.py": "baselines dynamics",
-    "dynamics/natural": "natural",
-    "dynamics/operators": "operators",
     "dynamics/recursions/passive.py": "passive simulate",
     "dynamics/actuators/reach.py": "actuation_study",
     "dynamics/actuators/saturation.py": "saturation",

@@ -2,8 +2,7 @@
 
 :mod:`graph` is structure alone (directed graphs, fill, clique trees), :mod:`orders` the orders, of
 scalars :mod:`scalars`,
-:mod:`gauss`, :mod:`ldlt` and :mod:`qr` the arithmetic, :mod:`programs` orders as compiled code,
-:mod:`draw` the pictures.
+:mod:`gauss`, :mod:`ldlt` and :mod:`qr` the arithmetic, :mod:`programs` orders as compiled code.
 """
 
 from robomodel.dynamics.elimination.gauss import SingularError

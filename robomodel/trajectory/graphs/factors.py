@@ -2,7 +2,7 @@
 
 All are on a model's independent coordinates: configurations q on their manifold, velocities v,
 accelerations a, forces tau. Loops are closed by how q moves, so no factor needs to say so.
-:mod:`robomodel.trajectory.graphs.planar` has those of dependent coordinates.
+:mod:`robomodel.papers.natural_coordinates.planar` has those of dependent coordinates.
 """
 
 from __future__ import annotations

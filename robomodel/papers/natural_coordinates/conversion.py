@@ -9,7 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.natural.constraints import (
+from robomodel.errors import NOWHERE, DescriptionError, Source
+from robomodel.model.constraints import rows
+from robomodel.model.elements import Cluster
+from robomodel.model.graph import WORLD
+from robomodel.model.joints import Array, JointModel
+from robomodel.model.model import Model
+from robomodel.papers.natural_coordinates.constraints import (
     Angle,
     Constraint,
     Distance,
@@ -17,14 +23,8 @@ from robomodel.dynamics.natural.constraints import (
     Linear,
     Travel,
 )
-from robomodel.dynamics.natural.mechanism import Body, Mechanism
-from robomodel.dynamics.natural.robot import NaturalRobot, poses
-from robomodel.errors import NOWHERE, DescriptionError, Source
-from robomodel.model.constraints import rows
-from robomodel.model.elements import Cluster
-from robomodel.model.graph import WORLD
-from robomodel.model.joints import Array, JointModel
-from robomodel.model.model import Model
+from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism
+from robomodel.papers.natural_coordinates.robot import NaturalRobot, poses
 
 PARALLEL = 1e-7  # sine of an angle below which directions are parallel
 

@@ -1,8 +1,8 @@
 """Graphs over time as factor graphs of names, for pictures and for their Bayes trees.
 
-What is drawn and eliminated here is :class:`robomodel.dynamics.elimination.graph.FactorGraph`, with
-a variable "q[3]" for each variable at each time: ``draw_factor_graph``, ``draw_dag``,
-``draw_clique_tree`` and ``dot`` of :mod:`robomodel.dynamics.elimination.draw` take it as it is.
+What is drawn and eliminated is a :class:`robomodel.dynamics.elimination.graph.FactorGraph` with a
+variable "q[3]" for each variable at each time; the functions of
+:mod:`robomodel.papers.elimination_orders.draw` draw it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.operators.algebra import (
+from robomodel.model.joints import Array
+from robomodel.papers.spatial_operators.algebra import (
     Adjacency,
     BlockDiagonal,
     PickOff,
@@ -26,10 +27,9 @@ from robomodel.dynamics.operators.algebra import (
     blockwise,
     identity,
 )
-from robomodel.dynamics.operators.lyapunov import BackwardLyapunov, ForwardLyapunov
-from robomodel.dynamics.operators.operator import Operator, Space, compatible, transposed
-from robomodel.dynamics.operators.tree import ROOT, Tree
-from robomodel.model.joints import Array
+from robomodel.papers.spatial_operators.lyapunov import BackwardLyapunov, ForwardLyapunov
+from robomodel.papers.spatial_operators.operator import Operator, Space, compatible, transposed
+from robomodel.papers.spatial_operators.tree import ROOT, Tree
 from robomodel.scalars import Factorization
 
 REST = np.zeros(())  # no velocity products at all

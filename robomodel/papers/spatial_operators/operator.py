@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.operators.tree import Tree
 from robomodel.model.joints import Array
+from robomodel.papers.spatial_operators.tree import Tree
 
 Blocks = tuple[Array, ...]
 

@@ -5,21 +5,21 @@ After Jain, "Graph theoretic foundations of multibody dynamics, part II: analysi
 :meth:`SKO.from_blocks` those of any tree of one's own.
 """
 
-from robomodel.dynamics.operators.algebra import (
+from robomodel.papers.spatial_operators.algebra import (
     Adjacency,
     BlockDiagonal,
     PickOff,
     Propagator,
     identity,
 )
-from robomodel.dynamics.operators.diagonal import DiagonalEquations, diagonal_equations
-from robomodel.dynamics.operators.drawing import draw_sparsity, draw_tree
-from robomodel.dynamics.operators.lyapunov import BackwardLyapunov, ForwardLyapunov
-from robomodel.dynamics.operators.operator import Operator, Space
-from robomodel.dynamics.operators.robot import RobotOperators, robot_operators
-from robomodel.dynamics.operators.sensitivity import Sensitivity, robot_sensitivity
-from robomodel.dynamics.operators.sko import SKO, Articulated
-from robomodel.dynamics.operators.tree import ROOT, Tree
+from robomodel.papers.spatial_operators.diagonal import DiagonalEquations, diagonal_equations
+from robomodel.papers.spatial_operators.drawing import draw_sparsity, draw_tree
+from robomodel.papers.spatial_operators.lyapunov import BackwardLyapunov, ForwardLyapunov
+from robomodel.papers.spatial_operators.operator import Operator, Space
+from robomodel.papers.spatial_operators.robot import RobotOperators, robot_operators
+from robomodel.papers.spatial_operators.sensitivity import Sensitivity, robot_sensitivity
+from robomodel.papers.spatial_operators.sko import SKO, Articulated
+from robomodel.papers.spatial_operators.tree import ROOT, Tree
 
 __all__ = [
     "ROOT",

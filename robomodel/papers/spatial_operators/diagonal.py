@@ -14,13 +14,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.operators.algebra import BlockDiagonal, blockwise
-from robomodel.dynamics.operators.operator import Operator, transposed
-from robomodel.dynamics.operators.robot import RobotOperators, robot_operators
-from robomodel.dynamics.operators.sensitivity import Sensitivity, robot_sensitivity
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.papers.spatial_operators.algebra import BlockDiagonal, blockwise
+from robomodel.papers.spatial_operators.operator import Operator, transposed
+from robomodel.papers.spatial_operators.robot import RobotOperators, robot_operators
+from robomodel.papers.spatial_operators.sensitivity import Sensitivity, robot_sensitivity
 
 
 @dataclass(frozen=True, eq=False)

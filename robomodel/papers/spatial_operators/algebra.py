@@ -17,7 +17,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.operators.operator import (
+from robomodel.model.joints import Array
+from robomodel.papers.spatial_operators.operator import (
     Blocks,
     Derived,
     Operator,
@@ -27,8 +28,7 @@ from robomodel.dynamics.operators.operator import (
     multiply,
     transposed,
 )
-from robomodel.dynamics.operators.tree import ROOT, Tree
-from robomodel.model.joints import Array
+from robomodel.papers.spatial_operators.tree import ROOT, Tree
 
 
 def _fits(blocks: Blocks, rows: Sequence[int], cols: Sequence[int], tree: Tree, what: str) -> None:

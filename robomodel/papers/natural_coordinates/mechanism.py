@@ -15,7 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.natural.constraints import (
+from robomodel.errors import ClosureError, check_names, did_you_mean
+from robomodel.model.joints import Array
+from robomodel.papers.natural_coordinates.constraints import (
     TURN,
     Coincide,
     Conditions,
@@ -26,8 +28,6 @@ from robomodel.dynamics.natural.constraints import (
     added_coordinates,
     independent_rows,
 )
-from robomodel.errors import ClosureError, check_names, did_you_mean
-from robomodel.model.joints import Array
 
 Point = tuple[float, float]
 CLOSED = 1e-12

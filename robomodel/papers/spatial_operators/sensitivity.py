@@ -12,14 +12,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.operators.algebra import Adjacency, BlockDiagonal, PickOff, blockwise
-from robomodel.dynamics.operators.operator import Operator, Space, compatible, transposed
-from robomodel.dynamics.operators.robot import robot_operators
-from robomodel.dynamics.operators.sko import SKO
-from robomodel.dynamics.operators.tree import ROOT
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.papers.spatial_operators.algebra import Adjacency, BlockDiagonal, PickOff, blockwise
+from robomodel.papers.spatial_operators.operator import Operator, Space, compatible, transposed
+from robomodel.papers.spatial_operators.robot import robot_operators
+from robomodel.papers.spatial_operators.sko import SKO
+from robomodel.papers.spatial_operators.tree import ROOT
 
 STEP = 0.03  # [rad, m], along directions whose largest component is LARGEST
 LARGEST = 0.25

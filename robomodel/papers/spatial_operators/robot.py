@@ -12,16 +12,16 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.kinematics.frames import FrameLike, body_wrenches, frame_keys, place
 from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.operators.algebra import Adjacency, PickOff, blockwise
-from robomodel.dynamics.operators.operator import Space, transposed
-from robomodel.dynamics.operators.sko import SKO
-from robomodel.dynamics.operators.tree import ROOT, Tree
 from robomodel.model.arguments import as_array
 from robomodel.model.closure import stack, unstack
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.papers.spatial_operators.algebra import Adjacency, PickOff, blockwise
+from robomodel.papers.spatial_operators.operator import Space, transposed
+from robomodel.papers.spatial_operators.sko import SKO
+from robomodel.papers.spatial_operators.tree import ROOT, Tree
 from robomodel.scalars import Scalar
 from robomodel.spatial import NO_MOTION, NO_WRENCH, UNIT_MOTIONS, ZERO, Motion, Transform, minus
 

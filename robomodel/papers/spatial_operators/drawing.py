@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.dynamics.operators.tree import ROOT, Pattern, Tree
 from robomodel.errors import MissingPackageError
+from robomodel.papers.spatial_operators.tree import ROOT, Pattern, Tree
 
 SHADES = ("#3b6ea5", "#c9d8ea")  # blocks of a branch, and between branches
 

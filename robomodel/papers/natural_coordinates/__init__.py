@@ -4,7 +4,7 @@
 planar robot.
 """
 
-from robomodel.dynamics.natural.constraints import (
+from robomodel.papers.natural_coordinates.constraints import (
     Angle,
     Coincide,
     Constraint,
@@ -14,9 +14,9 @@ from robomodel.dynamics.natural.constraints import (
     Slider,
     Travel,
 )
-from robomodel.dynamics.natural.conversion import natural
-from robomodel.dynamics.natural.mechanism import Body, Mechanism, body_mass_matrix
-from robomodel.dynamics.natural.robot import NaturalRobot
+from robomodel.papers.natural_coordinates.conversion import natural
+from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, body_mass_matrix
+from robomodel.papers.natural_coordinates.robot import NaturalRobot
 
 __all__ = [
     "Angle",

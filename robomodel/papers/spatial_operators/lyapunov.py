@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from robomodel.dynamics.operators.algebra import BlockDiagonal, PickOff, Propagator
-from robomodel.dynamics.operators.operator import Operator, compatible, transposed
-from robomodel.dynamics.operators.tree import ROOT
 from robomodel.model.joints import Array
+from robomodel.papers.spatial_operators.algebra import BlockDiagonal, PickOff, Propagator
+from robomodel.papers.spatial_operators.operator import Operator, compatible, transposed
+from robomodel.papers.spatial_operators.tree import ROOT
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.natural.mechanism import Mechanism
 from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
+from robomodel.papers.natural_coordinates.mechanism import Mechanism
 from robomodel.trajectory.graphs.factors import Equal, Errors, Prior, Reading, Trapezoid, Variables
 from robomodel.trajectory.graphs.graph import Graph
 from robomodel.trajectory.graphs.noise import NoiseLike

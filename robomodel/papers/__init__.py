@@ -1,0 +1,15 @@
+"""The five papers that the package builds on, each in its own words and symbols.
+
+A module for each paper; nothing in the rest of the package imports them:
+
+- :mod:`natural_coordinates`: Blanco-Claraco, Leanza, Reina, "A general framework for modeling and
+  dynamic simulation of multibody systems using factor graphs" (000)
+- :mod:`elimination_orders`: Xie, Dellaert, "A Unified Method for Solving Inverse, Forward, and
+  Hybrid Manipulator Dynamics using Factor Graphs" (001)
+- :mod:`spatial_operators`: Jain, "Graph theoretic foundations of multibody dynamics, part II:
+  analysis and algorithms" (004)
+"""
+
+from robomodel.papers import elimination_orders, natural_coordinates, spatial_operators
+
+__all__ = ["elimination_orders", "natural_coordinates", "spatial_operators"]
