@@ -67,10 +67,12 @@ from robomodel.identification import (
 )
 from robomodel.loading import load
 from robomodel.model import Model
-from robomodel.studies import actuation, price, validate
 from robomodel.writers import write_mjcf, write_sdf, write_urdf
 
 if TYPE_CHECKING:
+    from robomodel.reports.actuation.study import actuation
+    from robomodel.reports.approximation.errors import approximation_errors
+    from robomodel.reports.validation.study import validate
     from robomodel.symbolic import to_casadi
     from robomodel.trajectory import (
         Contact,
@@ -105,6 +107,7 @@ __all__ = [
     "actuation",
     "actuator_forces",
     "actuator_map",
+    "approximation_errors",
     "armature",
     "base_parameters",
     "bias_force",
@@ -140,7 +143,6 @@ __all__ = [
     "momentum_regressor",
     "parameters",
     "passive_force",
-    "price",
     "read_log",
     "reflected",
     "regressor",
@@ -176,6 +178,9 @@ _LATE = {
         ),
         "trajectory",
     ),
+    "actuation": "reports.actuation.study",
+    "approximation_errors": "reports.approximation.errors",
+    "validate": "reports.validation.study",
     "rollout_kernel": "trajectory.rollouts.card",
     "to_casadi": "symbolic",
     "write_c": "writers.c",
@@ -218,7 +223,7 @@ del _name
 
 
 def __getattr__(name: str) -> object:
-    """Motion over time, symbols and C, imported when they are first asked for."""
+    """Motion over time, reports, symbols and C, imported when they are first asked for."""
     if name not in _LATE:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     found = _of_models(name, getattr(import_module(f"{__name__}.{_LATE[name]}"), name))

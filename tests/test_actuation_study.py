@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import robomodel as rm
 from robomodel.cli import app, main
 from robomodel.dynamics.actuators.reach import Reach
-from robomodel.studies.actuators.four_bars import grashof
+from robomodel.reports.actuation.four_bars import grashof
 
 Array = NDArray[np.float64]
 HINGE = '<axis xyz="0 1 0"/>'

@@ -12,7 +12,7 @@ from mujoco_side import MujocoSide, assert_forward_dynamics, assert_smooth_dynam
 from texts import INERTIAL, four_bar, joint, link, robot
 
 import robomodel as rm
-from robomodel.studies.approximation.soft_constraints import soft_constraint_errors
+from robomodel.reports.approximation.soft_constraints import soft_constraint_errors
 
 ROBOTS = ("mini_cheetah", "mit_humanoid_leg", "four_bar", "teleop_arm", "belt_leg")
 
@@ -175,13 +175,15 @@ def test_a_sentence_says_the_verdict(run, tmp_path: Path, options, verdict) -> N
     assert verdict in json.loads(said)["verdict"]
 
 
-def test_the_price_of_an_open_tree_is_in_the_document(run, tmp_path: Path) -> None:
+def test_the_errors_of_an_open_tree_is_in_the_document(run, tmp_path: Path) -> None:
     code, said, _ = run("convert", "belt_leg", "--approximate", "-o", tmp_path / "o.xml", "--json")
     assert code == 0
-    price = json.loads(said)["price"]
-    assert price["keep_exact"]
-    assert 0.0 < price["torque"]["median"] <= price["torque"]["worst"]
+    errors = json.loads(said)["approximation_errors"]
+    assert errors["keep_exact"]
+    assert 0.0 < errors["torque"]["median"] <= errors["torque"]["worst"]
     code, said, _ = run("armature", "belt_leg", "--json")
-    assert json.loads(said)["price"]["verdict"].startswith("Armature will not do for")
+    assert json.loads(said)["approximation_errors"]["verdict"].startswith(
+        "Armature will not do for"
+    )
     code, said, _ = run("armature", "belt_leg", "--samples", 20)
     assert said.rstrip().splitlines()[-1].startswith("Armature will not do for")

@@ -23,7 +23,7 @@ LAYERS = (
     ("robots", "routines"),
     ("writers", "curvatures"),
     ("differentiable",),
-    ("external", "jax", "torch", "studies"),
+    ("external", "jax", "torch", "reports"),
     ("symbolic",),
     ("views",),
     ("robomodel",),  # the package itself: the names that users import

@@ -10,8 +10,8 @@ from texts import INERTIAL, coupling, joint, link, loop, robot
 from validation_texts import DOG, ROTOR, gravest, kinds, only
 
 import robomodel as rm
-from robomodel.studies.validation.context import CheckContext
-from robomodel.studies.validation.report import Report
+from robomodel.reports.validation.context import CheckContext
+from robomodel.reports.validation.report import Report
 
 # ---- three faulty files, and more ----------------------------------------------------------------
 

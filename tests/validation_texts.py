@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from texts import four_bar, joint, link
 
-from robomodel.studies.validation.findings import Finding
-from robomodel.studies.validation.report import Report
+from robomodel.reports.validation.findings import Finding
+from robomodel.reports.validation.report import Report
 
 
 def kinds(report: Report) -> list[tuple[str, str, str]]:

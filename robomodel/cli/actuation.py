@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from robomodel import studies
 from robomodel.cli import complete
 from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.robot import Robot
 from robomodel.dynamics.kinematics.frames import FrameLike
+from robomodel.reports.actuation import study
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +70,7 @@ def command(
         raise UserError("--joint moves a foot: name it by --foot")
     model = robot.load()
     try:
-        found = studies.actuation(model, foot=_foot(foot), joints=tuple(joints or ()))
+        found = study.actuation(model, foot=_foot(foot), joints=tuple(joints or ()))
     except (KeyError, ValueError) as error:
         said = error.args[0] if isinstance(error, KeyError) else error
         raise UserError(f"{robot.file}: {said}") from error
@@ -78,7 +78,7 @@ def command(
         html.write_text(found.html(), encoding="utf-8")
     drawn: list[Path] = []
     if pictures is not None:
-        from robomodel.studies.actuators.page import charts
+        from robomodel.reports.actuation.page import charts
         from robomodel.views.charts import draw_charts
 
         drawn = draw_charts(charts(found), pictures, suffix)

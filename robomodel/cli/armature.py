@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
-from robomodel import dynamics, studies
+from robomodel import dynamics
 from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.output import print_list, short, table
 from robomodel.cli.robot import Robot
 from robomodel.files import named
 from robomodel.model import Model
 from robomodel.parsers import xml
-from robomodel.studies.approximation.errors import ApproximationErrors, Armature, Error
-from robomodel.studies.approximation.files import Annotated as AnnotatedFile
-from robomodel.studies.approximation.files import annotate_drake, annotate_mjcf, motors
+from robomodel.reports.approximation.errors import (
+    ApproximationErrors,
+    Armature,
+    Error,
+    approximation_errors,
+)
+from robomodel.reports.approximation.files import Annotated as AnnotatedFile
+from robomodel.reports.approximation.files import annotate_drake, annotate_mjcf, motors
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,9 +83,9 @@ def command(
 
     Keys of the JSON document: robot, file, armature (a list: joint, value, low, high, best,
     constant, unit; of the joints that move in the approximating open tree), dof_names, dense (in
-    the robot's independent velocities, at neutral), price (samples, seed, tolerance, torque,
-    acceleration, joints, keep_exact, verdict), output (null, or path, format, joints, missing),
-    warnings. SI units. docs/armature.md explains the numbers.
+    the robot's independent velocities, at neutral), approximation_errors (samples, seed, tolerance,
+    torque, acceleration, joints, keep_exact, verdict), output (null, or path, format, joints,
+    missing), warnings. SI units. docs/armature.md explains the numbers.
     """
     if mjcf is not None and drake is not None:
         raise UserError("--mjcf and --drake: one file at a time")
@@ -94,7 +99,7 @@ def command(
         )
     model = robot.load()
     try:
-        errors = studies.price(model, samples=samples, seed=seed, tolerance=tolerance)
+        errors = approximation_errors(model, samples=samples, seed=seed, tolerance=tolerance)
     except ValueError as error:
         raise UserError(f"{robot.file}: {error}", status=1) from error
     written = None
@@ -154,7 +159,7 @@ def _report(
         "armature": [{**asdict(each), "unit": units[each.joint]} for each in errors.armatures],
         "dof_names": model.dof_names,
         "dense": dynamics.armature(model, kind="dense", backend="numpy"),
-        "price": errors.as_dict(),
+        "approximation_errors": errors.as_dict(),
         "output": None
         if written is None
         else {

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from robomodel import studies
 from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.output import print_list
 from robomodel.cli.robot import Robot
 from robomodel.documents import count
 from robomodel.model import Model
-from robomodel.studies.approximation.errors import ApproximationErrors
-from robomodel.studies.approximation.soft_constraints import (
+from robomodel.reports.approximation.errors import ApproximationErrors, approximation_errors
+from robomodel.reports.approximation.soft_constraints import (
     SoftConstraintErrors,
     soft_constraint_errors,
 )
@@ -87,9 +86,9 @@ def command(
 
     Keys of the JSON document: robot, file, output, format, approximate, meshes (null, or the folder
     they were copied to), lost (what the format cannot say, with --drop), softness (null, or
-    samples, median and worst relative error of MuJoCo's accelerations), price (null, or torque and
-    acceleration with median and worst relative error of the open tree's, and keep_exact), verdict
-    (a sentence), warnings.
+    samples, median and worst relative error of MuJoCo's accelerations), approximation_errors (null,
+    or torque and acceleration with median and worst relative error of the open tree's, and
+    keep_exact), verdict (a sentence), warnings.
     """
     form = to or SUFFIXES.get(output.suffix.lower())
     if form is None:
@@ -132,7 +131,9 @@ def command(
             "meshes": beside,
             "lost": lost,
             "softness": measured,
-            "price": None if cost is None else {key: cost.as_dict()[key] for key in _REPORTED},
+            "approximation_errors": None
+            if cost is None
+            else {key: cost.as_dict()[key] for key in _REPORTED},
             "verdict": verdict,
         },
         show=show,
@@ -142,7 +143,7 @@ def command(
 def _approximation_errors(model: Model) -> ApproximationErrors | None:
     """What the open tree costs; None where no random states of the mechanism are found."""
     try:
-        return studies.price(model)
+        return approximation_errors(model)
     except (ValueError, ArithmeticError):
         return None
 

@@ -24,7 +24,7 @@ from robomodel.identification import (
     read_log,
 )
 from robomodel.model import Model
-from robomodel.studies.identified import page
+from robomodel.reports.identification import page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

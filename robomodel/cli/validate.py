@@ -12,9 +12,9 @@ from robomodel.cli.frame import Answer, UserError
 from robomodel.cli.output import print_list
 from robomodel.cli.robot import Robot
 from robomodel.errors import DescriptionError, DescriptionWarning
-from robomodel.studies.validation.findings import likewise
-from robomodel.studies.validation.report import Report
-from robomodel.studies.validation.study import of_error, of_model
+from robomodel.reports.validation.findings import likewise
+from robomodel.reports.validation.report import Report
+from robomodel.reports.validation.study import of_error, of_model
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""Charts of studies as pictures: needs Matplotlib."""
+"""Charts of reports as pictures: needs Matplotlib."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from robomodel.studies.actuators.page import Chart
-from robomodel.studies.svg import COLOURS
+from robomodel.reports.actuation.page import Chart
+from robomodel.reports.svg import COLOURS
 from robomodel.views import figures
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from robomodel.dynamics import armature, crba
 from robomodel.model import Model, build
 from robomodel.model.configurations.sweeps import STEPS, Sweep, sweep
-from robomodel.studies.actuators.page import STEEPEST
-from robomodel.studies.svg import bounded
+from robomodel.reports.actuation.page import STEEPEST
+from robomodel.reports.svg import bounded
 from robomodel.views import figures
 
 

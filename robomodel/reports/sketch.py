@@ -13,7 +13,7 @@ from robomodel.model import Model
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.studies.svg import COLOURS
+from robomodel.reports.svg import COLOURS
 from robomodel.transmissions import rotor_name
 
 WIDTH, HEIGHT, MARGIN = 300, 230, 36

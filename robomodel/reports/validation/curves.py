@@ -21,7 +21,7 @@ from robomodel.model.configurations.coordinates import columns_of
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
-from robomodel.studies.validation.linkage import Kind, Singularity, Sweep
+from robomodel.reports.validation.linkage import Kind, Singularity, Sweep
 
 STEP = 0.08  # radians, or cluster sizes, along a curve
 LONGEST = 16.0  # of each half of a curve, which ends when the swept joint has made half a turn

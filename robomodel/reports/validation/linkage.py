@@ -9,7 +9,7 @@ import numpy as np
 
 from robomodel.documents import count, plain
 from robomodel.model.joints import Array, Mask
-from robomodel.studies.sketch import Sketch
+from robomodel.reports.sketch import Sketch
 
 Kind = Literal["dead point", "change point"]
 

@@ -1,4 +1,4 @@
-"""Armature tables, and the price of approximating, against Pinocchio and MuJoCo."""
+"""Armature tables, and the errors of approximating, against Pinocchio and MuJoCo."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from test_dynamics import named
 from texts import four_bar, joint, link, robot
 
 import robomodel as rm
+from robomodel import approximation_errors
 from robomodel.errors import DescriptionError
 from robomodel.model import build
 from robomodel.model.approximate import approximate
-from robomodel.studies.approximation.files import Motor, annotate_drake, annotate_mjcf, motors
+from robomodel.reports.approximation.files import Motor, annotate_drake, annotate_mjcf, motors
 
 ROTOR = 6.3e-05  # kg m², of Mini Cheetah
 
@@ -60,8 +61,8 @@ def test_forms_of_the_table(run) -> None:
 
 def test_the_range_of_a_linkage_and_the_best_constant() -> None:
     model = rm.load(four_bar(marks=(True, False, False)))
-    price = rm.price(model, samples=20)
-    (found,) = price.armatures
+    errors = approximation_errors(model, samples=20)
+    (found,) = errors.armatures
     rng = np.random.default_rng(0)
     q = np.array([model.random_configuration(rng) for _ in range(20)])
     values = rm.armature(model, q, backend="numpy")[:, 0]
@@ -73,7 +74,7 @@ def test_the_range_of_a_linkage_and_the_best_constant() -> None:
         assert np.argmin(errors) == 10
 
 
-# ---- the price, by others' hands -----------------------------------------------------------------
+# ---- errors, by others' hands -----------------------------------------------------------------
 
 
 def states(model: rm.Model, samples: int, seed: int):
@@ -109,7 +110,7 @@ def by_others(model: rm.Model, oracle, samples: int, seed: int):
     return {name: np.array(values) for name, values in data.items()}
 
 
-def expected_price(data):
+def expected_errors(data):
     """Medians and worst by joint, in the words of docs/armature.md."""
     samples, n = data["tau"].shape
     table = {}
@@ -141,41 +142,43 @@ def exact_by_pinocchio(name: str, model: rm.Model):
 
 
 @pytest.mark.parametrize(("name", "samples"), [("mini_cheetah", 15), ("four_bar", 20)])
-def test_the_price_is_reproduced(name: str, samples: int) -> None:
+def test_errors_are_reproduced(name: str, samples: int) -> None:
     model = rm.robots.load(name)
-    price = rm.price(model, samples=samples, seed=3)
-    expected = expected_price(by_others(model, exact_by_pinocchio(name, model), samples, 3))
+    errors = approximation_errors(model, samples=samples, seed=3)
+    expected = expected_errors(by_others(model, exact_by_pinocchio(name, model), samples, 3))
     for quantity, (medians, worsts) in expected.items():
-        found = [getattr(row, quantity) for row in price.rows]
+        found = [getattr(row, quantity) for row in errors.rows]
         np.testing.assert_allclose([e.median for e in found], medians, rtol=1e-7, atol=1e-11)
         np.testing.assert_allclose([e.worst for e in found], worsts, rtol=1e-7, atol=1e-11)
 
 
 def test_what_should_stay_exact() -> None:
     """A four-bar, belts, and knees whose rotor is most of their inertia; nothing of a plain arm."""
-    assert rm.price(rm.robots.load("crank_rocker"), samples=20).keep_exact == ("crank_joint",)
-    assert rm.price(rm.robots.load("four_bar"), samples=60).keep_exact == ("joint1",)
-    assert rm.price(rm.robots.load("mit_humanoid_leg"), samples=50).keep_exact[-2:] == (
+    assert approximation_errors(rm.robots.load("crank_rocker"), samples=20).keep_exact == (
+        "crank_joint",
+    )
+    assert approximation_errors(rm.robots.load("four_bar"), samples=60).keep_exact == ("joint1",)
+    assert approximation_errors(rm.robots.load("mit_humanoid_leg"), samples=50).keep_exact[-2:] == (
         "knee_link_joint",
         "ankle_link_joint",
     )
-    plain = rm.price(rm.robots.load("puma560"), samples=20)
+    plain = approximation_errors(rm.robots.load("puma560"), samples=20)
     assert plain.keep_exact == ()
     assert plain.torque.worst < 1e-12
-    cheetah = rm.price(rm.robots.load("mini_cheetah"), samples=50)
+    cheetah = approximation_errors(rm.robots.load("mini_cheetah"), samples=50)
     assert all("knee" in name for name in cheetah.keep_exact)
 
 
 @pytest.mark.slow
 def test_tellos_differentials_should_stay_exact() -> None:
-    kept = rm.price(rm.robots.load("tello")).keep_exact
+    kept = approximation_errors(rm.robots.load("tello")).keep_exact
     assert len(kept) == 8
     assert all("rotor" in name for name in kept)
 
 
-def test_prices_need_states_and_an_open_tree() -> None:
+def test_errors_need_states_and_an_open_tree() -> None:
     with pytest.raises(ValueError, match="samples must be at least 1"):
-        rm.price(rm.robots.load("puma560"), samples=0)
+        approximation_errors(rm.robots.load("puma560"), samples=0)
 
 
 # ---- files of others -----------------------------------------------------------------------------
@@ -329,7 +332,7 @@ def test_drakes_tags_are_written_and_read_back() -> None:
 
 def test_motors_are_those_of_the_robot() -> None:
     model = rm.robots.load("mini_cheetah")
-    armature = {each.joint: each.value for each in rm.price(model, samples=1).armatures}
+    armature = {each.joint: each.value for each in approximation_errors(model, samples=1).armatures}
     found = motors(model, armature)
     assert found["HR_hip_link_joint"] == Motor(ROTOR, 6.0)
     linkage = rm.load(four_bar(marks=(True, False, False)))

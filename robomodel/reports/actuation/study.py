@@ -18,9 +18,9 @@ from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import ClosureError
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.studies.actuators import text
-from robomodel.studies.actuators.four_bars import FourBar, four_bars
-from robomodel.studies.actuators.workspace import Workspace, workspace
+from robomodel.reports.actuation import text
+from robomodel.reports.actuation.four_bars import FourBar, four_bars
+from robomodel.reports.actuation.workspace import Workspace, workspace
 
 SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
 PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
@@ -110,13 +110,34 @@ class Actuation:
 
     def html(self) -> str:
         """One HTML page with pictures, which needs nothing besides."""
-        from robomodel.studies.actuators.page import page
+        from robomodel.reports.actuation.page import page
 
         return page(self)
 
 
-def study(model: Model, *, foot: FrameLike | None = None, joints: Sequence[str] = ()) -> Actuation:
-    """See :func:`robomodel.actuation`."""
+def actuation(
+    model: Model, *, foot: FrameLike | None = None, joints: Sequence[str] = ()
+) -> Actuation:
+    """What motors can do through gears and linkages, over the range of the joints.
+
+    The ratio of every actuator; torque, speed and range that reach each joint, with the limits that
+    hide behind gears and linkages, and those that a file of the open tree should have (``robomodel
+    convert --approximate`` writes them); class and transmission angle of four-bars; the polygons of
+    what joints that share motors get together. docs/actuation.md explains the numbers.
+
+    Args:
+        model: The robot.
+        foot: A link, or (link, offset), whose workspace is found, with its singular curves, while
+            two ``joints`` move.
+        joints: These two, by default the last two that move it.
+
+    Returns:
+        actuation: The numbers.
+
+    Raises:
+        UnknownNameError: An unknown link.
+        ValueError: Joints that cannot be moved so.
+    """
     found = reaches(model)
     at = {each.cluster: each.q for each in found}
     bars = [

@@ -16,9 +16,9 @@ from robomodel.model.approximate import select_in
 from robomodel.model.elements import Cluster, Node
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.studies.validation import loop_mechanism
-from robomodel.studies.validation.carried import Places
-from robomodel.studies.validation.linkage import Linkage
+from robomodel.reports.validation import loop_mechanism
+from robomodel.reports.validation.carried import Places
+from robomodel.reports.validation.linkage import Linkage
 
 BALANCED = 1e-3  # m: a centre of mass so near to the axis is on it
 LEVER = 2.0  # the most that a lever turns for the joint that it mimics

@@ -12,14 +12,14 @@ import numpy as np
 
 from robomodel.dynamics.actuators.reach import Reach
 from robomodel.model.joints import Array
-from robomodel.studies.actuators.four_bars import LOW, FourBar
-from robomodel.studies.actuators.text import summary
-from robomodel.studies.actuators.workspace import Workspace
-from robomodel.studies.page import document, plots
-from robomodel.studies.svg import Line, bounded, plot
+from robomodel.reports.actuation.four_bars import LOW, FourBar
+from robomodel.reports.actuation.text import summary
+from robomodel.reports.actuation.workspace import Workspace
+from robomodel.reports.page import document, plots
+from robomodel.reports.svg import Line, bounded, plot
 
 if TYPE_CHECKING:
-    from robomodel.studies.actuators.study import Actuation, Polygon
+    from robomodel.reports.actuation.study import Actuation, Polygon
 
 STEEPEST = 30.0  # times the median: beyond it curves near dead points are cut off
 

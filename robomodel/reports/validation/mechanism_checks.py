@@ -13,9 +13,9 @@ from robomodel.model import graph
 from robomodel.model.closure import CLOSED
 from robomodel.model.constraints.tree import find_tree_constraints
 from robomodel.model.elements import Cluster
-from robomodel.studies.validation.context import CheckContext
-from robomodel.studies.validation.findings import Finding, note, warning
-from robomodel.studies.validation.linkage import Linkage, Singularity, Sweep
+from robomodel.reports.validation.context import CheckContext
+from robomodel.reports.validation.findings import Finding, note, warning
+from robomodel.reports.validation.linkage import Linkage, Singularity, Sweep
 
 OPEN = 1e-3  # of a cluster's size: files round positions, but not by more
 NEAR = 0.1  # rad or m: singularities beyond the limits, but nearer to them than this, are told

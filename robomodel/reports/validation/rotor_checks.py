@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from robomodel.studies.validation.context import CheckContext, Rotor
-from robomodel.studies.validation.findings import Finding, note, warning
+from robomodel.reports.validation.context import CheckContext, Rotor
+from robomodel.reports.validation.findings import Finding, note, warning
 from robomodel.transmissions import SIMPLE, kind_of
 
 RADIUS = (5e-4, 0.25)  # m: radii of gyration between which rotors of robots are

@@ -10,13 +10,13 @@ from robomodel.errors import DescriptionError, DescriptionWarning, Source
 from robomodel.loading import load
 from robomodel.model import Model, build
 from robomodel.parsers.plausibility import check_plausible
-from robomodel.studies.validation import inertia_checks as matter
-from robomodel.studies.validation import mechanism_checks as mechanics
-from robomodel.studies.validation import rotor_checks as rotors
-from robomodel.studies.validation import unit_checks as units
-from robomodel.studies.validation.context import CheckContext
-from robomodel.studies.validation.findings import Finding, ordered
-from robomodel.studies.validation.report import Report
+from robomodel.reports.validation import inertia_checks as matter
+from robomodel.reports.validation import mechanism_checks as mechanics
+from robomodel.reports.validation import rotor_checks as rotors
+from robomodel.reports.validation import unit_checks as units
+from robomodel.reports.validation.context import CheckContext
+from robomodel.reports.validation.findings import Finding, ordered
+from robomodel.reports.validation.report import Report
 
 CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
     mechanics.check_redundancy,
@@ -33,18 +33,32 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
 """All checks; docs/validate.md explains them by the ids of their findings."""
 
 
-def study(source: object, **options: Any) -> Report:
-    """See :func:`robomodel.validate`."""
-    if isinstance(source, Model):
+def validate(model: object, **options: Any) -> Report:
+    """Look for what is wrong or odd in a robot.
+
+    Checked are structure, closing of loops, singularities within the joint limits, the choice of
+    independent coordinates, transmissions, inertias, limits and units; docs/validate.md lists the
+    checks. Findings are errors, warnings or notes, each with its place in the file, its number and
+    a remedy.
+
+    Args:
+        model: A :class:`~robomodel.model.Model`, or its file, which is loaded; its warnings are
+            findings, and a file that does not load makes a report of that one error.
+        **options: Those of :func:`robomodel.load`, for what is not a model.
+
+    Returns:
+        report: The findings.
+    """
+    if isinstance(model, Model):
         if options:
             raise TypeError("options are for loading, and a model is loaded already")
-        return of_model(source, _doubts(source))
+        return of_model(model, _doubts(model))
     try:
         with _recorded() as caught:
-            model = load(source, **options)
+            loaded = load(model, **options)
     except DescriptionError as error:
         return of_error(error)
-    return of_model(model, caught)
+    return of_model(loaded, caught)
 
 
 def of_model(model: Model, doubts: Iterable[warnings.WarningMessage] = ()) -> Report:

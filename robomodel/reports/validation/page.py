@@ -12,15 +12,15 @@ from robomodel.documents import count
 from robomodel.errors import few
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
-from robomodel.studies.page import document, plots
-from robomodel.studies.sketch import drawings, key
-from robomodel.studies.svg import Line, plot
-from robomodel.studies.validation.findings import Finding, likewise
-from robomodel.studies.validation.linkage import Linkage, Sweep
+from robomodel.reports.page import document, plots
+from robomodel.reports.sketch import drawings, key
+from robomodel.reports.svg import Line, plot
+from robomodel.reports.validation.findings import Finding, likewise
+from robomodel.reports.validation.linkage import Linkage, Sweep
 from robomodel.transmissions import rotor_name
 
 if TYPE_CHECKING:
-    from robomodel.studies.validation.report import Report
+    from robomodel.reports.validation.report import Report
 
 STEEPEST = 1.5  # times the rates' usual size: where plots of G are cut off
 USUAL = 0.9  # the share of points that say what that is

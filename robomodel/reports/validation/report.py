@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from robomodel.documents import count, plain
-from robomodel.studies.validation.findings import (
+from robomodel.reports.validation.findings import (
     _NAMES_AND_NUMBERS,
     NUMBERS,
     SEVERITIES,
@@ -16,7 +16,7 @@ from robomodel.studies.validation.findings import (
     Severity,
     likewise,
 )
-from robomodel.studies.validation.linkage import Linkage
+from robomodel.reports.validation.linkage import Linkage
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,6 @@ class Report:
 
     def html(self) -> str:
         """The report as one HTML page with pictures, which needs nothing besides."""
-        from robomodel.studies.validation.page import page
+        from robomodel.reports.validation.page import page
 
         return page(self)

@@ -16,9 +16,9 @@ from robomodel.model.clusters.sampling import conditioning, random_positions
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.studies.sketch import Sketch, sketch
-from robomodel.studies.validation.curves import ClusterMotion, full_rank_rows, sweep_all, wrapped
-from robomodel.studies.validation.linkage import Choice, Linkage, Sweep
+from robomodel.reports.sketch import Sketch, sketch
+from robomodel.reports.validation.curves import ClusterMotion, full_rank_rows, sweep_all, wrapped
+from robomodel.reports.validation.linkage import Choice, Linkage, Sweep
 
 SAMPLES = 400
 OTHER_STARTS = 3  # clusters of several freedoms are swept from their worst samples too, so many

@@ -11,11 +11,11 @@ import numpy as np
 from robomodel.documents import count, plain
 from robomodel.dynamics.actuators.reach import Reach
 from robomodel.model.joints import Array
-from robomodel.studies.actuators.four_bars import LOW, FourBar
-from robomodel.studies.actuators.workspace import Workspace
+from robomodel.reports.actuation.four_bars import LOW, FourBar
+from robomodel.reports.actuation.workspace import Workspace
 
 if TYPE_CHECKING:
-    from robomodel.studies.actuators.study import Actuation, Drive, Polygon
+    from robomodel.reports.actuation.study import Actuation, Drive, Polygon
 
 
 def lines(found: Actuation) -> list[str]:

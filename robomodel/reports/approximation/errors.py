@@ -134,10 +134,33 @@ def _percent(error: float) -> str:
     return f"{float(f'{100.0 * error:.2g}'):g} %" if math.isfinite(error) else "all bounds"
 
 
-def study(
-    model: Model, *, samples: int, seed: int, tolerance: float, progress: bool
+def approximation_errors(
+    model: Model,
+    *,
+    samples: int = 200,
+    seed: int = 0,
+    tolerance: float = 0.1,
+    progress: bool = True,
 ) -> ApproximationErrors:
-    """See :func:`robomodel.price`."""
+    """What it costs to approximate a robot by an open tree with constant armature.
+
+    Errors of mass matrix, inverse and forward dynamics (``method="approximate"``) over random
+    states, joint by joint, and the range of each joint's armature there. See docs/armature.md.
+
+    Args:
+        model: The robot.
+        samples: How many states.
+        seed: Of the states.
+        tolerance: Joints with a median error above it, or ten times that at worst, should not be
+            approximated.
+        progress: Show a bar on a terminal when it takes long.
+
+    Returns:
+        errors: The errors and armatures, and which joints should stay exact.
+
+    Raises:
+        ValueError: No open tree stands for the robot.
+    """
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
     rng = np.random.default_rng(seed)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from robomodel.description import Pose
 from robomodel.errors import Source
-from robomodel.studies.validation.context import CheckContext
-from robomodel.studies.validation.findings import Finding, warning
+from robomodel.reports.validation.context import CheckContext
+from robomodel.reports.validation.findings import Finding, warning
 from robomodel.text import rpy_of
 
 LONG = 20.0  # m: a robot's joints are nearer to each other

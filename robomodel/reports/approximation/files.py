@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
 from robomodel.model import Model
-from robomodel.studies.validation.context import CheckContext
+from robomodel.reports.validation.context import CheckContext
 from robomodel.text import number
 from robomodel.writers.markup import Markup, Tag
 

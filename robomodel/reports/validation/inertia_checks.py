@@ -9,10 +9,10 @@ import numpy as np
 
 from robomodel.description import Inertial, Link, Vec3
 from robomodel.model.joints import Array
+from robomodel.reports.validation.context import CheckContext
+from robomodel.reports.validation.findings import Finding, note, warning
+from robomodel.reports.validation.unit_checks import HEAVY
 from robomodel.spatial import apply, plus
-from robomodel.studies.validation.context import CheckContext
-from robomodel.studies.validation.findings import Finding, note, warning
-from robomodel.studies.validation.unit_checks import HEAVY
 
 TOLD = 4 / 3  # beyond this excess over the triangle inequality, files are warned of when read
 ROUNDED = 1e-6  # relative excess that digits of a file make

@@ -59,7 +59,7 @@ def plots(pictures: Iterable[str]) -> str:
 
 
 def document(title: str, body: Sequence[str]) -> str:
-    """A page of these parts, in the style of all studies."""
+    """A page of these parts, in the style of all reports."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

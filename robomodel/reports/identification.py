@@ -10,8 +10,8 @@ import numpy as np
 from robomodel.identification import Identified, parameters
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.studies.page import document, plots
-from robomodel.studies.svg import Line, plot
+from robomodel.reports.page import document, plots
+from robomodel.reports.svg import Line, plot
 
 SHOWN = 600  # samples of a long motion in a picture
 BARS = 31  # of a histogram
