@@ -16,21 +16,27 @@ from robomodel.dynamics.elimination import (
     search,
     search_order,
 )
-from robomodel.dynamics.elimination.counting import Counter
 from robomodel.dynamics.elimination.programs import as_order
 from robomodel.dynamics.equations import gyroscope, minimum_torque
 from robomodel.dynamics.equations.segments import pieces
 from robomodel.dynamics.problem.problem import Problem
 from robomodel.kernels import Trace
 from robomodel.model.closure import unstack
-from robomodel.papers.elimination_orders.draw import (
+from robomodel.papers.elimination_orders import (
     as_networkx,
     dot,
     draw_clique_tree,
     draw_dag,
     draw_factor_graph,
     draw_pattern,
+    pivot_edges,
+    pivots,
+    pseudocode,
+    python,
+    used_edges,
 )
+from robomodel.papers.elimination_orders import search as search_problem
+from robomodel.papers.elimination_orders.search import Counter
 
 SHORT = {"t": "tau[joint{}]", "q": "qdd[joint{}]", "V": "a[link{}]", "F": "f[link{}]"}
 
@@ -85,16 +91,16 @@ def test_the_rnea_graph_is_algorithm_1(arm):
 def test_an_order_is_written_out_as_an_algorithm(arm):
     inverse = Problem.inverse(arm)
     dag = inverse.graph.eliminate(inverse.order("rnea"))
-    _, substitution = dag.pseudocode().split("substitute\n")
+    _, substitution = pseudocode(dag).split("substitute\n")
     assert substitution.splitlines() == [
         "  a[link1]", "  a[link2] given a[link1]", "  a[link3] given a[link2]",
         "  f[link3] given a[link3]", "  f[link2] given f[link3], a[link2]",
         "  f[link1] given f[link2], a[link1]", "  tau[joint1] given f[link1]",
         "  tau[joint2] given f[link2]", "  tau[joint3] given f[link3]",
     ]  # fmt: skip
-    assert "rest of" not in dag.pseudocode()
+    assert "rest of" not in pseudocode(dag)
     forward = Problem.forward(arm)
-    lines = forward.graph.eliminate(forward.order("aba")).pseudocode().splitlines()
+    lines = pseudocode(forward.graph.eliminate(forward.order("aba"))).splitlines()
     assert lines[1] == (
         "  solve wrench[link2], wrench[link3], torque[joint3] for f[link3] given a[link3], f[link2]"
         ", a[link2]; 7 rows are left, on a[link3], f[link2], a[link2]"
@@ -105,7 +111,7 @@ def test_an_order_is_written_out_as_an_algorithm(arm):
 
 def test_rneas_order_is_algorithm_1_in_python(arm):
     inverse = Problem.inverse(arm)
-    source = inverse.graph.eliminate(inverse.order("rnea")).python()
+    source = python(inverse.graph.eliminate(inverse.order("rnea")))
     _, body = source.split("# substitute\n")
     assert [line.split(" = ")[0].strip() for line in body.splitlines()] == [
         "x", *(f"x['{name}']" for name in names("V1 V2 V3 F3 F2 F1 t1 t2 t3")), "return x"
@@ -118,7 +124,7 @@ def test_rneas_order_is_algorithm_1_in_python(arm):
 def solved_by_source(problem, order, q, v, values, *, refine=False):
     """What the source of an order makes of a state: all unknowns."""
     space = {}
-    exec(problem.graph.eliminate(problem.order(order)).python(), space)
+    exec(python(problem.graph.eliminate(problem.order(order))), space)
     d, b = problem.blocks(q, v, values)
     found = space["solve"](d, b)
     if refine:
@@ -166,12 +172,12 @@ def test_pivots_name_each_variables_equation(arm):
     forward = Problem.forward(arm)
     dag = forward.graph.eliminate(forward.order("aba"))
     kinds = {"f": "wrench", "a": "acceleration", "qdd": "torque"}
-    for equation, name in dag.pivot_edges:
+    for equation, name in pivot_edges(dag):
         kind, owner = name.split("[")
         assert equation == f"{kinds[kind]}[{owner}"
-    assert len(dag.pivot_edges) == 9
-    assert set(dag.used) < set(dag.edges)  # joining factors relates more than the pivots do
-    assert dag.pivots["a[link2]"].given == ("qdd[joint2]", "a[link1]")
+    assert len(pivot_edges(dag)) == 9
+    assert set(used_edges(dag)) < set(dag.edges)  # joining factors relates more than the pivots do
+    assert pivots(dag)["a[link2]"].given == ("qdd[joint2]", "a[link1]")
 
 
 def test_source_is_of_exact_equations_that_determine(arm):
@@ -179,14 +185,14 @@ def test_source_is_of_exact_equations_that_determine(arm):
     dag = forward.graph.eliminate(forward.order("aba"))
     alone = FactorGraph(dag.graph.sizes, dag.graph.factors).eliminate(dag.order)
     with pytest.raises(ValueError, match="not written from equations"):
-        alone.python()
+        python(alone)
     assert " -> " in dot(alone)
     measured = forward.having(gyroscope("link3", covariance=1.0))
     with pytest.raises(ValueError, match="measurement with a covariance"):
-        measured.graph.eliminate(measured.order("colamd")).python()
+        python(measured.graph.eliminate(measured.order("colamd")))
     loose = forward.unknown("tau[joint1]")
     with pytest.raises(SingularError, match="not determined"):
-        loose.graph.eliminate(loose.order("aba")).python()
+        python(loose.graph.eliminate(loose.order("aba")))
 
 
 def test_the_custom_order_splits_on_one_clique(arm):
@@ -288,8 +294,8 @@ def test_search_is_seeded_and_no_worse_than_its_start(arm):
 @pytest.mark.parametrize("scalars", [False, True])
 def test_searched_orders_of_hybrid_problems_are_never_worse(arm, scalars):
     problem = Problem.hybrid(arm, ["joint2"])
-    found = problem.search(scalars=scalars, nodes=40, seed=1)
-    assert found == problem.search(scalars=scalars, nodes=40, seed=1)
+    found = search_problem(problem, scalars=scalars, nodes=40, seed=1)
+    assert found == search_problem(problem, scalars=scalars, nodes=40, seed=1)
     assert found.nodes == 40
     known = [problem.factorize(name).operations for name in NAMES if name != "searched"]
     if scalars:
@@ -297,12 +303,12 @@ def test_searched_orders_of_hybrid_problems_are_never_worse(arm, scalars):
         known += [problem.factorize(name).operations for name in names_of]
     assert found.start_operations == min(known) >= found.operations
     assert problem.factorize(found.order).operations == found.operations
-    hurried = problem.search(scalars=scalars, nodes=10**6, seconds=0.0)
+    hurried = search_problem(problem, scalars=scalars, nodes=10**6, seconds=0.0)
     assert hurried.operations == hurried.start_operations
     begun = as_order(arm, "aba")
     assert search_order(arm, start=begun, seconds=0.0) == begun
     with pytest.raises(ValueError, match="one order or more"):
-        problem.search(nodes=0)
+        search_problem(problem, nodes=0)
 
 
 def test_remembered_steps_count_what_eliminations_do():
@@ -342,7 +348,7 @@ def test_searched_orders_compile(name):
     model = rm.robots.load(name)
     free = [piece.name for piece in pieces(model) if piece.dofs]
     problem = Problem.hybrid(model, [free[-1]], view="cluster")
-    found = problem.search(scalars=True, nodes=30)
+    found = search_problem(problem, scalars=True, nodes=30)
     assert found.operations <= found.start_operations
     rng = np.random.default_rng(2)
     q, (v, a) = model.random_configuration(rng), rng.normal(size=(2, model.nv))
@@ -494,10 +500,10 @@ def test_graphs_for_networkx_and_graphviz(arm):
     directed = as_networkx(dag)
     assert directed.number_of_edges() == 20
     assert sum(f for _, _, f in directed.edges(data="fill")) == len(dag.fill)
-    assert sum(used for _, _, used in directed.edges(data="used")) == len(dag.used) < 20
+    assert sum(used for _, _, used in directed.edges(data="used")) == len(used_edges(dag)) < 20
     assert directed.nodes["qdd[joint3]"]["pivot"] == ("torque[joint3]",)
-    assert dot(dag).count(" -> ") == 20 + len(dag.pivot_edges)
-    assert dot(dag).count("color=grey") == 20 - len(dag.used)
+    assert dot(dag).count(" -> ") == 20 + len(pivot_edges(dag))
+    assert dot(dag).count("color=grey") == 20 - len(used_edges(dag))
     assert dot(problem.graph).count(" -- ") == bipartite.number_of_edges()
 
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from robomodel.dynamics.elimination.pivots import Pivot, pivots, source
 from robomodel.dynamics.equations.system import System
 from robomodel.errors import check_names
 
@@ -161,67 +160,6 @@ class Dag:
             size[n] * self.rows[n] * (size[n] + sum(size[p] for p in self.parents[n]) + 1)
             for n in self.order
         )
-
-    def pseudocode(self) -> str:
-        """The algorithm that the order is: what is solved for what, and what goes into what.
-
-        A line for each elimination, then the back-substitution. Where rows are left over they go on
-        under the name "rest of" the variable. Where each variable has its own rows, as in RNEA's
-        order of inverse dynamics, the last lines alone are the algorithm (001, algorithm 1).
-        """
-        game = Game(self.graph)
-        label = {i: factor.name for i, factor in enumerate(self.graph.factors)}
-        lines = ["eliminate"]
-        for name in self.order:
-            joined = sorted(game.touching[name])
-            rows = ", ".join(label[i] for i in joined) or "nothing"
-            game.eliminate(name)
-            line = f"  solve {rows} for {name}{self._given(name)}"
-            if joined and joined[0] in game.factors:
-                separator, left = game.factors[joined[0]]
-                label[joined[0]] = f"rest of {name}"
-                others = ", ".join(x for x in self.order if x in separator)
-                line += f"; {left} rows are left, on {others}"
-            lines.append(line)
-        lines.append("substitute")
-        lines += [f"  {name}{self._given(name)}" for name in reversed(self.order)]
-        return "\n".join(lines)
-
-    def python(self) -> str:
-        """The algorithm that the order is as Python source: a function ``solve(D, b)`` on NumPy.
-
-        D and b of any state are :meth:`Problem.blocks`; what it returns are all unknowns by name,
-        in the bodies' internal axes. Each line is one product of blocks: what comes of pivots -1 is
-        left out, so that RNEA's order of inverse dynamics is its substitution alone. Pivots are
-        those of :attr:`pivots`, for all states; they are not checked when the function runs. Raises
-        ValueError for measurements with covariances, SingularError where a variable is not
-        determined in this order.
-        """
-        return source(self)
-
-    @cached_property
-    def pivots(self) -> Mapping[str, Pivot]:
-        """For each variable the equations whose rows determine it, and from which others.
-
-        Errors as of :meth:`python`.
-        """
-        return {pivot.variable: pivot for pivot in pivots(self)}
-
-    @property
-    def pivot_edges(self) -> tuple[tuple[str, str], ...]:
-        """(equation, variable) for every pivot, by the order: whose rows each variable uses.
-
-        An equation without one is spent with others in "rest of" a variable.
-        """
-        return tuple((e, name) for name in self.order for e in self.pivots[name].equations)
-
-    @property
-    def used(self) -> tuple[tuple[str, str], ...]:
-        """Those of :attr:`edges` that pivots' rows hold; the others come of joining factors."""
-        return tuple((parent, x) for x in self.order for parent in self.pivots[x].given)
-
-    def _given(self, name: str) -> str:
-        return f" given {', '.join(self.parents[name])}" if self.parents[name] else ""
 
     @cached_property
     def cliques(self) -> tuple[Clique, ...]:

@@ -6,7 +6,7 @@ sensors, make a problem in the same way (documents 003 and 001).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -34,7 +34,6 @@ from robomodel.scalars import Scalar
 from robomodel.spatial import Wrench
 
 if TYPE_CHECKING:
-    from robomodel.dynamics.elimination.searching import Searched
     from robomodel.dynamics.problem.solver import Solver
 
 
@@ -185,28 +184,6 @@ class Problem:
         """Gaussian elimination in general position: its ``fill``, ``entries``, ``operations``."""
         return gauss.eliminate(self.structure, self.groups(order))
 
-    def search(
-        self,
-        *,
-        scalars: bool = False,
-        nodes: int = 500,
-        seconds: float | None = None,
-        seed: int = 0,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Searched:
-        """An order of few operations, by annealing from the best one known by name; seeded.
-
-        Of variables, or of ``scalars``, which may take a variable's components at different times.
-        The budget: so many ``nodes`` (orders counted, those known by name included, which are
-        counted in any case), and ``seconds``, after which the best so far is taken, whichever it is
-        on this machine. ``found.order`` is what :meth:`compile`, :meth:`factorize` and, of
-        variables, :meth:`solve` take. ``progress`` is called with nodes and fewest operations.
-        """
-        from robomodel.dynamics.elimination.searching import search_problem
-
-        return search_problem(self, scalars=scalars, nodes=nodes, seconds=seconds, seed=seed,
-                              progress=progress)  # fmt: skip
-
     def system(
         self,
         q: Sequence[Scalar],
@@ -257,7 +234,7 @@ class Problem:
     ) -> tuple[dict[tuple[str, str], Array], dict[str, Array]]:
         """(D, b) at a state as arrays: D[equation, variable] and b[equation].
 
-        What the function of :meth:`Dag.python` takes. ``values`` and ``readings`` as of
+        ``values`` and ``readings`` as of
         :meth:`solve`, one state. Blocks that are zero at this state only are there as zeros.
         """
         at, speed, arrays, reads = self._arrays(q, v, values, readings)

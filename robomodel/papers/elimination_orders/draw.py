@@ -14,6 +14,7 @@ from robomodel.dynamics.elimination.gauss import SingularError
 from robomodel.dynamics.elimination.graph import Dag, FactorGraph
 from robomodel.dynamics.equations.system import System
 from robomodel.errors import MissingPackageError
+from robomodel.papers.elimination_orders.algorithms import pivots, used_edges
 
 HEIGHT = {"tau": 3.0, "f": 2.0, "net": 1.5, "a": 1.0, "fx": 2.5, "lambda": 1.5, "qdd": 0.0}
 COLOUR = {"tau": "#d9822b", "f": "#4878cf", "fx": "#9fc0ef", "net": "#9fc0ef", "a": "#6acc65",
@@ -100,9 +101,9 @@ def as_networkx(what: FactorGraph | Dag) -> Any:
             graph.add_edges_from((f"factor:{factor.name}", name) for name in factor.variables)
         return graph
     directed = nx.DiGraph()
-    pivots, used = _pivots(what)
+    equations, used = _pivots(what)
     for n, name in enumerate(what.order):
-        directed.add_node(name, size=what.graph.sizes[name], step=n, pivot=pivots.get(name, ()))
+        directed.add_node(name, size=what.graph.sizes[name], step=n, pivot=equations.get(name, ()))
     fill = set(what.fill)
     directed.add_edges_from(
         (*edge, {"fill": edge in fill, "used": edge in used}) for edge in what.edges
@@ -113,7 +114,7 @@ def as_networkx(what: FactorGraph | Dag) -> Any:
 def _pivots(dag: Dag) -> tuple[dict[str, tuple[str, ...]], set[tuple[str, str]]]:
     """Each variable's pivot equations, and the edges they hold; all edges where there are none."""
     try:
-        return {name: pivot.equations for name, pivot in dag.pivots.items()}, set(dag.used)
+        return {name: each.equations for name, each in pivots(dag).items()}, set(used_edges(dag))
     except (ValueError, SingularError):  # measurements, or no equations, or none for a variable
         return {}, set(dag.edges)
 
@@ -234,15 +235,15 @@ def dot(what: FactorGraph | Dag) -> str:
             lines += [f'  "factor:{factor.name}" -- "{n}";' for n in sorted(factor.variables)]
         return "\n".join([*lines, "}\n"])
     fill = set(what.fill)
-    pivots, used = _pivots(what)
+    equations, used = _pivots(what)
     lines = ["digraph elimination {", *(f'  "{n}";' for n in what.order)]
     for p, c in what.edges:
         style = ["style=dashed"] if (p, c) in fill else []
         style += [] if (p, c) in used else ["color=grey"]
         said = f" [{', '.join(style)}]" if style else ""
         lines.append(f'  "{p}" -> "{c}"{said};')
-    for name, equations in pivots.items():
-        for equation in equations:
+    for name, sources in equations.items():
+        for equation in sources:
             lines.append(f'  "{equation}" [shape=box, fontsize=9];')
             lines.append(f'  "{equation}" -> "{name}" [arrowhead=empty];')
     return "\n".join([*lines, "}\n"])

@@ -1,9 +1,9 @@
-"""Pivots of an elimination by blocks, and the algorithm that they make as Python source (001, IV).
+"""The algorithm that an elimination order is, written out as text or as Python source (001, IV).
 
-A directed graph says which variables determine which. With the equations at hand it can be said
-whose rows do: a variable is taken from one equation that holds it with a block of its own (±1
-before others, then the equation that mirrors its column, then any square one), and where there is
-none from the rows of all its equations together, by QR. Chosen once, at the state in general
+A directed acyclic graph says which variables determine which (IV-B). With the equations at hand it
+can be said whose rows do: a variable's pivot is the block of one equation that contains it (±1
+before others, then the equation that mirrors its column, then any square block), and where there is
+none the rows of all its equations together, by QR. Pivots are chosen once, at the state in general
 position at which the graph was written.
 """
 
@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from robomodel.dynamics.elimination.gauss import SingularError
+from robomodel.dynamics.elimination.graph import Dag, Game
 from robomodel.model.joints import Array
-
-if TYPE_CHECKING:
-    from robomodel.dynamics.elimination.graph import Dag
 
 Kind = Literal["minus one", "one", "block", "rows"]
 WORST = 1e7  # condition of a block, equilibrated, that may be a pivot
@@ -87,13 +85,58 @@ class _Rows:
     scale: dict[str, float]
 
 
-def pivots(dag: Dag) -> tuple[Pivot, ...]:
-    """The pivots in the order of a graph; ValueError where it has no equations, or soft ones.
+def pivots(dag: Dag) -> dict[str, Pivot]:
+    """Each variable's pivot, in the order of elimination.
 
-    Raises SingularError where a variable is not determined by the equations that are left.
+    Raises ValueError for graphs without equations and for measurements with covariances,
+    SingularError where the equations that are left do not determine a variable.
     """
     rows, place = _rows(dag), {name: i for i, name in enumerate(dag.order)}
-    return tuple(_eliminated(rows, name, place) for name in dag.order)
+    return {name: _eliminated(rows, name, place) for name in dag.order}
+
+
+def pivot_edges(dag: Dag) -> tuple[tuple[str, str], ...]:
+    """(equation, variable) for every pivot: the directed edges from factors to variables (IV-A).
+
+    Equations without an edge are used up with others in "rest of" a variable. Raises as
+    :func:`pivots`.
+    """
+    return tuple((e, name) for name, pivot in pivots(dag).items() for e in pivot.equations)
+
+
+def used_edges(dag: Dag) -> tuple[tuple[str, str], ...]:
+    """Those of ``dag.edges`` that pivots' rows contain; the others come of joining factors."""
+    return tuple((parent, name) for name, pivot in pivots(dag).items() for parent in pivot.given)
+
+
+def pseudocode(dag: Dag) -> str:
+    """The algorithm of an order: which rows are solved for which variable, and what remains.
+
+    A line for each elimination, then the back-substitution. Where rows are left over they go on
+    under the name "rest of" the variable. Where each variable has rows of its own, as in RNEA's
+    order of inverse dynamics, the back-substitution alone is the algorithm (algorithm 1).
+    """
+
+    def conditions(name: str) -> str:
+        return f" given {', '.join(dag.parents[name])}" if dag.parents[name] else ""
+
+    game = Game(dag.graph)
+    label = {i: factor.name for i, factor in enumerate(dag.graph.factors)}
+    lines = ["eliminate"]
+    for name in dag.order:
+        joined = sorted(game.touching[name])
+        rows = ", ".join(label[i] for i in joined) or "nothing"
+        game.eliminate(name)
+        line = f"  solve {rows} for {name}{conditions(name)}"
+        if joined and joined[0] in game.factors:
+            separator, left = game.factors[joined[0]]
+            label[joined[0]] = f"rest of {name}"
+            others = ", ".join(x for x in dag.order if x in separator)
+            line += f"; {left} rows are left, on {others}"
+        lines.append(line)
+    lines.append("substitute")
+    lines += [f"  {name}{conditions(name)}" for name in reversed(dag.order)]
+    return "\n".join(lines)
 
 
 def _rows(dag: Dag) -> _Rows:
@@ -194,16 +237,19 @@ def _together(rows: _Rows, x: str, joined: Sequence[str], place: Mapping[str, in
     return Pivot(x, "rows", tuple(joined), x, given, (), rest, heights, holders)
 
 
-# ---- source --------------------------------------------------------------------------------------
+# ---- Python source -------------------------------------------------------------------------------
 
 
-def source(dag: Dag) -> str:
-    """The algorithm of an order as a Python function ``solve(D, b)`` on NumPy arrays.
+def python(dag: Dag) -> str:
+    """The algorithm of an order as Python source: a function ``solve(D, b)`` on NumPy arrays.
 
-    See :meth:`Dag.python`.
+    D and b of any state are :meth:`Problem.blocks`; the function returns all unknowns by name, in
+    the bodies' internal axes. Each line is one product of blocks; what pivots of -1 give is left
+    out, so that RNEA's order of inverse dynamics is its back-substitution alone. The function uses
+    the pivots of :func:`pivots` at every state, without checks. Raises as :func:`pivots`.
     """
     sizes = dag.graph.sizes
-    steps = pivots(dag)
+    steps = tuple(pivots(dag).values())
     lines: list[str] = []
     for step in steps:
         lines += _elimination(step, sizes)

@@ -1,5 +1,7 @@
-"""Operations of many similar orders: what an order shares with those before is counted once.
+"""Search over the orders of any problem, of variables or of scalars, within a budget (001, VIII).
 
+What is minimised are the operations of Gaussian elimination in general position, products with ±1
+free (:attr:`gauss.Elimination.operations`). The result is never worse than orders known by name.
 Eliminating a group depends on the rows that hold its columns and on nothing else. Rows are numbered
 by how they came about, so that a step on the same rows gives what it gave before: an order that
 differs in one place is counted anew only as far as the difference reaches.
@@ -7,13 +9,113 @@ differs in one place is counted anew only as far as the difference reaches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from robomodel.dynamics.elimination import gauss
-from robomodel.dynamics.elimination.gauss import MANY, Group, Row
+from robomodel.dynamics.elimination.gauss import MANY, Elimination, Group, Row, SingularError
+from robomodel.dynamics.elimination.orders import NAMES
+from robomodel.dynamics.elimination.scalars import SCALAR_ORDERS
 from robomodel.dynamics.equations.system import System
+from robomodel.dynamics.problem.problem import Problem
+
+NEAR = 6  # places that every other move goes at most
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedOrder:
+    """The best order found, and its ``operations``.
+
+    ``start`` and ``start_operations``: the best order known by name; ``nodes``: orders counted.
+    """
+
+    order: tuple[Group, ...]
+    operations: int
+    start: str
+    start_operations: int
+    nodes: int
+
+
+def search(
+    problem: Problem,
+    *,
+    scalars: bool = False,
+    nodes: int = 500,
+    seconds: float | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> SearchedOrder:
+    """An order of few operations, by annealing from the best one known by name; seeded.
+
+    Args:
+        problem: any problem; ``order`` of the result is what :meth:`Problem.compile`,
+            :meth:`Problem.factorize` and, of variables, :meth:`Problem.solve` take.
+        scalars: search orders of scalars, which may take a variable's components at different
+            times, not of variables.
+        nodes: orders counted at most, those known by name included (these in any case).
+        seconds: time after which the best order so far is returned.
+        seed: of the random moves.
+        progress: is called with the nodes and the fewest operations so far.
+
+    Raises SingularError where no order known by name determines the unknowns.
+    """
+    if nodes < 1:
+        raise ValueError("a search counts one order or more")
+    until = math.inf if seconds is None else time.monotonic() + seconds
+    known = list(_known(problem, scalars, until))
+    if not known:
+        raise SingularError("every variable", "is not determined in any order known by name")
+    operations, name, done = min(known, key=lambda found: found[0])
+    best, fewest = done.plan.order, operations
+    at: list[Group] = [(c,) for _, c in done.plan.pivots] if scalars else list(best)
+    value: float = operations
+    rng, counted = random.Random(seed), len(known)
+    first, counter = counted, Counter(problem.structure)
+    while counted < nodes and len(at) > 1 and time.monotonic() < until:
+        left = 1.0 - (counted - first) / max(nodes - first, 1)
+        temperature = 0.01 * fewest * left * left + 1e-9
+        trial = list(at)
+        place = rng.randrange(len(trial))
+        moved = trial.pop(place)
+        if counted % 2:
+            place = min(max(place + rng.randint(-NEAR, NEAR), 0), len(trial))
+        else:
+            place = rng.randrange(len(trial) + 1)
+        trial.insert(place, moved)
+        counted += 1
+        try:
+            found = float(counter.operations(trial))
+        except SingularError:
+            continue
+        if found <= value or rng.random() < math.exp((value - found) / temperature):
+            at, value = trial, found
+            if value < fewest:
+                best, fewest = tuple(at), int(value)
+        if progress is not None:
+            progress(counted, fewest)
+    return SearchedOrder(tuple(best), fewest, name, operations, counted)
+
+
+def _known(problem: Problem, scalars: bool, until: float) -> Iterator[tuple[int, str, Elimination]]:
+    """Operations, name and elimination of the orders known by name; one at least is tried."""
+    names = [name for name in NAMES if name != "searched"]
+    if scalars:
+        names += [f"scalar {name}" for name in SCALAR_ORDERS]
+    for n, name in enumerate(names):
+        if n and time.monotonic() > until:
+            return
+        try:
+            done = problem.factorize(name)
+        except SingularError:
+            continue
+        yield done.operations, name, done
+
+
+# ---- counting operations of similar orders -------------------------------------------------------
 
 Columns: TypeAlias = tuple[int, ...]
 
