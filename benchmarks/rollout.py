@@ -29,7 +29,7 @@ from mujoco.rollout import Rollout
 from numpy.typing import NDArray
 
 import robomodel as rm
-from robomodel.model.closure import stack, unstack
+from robomodel.scalars import stack, unstack
 from robomodel.trajectory import SimulationError
 
 Array = NDArray[np.float64]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 TINY = 1e-290  # what is positive is above it
 
@@ -274,3 +275,18 @@ class Factorization:
             for i in range(k):
                 x[k] = sub(x[k], mul(self.lower[k][i], x[i]))
         return x
+
+
+def unstack(values: NDArray[Any]) -> list[Scalar]:
+    """The last axis as a list of scalars (arrays over the batch)."""
+    if values.ndim == 1:
+        return list(values)  # np.float64 scalars
+    return list(np.ascontiguousarray(np.moveaxis(values, -1, 0)))
+
+
+def stack(values: Sequence[Scalar], batch: tuple[int, ...]) -> NDArray[Any]:
+    """Scalars, structural constants among them, as the last axis of one array."""
+    result = np.empty((*batch, len(values)))
+    for i, value in enumerate(values):
+        result[..., i] = value
+    return result

@@ -21,7 +21,6 @@ from robomodel.dynamics.equations import gyroscope, minimum_torque
 from robomodel.dynamics.equations.segments import pieces
 from robomodel.dynamics.problem.problem import Problem
 from robomodel.kernels import Trace
-from robomodel.model.closure import unstack
 from robomodel.papers.elimination_orders import (
     as_networkx,
     dot,
@@ -37,6 +36,7 @@ from robomodel.papers.elimination_orders import (
 )
 from robomodel.papers.elimination_orders import search as search_problem
 from robomodel.papers.elimination_orders.search import Counter
+from robomodel.scalars import unstack
 
 SHORT = {"t": "tau[joint{}]", "q": "qdd[joint{}]", "V": "a[link{}]", "F": "f[link{}]"}
 

@@ -28,10 +28,10 @@ from robomodel.dynamics.kinematics.frames import frame_keys
 from robomodel.dynamics.table import TABLE
 from robomodel.dynamics.tracing import trace
 from robomodel.kernels import Trace
-from robomodel.model.closure import stack, unstack
 from robomodel.model.variants.normals import on_common_normals
 from robomodel.model.variants.parallel import unturned
 from robomodel.model.variants.regroup import regrouped
+from robomodel.scalars import stack, unstack
 
 Array = NDArray[np.float64]
 TIGHT = 1e-10  # of the largest number of a result

@@ -31,7 +31,7 @@ from robomodel.dynamics.equations.system import System
 from robomodel.dynamics.problem.problem import Problem
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_program
-from robomodel.model.closure import unstack
+from robomodel.scalars import unstack
 
 try:
     import gtsam

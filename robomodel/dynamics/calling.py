@@ -16,10 +16,10 @@ from robomodel.dynamics.tracing import trace
 from robomodel.errors import no_model, warn
 from robomodel.kernels import NoCompilerError
 from robomodel.model.arguments import as_array, common_batch
-from robomodel.model.closure import stack, unstack
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.scalars import stack, unstack
 
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
 Backend: TypeAlias = Literal["numpy", "compiled"]

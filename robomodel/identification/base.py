@@ -20,10 +20,10 @@ from robomodel.identification.sampling import on_branch
 from robomodel.identification.spaces import Gap, reduced, split
 from robomodel.identification.structure import CONFIGURATIONS, structure
 from robomodel.model.arguments import as_array
-from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import count, of_joints, parameters
+from robomodel.scalars import stack, unstack
 
 SEED = 20180524  # samples are the same at every call
 FACTOR = 3  # rows of a stacked regressor for each column

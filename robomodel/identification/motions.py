@@ -12,10 +12,10 @@ import numpy as np
 from robomodel.dynamics import actuator_map, passive_force
 from robomodel.dynamics.actuators.maps import bounds, forces
 from robomodel.identification.regressors import regressor
-from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
+from robomodel.scalars import stack, unstack
 
 TINY = 1e-9  # half of a range that leaves no room
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.model.closure import stack, unstack
 from robomodel.model.configurations.random import random_cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.scalars import stack, unstack
 from robomodel.spatial import UNIT
 
 STEPS = 3  # of at most 0.3 radians, or cluster sizes

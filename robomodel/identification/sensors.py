@@ -24,12 +24,12 @@ from robomodel.errors import DescriptionWarning, UnknownNameError, as_names, did
 from robomodel.identification.regressors import filtered_regressor, regressor
 from robomodel.model.arguments import as_array, as_numbers, common_batch
 from robomodel.model.build import build
-from robomodel.model.closure import stack, unstack
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters, with_parameters
+from robomodel.scalars import stack, unstack
 
 TYPED = 1e-3  # of loops and quaternions: how far measured positions may leave them open
 ZERO = (0.1, 0.01)  # rad, m: an encoder's zero is taken to deviate so; behind a gear so much more

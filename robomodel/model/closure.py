@@ -13,7 +13,7 @@ from robomodel.model.constraints.evaluation import evaluate_loops
 from robomodel.model.constraints.links import Link
 from robomodel.model.constraints.rows import LoopJoint, Perpendicular
 from robomodel.model.joints import Array, Mask
-from robomodel.scalars import Scalar
+from robomodel.scalars import Scalar, stack, unstack
 
 CLOSED = 1e-10  # a gap [m, or sine of an angle] below this counts as closed
 
@@ -151,21 +151,6 @@ class Geometry:
                 for value in evaluate_loops(self.links, [probe], at).values:
                     wrong |= np.asarray(value) < 0.0
         return wrong
-
-
-def unstack(values: Array) -> list[Scalar]:
-    """The last axis as a list of scalars (arrays over the batch)."""
-    if values.ndim == 1:
-        return list(values)  # np.float64 scalars
-    return list(np.ascontiguousarray(np.moveaxis(values, -1, 0)))
-
-
-def stack(values: Sequence[Scalar], batch: tuple[int, ...]) -> Array:
-    """Scalars, structural constants among them, as the last axis of one array."""
-    result = np.empty((*batch, len(values)))
-    for i, value in enumerate(values):
-        result[..., i] = value
-    return result
 
 
 def close(

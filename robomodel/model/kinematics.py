@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.model.arguments import as_array, common_batch
-from robomodel.model.closure import stack, unstack
 from robomodel.model.elements import Cluster, Coupling, Joint, Loop, Node
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.scalars import Scalar, Vector, dot
+from robomodel.scalars import Scalar, Vector, dot, stack, unstack
 
 
 class Kinematics:

@@ -28,11 +28,10 @@ from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
-from robomodel.model.closure import stack, unstack
 from robomodel.model.derived import once
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, subtracted
+from robomodel.scalars import Scalar, Vector, stack, subtracted, unstack
 
 STARTS = ("aba", "crba", "nested dissection")
 SAFE = 1e-12  # backward error of an order that may be compiled

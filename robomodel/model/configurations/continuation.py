@@ -11,9 +11,10 @@ import math
 import numpy as np
 
 from robomodel.model import closure as newton
-from robomodel.model.closure import CLOSED, Geometry, stack, unstack
+from robomodel.model.closure import CLOSED, Geometry
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask, Revolute
+from robomodel.scalars import stack, unstack
 
 STEP = 0.2  # largest motion of an independent joint between two closings
 MOST = 2000  # closings on one way

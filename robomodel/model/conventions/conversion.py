@@ -16,12 +16,11 @@ from scipy.spatial.transform import Rotation
 
 from robomodel.errors import few
 from robomodel.model.arguments import as_array, common_batch
-from robomodel.model.closure import stack, unstack
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.conventions.layouts import Form, Layout, Library, Part, find_layout
 from robomodel.model.elements import Node
 from robomodel.model.joints import Array, relative_motion
-from robomodel.scalars import Vector
+from robomodel.scalars import Vector, stack, unstack
 from robomodel.spatial import (
     ZERO,
     Motion,

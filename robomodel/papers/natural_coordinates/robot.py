@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics.state import State
 from robomodel.model.arguments import as_array
-from robomodel.model.closure import stack, unstack
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.papers.natural_coordinates.mechanism import Mechanism
+from robomodel.scalars import stack, unstack
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.kinematics.frames import FrameLike, body_wrenches, frame_keys, place
 from robomodel.dynamics.kinematics.state import State
 from robomodel.model.arguments import as_array
-from robomodel.model.closure import stack, unstack
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
@@ -22,7 +21,7 @@ from robomodel.papers.spatial_operators.algebra import Adjacency, PickOff, block
 from robomodel.papers.spatial_operators.operator import Space, transposed
 from robomodel.papers.spatial_operators.sko import SKO
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
-from robomodel.scalars import Scalar
+from robomodel.scalars import Scalar, stack, unstack
 from robomodel.spatial import NO_MOTION, NO_WRENCH, UNIT_MOTIONS, ZERO, Motion, Transform, minus
 
 

@@ -31,14 +31,26 @@ from robomodel.kernels import Compiled, Iteration, NoCompilerError, Program, Tra
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
-from robomodel.model.closure import stack, unstack
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.constraints import LoopConstraint, Rows, evaluate_loops
 from robomodel.model.derived import once
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, added, div, dot, mul, sqrt, sub, subtracted
+from robomodel.scalars import (
+    Scalar,
+    Vector,
+    add,
+    added,
+    div,
+    dot,
+    mul,
+    sqrt,
+    stack,
+    sub,
+    subtracted,
+    unstack,
+)
 
 Build = Callable[..., Sequence[Scalar]]
 

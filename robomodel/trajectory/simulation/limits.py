@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.errors import warn
-from robomodel.model.closure import stack, unstack
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.scalars import stack, unstack
 from robomodel.trajectory.simulation.step_terms import named
 from robomodel.trajectory.simulation.trajectory import Stop
 

@@ -15,10 +15,10 @@ from robomodel.dynamics import energy
 from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.errors import MissingPackageError
 from robomodel.model.arguments import as_numbers
-from robomodel.model.closure import stack, unstack
 from robomodel.model.configurations.coordinates import position_names
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.scalars import stack, unstack
 from robomodel.trajectory.simulation.ground import Pair, Placed
 
 if TYPE_CHECKING:
