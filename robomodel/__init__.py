@@ -67,9 +67,10 @@ from robomodel.identification import (
 )
 from robomodel.loading import load
 from robomodel.model import Model
-from robomodel.writers import write_mjcf, write_sdf, write_urdf
+from robomodel.writing import write_mjcf, write_sdf, write_urdf
 
 if TYPE_CHECKING:
+    from robomodel.c import write_c
     from robomodel.reports.actuation.study import actuation
     from robomodel.reports.approximation.errors import approximation_errors
     from robomodel.reports.validation.study import validate
@@ -84,7 +85,6 @@ if TYPE_CHECKING:
         simulate,
     )
     from robomodel.trajectory.rollouts.card import rollout_kernel
-    from robomodel.writers.c import write_c
 
 __version__ = "0.2.0"
 
@@ -183,7 +183,7 @@ _LATE = {
     "validate": "reports.validation.study",
     "rollout_kernel": "trajectory.rollouts.card",
     "to_casadi": "symbolic",
-    "write_c": "writers.c",
+    "write_c": "c",
 }
 
 

@@ -40,6 +40,9 @@ FREEDOMS = {"fixed": 0, "floating": 6, "planar": 3, "spherical": 3} | dict.fromk
 
 IDENTITY: Rows3 = UNIT
 
+GRAVITY: Vec3 = (0.0, 0.0, -9.81)
+"""Where a file says none [m/s²]."""
+
 
 def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Rows3:
     """Rotation matrix (rows) of URDF's roll, pitch, yaw; exact at multiples of a right angle.

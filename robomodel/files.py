@@ -117,3 +117,30 @@ def _read(path: str, most: int, *, pipes: bool = False) -> bytes | None:
             return first + stream.read(most + 1 - len(first))
     finally:
         os.close(descriptor)
+
+
+def is_no_file(path: str) -> bool:
+    """A terminal or a pipe."""
+    return os.path.exists(path) and not os.path.isfile(path)
+
+
+def replace_file(path: str, text: str) -> None:
+    """Write a file as a whole: nobody ever sees half of it, and a failure leaves the old one."""
+    if is_no_file(path):
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        return
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise FileNotFoundError(f"'{path}' cannot be written: there is no folder '{folder}'")
+    beside = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(4).hex()}")
+    try:
+        with open(beside, "x", encoding="utf-8") as stream:
+            stream.write(text)
+        if os.path.exists(path):
+            os.chmod(beside, os.stat(path).st_mode & 0o7777)
+        os.replace(beside, path)
+    except BaseException:
+        if os.path.exists(beside):
+            os.remove(beside)
+        raise

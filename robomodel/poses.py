@@ -18,6 +18,7 @@ from robomodel.description import (
     Anchor,
     Description,
     Joint,
+    Loop,
     Pose,
     Rows3,
     Vec3,
@@ -241,6 +242,22 @@ def branches(above: Mapping[str, Joint], one: str, other: str) -> tuple[list[Joi
     pairs = zip(*lines, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
     return lines[0][shared:], lines[1][shared:]
+
+
+def second_axis(loop: Loop) -> Vec3:
+    """A direction of the second axis of a universal loop, in the successor's constraint frame.
+
+    By default that is the coordinate axis after the first's largest component, made perpendicular
+    to the first; a given one is taken as it is, since the two frames may be turned at closure.
+    """
+    if loop.axis2 is not None:
+        return loop.axis2
+    first = unit(loop.axis)
+    k = max(range(3), key=lambda n: (abs(first[n]), -n))
+    x, y, z = (
+        w - first[(k + 1) % 3] * a for w, a in zip(IDENTITY[(k + 1) % 3], first, strict=True)
+    )
+    return x, y, z
 
 
 def placed(anchor: Anchor, poses: Mapping[str, Pose]) -> Pose:

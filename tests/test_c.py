@@ -16,11 +16,11 @@ from shipped import LARGE, ROBOTS
 from targets import COMPILERS, WARNINGS, batched, called, library, pointers
 
 import robomodel as rm
+from robomodel.c import identifier
 from robomodel.cli import main
 from robomodel.kernels import compile_program
 from robomodel.kernels.c import literal
 from robomodel.routines import routine
-from robomodel.writers.c import identifier
 
 needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler here")
 each_compiler = pytest.mark.parametrize(

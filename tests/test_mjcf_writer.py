@@ -26,7 +26,7 @@ import robomodel as rm
 from robomodel.model.approximate import approximate
 from robomodel.model.build import build
 from robomodel.model.clusters.problem import RigidError
-from robomodel.writers.mjcf import to_mjcf
+from robomodel.parsers.mjcf.writer import to_mjcf
 
 QUICK = [
     pytest.param(name, marks=pytest.mark.slow) if name == "tello_with_arms" else name

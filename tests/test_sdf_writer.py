@@ -15,7 +15,8 @@ from robomodel.errors import DescriptionError
 from robomodel.model import Model, build
 from robomodel.model.approximate import approximate
 from robomodel.parsers import read
-from robomodel.writers.sdf import to_sdf
+from robomodel.parsers.sdf.writer import to_sdf
+from robomodel.writing import shown_positions
 
 
 def placed(model: Model, q, other: Model):
@@ -55,7 +56,7 @@ def assert_same(model: Model, other: Model, *, states=3, tolerance=1e-12):
 
 def again(model: Model, *, chosen: bool = False) -> Model:
     """What is read of what is written of a model; ``chosen``: told its independent joints."""
-    text, lost = to_sdf(model.description)
+    text, lost = to_sdf(model.description, shown_positions(model.description))
     assert lost == []
     names = [name for each in model.clusters if each.kind != "joint" for name in each.independent]
     found = build(read(text), independent=(names or None) if chosen else None)
@@ -82,7 +83,7 @@ SAYS = {  # what SDF cannot say of the shipped robots
 def test_shipped_robots(name):
     model = rm.robots.load(name)
     if name in SAYS:
-        text, lost = to_sdf(model.description)
+        text, lost = to_sdf(model.description, shown_positions(model.description))
         assert all(any(words in each for words in SAYS[name]) for each in lost)
         assert len(read(text).loops) == 0
         return
@@ -141,7 +142,7 @@ def check_mechanisms(kind, count, seeds):
     for seed in range(seeds):
         rng = np.random.default_rng([seed, KINDS.index(kind)])
         model = rm.load(random_mechanism(rng, [kind], n_joints=6).text)
-        text, lost = to_sdf(model.description)
+        text, lost = to_sdf(model.description, shown_positions(model.description))
         if lost:
             assert all(any(word in each for word in UNSAYABLE) for each in lost), lost
             read(text)
@@ -304,7 +305,7 @@ def test_names_that_sdf_does_not_have():
         name="world",
     )
     model = rm.load(text)
-    output, lost = to_sdf(model.description)
+    output, lost = to_sdf(model.description, shown_positions(model.description))
     assert lost == ["a robot called 'world'"]
     found = build(read(output))
     assert set(found.joint_names) == {"a", "x::y::"}

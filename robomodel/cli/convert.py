@@ -13,13 +13,13 @@ from robomodel.cli.output import print_list
 from robomodel.cli.robot import Robot
 from robomodel.documents import count
 from robomodel.model import Model
+from robomodel.parsers.meshes import How, folder_of
 from robomodel.reports.approximation.errors import ApproximationErrors, approximation_errors
 from robomodel.reports.approximation.soft_constraints import (
     SoftConstraintErrors,
     soft_constraint_errors,
 )
-from robomodel.writers import write_mjcf, write_sdf, write_urdf
-from robomodel.writers.meshes import How, folder_of
+from robomodel.writing import write_mjcf, write_sdf, write_urdf
 
 if TYPE_CHECKING:
     from rich.console import Console

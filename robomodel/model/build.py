@@ -9,7 +9,7 @@ from functools import cached_property
 
 from robomodel import description as said
 from robomodel import masses
-from robomodel.description import Description, Rows3, Vec3
+from robomodel.description import GRAVITY, Description, Rows3, Vec3
 from robomodel.errors import DescriptionError, Doubt, suspect, suspect_all
 from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
@@ -47,8 +47,6 @@ from robomodel.spatial import (
     matmul,
     transpose,
 )
-
-GRAVITY = (0.0, 0.0, -9.81)
 
 
 def build(

@@ -10,7 +10,7 @@ from robomodel.description import Rows3, Vec3
 from robomodel.errors import DescriptionError, Source
 from robomodel.model.constraints.rows import ROWS, Anchor, Distance, LoopJoint, Row
 from robomodel.model.graph import WORLD, Tree
-from robomodel.poses import align, compose
+from robomodel.poses import align, compose, second_axis
 from robomodel.spatial import UNIT, apply, matmul, minus, plus, transpose
 
 
@@ -96,19 +96,7 @@ def loop_frame(axis: Vec3, source: Source) -> Rows3:
 
 
 def universal_frame(loop: said.Loop) -> Rows3:
-    """The successor's axes of a universal loop, as columns: axis 1 is the second axis.
-
-    By default that is the coordinate axis after the first's largest component, made perpendicular
-    to the first; a given one is taken as it is, since the two frames may be turned at closure.
-    """
-    if loop.axis2 is not None:
-        second = loop.axis2
-    else:
-        first = unit(loop.axis, loop.source)
-        k = max(range(3), key=lambda n: (abs(first[n]), -n))
-        x, y, z = (
-            w - first[(k + 1) % 3] * a for w, a in zip(UNIT[(k + 1) % 3], first, strict=True)
-        )
-        second = (x, y, z)
+    """The successor's axes of a universal loop, as columns: axis 1 is the second axis."""
+    second = second_axis(loop)
     columns = transpose(loop_frame(second, loop.source))
     return transpose((columns[2], columns[0], columns[1]))

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
 from robomodel.model import Model
+from robomodel.parsers.markup import Markup, Tag
 from robomodel.reports.validation.context import CheckContext
 from robomodel.text import number
-from robomodel.writers.markup import Markup, Tag
 
 DRAKE = "http://drake.mit.edu"
 _SIMPLE = "transmission_interface/SimpleTransmission"

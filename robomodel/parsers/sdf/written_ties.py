@@ -8,14 +8,21 @@ from collections.abc import Sequence
 from lxml import etree
 
 from robomodel.description import ONE_DOF, Joint, JointCoupling, LinkCoupling, Loop
-from robomodel.model.constraints.loop_joints import universal_frame
+from robomodel.parsers.sdf.draft import Draft, dynamics, own, pose, prefix, text
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
-from robomodel.poses import branches, cosine, placed, relative, sine, tidy, turned, unit
-from robomodel.spatial import transpose
+from robomodel.parsers.sdf.plan import LOOPS, Plan
+from robomodel.poses import (
+    branches,
+    cosine,
+    placed,
+    relative,
+    second_axis,
+    sine,
+    tidy,
+    turned,
+    unit,
+)
 from robomodel.text import number, numbers
-from robomodel.writers.sdf.draft import Draft, dynamics, own, pose, prefix, text
-from robomodel.writers.sdf.plan import Plan
-from robomodel.writers.sdf.poses import LOOPS
 
 _PARALLEL = 1e-9  # sine of an angle
 
@@ -87,7 +94,7 @@ class Ties:
         one, other = loop.predecessor, loop.successor
         first = second = loop.axis
         if loop.type == "universal":
-            second = transpose(universal_frame(loop))[1]
+            second = unit(second_axis(loop))
         rest, shown = loop.reference, self._shown(loop) if loop.stiffness else 0.0
         if self._end(other.link) == WORLD:
             one, other, first, second, rest, shown = other, one, second, first, -rest, -shown

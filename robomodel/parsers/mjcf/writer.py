@@ -20,6 +20,7 @@ from lxml import etree
 from robomodel.description import (
     AT_ORIGIN,
     FREEDOMS,
+    GRAVITY,
     IDENTITY,
     ONE_DOF,
     Description,
@@ -30,22 +31,21 @@ from robomodel.description import (
     Rows3,
     Vec3,
 )
-from robomodel.model.build import GRAVITY
 from robomodel.motors import numbers_of
 from robomodel.parsers.mjcf.actuators import WORLD
 from robomodel.parsers.mjcf.bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
+from robomodel.parsers.mjcf.draft import Draft
 from robomodel.parsers.mjcf.motors import JOINT_MOTOR
+from robomodel.parsers.mjcf.poses import pose_words, turn_words
+from robomodel.parsers.mjcf.shapes import Shapes
+from robomodel.parsers.mjcf.sliders import with_sliders
+from robomodel.parsers.mjcf.written_ties import Ties, couple, note_motor
+from robomodel.parsers.shared.inertias import NEARLY_NOTHING, carriers, of_a_body, principal, suited
+from robomodel.parsers.shared.written import add, set_numbers, words_of
 from robomodel.poses import align, compose, initial_positions, standing, unit
 from robomodel.spatial import apply, matmul, transpose
 from robomodel.text import number, numbers
 from robomodel.transmissions import rotor_name
-from robomodel.writers.elements import add, set_numbers, words_of
-from robomodel.writers.inertias import NEARLY_NOTHING, carriers, of_a_body, principal, suited
-from robomodel.writers.mjcf.draft import Draft
-from robomodel.writers.mjcf.poses import pose_words, turn_words
-from robomodel.writers.mjcf.shapes import Shapes
-from robomodel.writers.mjcf.sliders import with_sliders
-from robomodel.writers.mjcf.ties import Ties, couple, note_motor
 
 _MOST_FREEDOMS = 6  # of a body: MuJoCo's own limit
 _FLAT = 1e-12  # relative: a largest moment that is the sum of the others but for rounding

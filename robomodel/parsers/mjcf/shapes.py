@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from lxml import etree
 
 from robomodel.description import Link, Shape
+from robomodel.parsers.meshes import MUJOCO
+from robomodel.parsers.mjcf.draft import Draft
+from robomodel.parsers.mjcf.poses import pose_words
+from robomodel.parsers.shared.written import add
 from robomodel.text import number, numbers
-from robomodel.writers.elements import add
-from robomodel.writers.meshes import MUJOCO
-from robomodel.writers.mjcf.draft import Draft
-from robomodel.writers.mjcf.poses import pose_words
 
 
 @dataclass

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from robomodel.description import Anchor, Description, Joint, Link, Loop
 from robomodel.masses import scaled
+from robomodel.parsers.shared.inertias import heavy
 from robomodel.poses import initial_positions, link_poses, placed, relative, unit
 from robomodel.spatial import inner
-from robomodel.writers.inertias import heavy
 
 
 def with_sliders(description: Description) -> Description:

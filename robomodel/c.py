@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 from numpy.typing import DTypeLike
 
 from robomodel.dynamics.compiled import known_dtype
+from robomodel.files import replace_file
 from robomodel.kernels import c_lanes
 from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
 from robomodel.kernels.precision import Dtype
 from robomodel.model import Model
 from robomodel.routines import Routine, routine
-from robomodel.writers import replace_file
 
 Wanted: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapping[str, Any]]]"
 

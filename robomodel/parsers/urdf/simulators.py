@@ -13,6 +13,7 @@ from dataclasses import replace
 from lxml import etree
 
 from robomodel.description import (
+    GRAVITY,
     ONE_DOF,
     Description,
     Inertial,
@@ -20,13 +21,12 @@ from robomodel.description import (
     Shape,
     Spring,
 )
-from robomodel.model.build import GRAVITY
+from robomodel.parsers.shared.inertias import carriers, heavy, suited
+from robomodel.parsers.shared.open_tree import with_motors
+from robomodel.parsers.shared.written import add_linear_spring, rest_length
 from robomodel.parsers.xml import DRAKE
 from robomodel.poses import link_poses
 from robomodel.text import number, numbers
-from robomodel.writers.elements import add_linear_spring, rest_length
-from robomodel.writers.inertias import carriers, heavy, suited
-from robomodel.writers.motors import with_motors
 
 _TRACE = 2e-14  # kg and kg m²: twice the least moment that MuJoCo takes (mjEPS)
 _UNKNOWN = ("plane", "ellipsoid")  # shapes for which the one or the other refuses a file

@@ -20,10 +20,7 @@ from robomodel.description import (
     Shape,
 )
 from robomodel.masses import MOMENTS
-from robomodel.parsers.urdf.links import SIZES
-from robomodel.parsers.xml import DRAKE
-from robomodel.text import number, numbers
-from robomodel.writers.elements import (
+from robomodel.parsers.shared.written import (
     add,
     add_ends,
     add_motor,
@@ -33,7 +30,10 @@ from robomodel.writers.elements import (
     add_transmission,
     words_of,
 )
-from robomodel.writers.urdf.simulators import add_words, for_simulators
+from robomodel.parsers.urdf.links import SIZES
+from robomodel.parsers.urdf.simulators import add_words, for_simulators
+from robomodel.parsers.xml import DRAKE
+from robomodel.text import number, numbers
 
 _WITH_AXIS = ONE_DOF | {"planar"}
 _LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))

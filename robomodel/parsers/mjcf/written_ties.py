@@ -21,13 +21,21 @@ from robomodel.description import (
 )
 from robomodel.motors import carried, numbers_of
 from robomodel.parsers.mjcf.bodies import NO_LIMIT
+from robomodel.parsers.mjcf.draft import Draft
 from robomodel.parsers.mjcf.motors import ACTUATOR_MOTOR
-from robomodel.poses import along, branches, distance, initial_positions, link_poses, unit
+from robomodel.parsers.mjcf.poses import pose_words
+from robomodel.parsers.shared.written import add, rest_length, set_numbers
+from robomodel.poses import (
+    along,
+    branches,
+    distance,
+    initial_positions,
+    link_poses,
+    second_axis,
+    unit,
+)
 from robomodel.text import number, numbers
 from robomodel.transmissions import actuator_terms, rotor_name
-from robomodel.writers.elements import add, rest_length, set_numbers
-from robomodel.writers.mjcf.draft import Draft
-from robomodel.writers.mjcf.poses import pose_words
 
 _ARM = 0.1  # m: how far along an axis the point is that stands for it
 _STIFF = "0.9999 0.9999 0.001 0.5 2"  # solimp: as little as MuJoCo lets its constraints yield
@@ -85,7 +93,7 @@ class Ties:
                 self._tie("connect", f"{name}.axis", *(_along(end, axis) for end in ends))
             elif loop.type == "universal":
                 # axes of one length from one point are at right angles where their ends are so far
-                one, other = _along(ends[0], axis), _along(ends[1], _second_axis(loop, axis))
+                one, other = _along(ends[0], axis), _along(ends[1], unit(second_axis(loop)))
                 self._rod(f"{name}.axes", one, other, math.sqrt(2.0) * _ARM)
 
     def _sites(self, tie: str, one: Anchor, other: Anchor) -> list[str]:
@@ -247,12 +255,3 @@ def couple(draft: Draft, name: str, relation: _Relation, offset: float) -> None:
 def _along(end: Anchor, axis: Vec3) -> Anchor:
     """The point on an axis that stands for it."""
     return replace(end, origin=along(end.origin, axis, _ARM))
-
-
-def _second_axis(loop: Loop, first: Vec3) -> Vec3:
-    """The second axis of a universal loop: given, or the coordinate axis that follows, upright."""
-    if loop.axis2 is not None:
-        return unit(loop.axis2)
-    k = max(range(3), key=lambda n: (abs(first[n]), -n))
-    x, y, z = ((1.0 if n == (k + 1) % 3 else 0.0) - first[(k + 1) % 3] * first[n] for n in range(3))
-    return unit((x, y, z))

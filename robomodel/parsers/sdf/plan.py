@@ -19,9 +19,22 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
-from robomodel.poses import compose, line, link_poses, off_axis, relative, standing, turned
-from robomodel.writers.sdf.poses import shown_positions
+from robomodel.poses import (
+    Positions,
+    compose,
+    line,
+    link_poses,
+    off_axis,
+    relative,
+    standing,
+    turned,
+)
 
+LOOPS = {
+    **{"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"},
+    **{"fixed": "fixed", "spherical": "ball", "universal": "universal"},
+}
+"""The loops that SDF can say, and by which joint."""
 _ON_AXIS = 1e-12  # m
 
 
@@ -33,7 +46,7 @@ class Plan:
     stands for each one that is its joint's frame. ``ground`` tells that the root is the world.
     """
 
-    def __init__(self, description: Description) -> None:
+    def __init__(self, description: Description, positions: Positions) -> None:
         self.description = description
         self.links = {link.name: link for link in description.links}
         self.above = {joint.child: joint for joint in description.joints}
@@ -42,7 +55,7 @@ class Plan:
             self.below[joint.parent].append(joint)
         self.joints = {joint.name: joint for joint in description.joints}
         self.root = next(name for name in self.links if name not in self.above)
-        self.positions = shown_positions(description)
+        self.positions = positions
         self.poses = link_poses(description, self.positions)
         self.held = {
             name for name in self.links if all(j.type == "fixed" for j in line(self.above, name))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from lxml import etree
 
 from robomodel.description import (
+    GRAVITY,
     ONE_DOF,
     Anchor,
     Description,
@@ -26,12 +27,13 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
-from robomodel.model.build import GRAVITY
+from robomodel.parsers.sdf import draft as elements
+from robomodel.parsers.sdf.draft import Draft, dynamics, own, pose, text
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
-from robomodel.parsers.xml import CUSTOM, DRAKE
-from robomodel.poses import compose, cosine, inverse, link_poses, relative, tidy, turned
-from robomodel.text import Names, number, numbers
-from robomodel.writers.elements import (
+from robomodel.parsers.sdf.plan import Plan
+from robomodel.parsers.sdf.written_ties import Ties
+from robomodel.parsers.shared.inertias import suited
+from robomodel.parsers.shared.written import (
     add_linear_spring,
     add_motor,
     add_spring,
@@ -39,19 +41,20 @@ from robomodel.writers.elements import (
     rest_length,
     words_of,
 )
-from robomodel.writers.inertias import suited
-from robomodel.writers.sdf import draft as elements
-from robomodel.writers.sdf.draft import Draft, dynamics, own, pose, text
-from robomodel.writers.sdf.plan import Plan
-from robomodel.writers.sdf.ties import Ties
+from robomodel.parsers.xml import CUSTOM, DRAKE
+from robomodel.poses import Positions, compose, cosine, inverse, link_poses, relative, tidy, turned
+from robomodel.text import Names, number, numbers
 
 _TYPES = {"spherical": "ball", "planar": "fixed", "floating": "fixed"}
 _RIGHT = 1e-9  # cosine of an angle
 
 
-def to_sdf(description: Description) -> tuple[str, list[str]]:
-    """The text of an SDF file that says the description, and what it cannot say of it."""
-    plan, draft = Plan(suited(_beside_the_world(description))), Draft()
+def to_sdf(description: Description, positions: Positions) -> tuple[str, list[str]]:
+    """The text of an SDF file that says the description, and what it cannot say of it.
+
+    ``positions`` are those of the joints at which the file shows the robot, where not zero.
+    """
+    plan, draft = Plan(suited(_beside_the_world(description)), positions), Draft()
     _Writer(plan, draft, Ties(plan, draft)).write()
     return draft.text(), draft.lost
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
+from robomodel.parsers.shared.written import add
 from robomodel.text import Names
-from robomodel.writers.elements import add
 
 _SECTIONS = ("default", "asset", "worldbody", "tendon", "equality", "actuator", "custom")
 

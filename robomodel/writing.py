@@ -1,0 +1,423 @@
+"""Writing: from a model to a robot file.
+
+Each format's writer, in its folder of :mod:`robomodel.parsers`, has one function from a description
+to the file's text and a list of what the format cannot say. What needs the model stands here.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, cast
+
+from robomodel.description import (
+    IDENTITY,
+    ONE_DOF,
+    Description,
+    Joint,
+    JointCoupling,
+    JointSpring,
+    LinkCoupling,
+    Loop,
+    Motor,
+    Pose,
+)
+from robomodel.dynamics.actuators.reach import Reach, reaches
+from robomodel.errors import DescriptionError, DescriptionWarning, suspect
+from robomodel.files import is_no_file, replace_file
+from robomodel.model import Cluster, Model
+from robomodel.model.build import build
+from robomodel.model.options import labels
+from robomodel.parsers.sdf.plan import LOOPS
+from robomodel.poses import cosine, link_poses, off_axis, placed, relative, second_axis, unit
+from robomodel.spatial import apply, minus
+from robomodel.text import difference
+
+if TYPE_CHECKING:
+    from robomodel.parsers.meshes import How
+
+__all__ = ["write_mjcf", "write_sdf", "write_urdf"]
+
+
+class _Writable(Protocol):
+    def write(self, text: str, /) -> object: ...
+
+
+def write_urdf(
+    model: Model,
+    path: object,
+    *,
+    approximate: bool = False,
+    drop: bool = False,
+    meshes: How | None = None,
+) -> tuple[str, ...]:
+    """Write a model as URDF, in the words of URDF+ where URDF has none.
+
+    Written is the model as it is: options of :func:`robomodel.load` are part of it. A robot that
+    needs none of URDF+ is a file that every reader of URDF reads.
+
+    Args:
+        model: The robot.
+        path: A path, which is replaced as a whole or not at all, or an open text file.
+        approximate: An open tree for readers without loops and couplings, what they lock lumped
+            into what moves, rotors as ``armature``; see
+            :func:`robomodel.model.approximate.approximate`.
+        drop: Write the file without what the format cannot say, instead of refusing.
+        meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
+            leaves them where they are, and paths lead there from the written file; "drop" writes
+            none. By default they are kept.
+
+    Returns:
+        dropped: What the format cannot say, in words; only with ``drop`` is there any.
+
+    Raises:
+        DescriptionError: What the format cannot say, by name, before anything is written; not with
+            ``drop``.
+    """
+    return _write(model, _URDF, path, approximate, drop, meshes)
+
+
+def write_sdf(
+    model: Model,
+    path: object,
+    *,
+    approximate: bool = False,
+    drop: bool = False,
+    meshes: How | None = None,
+) -> tuple[str, ...]:
+    """Write a model as SDF.
+
+    Args:
+        model: The robot.
+        path: A path, which is replaced as a whole or not at all, or an open text file.
+        approximate: An open tree for readers without loops and couplings, what they lock lumped
+            into what moves, rotors as ``armature``; see
+            :func:`robomodel.model.approximate.approximate`.
+        drop: Write the file without what the format cannot say, instead of refusing.
+        meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
+            leaves them where they are, and paths lead there from the written file; "drop" writes
+            none. By default they are kept.
+
+    Returns:
+        dropped: What the format cannot say, in words; only with ``drop`` is there any.
+
+    Raises:
+        DescriptionError: What the format cannot say, by name, before anything is written; not with
+            ``drop``.
+    """
+    return _write(model, _SDF, path, approximate, drop, meshes)
+
+
+def write_mjcf(
+    model: Model,
+    path: object,
+    *,
+    approximate: bool = False,
+    drop: bool = False,
+    meshes: How | None = None,
+) -> tuple[str, ...]:
+    """Write a model as MJCF, for MuJoCo.
+
+    Meshes of kinds that MuJoCo cannot read are converted, for which trimesh is needed. With
+    ``approximate`` there is an actuator for each joint that has a transmission or a limit of its
+    effort.
+
+    Args:
+        model: The robot.
+        path: A path, which is replaced as a whole or not at all, or an open text file.
+        approximate: An open tree for readers without loops and couplings, what they lock lumped
+            into what moves, rotors as ``armature``; see
+            :func:`robomodel.model.approximate.approximate`.
+        drop: Write the file without what the format cannot say, instead of refusing.
+        meshes: "copy" puts them into a folder beside the file, called NAME_meshes after it; "keep"
+            leaves them where they are, and paths lead there from the written file; "drop" writes
+            none. By default they are copied, where the robot is from a file and written to a path.
+
+    Returns:
+        dropped: What the format cannot say, in words; only with ``drop`` is there any.
+
+    Raises:
+        DescriptionError: What the format cannot say, by name, before anything is written; not with
+            ``drop``.
+    """
+    return _write(model, _MJCF, path, approximate, drop, meshes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """A format, and how its text is made, of an open tree if the flag is set."""
+
+    title: str
+    text: Callable[[Description, bool], tuple[str, list[str]]]
+    mujoco: bool = False
+
+
+def _urdf(description: Description, tree: bool) -> tuple[str, list[str]]:
+    from robomodel.parsers.urdf import writer
+
+    return writer.to_open_urdf(description) if tree else writer.to_urdf(description)
+
+
+def _sdf(description: Description, tree: bool) -> tuple[str, list[str]]:
+    from robomodel.parsers.sdf.writer import to_sdf
+
+    return to_sdf(description, shown_positions(description))
+
+
+def _mjcf(description: Description, tree: bool) -> tuple[str, list[str]]:
+    from robomodel.parsers.mjcf.writer import to_mjcf
+    from robomodel.parsers.shared.open_tree import with_motors
+
+    return to_mjcf(with_motors(description, simple=False) if tree else description)
+
+
+_URDF, _SDF, _MJCF = (
+    _Format("URDF", _urdf),
+    _Format("SDF", _sdf),
+    _Format("MJCF", _mjcf, mujoco=True),
+)
+
+
+def _said(model: Model, form: _Format, approximate: bool) -> Description:
+    """The description to write."""
+    if not approximate:
+        return model.description if form is _URDF else with_chosen(model)
+    from robomodel.dynamics.baselines.locked_joints import with_reflected
+    from robomodel.model import approximate as open_trees
+
+    return with_limits(model, with_reflected(model, open_trees.approximate(model)))
+
+
+def _write(
+    model: Model, form: _Format, path: object, approximate: bool, drop: bool, how: How | None
+) -> tuple[str, ...]:
+    description = _said(model, form, approximate)
+    output = None
+    if isinstance(path, str | os.PathLike):
+        output = os.path.realpath(os.fsdecode(path))
+    elif not hasattr(path, "write"):
+        raise TypeError(
+            f"a robot is written to a path or an open text file, not to {type(path).__name__}"
+        )
+    beside = None if output is None or is_no_file(output) else output
+    if how is None:
+        copies = form.mujoco and beside is not None and os.path.isfile(description.source.file)
+        how = "copy" if copies else "keep"
+    from robomodel.parsers.meshes import Meshes
+
+    with Meshes(how, beside, mujoco=form.mujoco) as meshes:
+        text, lost = form.text(meshes.placed(description), approximate)
+        lost = meshes.lost + lost
+        if lost and not drop:
+            raise DescriptionError(_refusal(form.title, lost, meshes.lost), description.source)
+        _tell_of_sensors(description)
+        if approximate and not form.mujoco:
+            _tell_of_sums(description, form.title)
+        meshes.commit()
+        if output is None:
+            cast(_Writable, path).write(text)
+        else:
+            replace_file(output, text)
+    return tuple(lost)
+
+
+_TOLD = 8  # of what a format cannot say; a robot may have a hundred meshes
+
+
+def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
+    more = f"; and {len(lost) - _TOLD} more" if len(lost) > _TOLD else ""
+    ways = "drop=True writes the file without"
+    if meshes:
+        ways += ', meshes="drop" without any mesh'
+    return f"{title} cannot say: {'; '.join(lost[:_TOLD])}{more} ({ways})"
+
+
+def _tell_of_sensors(description: Description) -> None:
+    """Warn that they are not written."""
+    sensors = description.sensors
+    named = [f"'{each.name}'" if each.name else f"a {each.type}" for each in sensors[:_TOLD]]
+    if named:
+        more = f" and {len(sensors) - _TOLD} more" if len(sensors) > _TOLD else ""
+        message = f"sensors are not written: {', '.join(named)}{more}"
+        suspect(message, sensors[0].source, strict=False)
+
+
+def _tell_of_sums(description: Description, title: str) -> None:
+    """Warn of springs over several joints in an open tree, for which only MJCF has words."""
+    sums = [each for each in description.springs if isinstance(each, JointSpring)]
+    if sums:
+        named = ", ".join(f"'{each.name}'" for each in sums[:_TOLD])
+        suspect(
+            f"springs, damping and friction over several joints are written in words of "
+            f"robomodel's own, which simulators that read {title} pass over: {named}",
+            sums[0].source,
+            strict=False,
+        )
+
+
+# --- the model's choice of independent joints -----------------------------------------------------
+
+_COMPOSED = ("screw", "planar", "floating")  # written as several of MuJoCo's joints
+
+
+def with_chosen(model: Model) -> Description:
+    """The description, with the model's choice of independent joints where the file made none.
+
+    Of clusters that could be read back otherwise: those with loops, with a joint that is written as
+    several, with couplings of joints (in which none follows), or with several freedoms. A planar
+    joint, or one that floats on a link that moves, of which only some freedoms are independent
+    cannot be said so; its cluster is left to the reader.
+    """
+    description = model.description
+    joints = {joint.name: joint for joint in description.joints}
+    held = {joint.child for joint in description.joints}
+    root = next(link.name for link in description.links if link.name not in held)
+    ties = (tie for tie in description.couplings if isinstance(tie, JointCoupling))
+    summed = {name for tie in ties for name, _ in tie.terms}
+    marks: dict[str, bool | tuple[bool, ...]] = {}
+    for cluster in model.clusters:
+        own = [joints[name] for name in cluster.joints if name in joints]
+        if (
+            cluster.kind == "loops"
+            or len(cluster.independent) > 1
+            or any(joint.type in _COMPOSED or joint.name in summed for joint in own)
+        ):
+            marks |= _marks(cluster, own, root)
+    if not marks:
+        return description
+    chosen = (replace(j, independent=marks.get(j.name, j.independent)) for j in description.joints)
+    return replace(description, joints=tuple(chosen))
+
+
+def _marks(cluster: Cluster, joints: list[Joint], root: str) -> dict[str, bool | tuple[bool, ...]]:
+    """What to say of a cluster's joints; nothing where the file has, or where nothing could be."""
+    if cluster.kind == "joint" or any(joint.independent is not None for joint in joints):
+        return {}
+    found: dict[str, bool | tuple[bool, ...]] = {}
+    for joint in joints:
+        each = tuple(label in cluster.independent for label in labels(joint))
+        if len(set(each)) == 1:
+            found[joint.name] = each[0]
+        elif joint.type == "spherical" or (joint.type == "floating" and joint.parent == root):
+            found[joint.name] = each
+        else:
+            return {}
+    return found
+
+
+# --- limits of open trees -------------------------------------------------------------------------
+
+
+def with_limits(model: Model, tree: Description) -> Description:
+    """The open tree with the limits that joints have behind rotors, gears and linkages.
+
+    Of effort and velocity what motors give them everywhere in their range; the range as far as all
+    limits of the linkage let it go; each time the file's own where that is tighter. A motor's own
+    numbers go with its rotor: a torque-speed curve by a constant ratio is carried to the joint.
+    """
+    if not any(joint.motor for joint in tree.joints) and not _limits_anything(model):
+        return tree
+    found = {each.joint: each for each in reaches(model) if each.tree}
+    kinds = {cluster.name: cluster.kind for cluster in model.clusters}
+    joints = tuple(
+        _limited(model, joint, found[joint.name], kinds[found[joint.name].cluster] != "joint")
+        if joint.name in found
+        else joint
+        for joint in tree.joints
+    )
+    return replace(tree, joints=joints)
+
+
+def _limits_anything(model: Model) -> bool:
+    """Whether any motor or position has a limit: else ranges need not be followed."""
+    ends = [x for joint in model.joints for x in (joint.lower, joint.upper)]
+    for each in model.actuators:
+        ends += [each.effort_limit, each.velocity_limit]
+        ends += [x for x in (each.stall_torque, each.no_load_speed) if x is not None]
+    return any(map(math.isfinite, ends))
+
+
+def _limited(model: Model, joint: Joint, reach: Reach, tied: bool) -> Joint:
+    limits = reach.limits
+    bounded = math.isfinite(limits.lower) and math.isfinite(limits.upper)
+    kind = "revolute" if joint.type == "continuous" and bounded else joint.type
+    if kind == "continuous":  # a turn that something ends on one side only has no word
+        limits = replace(limits, lower=joint.limits.lower, upper=joint.limits.upper)
+    motor = _behind(model, reach) if tied else joint.motor
+    return replace(joint, type=kind, limits=limits, motor=motor)
+
+
+def _behind(model: Model, reach: Reach) -> Motor | None:
+    """The torque-speed curve of the one motor of a joint, at the joint."""
+    own = [each for each in model.actuators if each.name in reach.actuators]
+    if len(own) != 1 or not reach.constant or not math.isfinite(reach.effort):
+        return None
+    (actuator,) = own
+    if actuator.stall_torque is None or actuator.no_load_speed is None:
+        return None
+    ratio = reach.effort / min(actuator.effort_limit, actuator.stall_torque)
+    return Motor(
+        effort=actuator.effort_limit * ratio,
+        velocity=actuator.velocity_limit / ratio,
+        stall_torque=actuator.stall_torque * ratio,
+        no_load_speed=actuator.no_load_speed / ratio,
+    )
+
+
+# --- the configuration that SDF shows -------------------------------------------------------------
+
+_CLOSED = 1e-9  # m, or the sine of an angle
+
+
+def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
+    """The neutral positions of the joints of clusters that are not closed at position zero."""
+    gears = {each.name for each in description.couplings if isinstance(each, LinkCoupling)}
+    if not description.loops and not any(
+        each.offset for each in description.couplings if each.name in gears
+    ):
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DescriptionWarning)
+        model = build(description)
+    at_zero = link_poses(description)
+    loops = {loop.name: loop for loop in description.loops}
+    open_clusters = {
+        each.cluster for each in model.loops if not _is_closed(loops[each.name], at_zero)
+    }
+    open_clusters |= {
+        each.cluster for each in model.couplings if each.name in gears and each.offset
+    }
+    joints = {joint.name: joint for joint in description.joints}
+    neutral = model.neutral()
+    q = model.joint_positions(neutral)
+    if model.joints and model.joints[0].type == "floating":
+        q[model.joints[0].name] = neutral[:7]
+    return {
+        name: tuple(float(x) for x in q[name].reshape(-1))
+        for cluster in model.clusters
+        if cluster.name in open_clusters
+        for name in cluster.joints
+        if joints[name].type in ("spherical", "floating", *ONE_DOF)
+    }
+
+
+def _is_closed(loop: Loop, poses: Mapping[str, Pose]) -> bool:
+    """Whether a loop that SDF can say is closed where its links stand."""
+    between = relative(placed(loop.predecessor, poses), placed(loop.successor, poses))
+    turn = difference(between.rotation, IDENTITY)
+    if loop.type == "prismatic":
+        return off_axis(between.xyz, loop.axis) <= _CLOSED and turn <= _CLOSED
+    if math.hypot(*between.xyz) > _CLOSED:
+        return loop.type not in LOOPS
+    if loop.type == "fixed":
+        return turn <= _CLOSED
+    if loop.type == "universal":
+        second = apply(between.rotation, unit(second_axis(loop)))
+        return abs(cosine(loop.axis, second)) <= _CLOSED
+    if loop.type in ("revolute", "continuous"):
+        x, y, z = minus(apply(between.rotation, loop.axis), loop.axis)
+        return math.hypot(x, y, z) <= _CLOSED * math.hypot(*loop.axis)
+    return True
