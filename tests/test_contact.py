@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from texts import INERTIAL, joint, link, robot
 
 import robomodel as rm
-from robomodel.trajectory.simulation.ground import Placed, as_points
+from robomodel.motion.ground import Placed, as_points
 
 Array = NDArray[np.float64]
 G = 9.81

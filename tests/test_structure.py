@@ -19,6 +19,7 @@ LAYERS = (
     ("shapes",),
     ("model",),
     ("parsers", "dynamics"),
+    ("motion",),
     ("loading", "identification", "trajectory"),
     ("robots", "routines"),
     ("writing", "curvatures"),

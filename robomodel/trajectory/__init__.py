@@ -1,9 +1,9 @@
 """Motions of a model over time: simulations, rollouts and plans."""
 
 from robomodel.aliases import keep_names
+from robomodel.motion.ground import Contact, Ground, contact_points
 from robomodel.trajectory.graphs.planning import Goal, Plan, Stance, plan
 from robomodel.trajectory.rollouts.rollout import Rollout, rollout
-from robomodel.trajectory.simulation.ground import Contact, Ground, contact_points
 from robomodel.trajectory.simulation.simulate import simulate
 from robomodel.trajectory.simulation.trajectory import SimulationError, Stop, Trajectory
 

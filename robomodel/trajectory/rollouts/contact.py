@@ -17,6 +17,7 @@ from robomodel.dynamics.kinematics import frames
 from robomodel.model.constraints import Rows as MatrixRows
 from robomodel.model.joints import Floating, Planar
 from robomodel.model.model import Model
+from robomodel.motion.ground import Placed
 from robomodel.scalars import (
     Factorization,
     Scalar,
@@ -37,7 +38,6 @@ from robomodel.scalars import (
     subtracted,
 )
 from robomodel.spatial import from_quaternion
-from robomodel.trajectory.simulation.ground import Placed
 from robomodel.trajectory.simulation.integrator_functions import rates, settled
 from robomodel.trajectory.simulation.linkage_energy import kept, linkage_columns
 from robomodel.trajectory.simulation.step_terms import Assembly, Forces, Touching, assemble, groups

@@ -13,11 +13,11 @@ from robomodel.errors import as_real
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.motion.ground import Contacts, Ground, Point, touching_points
 from robomodel.progress import Progress
 from robomodel.trajectory.simulation import implicit
 from robomodel.trajectory.simulation.adaptive import adaptive
 from robomodel.trajectory.simulation.charts import View
-from robomodel.trajectory.simulation.ground import Contacts, Ground, Point, touching_points
 from robomodel.trajectory.simulation.inputs import Controller, Inputs, Pusher, Wrenches
 from robomodel.trajectory.simulation.integrators import STEPS, chart_of
 from robomodel.trajectory.simulation.limits import Limits, warn_of_starts_beyond

@@ -18,8 +18,8 @@ from robomodel.model.arguments import as_numbers
 from robomodel.model.configurations.coordinates import position_names
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.motion.ground import Pair, Placed
 from robomodel.scalars import stack, unstack
-from robomodel.trajectory.simulation.ground import Pair, Placed
 
 if TYPE_CHECKING:
     import pandas
