@@ -59,7 +59,7 @@ def centred(inertia: RigidInertia) -> tuple[Vec3, Rows3]:
     )
 
 
-def spins(inertia: RigidInertia, k: int) -> bool:
+def axisymmetric(inertia: RigidInertia, k: int) -> bool:
     """Whether turning about axis k leaves the inertia as it is."""
     i, j = (k + 1) % 3, (k + 2) % 3
     m, h = inertia.inertia, inertia.h

@@ -164,8 +164,8 @@ def test_a_floating_base_and_batches() -> None:
     fit = rm.identify(model, q, v, a, tau, balanced=True)
     exists(fit)
     assert missed(model, fit.values, values).max() < 0.02
-    spins = [node.spins for node in model.nodes]
-    assert [node.spins for node in fit.model.nodes] == spins
+    spins = [node.axisymmetric for node in model.nodes]
+    assert [node.axisymmetric for node in fit.model.nodes] == spins
     assert sum(spins) == 3
     parts = [x.reshape(3, 100, -1) for x in (q, v, a, tau)]
     again = rm.identify(model, *parts, balanced=True)

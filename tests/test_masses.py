@@ -43,7 +43,7 @@ def test_only_a_round_wheel_may_turn_unseen(inertial: str, spins: bool) -> None:
     )
     model, oracle = rm.load(text), Oracle(text)
     oracle.names = model.joint_names
-    assert model.nodes[-1].spins is spins
+    assert model.nodes[-1].axisymmetric is spins
     rng = np.random.default_rng(0)
     q, v, a = rng.normal(size=(3, 3))
     there = oracle.state(dict(zip("abc", q, strict=True)))

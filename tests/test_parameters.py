@@ -166,7 +166,7 @@ def test_balls_have_columns_of_what_they_are_given() -> None:
 @pytest.mark.slow
 def test_rotors_that_are_round_are_turned_for_the_columns_of_others() -> None:
     model = rm.robots.load("mini_cheetah")
-    rotor = next(b.name for n, b in zip(model.nodes, model.bodies, strict=True) if n.spins)
+    rotor = next(b.name for n, b in zip(model.nodes, model.bodies, strict=True) if n.axisymmetric)
     uneven = rm.with_parameters(
         model, {f"{rotor}.my": 1e-4, f"{rotor}.Iyz": 1e-6, f"{rotor}.Iyy": 4e-5}
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from cases import few
@@ -15,11 +13,11 @@ from texts import coupling, joint, link, robot
 
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.recursions.lean import LIKE, lean
+from robomodel.dynamics.recursions.reduced import COST_CLASS, reduced
 from robomodel.dynamics.table import TABLE
 from robomodel.dynamics.tracing import trace
 from robomodel.kernels import Trace
-from robomodel.model.variants.regroup import regrouped
+from robomodel.model.regroup import regrouped
 
 Array = NDArray[np.float64]
 
@@ -62,13 +60,14 @@ def numbers(model: rm.Model, task: Task, inputs: Array) -> Array:
     return np.array([np.broadcast_to(x, len(inputs)) for x in found]).T
 
 
-def check(model: rm.Model, q: Array, trees: Sequence[rm.Model] = ()) -> None:
-    """All that the equations of motion say, from these trees, or both ways of regrouping."""
+def check(model: rm.Model, q: Array) -> None:
+    """All that the equations of motion say, by both ways of regrouping."""
     rng = np.random.default_rng(1)
     links = tuple(body.name for body in model.bodies[:: max(1, len(model.bodies) // 3)])
     pushed = rng.standard_normal((len(q), 6 * len(links)))
     v, x = rng.standard_normal((2, len(q), model.nv))
-    for tree in trees or [regrouped(model, spread=spread) for spread in (True, False)]:
+    for spread in (True, False):
+        tree = regrouped(model, spread=spread)
         for task, inputs in (
             (Task("rnea", f_ext=links), (q, v, x, pushed)),
             (Task("aba", f_ext=links), (q, v, x, pushed)),
@@ -146,19 +145,19 @@ def operations(model: rm.Model, algorithm: str) -> int:
 
 
 @pytest.mark.slow
-def test_a_lean_tree_is_kept_and_never_dearer() -> None:
+def test_a_reduced_model_is_kept_and_never_dearer() -> None:
     for name in ("puma560", "mini_cheetah", "four_bar"):
         model = rm.robots.load(name)
         for algorithm in ("rnea", "aba", "crba"):
-            tree = lean(model, algorithm)
-            assert lean(model, algorithm) is tree
+            tree = reduced(model, algorithm)
+            assert reduced(model, algorithm) is tree
             assert trace(model, Task(algorithm)).flops == operations(tree, algorithm)
             assert operations(tree, algorithm) <= operations(model, algorithm)
-        assert lean(model, "rnea") is not model
-        for algorithm in TABLE.keys() - LIKE.keys():
-            assert lean(model, algorithm) is model
+        assert reduced(model, "rnea") is not model
+        for algorithm in TABLE.keys() - COST_CLASS.keys():
+            assert reduced(model, algorithm) is model
     nothing = rm.load(robot())
-    assert lean(nothing, "aba") is nothing
+    assert reduced(nothing, "aba") is nothing
 
 
 def sphere(at: str) -> str:
@@ -180,7 +179,7 @@ def test_counting_may_prefer_the_tree_as_it_is() -> None:
     )
     both = [operations(regrouped(model, spread=spread), "rnea") for spread in (True, False)]
     assert min(both) > operations(model, "rnea")
-    assert lean(model, "rnea") is model
+    assert reduced(model, "rnea") is model
 
 
 def test_kernels_agree_with_the_tree_as_it_is() -> None:

@@ -28,9 +28,7 @@ from robomodel.dynamics.kinematics.frames import frame_keys
 from robomodel.dynamics.table import TABLE
 from robomodel.dynamics.tracing import trace
 from robomodel.kernels import Trace
-from robomodel.model.variants.normals import on_common_normals
-from robomodel.model.variants.parallel import unturned
-from robomodel.model.variants.regroup import regrouped
+from robomodel.model.regroup import regrouped
 from robomodel.scalars import stack, unstack
 
 Array = NDArray[np.float64]
@@ -153,9 +151,9 @@ def check_trees(model: rm.Model, q: Array, rng: np.random.Generator) -> None:
     for task in (Task("crba"), Task("rnea")):
         given = inputs(model, task, q, rng)
         expected = on_tree(model, task, given)
-        for axes in (on_common_normals(model), unturned(model), unturned(on_common_normals(model))):
-            for tree in (axes, regrouped(axes, spread=True), regrouped(axes, spread=False)):
-                assert_same(on_tree(tree, task, given), expected, TIGHT, task.name)
+        for spread in (True, False):
+            tree = regrouped(model, spread=spread)
+            assert_same(on_tree(tree, task, given), expected, TIGHT, task.name)
 
 
 def check_energy(model: rm.Model, q: Array, rng: np.random.Generator) -> None:

@@ -20,7 +20,7 @@ from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.dynamics.recursions.variations import rnea_derivatives
 from robomodel.kernels import Trace
 from robomodel.kernels.differentiate import differentiate
-from robomodel.model.variants.regroup import regrouped
+from robomodel.model.regroup import regrouped
 from robomodel.spatial import Wrench
 
 Array = NDArray[np.float64]

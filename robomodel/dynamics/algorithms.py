@@ -12,7 +12,7 @@ from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import Reference
 from robomodel.dynamics.order import Order
 from robomodel.dynamics.passive import Arguments
-from robomodel.dynamics.recursions.lean import lean
+from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.table import OPEN_TREES, TABLE, Name, run_ordered
 from robomodel.errors import did_you_mean
 from robomodel.model.joints import Array
@@ -107,13 +107,13 @@ class Task:
         To be run on traced scalars; pivots of elimination orders need the inertias as they are.
         """
         if self.method in OPEN_TREES:
-            return independent.lean_tree(model, self.method, self.name)
+            return independent.reduced_tree(model, self.method, self.name)
         if self.name == "hybrid":
             from robomodel.dynamics.recursions.hybrid_dynamics import prescribed
 
             inverse = len(prescribed(model, self.known)) == model.nv
-            return lean(model, "rnea" if inverse else "aba")
-        return model if self.order is not None else lean(model, self.name)
+            return reduced(model, "rnea" if inverse else "aba")
+        return model if self.order is not None else reduced(model, self.name)
 
     def split(self, model: Model, flat: Array) -> Array | tuple[Array, ...]:
         """The results from an array (..., all numbers): one array, or a tuple of several."""

@@ -9,7 +9,7 @@ from robomodel.dynamics.sources import sources
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.model import Model
 
 
@@ -29,7 +29,7 @@ def content(model: Model, what: str) -> str:
     return f"{_spelled(model)}{what}{sources()}"
 
 
-@once
+@cached_on_model
 def _spelled(model: Model) -> str:
     names = [each.name for each in fields(model) if each.name != "notes"]
     return spelled([getattr(model, name) for name in names])

@@ -415,7 +415,7 @@ def _ways(model: Model, nominal: Array, changing: Array, asked: Array, balanced:
     for i, node in enumerate(model.nodes if balanced else ()):
         at = slice(BODY * i, BODY * (i + 1))
         places = np.flatnonzero(changing[at])
-        if not (node.spins and isinstance(node.joint, Revolute)) or asked[at].any():
+        if not (node.axisymmetric and isinstance(node.joint, Revolute)) or asked[at].any():
             continue
         axis = np.array([float(row[node.joint.k]) for row in node.axes])
         along = np.outer(axis, axis)

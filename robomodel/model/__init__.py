@@ -3,8 +3,8 @@
 From the bottom: ``graph`` (spanning tree, clusters), ``joints``, ``constraints`` (G and g over any
 scalars), ``closure`` (Newton's method), ``clusters`` (their analysis), ``elements`` (what a model
 consists of), ``model``, ``build``; on models, ``configurations`` (closed, moved, solved for, drawn
-at random), ``conventions`` (other libraries' orders) and ``variants`` (the same robot in other
-axes, parameters or coordinates).
+at random), ``conventions`` (other libraries' orders), ``parameters``, ``regroup`` and ``variants``
+(the same robot with other parameters, inertias or coordinates).
 """
 
 from robomodel.model.build import build

@@ -15,7 +15,7 @@ import numpy as np
 
 from robomodel.description import Description, Joint, JointSpring, Limits, Pose, Rows3, Spring
 from robomodel.model import graph
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -64,7 +64,7 @@ class Selection:
     dropped: frozenset[int]
 
 
-@once
+@cached_on_model
 def select(model: Model) -> Selection:
     """Of each cluster, joints whose velocities determine it, the most telling ones first.
 
@@ -99,7 +99,7 @@ def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
         cluster.bodies,
         key=lambda body: (
             not leads[body],
-            model.nodes[body].spins,
+            model.nodes[body].axisymmetric,
             not model.joints[body].independent,
             -mass[body],
             body,

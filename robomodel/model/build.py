@@ -30,7 +30,7 @@ from robomodel.model.joints import (
     Revolute,
     Screw,
     Spherical,
-    spins,
+    axisymmetric,
 )
 from robomodel.model.model import Model
 from robomodel.model.options import labels, with_options
@@ -215,7 +215,7 @@ class _Builder:
             axes=axes,
             inertia=inertia,
             armature=float(said_of.armature),
-            spins=body not in self.loaded and spins(joint, inertia),
+            axisymmetric=body not in self.loaded and axisymmetric(joint, inertia),
             q=cluster.spanning_q.start + link.q,
             v=cluster.spanning_v.start + link.v,
             damping=float(said_of.damping),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def once(make: F) -> F:
+def cached_on_model(make: F) -> F:
     """A function of a model, and of further hashable arguments, that is run once for each.
 
     Its results are in :attr:`Model.derived` by (the function, the further arguments …).

@@ -9,9 +9,9 @@ from robomodel.errors import few
 from robomodel.model.closure import Geometry
 from robomodel.model.constraints.explicit import Constraint
 from robomodel.model.constraints.links import Link, placement
-from robomodel.model.joints import JointModel, Revolute
+from robomodel.model.joints import JointModel
 from robomodel.scalars import Vector
-from robomodel.spatial import UNIT, ZERO, RigidInertia, Rotation, Transform, Vec
+from robomodel.spatial import RigidInertia, Rotation, Transform, Vec
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,11 @@ class Node:
     """A body as the recursions see it, in its internal axes (see :mod:`robomodel.model.joints`).
 
     ``rotations``, ``offset`` place the joint on the parent; ``axes`` are the rows of the matrix
-    from internal to link coordinates. ``spins``: turning about the joint's axis changes neither its
-    inertia nor anything that hangs on it, so its own rotation need not be computed. ``armature``,
+    from internal to link coordinates. ``axisymmetric``: turning about the joint's axis changes
+    neither its inertia nor anything that hangs on it: its rotation is not computed. ``armature``,
     ``damping`` and ``friction`` are its joint's, on each spanning velocity; ``stiffness`` and
     ``reference`` its spring's. ``q`` and ``v`` are the first of its spanning positions and
-    velocities. ``unturned``: recursions may leave its axes as its joint stands on the parent, so
-    that what follows about a parallel axis is turned by both angles at once.
+    velocities.
     """
 
     name: str
@@ -129,22 +128,13 @@ class Node:
     axes: Rows3
     inertia: RigidInertia
     armature: float
-    spins: bool
+    axisymmetric: bool
     q: int
     v: int
     damping: float = 0.0
     friction: float = 0.0
     stiffness: float = 0.0
     reference: float = 0.0
-    unturned: bool = False
-
-    def parallel(self, parent: Node) -> float:
-        """1.0 or -1.0 where its joint and its parent's, both revolute, have parallel axes; or 0."""
-        if not (isinstance(self.joint, Revolute) and isinstance(parent.joint, Revolute)):
-            return 0.0
-        axis = Transform(self.rotations, ZERO).rotate(UNIT[self.joint.k])
-        cosine = float(axis[parent.joint.k])
-        return cosine if abs(cosine) == 1.0 else 0.0
 
     def transform(self, positions: Vector) -> Transform:
         """Placement in the parent at the robot's spanning positions."""

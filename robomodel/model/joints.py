@@ -31,7 +31,6 @@ from robomodel.scalars import Scalar, Vector, add, added, mul, neg, sincos, sub
 from robomodel.spatial import (
     UNIT,
     ZERO,
-    AxisRotation,
     Motion,
     RigidInertia,
     Rotation,
@@ -120,10 +119,9 @@ class _VectorSpace:
 
 @dataclass(frozen=True, slots=True)
 class Revolute(_VectorSpace):
-    """Rotation about axis k by q + ``offset`` (zero in the axes that a file gives)."""
+    """Rotation about axis k by q."""
 
     k: int
-    offset: float = 0.0
 
     @property
     def subspace(self) -> tuple[Motion, ...]:
@@ -132,12 +130,7 @@ class Revolute(_VectorSpace):
 
     def placement(self, q: Vector) -> tuple[tuple[Rotation, ...], Vec]:
         """Rotation by q."""
-        return (self.turn(q[0]),), ZERO
-
-    def turn(self, q: Scalar) -> AxisRotation:
-        """The rotation at a position."""
-        turn = about_axis(self.k, q)
-        return turn.further(about_axis(self.k, self.offset)) if self.offset else turn
+        return (about_axis(self.k, q[0]),), ZERO
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,9 +294,9 @@ class Floating(_Group):
         return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 
 
-def spins(joint: JointModel, inertia: RigidInertia) -> bool:
+def axisymmetric(joint: JointModel, inertia: RigidInertia) -> bool:
     """Whether a body looks the same to a hinge at every position, as a rotor does."""
-    return isinstance(joint, Revolute) and masses.spins(inertia, joint.k)
+    return isinstance(joint, Revolute) and masses.axisymmetric(inertia, joint.k)
 
 
 def _quaternion_rates(q: Vector, omega: Vector) -> list[Scalar]:

@@ -12,9 +12,9 @@ from robomodel import masses
 from robomodel.description import Inertial, Pose
 from robomodel.errors import Doubt, UnknownNameError, check_names, suspect_all
 from robomodel.model.arguments import as_numbers
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Node
-from robomodel.model.joints import Array, spins
+from robomodel.model.joints import Array, axisymmetric
 from robomodel.model.model import Model
 from robomodel.model.springs import tied_links
 from robomodel.spatial import RigidInertia, apply, matmul, symmetric, transpose
@@ -49,7 +49,7 @@ class Parameters:
         return f"<Parameters: {len(self.names)} of {self.names[0].rpartition('.')[0]!r} and others>"
 
 
-@once
+@cached_on_model
 def parameters(model: Model) -> Parameters:
     """The parameters in which inverse dynamics is linear: names and values [SI].
 
@@ -148,7 +148,7 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
         inertia = _inertia(own)
         turned = masses.turned(inertia, node.axes)
         nodes[i] = replace(
-            node, inertia=turned, spins=i not in loaded and spins(node.joint, turned)
+            node, inertia=turned, axisymmetric=i not in loaded and axisymmetric(node.joint, turned)
         )
         com, about = masses.centred(inertia)
         bodies[i] = replace(body, mass=float(own[0]), com=com, inertia=about)

@@ -45,18 +45,6 @@ class AxisRotation:
     c: Scalar
     s: Scalar
 
-    def further(self, other: AxisRotation, sense: float = 1.0) -> AxisRotation:
-        """Both rotations about this axis, the other one the other way round where ``sense`` is -1.
-
-        By the addition formulas: a sum of large angles would lose what each of them still has.
-        """
-        c, s = other.c, mul(sense, other.s)
-        return AxisRotation(
-            self.k,
-            sub(mul(self.c, c), mul(self.s, s)),
-            add(mul(self.s, c), mul(self.c, s)),
-        )
-
     def rotate(self, v: Vec) -> Vec:
         """R v."""
         i, j = _following(self.k)

@@ -109,9 +109,7 @@ TESTS: dict[str, str] = {
     "model/rigid.py": "rigid",
     "model/springs.py": "passive",
     "model/variants/charts.py": "singular",
-    "model/variants/normals.py": "normals trees",
-    "model/variants/parallel.py": "parallel trees",
-    "model/variants/regroup.py": "regroup trees",
+    "model/regroup.py": "regroup trees",
 }
 
 

@@ -71,7 +71,11 @@ def _shaft(model: Model, actuator: Actuator) -> tuple[float, float, float]:
     )
     inertia = node.armature
     tied = model.clusters[node.cluster].kind != "joint"
-    if isinstance(node.joint, Revolute) and node.spins and (actuator.joint not in driven or tied):
+    if (
+        isinstance(node.joint, Revolute)
+        and node.axisymmetric
+        and (actuator.joint not in driven or tied)
+    ):
         inertia += float(node.inertia.inertia[node.joint.k][node.joint.k])
     return inertia, node.damping, node.friction
 

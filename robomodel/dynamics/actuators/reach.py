@@ -22,7 +22,7 @@ from robomodel.errors import ClosureError
 from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import select
 from robomodel.model.configurations.sweeps import grid, sweep
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
@@ -100,7 +100,7 @@ class Reach:
                    for x in (self.torque, self.speed))  # fmt: skip
 
 
-@once
+@cached_on_model
 def reaches(model: Model) -> tuple[Reach, ...]:
     """Of every joint of one freedom that moves in the open tree; made once a model."""
     moving = _moving(model)
@@ -122,7 +122,7 @@ def _of_cluster(model: Model, cluster: Cluster, moving: frozenset[int]) -> list[
         tree
         if cluster.nv != 1
         else [  # not those of rotors
-            b for b in cluster.bodies if b in tree or not model.nodes[b].spins
+            b for b in cluster.bodies if b in tree or not model.nodes[b].axisymmetric
         ]
     )
     bodies = [b for b in bodies if model.nodes[b].joint.nv == 1]

@@ -13,7 +13,7 @@ import numpy as np
 
 from robomodel.dynamics.actuators.maps import actuator_map, blocks, driving, unlimited
 from robomodel.model.actuators import Actuator
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import (
@@ -122,7 +122,7 @@ def _basis(model: Model, rows: Sequence[int], columns: Sequence[int]) -> list[in
     return best
 
 
-@once
+@cached_on_model
 def _sampled(model: Model) -> list[Array]:
     """B at some configurations."""
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, Matrix, State
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Factorization, Scalar, Vector, add, dot, is_zero, mul, sub, subtracted
@@ -75,7 +75,7 @@ def _augment(
                     mass[i][j] = add(mass[i][j], mul(w, mul(x, other)))
 
 
-@once
+@cached_on_model
 def weights(model: Model) -> tuple[float, ...]:
     """W, a number for every condition: zero but in clusters where H alone would be singular.
 

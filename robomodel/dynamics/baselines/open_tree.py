@@ -17,11 +17,11 @@ from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces
 from robomodel.dynamics.recursions.aba import aba as forward
 from robomodel.dynamics.recursions.efpa import efpa as inverse_inertia
 from robomodel.dynamics.recursions.impulse import contact as contact_of
-from robomodel.dynamics.recursions.lean import lean
+from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.recursions.rnea import rnea as inverse
 from robomodel.model.approximate import approximate, select, unconstrained
 from robomodel.model.build import build
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, solve, sub
@@ -68,7 +68,7 @@ class OpenTree:
         return result
 
 
-@once
+@cached_on_model
 def open_tree(model: Model, method: str) -> OpenTree:
     """The tree of a method, made once and kept with the robot's model."""
     tree = build(MAKERS[method](model))
@@ -88,17 +88,11 @@ def open_tree(model: Model, method: str) -> OpenTree:
     return OpenTree(tree, tuple(positions), tuple(velocities), tuple(parts), places, method)
 
 
-def lean_tree(model: Model, method: str, algorithm: str) -> Model:
-    """The robot, its open tree the one on which an algorithm takes the fewest operations."""
-    tree, found = open_tree(model, method), replace(model)
-    made = lean(tree.model, algorithm)
-    places = dict(tree.places)
-    for body in places:
-        name = model.nodes[body].name
-        if made.frame(name) is not tree.model.frame(name):
-            places[body] = _stand(model, body, made)
-    found.derived[open_tree, method] = replace(tree, model=made, places=places)
-    return found
+def reduced_tree(model: Model, method: str, algorithm: str) -> Model:
+    """The robot, the inertias of its open tree regrouped where that takes fewer operations."""
+    tree, result = open_tree(model, method), replace(model)
+    result.derived[open_tree, method] = replace(tree, model=reduced(tree.model, algorithm))
+    return result
 
 
 def _stand(model: Model, body: int, tree: Model) -> Place:

@@ -14,13 +14,13 @@ from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea as inverse
 from robomodel.model.constraints import Link, Unconstrained
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
 from robomodel.scalars import Factorization, Scalar, Vector, dot, subtracted
 
 
-@once
+@cached_on_model
 def spanning_tree(model: Model) -> Model:
     """The same bodies and joints as an open tree: no loops, no couplings, every joint on its own.
 

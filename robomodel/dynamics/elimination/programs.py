@@ -28,7 +28,7 @@ from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, stack, subtracted, unstack
@@ -184,7 +184,7 @@ def _units(variables: Sequence[str]) -> Iterator[tuple[str, ...]]:
             waiting[owner] = name
 
 
-@once
+@cached_on_model
 def _structure(model: Model, split: Split) -> System:
     """The system at a state in general position."""
     rng = np.random.default_rng(0)

@@ -10,13 +10,12 @@ from typing import TypeAlias
 
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
-from robomodel.model.joints import Revolute, relative_motion
+from robomodel.model.joints import relative_motion
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, added, dot, mul
 from robomodel.spatial import (
     NO_MOTION,
     ZERO,
-    AxisRotation,
     Mat,
     Motion,
     RigidInertia,
@@ -46,9 +45,9 @@ class Configuration:
     ``transforms[i]`` places body i in its parent. ``rows[r]`` is row r of G (a spanning velocity)
     over the cluster's own independent velocities. ``inertia[i]`` is body i's.
 
-    All that is asked of bodies here is in their internal axes, except that bodies that spin
-    (``Node.spins``), whose dynamics is the same in axes that do not turn, and those that are marked
-    (``Node.unturned``) have axes that stand as their joint does, unless they are ``turned``.
+    All that is asked of bodies here is in their internal axes, except that axisymmetric bodies,
+    whose dynamics is the same in axes that do not turn, have axes that stand as their joint does,
+    unless they are ``turned``.
     """
 
     model: Model
@@ -63,43 +62,17 @@ class Configuration:
     @cached_property
     def transforms(self) -> list[Transform]:
         """Each body's placement in its parent."""
-        found = []
-        for body, node in enumerate(self.model.nodes):
-            x = node.transform(self.positions)
-            stands = body in self._turns or (node.spins and body not in self.turned)
-            if stands:
-                x = Transform(node.rotations, node.offset)
-            if node.parent in self._turns:
-                turn = self._turns[node.parent]
-                parallel = stands and node.parallel(self.model.nodes[node.parent])
-                rotations = x.rotations if parallel else (*x.rotations, turn)
-                x = Transform(rotations, turn.rotate(x.offset))
-            found.append(x)
-        return found
-
-    @cached_property
-    def inertia(self) -> list[RigidInertia]:
-        """Each body's inertia."""
         return [
-            node.inertia.in_parent(Transform((self._turns[body],), ZERO))
-            if body in self._turns
-            else node.inertia
+            Transform(node.rotations, node.offset)
+            if node.axisymmetric and body not in self.turned
+            else node.transform(self.positions)
             for body, node in enumerate(self.model.nodes)
         ]
 
-    @cached_property
-    def _turns(self) -> dict[int, AxisRotation]:
-        """How bodies whose axes do not turn have turned from them."""
-        found: dict[int, AxisRotation] = {}
-        for body, node in enumerate(self.model.nodes):
-            if not node.unturned or body in self.turned:
-                continue
-            assert isinstance(node.joint, Revolute)
-            found[body] = node.joint.turn(self.positions[node.q])
-            sense = node.parallel(self.model.nodes[node.parent]) if node.parent in found else 0.0
-            if sense:
-                found[body] = found[body].further(found[node.parent], sense)
-        return found
+    @property
+    def inertia(self) -> list[RigidInertia]:
+        """Each body's inertia."""
+        return [node.inertia for node in self.model.nodes]
 
     @cached_property
     def rows(self) -> list[list[Scalar]]:

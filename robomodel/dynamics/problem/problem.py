@@ -27,7 +27,7 @@ from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.problem.solution import Determinacy, Solution
 from robomodel.errors import as_names, check_names
 from robomodel.model.arguments import as_array
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar
@@ -413,7 +413,7 @@ class Problem:
         return one(q), one(v), inside, {name: one(x) for name, x in readings.items()}
 
 
-@once
+@cached_on_model
 def _general_position(model: Model) -> tuple[list[float], list[float]]:
     rng = np.random.default_rng(0)
     return model.random_configuration(rng).tolist(), rng.normal(size=model.nv).tolist()

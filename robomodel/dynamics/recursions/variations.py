@@ -202,7 +202,7 @@ def rnea_derivatives(
         forces: dict[int, Scalar] = {}
         for body in reversed(cluster.bodies):
             node, x, columns = model.nodes[body], state.transforms[body], hanging[body]
-            still = node.spins and body not in f_ext  # its position has no effect
+            still = node.axisymmetric and body not in f_ext  # its position has no effect
             variations = _variations(state, changes, body, points[body], still=still)
             for j, column in columns.items():
                 for i, (q_i, v_i, _) in zip(own, variations, strict=True):

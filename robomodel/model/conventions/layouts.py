@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from robomodel.description import Joint, LinkCoupling
 from robomodel.errors import as_names, check_names, did_you_mean
 from robomodel.model import graph
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Joint as ModelJoint
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Floating, Planar, Screw, Spherical
@@ -82,7 +82,7 @@ def find_layout(model: Model, library: Library, joints: object) -> Layout:
     return _laid_out(model, library, _known_as_ours(model, library, _read(library, joints)))
 
 
-@once
+@cached_on_model
 def _by_names(model: Model, library: Library, names: tuple[str, ...] | None) -> Layout:
     """By joints' names in the library's order; None: as it reads the file itself."""
     order = _own_order(model, library) if names is None else names

@@ -21,7 +21,7 @@ from robomodel.model.clusters.partitioning import best_columns
 from robomodel.model.clusters.redundancy import blocks
 from robomodel.model.configurations.coordinates import columns_of
 from robomodel.model.constraints.implicit import LoopConstraint
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
@@ -64,7 +64,7 @@ class Linkage:
         return all(part <= set(choice) or part.isdisjoint(choice) for part in self.parts)
 
 
-@once
+@cached_on_model
 def linkages(model: Model) -> tuple[Linkage, ...]:
     """The clusters with loops that move; found once a model."""
     return tuple(_linkage(model, c) for c in model.clusters if c.implicit and c.nv)
@@ -123,7 +123,7 @@ def own_chart(model: Model) -> tuple[Choice, ...]:
     return tuple(each.constraint.independent for each in linkages(model))
 
 
-@once
+@cached_on_model
 def _made(model: Model, choices: tuple[Choice, ...]) -> Model:
     clusters = list(model.clusters)
     independent = {label for cluster in clusters for label in cluster.independent}

@@ -15,7 +15,7 @@ from robomodel.errors import as_real
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_ptx
 from robomodel.kernels.cuda import Compiled
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, select, sub
 from robomodel.trajectory.rollouts.rollout import OPEN, steps
@@ -151,7 +151,7 @@ def rollout_kernel(
     return _made(model, **options)
 
 
-@once
+@cached_on_model
 def _made(model: Model, **options: Any) -> CudaRollout:
     return CudaRollout(model, **options)
 

@@ -14,8 +14,8 @@ from robomodel.dynamics.actuators.saturation import saturated
 from robomodel.dynamics.compiled import known_dtype
 from robomodel.dynamics.recursions import orthonormal
 from robomodel.dynamics.recursions.aba import aba
-from robomodel.dynamics.recursions.lean import lean
 from robomodel.dynamics.recursions.passive import passive_force
+from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.errors import as_real, warn
 from robomodel.kernels import Iteration
 from robomodel.kernels.precision import Dtype
@@ -340,7 +340,7 @@ def steps(
         if passive:
             tau = added(tau, passive_force(model, q, v))
         forward = aba if dtype == "float64" else orthonormal.aba
-        return forward(lean(model, "aba"), q, v, tau)
+        return forward(reduced(model, "aba"), q, v, tau)
 
     def euler(state: Vector, tau: Vector, step: Vector) -> list[Scalar]:
         q, v = list(state[:nq]), list(state[nq:])

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.model.constraints import evaluate_loops
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.variants.charts import Choice, best, goodness, in_chart, linkages, own_chart
@@ -195,7 +195,7 @@ def turned_out(own: Model, chart: Model, q: Vector) -> list[list[Scalar]]:
     return result
 
 
-@once
+@cached_on_model
 def turning_out(own: Model, choices: tuple[Choice, ...]) -> Function:
     """q → T by rows."""
     chart = in_chart(own, choices)

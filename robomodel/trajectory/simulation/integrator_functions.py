@@ -33,7 +33,7 @@ from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.constraints import LoopConstraint, Rows, evaluate_loops
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -282,7 +282,7 @@ def _coupled(coupled: Sequence[Coupled], q: Vector) -> list[Scalar]:
 # ---- the functions -------------------------------------------------------------------------------
 
 
-@once
+@cached_on_model
 def flow(model: Model, links: tuple[str, ...] = (), *, passive: bool = False) -> Function:
     """(q, v, tau, wrenches on the links, one after the other) → (q̇, v̇)."""
     task = Task("aba", f_ext=links, passive=passive)
@@ -324,7 +324,7 @@ class Closing:
     blocks: tuple[tuple[int, tuple[int, int], int], ...]
 
 
-@once
+@cached_on_model
 def closing(model: Model) -> Closing:
     """q → settled q, gaps, systems of the dependent velocities."""
     shapes: list[tuple[int, tuple[int, int]]] = []

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.dynamics import passive_force
-from robomodel.model.derived import once
+from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array, JointModel
 from robomodel.model.model import Model
 from robomodel.trajectory.simulation import implicit
@@ -282,7 +282,7 @@ class Chart:
         return result
 
 
-@once
+@cached_on_model
 def chart_of(model: Model) -> Chart:
     """The chart of a model; ValueError where independent velocities are not those of joints."""
     plain: list[tuple[int, int]] = []
