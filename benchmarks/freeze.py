@@ -30,10 +30,7 @@ from robomodel.kernels.program import Program
 TABLE = Path(__file__).with_suffix(".json")
 TOLERANCE = 1e-12  # of a result's norm, or of 1 where it is smaller
 STATES = 2
-PACKAGES = (
-    "robomodel", "robomodel.dynamics", "robomodel.identification", "robomodel.model",
-    "robomodel.parsers", "robomodel.trajectory", "robomodel.views", "robomodel.writers",
-)  # fmt: skip
+PACKAGES = ("robomodel", "robomodel.dynamics", "robomodel.identification", "robomodel.trajectory")
 ALGORITHMS: tuple[Name, ...] = (
     "rnea", "aba", "crba", "bias_force", "gravity_force", "coriolis", "mass_inverse", "armature",
     "hybrid", "actuator_map", "reflected", "passive_force", "saturate", "energy", "regressor",
