@@ -22,9 +22,8 @@ import numpy as np
 
 import robomodel as rm
 from benchmarks.shared.race import Array
-from robomodel.dynamics.algorithms import Method, Task
+from robomodel.dynamics.algorithms import Method, Task, traced_algorithm
 from robomodel.dynamics.table import Name
-from robomodel.dynamics.tracing import trace
 from robomodel.kernels.program import Program
 
 TABLE = Path(__file__).with_suffix(".json")
@@ -104,7 +103,7 @@ def of_robot(robot: str, q: Array | None) -> dict[str, Any]:
     results: dict[str, list[float]] = {}
     flops: dict[str, int] = {}
     for label, task in tasks(model):
-        program = trace(model, task)
+        program = traced_algorithm(model, task).program
         inputs = [x.get(name, wrench) for name in task.sizes(model)]
         results[label] = digest(computed(program, np.concatenate(inputs, axis=-1)))
         flops[label] = program.flops

@@ -45,7 +45,7 @@ from robomodel.dynamics import (
     torque_polytope,
 )
 from robomodel.dynamics.baselines.spanning import Accelerations, accelerations
-from robomodel.dynamics.compiled import Kernel, compile
+from robomodel.dynamics.compiled import compile
 from robomodel.errors import (
     ClosureError,
     DescriptionError,
@@ -65,6 +65,7 @@ from robomodel.identification import (
     regressor,
     with_parameters,
 )
+from robomodel.kernels.function import Kernel
 from robomodel.loading import load
 from robomodel.model import Model
 from robomodel.writing import write_mjcf, write_sdf, write_urdf

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 from numpy.typing import DTypeLike
 
-from robomodel.dynamics.compiled import known_dtype
 from robomodel.files import replace_file
 from robomodel.kernels import c_lanes
 from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
+from robomodel.kernels.function import as_dtype
 from robomodel.kernels.precision import Dtype
 from robomodel.model import Model
 from robomodel.routines import Routine, routine
@@ -72,7 +72,7 @@ def write_c(
     source = Path(path)
     if source.suffix != ".c":
         raise ValueError(f"path must end in .c, got '{source}'")
-    number = known_dtype(dtype)
+    number = as_dtype(dtype)
     if lanes != 1 and lanes not in LANES:
         raise ValueError(f"lanes must be 1, 2, 4, 8 or 16, got {lanes!r}")
     stem = identifier(source.stem)

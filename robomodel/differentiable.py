@@ -17,15 +17,15 @@ from functools import cached_property
 from typing import Any
 
 from robomodel.curvatures import curvature
-from robomodel.dynamics.algorithms import split
-from robomodel.dynamics.tracing import content
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.compile import Compiled, compile_program
 from robomodel.kernels.differentiate import along, gradient
+from robomodel.kernels.function import split
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced
 from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.derived import content
 from robomodel.model.joints import Floating, Spherical
 from robomodel.model.model import Model
 from robomodel.routines import OWN, Routine, routine

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.differentiable import Differentiable, LibraryFunction, columns_of, differentiable
-from robomodel.dynamics.algorithms import split
 from robomodel.errors import MissingPackageError
+from robomodel.kernels.function import split
 from robomodel.kernels.precision import Dtype
 from robomodel.model.model import Model
 

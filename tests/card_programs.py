@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from targets import threads
 
-from robomodel.dynamics.card import CudaKernel
 from robomodel.kernels import (
     ptx,
 )
+from robomodel.kernels.function import CudaKernel
 from robomodel.kernels.slices import sliced
 
 

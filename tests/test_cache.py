@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.dynamics import compiled
-from robomodel.kernels import cache, loader, machine
+from robomodel.kernels import cache, function, loader, machine
 from robomodel.kernels import compile as compiling
 from robomodel.kernels.emit import emit
 
@@ -62,7 +61,7 @@ def test_what_is_in_the_cache_is_not_traced(place: Path, monkeypatch: pytest.Mon
     def refuse(*arguments: object) -> None:
         raise AssertionError("traced")
 
-    monkeypatch.setattr(compiled, "trace", refuse)
+    monkeypatch.setattr(function, "Trace", refuse)
     np.testing.assert_array_equal(run(), first)
     text = rm.robots.path("four_bar").read_text(encoding="utf-8")
     model = rm.load("\n" + text)  # elsewhere in the file, the same robot

@@ -12,18 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 from card_programs import Card, OnCard, arguments_of
-from targets import threads
 
 import robomodel as rm
-from robomodel.dynamics.card import CudaKernel
 from robomodel.kernels import (
     NoCompilerError,
     cuda,
     cuda_arrays,
     machine,
-    ptx,
 )
-from robomodel.kernels.slices import sliced
+from robomodel.kernels.function import CudaKernel
 
 # ---- calls ---------------------------------------------------------------------------------------
 
@@ -45,7 +42,7 @@ class ByDLPack:
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> tuple[CudaKernel, Card]:
     model = rm.robots.load("planar_leg_linkage")
-    kernel = CudaKernel(model, rm.compile(model, "aba").task)
+    kernel = CudaKernel(rm.compile(model, "aba").function)
     card = Card(kernel)
     driver = cuda.Driver(card)
     monkeypatch.setattr(cuda, "driver", lambda: driver)
@@ -159,35 +156,6 @@ def test_several_results_are_views_of_one_array(monkeypatch: pytest.MonkeyPatch)
     assert len(found) == len(expected)
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a.array, b)
-
-
-def test_packed_numbers_and_what_they_expand_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = rm.robots.load("planar_leg_linkage")
-    for algorithm in ("crba", "rnea_derivatives"):
-        kernel = rm.compile(model, algorithm, target="cuda", packed=True)
-        assert kernel is rm.compile(model, algorithm, target="cuda", packed=True)
-        on_cpu = rm.compile(model, algorithm, packed=True)
-        given = arguments_of(kernel, 3)
-        card = Card(kernel)
-        monkeypatch.setattr(cuda, "driver", lambda library=card: cuda.Driver(library))
-        numbers = kernel(*map(OnCard, given))
-        np.testing.assert_array_equal(numbers.array, on_cpu(*given))
-        program = kernel._whole.packing.expansion()
-        sizes = [program.inputs, len(program.outputs)]
-        slices = sliced(program, "float64", ptx.gathered("float64"))
-        text = ptx.emit(program, "f", sizes, "float64", ptx.ON_HOST, slices)
-        card = Card(None, threads(text, 2, 2), pointers=2)
-        monkeypatch.setattr(cuda, "driver", lambda library=card: cuda.Driver(library))
-        found, expected = kernel.expand(numbers), rm.compile(model, algorithm)(*given)
-        assert ".entry expand_float64(" in kernel._expansion.ptx
-        for a, b, i, c in zip(*(x if isinstance(x, tuple) else (x,) for x in (
-            found, expected, kernel.index, kernel.constants
-        )), strict=True):  # fmt: skip
-            np.testing.assert_array_equal(a.array, b)
-            np.testing.assert_array_equal(np.where(i < 0, c, numbers.array[:, i]), b)
-        again = pickle.loads(pickle.dumps(kernel))
-        assert again.packed
-        assert again.ptx == kernel.ptx
 
 
 def test_robots_without_joints(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,12 +17,11 @@ from shipped import SMALL
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.algorithms import Task, traced_algorithm
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.derivatives import aba_derivatives, rnea_derivatives
 from robomodel.dynamics.recursions.rnea import rnea
-from robomodel.dynamics.tracing import trace
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.differentiate import differentiate
 from robomodel.scalars import add, div, mul, neg, sincos, sqrt, sub
@@ -214,7 +213,7 @@ def differences(model: rm.Model, algorithm: Callable, q: Array, v: Array, x: Arr
 
 
 def program_of(algorithm: str, model: rm.Model) -> Program:
-    return trace(model, Task(algorithm))
+    return traced_algorithm(model, Task(algorithm)).program
 
 
 def evaluate(program: Program, model: rm.Model, q: Array, v: Array, x: Array) -> Array:

@@ -14,8 +14,7 @@ from test_derivatives import DIFFERENCING, TEXTS, random_states, relative, step
 from texts import four_bar, link
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.tracing import trace
+from robomodel.dynamics.algorithms import Task, traced_algorithm
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.differentiate import differentiate, gradient
 
@@ -34,8 +33,10 @@ def check(model: rm.Model, q: Array) -> None:
     """Against differences of the first derivatives along integrate."""
     rng = np.random.default_rng(6)
     v, a, w = rng.standard_normal((3, len(q), model.nv))
-    qq, vv, qv, aq = evaluate(trace(model, Task("rnea_hessian_product")), [q, v, a, w], 4)
-    first = trace(model, Task("rnea_derivatives"))
+    qq, vv, qv, aq = evaluate(
+        traced_algorithm(model, Task("rnea_hessian_product")).program, [q, v, a, w], 4
+    )
+    first = traced_algorithm(model, Task("rnea_derivatives")).program
     # by differences of the fourth order, all of them in one batch
     h = 0.1 * step(model, q)
     moves = h * np.array([-2.0, -1.0, 1.0, 2.0])[:, None, None] * np.eye(model.nv)
@@ -176,7 +177,7 @@ def test_nothing_moves() -> None:
 @pytest.mark.slow
 def test_structure_keeps_it_small() -> None:
     model = rm.robots.load("mini_cheetah")
-    assert trace(model, Task("rnea_hessian_product")).flops <= 10713
+    assert traced_algorithm(model, Task("rnea_hessian_product")).program.flops <= 10713
 
 
 # ---- backwards through a trace -------------------------------------------------------------------

@@ -23,7 +23,6 @@ from shipped import ROBOTS
 from targets import on_card, threads
 
 import robomodel as rm
-from robomodel.dynamics.card import CudaKernel
 from robomodel.kernels import (
     Program,
     Trace,
@@ -31,6 +30,7 @@ from robomodel.kernels import (
     ptx,
     ptx_loop,
 )
+from robomodel.kernels.function import CudaKernel
 from robomodel.kernels.precision import PRECISIONS
 from robomodel.kernels.slices import divided
 from robomodel.scalars import sincos
@@ -66,7 +66,7 @@ def test_names_of_entries() -> None:
 def agree(robot: str, algorithm: str, dtype: str, **options: Any) -> None:
     """To the last bit, but where the processor takes the smallest numbers for zero."""
     model = rm.robots.load(robot)
-    kernel = CudaKernel(model, rm.compile(model, algorithm, **options).task, dtype)
+    kernel = CudaKernel(rm.compile(model, algorithm, **options).function, dtype)
     given = arguments_of(kernel, 5)
     found = on_card(kernel.program, [*kernel.sizes.values(), kernel.size], dtype)(given)
     expected = rm.compile(model, algorithm, dtype=dtype, **options)(*given)
@@ -108,7 +108,7 @@ def test_all_robots(robot: str, dtype: str) -> None:
 def test_derivatives_in_slices_of_each_result() -> None:
     """Those of a small robot fit into registers; here each number is a slice of its own."""
     model = rm.robots.load("four_bar")
-    kernel = CudaKernel(model, rm.compile(model, "aba_derivatives").task)
+    kernel = CudaKernel(rm.compile(model, "aba_derivatives").function)
     program, given = kernel.program, arguments_of(kernel, 40)
     made = divided(program, [[x] for x in program.packing.values])
     assert len(made) == 3

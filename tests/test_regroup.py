@@ -12,10 +12,9 @@ from shipped import SMALL
 from texts import coupling, joint, link, robot
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.algorithms import Task, traced_algorithm
 from robomodel.dynamics.recursions.reduced import COST_CLASS, reduced
 from robomodel.dynamics.table import TABLE
-from robomodel.dynamics.tracing import trace
 from robomodel.kernels import Trace
 from robomodel.model.regroup import regrouped
 
@@ -151,7 +150,9 @@ def test_a_reduced_model_is_kept_and_never_dearer() -> None:
         for algorithm in ("rnea", "aba", "crba"):
             tree = reduced(model, algorithm)
             assert reduced(model, algorithm) is tree
-            assert trace(model, Task(algorithm)).flops == operations(tree, algorithm)
+            assert traced_algorithm(model, Task(algorithm)).program.flops == operations(
+                tree, algorithm
+            )
             assert operations(tree, algorithm) <= operations(model, algorithm)
         assert reduced(model, "rnea") is not model
         for algorithm in TABLE.keys() - COST_CLASS.keys():

@@ -139,11 +139,6 @@ def test_results_go_where_they_shall() -> None:
     copy = pickle.loads(pickle.dumps(kernel))
     assert copy.dtype == "float32"
     np.testing.assert_array_equal(copy(q), expected)
-    packed = rm.compile(model, "crba", dtype="float32", packed=True)
-    numbers = packed(q)
-    assert numbers.dtype == packed.expand(numbers).dtype == np.float32
-    np.testing.assert_array_equal(packed.expand(numbers), expected)
-    assert packed.expand(numbers.astype(float)).dtype == np.float64
     over = tau.copy()
     forward = rm.compile(model, "aba", dtype="float32")
     np.testing.assert_array_equal(forward(q, v, over, out=over), forward(q, v, tau))

@@ -22,11 +22,10 @@ from oracle import Oracle
 from test_dynamics import compare, named, relative
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.algorithms import Task, traced_algorithm
 from robomodel.dynamics.compiled import kernel
 from robomodel.dynamics.kinematics.frames import frame_keys
 from robomodel.dynamics.table import TABLE
-from robomodel.dynamics.tracing import trace
 from robomodel.kernels import Trace
 from robomodel.model.regroup import regrouped
 from robomodel.scalars import stack, unstack
@@ -97,7 +96,9 @@ def on_tree(tree: rm.Model, task: Task, given: dict[str, Array]) -> Array:
 def by_program(model: rm.Model, task: Task, given: dict[str, Array]) -> Array:
     """What is compiled, run by NumPy, one operation after the other."""
     with np.errstate(all="ignore"):
-        found = trace(model, task)([x for xs in given.values() for x in unstack(xs)])
+        found = traced_algorithm(model, task).program(
+            [x for xs in given.values() for x in unstack(xs)]
+        )
     return stack(found, next(iter(given.values())).shape[:-1])
 
 

@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.tracing import trace
+from robomodel.dynamics.algorithms import Task, traced_algorithm
 from robomodel.kernels import compile_program
 
 LINKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -64,7 +63,7 @@ def measure(count: int, repeats: int) -> dict[str, float]:
         clock = [time.perf_counter()]
         model = rm.load(text)
         clock.append(time.perf_counter())
-        program = trace(model, task)
+        program = traced_algorithm(model, task).program
         clock.append(time.perf_counter())
         compiled = compile_program(program, [model.nq, model.nv, model.nv, model.nv])
         clock.append(time.perf_counter())

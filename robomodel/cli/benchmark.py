@@ -16,7 +16,7 @@ from robomodel.cli.output import table
 from robomodel.cli.robot import Robot
 from robomodel.documents import count
 from robomodel.dynamics import algorithms
-from robomodel.dynamics.compiled import Kernel
+from robomodel.dynamics.compiled import kernel as kernel_of
 from robomodel.dynamics.table import Name
 from robomodel.errors import did_you_mean
 from robomodel.kernels import obstacle
@@ -98,7 +98,7 @@ def _show(model: Model, report: dict[str, Any], to: Console) -> None:
 
 def _measure(model: Model, algorithm: str, states: int, threads: int) -> dict[str, Any]:
     start = time.perf_counter()
-    kernel = Kernel(model, algorithms.Task(cast(Name, algorithm)))
+    kernel = kernel_of(model, algorithms.Task(cast(Name, algorithm)))
     made = time.perf_counter() - start
     rng = np.random.default_rng(0)
     some = np.array([model.random_configuration(rng) for _ in range(min(states, 16))])

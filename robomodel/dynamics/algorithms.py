@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from robomodel.dynamics.baselines import open_tree as independent
 from robomodel.dynamics.kinematics import frames
@@ -15,9 +14,10 @@ from robomodel.dynamics.passive import Arguments
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.dynamics.table import OPEN_TREES, TABLE, Name, run_ordered
 from robomodel.errors import did_you_mean
-from robomodel.model.joints import Array
+from robomodel.kernels.function import TracedFunction
+from robomodel.model.derived import traced
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar
+from robomodel.scalars import Scalar, Vector
 
 Method: TypeAlias = Literal[
     "cluster",
@@ -115,11 +115,6 @@ class Task:
             return reduced(model, "rnea" if inverse else "aba")
         return model if self.order is not None else reduced(model, self.name)
 
-    def split(self, model: Model, flat: Array) -> Array | tuple[Array, ...]:
-        """The results from an array (..., all numbers): one array, or a tuple of several."""
-        found: Array | tuple[Array, ...] = split(flat, tuple(self.results(model).values()))
-        return found
-
     def run(self, model: Model, arguments: Arguments) -> Sequence[Scalar]:
         """Run on scalars; the results one after the other, matrices by rows."""
         at = [frames.place(model, frame, self.reference) for frame in self.frames]
@@ -139,11 +134,13 @@ class Task:
         return entry.passive(model, arguments, self.known, run)
 
 
-def split(flat: Any, shapes: Sequence[tuple[int, ...]]) -> Any:
-    """The results from an array (..., all numbers): one array, or a tuple of several."""
-    parts, at = [], 0
-    for shape in shapes:
-        size = math.prod(shape)
-        parts.append(flat[..., at : at + size].reshape((*flat.shape[:-1], *shape)))
-        at += size
-    return parts[0] if len(parts) == 1 else tuple(parts)
+@traced
+def traced_algorithm(model: Model, task: Task) -> TracedFunction:
+    """An algorithm with its options, traced on the tree that takes the fewest operations."""
+    sizes = task.sizes(model)
+
+    def build(*arguments: Vector) -> Sequence[Scalar]:
+        return task.run(task.tree(model), dict(zip(sizes, arguments, strict=True)))
+
+    label = task.name if task.method == "cluster" else f"{task.name}:{task.method}"
+    return TracedFunction(task.name, sizes, task.results(model), build, label=label)

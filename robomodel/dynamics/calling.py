@@ -8,13 +8,12 @@ from typing import Any, Literal, ParamSpec, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.algorithms import Method, Task
-from robomodel.dynamics.compiled import kernel
+from robomodel.dynamics.algorithms import Method, Task, traced_algorithm
 from robomodel.dynamics.kinematics.frames import FrameKey, Reference
 from robomodel.dynamics.table import Name
-from robomodel.dynamics.tracing import trace
 from robomodel.errors import no_model, warn
 from robomodel.kernels import NoCompilerError
+from robomodel.kernels.function import split
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.joints import Array
@@ -24,7 +23,6 @@ from robomodel.scalars import stack, unstack
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
 Backend: TypeAlias = Literal["numpy", "compiled"]
 
-LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
 SIZES = {"q": "nq", "forces": "3k"}
 WRENCH = ("the moment's x", "the moment's y", "the moment's z", "the force's x", "the force's y",
           "the force's z")  # fmt: skip
@@ -107,10 +105,10 @@ def run(
     batch = common_batch(**arrays)
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
-    fits = 0 < len(model.nodes) <= LARGE and len(arrays) < OPERANDS
-    if backend == "compiled" and fits:
+    function = traced_algorithm(model, task)
+    if backend == "compiled" and function.compiles and len(arrays) < OPERANDS:
         try:
-            made = kernel(model, task)
+            made = function.kernel()
         except NoCompilerError as error:  # shown once, as warnings are
             text = f"{error}; NumPy serves instead, more slowly"
             warn(RuntimeWarning(text))
@@ -118,14 +116,11 @@ def run(
             if not forces:
                 model.derived[key] = made.fast
             return made(*arrays.values())
+    if task.by_trace:
+        return function.on_arrays(*arrays.values())
     with np.errstate(all="ignore"):
         scalars = {name: unstack(x) for name, x in arrays.items()}
-        if task.by_trace:
-            program = trace(model, task)
-            return task.split(
-                model, stack(program([x for xs in scalars.values() for x in xs]), batch)
-            )
-        return task.split(model, stack(task.run(model, scalars), batch))
+        return split(stack(task.run(model, scalars), batch), function.shapes)
 
 
 def _of_one_result(call: Callable[P, Any]) -> Callable[P, Array]:

@@ -1,15 +1,26 @@
-"""What is made of a model once, and kept with it."""
+"""What is made of a model once, and kept with it; functions that are traced on it among them."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from dataclasses import fields, replace
+from functools import partial, update_wrapper, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+
+from robomodel.kernels.cache import digest, spelled
+from robomodel.kernels.function import TracedFunction
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+LARGE = 200  # bodies; beyond, compiling takes many seconds, so that users shall ask for it
+EDGES = ("cli", "kernels", "parsers", "reports", "robots", "studies", "views")
+"""Packages that no programs come from; :mod:`robomodel.kernels` counts by itself."""
 
 
 def cached_on_model(make: F) -> F:
@@ -26,3 +37,57 @@ def cached_on_model(make: F) -> F:
         return model.derived[key]
 
     return cast(F, kept)
+
+
+def traced(
+    make: Callable[Concatenate[Model, P], TracedFunction],
+) -> Callable[Concatenate[Model, P], TracedFunction]:
+    """A traced function of a model, made once (:func:`cached_on_model`); ``make`` says what it takes and builds.
+
+    Its name and further arguments are its key among kernels on disk, with the robot and the source
+    of this package. These arguments are hashable, and dataclasses, containers, numbers or text.
+    """
+
+    def function(model: Model, /, *arguments: P.args, **named: P.kwargs) -> TracedFunction:
+        key = (kept, *arguments, *named.items())
+        known: TracedFunction | None = model.derived.get(key)
+        if known is None:
+            made = make(model, *arguments, **named)
+            told = spelled((make.__module__, make.__qualname__, arguments, named))
+            known = model.derived[key] = replace(
+                made,
+                compiles=made.compiles and 0 < len(model.nodes) <= LARGE,
+                owner=model,
+                key=content(model, told),
+                origin=(partial(kept, **named), (model, *arguments)),
+            )
+        return known
+
+    kept: Callable[Concatenate[Model, P], TracedFunction] = update_wrapper(function, make)
+    return kept
+
+
+def content(model: Model, what: str) -> str:
+    """A digest of all that makes a program: the robot, what is asked of it, and this package.
+
+    The robot as it was built, not only as it was described: which of a loop's joints are
+    independent is a decision by rank, which other releases of NumPy may take otherwise.
+    """
+    return digest((_spelled(model), what, sources()))
+
+
+@cached_on_model
+def _spelled(model: Model) -> str:
+    names = [each.name for each in fields(model) if each.name != "notes"]
+    return digest((spelled([getattr(model, name) for name in names]),))
+
+
+@functools.cache
+def sources() -> str:
+    """A digest of the modules that programs come from: another source makes other kernels."""
+    package = Path(__file__).parents[1]
+    result = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        if file.relative_to(package).parts[0] not in EDGES:
+            result.update(file.read_bytes())
+    return result.hexdigest()

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.dynamics.contact.gauss_seidel import SLIPS, TINY, Rows, Sweeps
-from robomodel.dynamics.sources import sources
 from robomodel.kernels import Compiled, Iteration, Program, Trace, compile_program, obstacle
+from robomodel.model.derived import sources
 from robomodel.model.joints import Array
 from robomodel.scalars import Scalar, Vector
 

@@ -14,12 +14,12 @@ from typing import TypeAlias
 import numpy as np
 
 from robomodel.dynamics import rnea, rnea_derivatives
-from robomodel.dynamics.algorithms import split
 from robomodel.dynamics.contact.points import points_jacobian, touching
 from robomodel.dynamics.kinematics.frames import FrameKey, place, pose
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.kernels.differentiate import along
+from robomodel.kernels.function import split
 from robomodel.kernels.trace import Traced
 from robomodel.model.joints import Array
 from robomodel.model.model import Model

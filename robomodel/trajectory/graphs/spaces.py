@@ -104,7 +104,7 @@ class Configurations:
         )
         if largest > SMALL or not self._steady:
             return integrate(self.model, x, dx, whole=True)
-        follow = _following(self.model)(x, dx)
+        follow: Array = _following(self.model)(x, dx)
         result, gaps = follow[..., : self.size].copy(), follow[..., self.size :]
         if not np.max(np.abs(gaps), initial=0.0) <= CLOSED:
             return integrate(self.model, x, dx, whole=True)

@@ -21,6 +21,7 @@ from robomodel.dynamics import rnea, rnea_derivatives
 from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.kinematics.tangents import Direction
 from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.function import Build
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.arguments import as_numbers
 from robomodel.model.elements import Cluster
@@ -32,7 +33,6 @@ from robomodel.trajectory.graphs.graph import Graph
 from robomodel.trajectory.graphs.noise import NoiseLike
 from robomodel.trajectory.graphs.spaces import Vectors
 from robomodel.trajectory.simulation.integrator_functions import (
-    Build,
     Function,
     function,
     loop_gaps,

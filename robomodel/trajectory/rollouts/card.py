@@ -9,13 +9,12 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from robomodel.dynamics.compiled import known_dtype
-from robomodel.dynamics.tracing import content
 from robomodel.errors import as_real
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_ptx
 from robomodel.kernels.cuda import Compiled
-from robomodel.model.derived import cached_on_model
+from robomodel.kernels.function import as_dtype
+from robomodel.model.derived import cached_on_model, content
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, select, sub
 from robomodel.trajectory.rollouts.rollout import OPEN, steps
@@ -42,7 +41,7 @@ class CudaRollout:
 
     def __init__(self, model: Model, **options: Any) -> None:
         self.model, self.options = model, options
-        self.dtype = known_dtype(options["dtype"])
+        self.dtype = as_dtype(options["dtype"])
         method, flags = options["method"], (options["passive"], options["saturate"])
         self._steps = steps(View.of(model), method, options["closing"], None, *flags, self.dtype)
         n = model.nq + model.nv
@@ -147,7 +146,7 @@ def rollout_kernel(
     if not model.nv:
         raise ValueError(f"'{model.name}' has nothing that moves")
     options = {"method": method, "passive": bool(passive), "saturate": bool(saturate),
-               "closing": closing, "dtype": known_dtype(dtype)}  # fmt: skip
+               "closing": closing, "dtype": as_dtype(dtype)}  # fmt: skip
     return _made(model, **options)
 
 

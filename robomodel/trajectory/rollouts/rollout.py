@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from robomodel.dynamics.actuators.saturation import saturated
-from robomodel.dynamics.compiled import known_dtype
 from robomodel.dynamics.recursions import orthonormal
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.passive import passive_force
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.errors import as_real, warn
 from robomodel.kernels import Iteration
+from robomodel.kernels.function import Build, as_dtype
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.threads import share
 from robomodel.model.arguments import as_array
@@ -34,7 +34,6 @@ from robomodel.trajectory.rollouts.contact import step as time_step
 from robomodel.trajectory.simulation import implicit
 from robomodel.trajectory.simulation.charts import GOOD, View, squared_norm, turned_out
 from robomodel.trajectory.simulation.integrator_functions import (
-    Build,
     Function,
     function,
     openness,
@@ -150,7 +149,7 @@ def rollout(
                          sweeps, method)  # fmt: skip
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
-    number = known_dtype(dtype)
+    number = as_dtype(dtype)
     step = as_real(step, "step")
     if not math.isfinite(step):
         raise ValueError(f"step must be a number of seconds, got {step!r}")

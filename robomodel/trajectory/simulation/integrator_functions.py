@@ -10,30 +10,27 @@ gaps in loops) :func:`settled` takes away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
 from robomodel.dynamics import rnea_derivatives
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.calling import LARGE
 from robomodel.dynamics.kinematics.momentum import energy
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import spring_energy
 from robomodel.dynamics.recursions.rnea import bias_force
-from robomodel.dynamics.tracing import content
-from robomodel.kernels import Compiled, Iteration, NoCompilerError, Program, Trace, compile_program
+from robomodel.kernels import Iteration
 from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.function import Build, TracedFunction
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.constraints import LoopConstraint, Rows, evaluate_loops
-from robomodel.model.derived import cached_on_model
+from robomodel.model.derived import LARGE, cached_on_model, content
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -46,76 +43,11 @@ from robomodel.scalars import (
     dot,
     mul,
     sqrt,
-    stack,
     sub,
     subtracted,
-    unstack,
 )
 
-Build = Callable[..., Sequence[Scalar]]
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A traced function of one robot, called on arrays with batch axes, which broadcast.
-
-    ``sizes`` are the lengths of its arguments' last axes, and of its result's. With an
-    ``iteration`` it runs over time.
-    """
-
-    sizes: tuple[int, ...]
-    iteration: Iteration | None
-    program: Program | None
-    compiled: Compiled | None
-    one: Callable[..., Array] | None = None  # for a single state, where there is no iteration
-    dtype: Dtype = "float64"
-
-    def __call__(self, *arguments: Array, out: Array | None = None) -> Array:
-        """The result (..., [T,] size). What is not a number is for the caller to find."""
-        if self.one is not None and out is None:
-            return self.one(*arguments)
-        with np.errstate(all="ignore"):
-            if self.compiled is not None:
-                return cast(Array, self.compiled.ufunc(*arguments, out=out))
-            if self.iteration is None:
-                return self._once(arguments)
-            return self._iterated(self.iteration, arguments, out)
-
-    def _once(self, arguments: Sequence[Array]) -> Array:
-        assert self.program is not None
-        batch = np.broadcast_shapes(*(x.shape[:-1] for x in arguments))
-        given = [x for argument in arguments for x in unstack(argument.astype(self.dtype))]
-        return stack(self.program(given), batch)
-
-    def _iterated(
-        self, iteration: Iteration, arguments: Sequence[Array], out: Array | None
-    ) -> Array:
-        timed, size = iteration.timed, self.sizes[-1]
-        times = arguments[timed[0]].shape[-2]
-        batches = [x.shape[:-2] if k in timed else x.shape[:-1] for k, x in enumerate(arguments)]
-        if out is None:
-            out = np.empty((*np.broadcast_shapes(*batches), times, size))
-        at = list(arguments)
-        carried = np.zeros(iteration.carried)
-        for t in range(times):
-            for k in timed:
-                at[k] = arguments[k][..., t, :]
-            for row in iteration.table or ((),):
-                given = self._once([*at, carried, np.array(row, dtype=float)])
-                at[0], carried = given[..., : self.sizes[0]], given[..., size:]
-            out[..., t, :] = given[..., :size]
-        return out
-
-
-@dataclass(frozen=True, slots=True)
-class _Quiet:
-    """A ufunc that warns of nothing: what is not a number is for the caller to find."""
-
-    ufunc: np.ufunc
-
-    def __call__(self, *arguments: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return cast(Array, self.ufunc(*arguments))
+Function = TracedFunction
 
 
 def function(
@@ -127,39 +59,25 @@ def function(
     iteration: Iteration | None = None,
     backend: str = "compiled",
     dtype: Dtype = "float64",
-) -> Function:
+) -> TracedFunction:
     """The function that ``build`` writes on traced arguments, made once a model and kept with it.
 
     ``name`` says all that makes it what it is on this robot, but for the ``dtype`` of its numbers.
     """
-    key = ("trajectory", name, backend, dtype)
-    known = model.derived.get(key)
-    if isinstance(known, Function):
-        return known
-
-    def program() -> Program:
-        trace = Trace()
-        inputs = [trace.inputs(n) for n in sizes[:-1]]
-        if iteration is not None and iteration.table:
-            inputs += [trace.inputs(iteration.carried), trace.inputs(iteration.columns)]
-        return trace.program(build(*inputs)).fused()
-
-    compiled = one = None
-    if backend == "compiled" and 0 < len(model.nodes) <= LARGE:
-        with suppress(NoCompilerError):
-            compiled = compile_program(
-                program,
-                sizes,
-                name=content(model, name),
-                iteration=iteration,
-                shapes=[(sizes[-1],)] if iteration is None else None,
-                label=f"compiling what moves '{model.name}'",
-                dtype=dtype,
-            )
-            one = compiled.one(_Quiet(compiled.ufunc)) if iteration is None else None
-    traced = program() if compiled is None else None
-    made = Function(tuple(sizes), iteration, traced, compiled, one, dtype)
-    model.derived[key] = made
+    key = (function, name, backend, dtype)
+    if key not in model.derived:
+        model.derived[key] = TracedFunction(
+            name.split(" ", 1)[0],
+            {f"x{k}": size for k, size in enumerate(sizes[:-1])},
+            {"y": (sizes[-1],)},
+            build,
+            iteration=iteration,
+            dtype=dtype,
+            compiles=backend == "compiled" and 0 < len(model.nodes) <= LARGE,
+            owner=model,
+            key=content(model, name),
+        )
+    made: TracedFunction = model.derived[key]
     return made
 
 

@@ -65,9 +65,10 @@ class Motion:
             q = self.care.settled(q)
         own = self.view.velocities(q, v)
         pushes = self.pushes(t, q, own)
-        return flow(self.model, tuple(pushes), passive=self.passive)(
+        rates: Array = flow(self.model, tuple(pushes), passive=self.passive)(
             q, v, self.view.forces(q, self.tau(t, q, own)), *_stacked(pushes)
         )
+        return rates
 
     def forces(self, t: float, q: Array, v: Array) -> Array:
         """Tau with what the wrenches, springs and dampers do to the chart's joints."""
@@ -77,7 +78,8 @@ class Motion:
             own = own + passive_force(self.model, q, v)
         if not pushes:
             return own
-        return own + wrench_forces(self.model, tuple(pushes))(q, *_stacked(pushes))
+        of_wrenches: Array = wrench_forces(self.model, tuple(pushes))(q, *_stacked(pushes))
+        return own + of_wrenches
 
     def settled(self, x: Array) -> Array:
         """X with its q on the manifold."""

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.dynamics.algorithms import split
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import elements
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.errors import UnknownNameError, as_names, did_you_mean
+from robomodel.kernels.function import split
 from robomodel.model.joints import Array, Floating, Planar
 from robomodel.model.model import Model
 from robomodel.motion.ground import Placed

@@ -1,0 +1,478 @@
+"""A function of numbers that is traced once: called on arrays, compiled, written elsewhere.
+
+A :class:`TracedFunction` says what is computed: its name, its arguments and results, and how the
+results are built of scalars. Its :class:`Kernel` is the machine code of it for this processor, its
+:class:`CudaKernel` that for NVIDIA's cards; its ``program`` is what C, CasADi, JAX and PyTorch are
+written from. Nothing here knows robotics.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from robomodel.kernels.compile import Compiled, NoCompilerError, compile_program, compile_ptx
+from robomodel.kernels.plan import Iteration
+from robomodel.kernels.precision import Dtype
+from robomodel.kernels.program import Program
+from robomodel.kernels.threads import run_ufunc
+from robomodel.kernels.trace import Trace
+from robomodel.scalars import Scalar, stack, unstack
+
+Array: TypeAlias = NDArray[Any]
+Build: TypeAlias = Callable[..., Sequence[Scalar]]
+Shape: TypeAlias = tuple[int, ...]
+DTYPES: tuple[Dtype, ...] = get_args(Dtype)
+
+
+def as_dtype(dtype: DTypeLike) -> Dtype:
+    """The name of a dtype that kernels compute with; ValueError for others."""
+    with suppress(TypeError):
+        for name in DTYPES:
+            if dtype is not None and np.dtype(dtype) == np.dtype(name):
+                return name
+    raise ValueError(f"dtype {dtype!r} is not known; 'float64' and 'float32' are")
+
+
+def split(flat: Any, shapes: Sequence[Shape]) -> Any:
+    """The results from an array (..., all numbers): one array, or a tuple of several."""
+    parts, at = [], 0
+    for shape in shapes:
+        size = math.prod(shape)
+        parts.append(flat[..., at : at + size].reshape((*flat.shape[:-1], *shape)))
+        at += size
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class TracedFunction:
+    """A function of fixed sizes, written over scalars of any kind.
+
+    Called on arrays (..., size), whose batch axes broadcast, it gives the result (..., *shape), or
+    a tuple of several. It is compiled at the first call; where it cannot be, or is not to be, the
+    program runs on NumPy arrays. Numbers that are not finite are for the caller to find: NumPy
+    warns of none.
+
+    Attributes:
+        name: What it is called in code, and in messages where no ``label`` says more.
+        arguments: Length of each argument, by name.
+        results: Shape of each result, by name.
+        build: Scalars of each argument, a sequence for each → the results' numbers, one result
+            after the other, matrices by rows.
+        iteration: It runs over time, as :class:`~robomodel.kernels.plan.Iteration` says; the
+            arguments that are carried, and a row of the table, are then further arguments of
+            ``build``, and what is carried stands behind the results.
+        dtype: Of calls; kernels of another can be had by :meth:`kernel`.
+        compiles: Whether calls compile it.
+        owner: What it is a function of; messages say its ``name``.
+        label: What it is called in messages.
+        key: All that makes the program what it is, so that it need not be traced where its code is
+            in the cache; None: the program itself says so.
+        origin: A function that can be pickled, and its arguments, that make it anew.
+    """
+
+    name: str
+    arguments: Mapping[str, int]
+    results: Mapping[str, Shape]
+    build: Build
+    iteration: Iteration | None = None
+    dtype: Dtype = "float64"
+    compiles: bool = True
+    owner: Any = None
+    label: str = ""
+    key: str | None = None
+    origin: tuple[Callable[..., TracedFunction], tuple[object, ...]] | None = None
+    _kernels: dict[tuple[str, Dtype], Any] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> tuple[Callable[..., TracedFunction], tuple[object, ...]]:
+        if self.origin is None:
+            raise TypeError(f"{self.title} cannot be pickled: nothing says what made it")
+        return self.origin
+
+    @property
+    def title(self) -> str:
+        """Its name, and its owner's."""
+        label = self.label or self.name
+        return label if self.owner is None else f"{label} of '{self.owner.name}'"
+
+    @cached_property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Shape of each result."""
+        return tuple(self.results.values())
+
+    @cached_property
+    def size(self) -> int:
+        """Numbers of all results."""
+        return sum(map(math.prod, self.shapes))
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Length of each argument, and of all results."""
+        return (*self.arguments.values(), self.size)
+
+    @cached_property
+    def program(self) -> Program:
+        """The straight-line program: inputs are the arguments one after the other."""
+        trace = Trace()
+        inputs = [trace.inputs(n) for n in self.arguments.values()]
+        if self.iteration is not None and self.iteration.table:
+            inputs += [trace.inputs(n) for n in (self.iteration.carried, self.iteration.columns)]
+        return trace.program(self.build(*inputs)).fused()
+
+    # ---- calls
+
+    def __call__(self, *arguments: Array, out: Array | None = None) -> Any:
+        """The results; with an iteration, or ``out``, an array (..., [T,] all their numbers)."""
+        if out is None:
+            return self.call(*arguments)
+        with np.errstate(all="ignore"):
+            if self._compiled is not None:
+                return self._compiled.ufunc(*arguments, out=out)
+            if self.iteration is not None:
+                return self._iterated(self.iteration, arguments, out)
+            out[...] = self._once(arguments)
+            return out
+
+    @cached_property
+    def call(self) -> Callable[..., Any]:
+        """What a call without ``out`` runs."""
+        compiled = self._compiled
+        if compiled is None:
+            return self.on_arrays
+        if self.iteration is not None:
+            return _Quiet(compiled.ufunc)
+        return compiled.one(Results(compiled.ufunc, self.name, tuple(self.arguments), self.shapes,
+                                    quiet=True))  # fmt: skip
+
+    @cached_property
+    def _compiled(self) -> Compiled | None:
+        if self.compiles:
+            with suppress(NoCompilerError):
+                return self.compiled(self.dtype)
+        return None
+
+    def on_arrays(self, *arguments: ArrayLike) -> Any:
+        """A call of the program on NumPy arrays."""
+        arrays = [np.asarray(x) for x in arguments]
+        with np.errstate(all="ignore"):
+            if self.iteration is not None:
+                return self._iterated(self.iteration, arrays, None)
+            return split(self._once(arrays), self.shapes)
+
+    def _once(self, arguments: Sequence[Array]) -> Array:
+        batch = np.broadcast_shapes(*(x.shape[:-1] for x in arguments))
+        inputs = [x for argument in arguments for x in unstack(argument.astype(self.dtype))]
+        return stack(self.program(inputs), batch)
+
+    def _iterated(
+        self, iteration: Iteration, arguments: Sequence[Array], out: Array | None
+    ) -> Array:
+        timed = iteration.timed
+        times = arguments[timed[0]].shape[-2]
+        batches = [x.shape[:-2] if k in timed else x.shape[:-1] for k, x in enumerate(arguments)]
+        if out is None:
+            out = np.empty((*np.broadcast_shapes(*batches), times, self.size))
+        at = list(arguments)
+        carried = np.zeros(iteration.carried)
+        for t in range(times):
+            for k in timed:
+                at[k] = arguments[k][..., t, :]
+            for row in iteration.table or ((),):
+                more = [carried, np.array(row, dtype=float)] if iteration.table else []
+                numbers = self._once([*at, *more])
+                at[0], carried = numbers[..., : self.sizes[0]], numbers[..., self.size :]
+            out[..., t, :] = numbers[..., : self.size]
+        return out
+
+    # ---- machine code
+
+    def kernel(self, dtype: Dtype = "float64") -> Kernel:
+        """Its kernel for this processor, made once; NoCompilerError where there can be none."""
+        key = ("cpu", dtype)
+        if key not in self._kernels:
+            self._kernels[key] = Kernel(self, dtype)
+        kernel: Kernel = self._kernels[key]
+        return kernel
+
+    def cuda(self, dtype: Dtype = "float64") -> CudaKernel:
+        """Its kernel for NVIDIA's cards, made once."""
+        key = ("cuda", dtype)
+        if key not in self._kernels:
+            self._kernels[key] = CudaKernel(self, dtype)
+        kernel: CudaKernel = self._kernels[key]
+        return kernel
+
+    def compiled(self, dtype: Dtype = "float64") -> Compiled:
+        """Machine code for this processor, made once."""
+        key = ("code", dtype)
+        if key not in self._kernels:
+            self._kernels[key] = compile_program(
+                self.program if self.key is None else lambda: self.program,
+                self.sizes,
+                name=self.key,
+                iteration=self.iteration,
+                shapes=self.shapes if self.iteration is None else None,
+                label=f"compiling {self.title}",
+                dtype=dtype,
+            )
+        made: Compiled = self._kernels[key]
+        return made
+
+    def ptx(self, dtype: Dtype = "float64", parts: Sequence[int] = ()) -> str:
+        """Code for NVIDIA's cards; ``parts`` of a state that is iterated."""
+        return compile_ptx(
+            lambda: self.program,
+            f"{self.name}_{dtype}",
+            self.sizes,
+            name=self.key if self.key is not None else repr(self.program),
+            dtype=dtype,
+            label=f"compiling {self.title}",
+            iteration=self.iteration,
+            parts=parts,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Quiet:
+    """A ufunc that warns of nothing."""
+
+    ufunc: np.ufunc
+
+    def __call__(self, *arguments: Array) -> Any:
+        with np.errstate(all="ignore"):
+            return self.ufunc(*arguments)
+
+
+class Kernel:
+    """A compiled function: call it on arrays with the function's arguments.
+
+    Arguments broadcast over leading batch axes like any NumPy ufunc's; nothing but their last axis
+    is checked. It releases the GIL but for a single state, may be called from several threads,
+    survives a fork, and pickles (the other process compiles it again).
+
+    One of ``dtype`` float32 computes in single precision where NumPy would: as soon as an argument
+    cannot become float32 without loss, results are float64, by a kernel of that type.
+
+    Attributes:
+        function: What is compiled.
+        dtype: "float64" or "float32".
+        sizes: Length of each argument's last axis, by name.
+        shapes: Shape of each result, without batch axes.
+        backward_error: With an ``order``, what that cost at random states; None without.
+    """
+
+    def __init__(self, function: TracedFunction, dtype: Dtype = "float64") -> None:
+        self.function = function
+        self.dtype = dtype
+        self.sizes = function.arguments
+        self.shapes = function.shapes
+        self.size = function.size
+        if not self.size:
+            raise ValueError(f"{function.title} has no numbers that a kernel could give")
+        if empty := [name for name, size in self.sizes.items() if not size]:
+            raise ValueError(f"{function.title} has no kernel: {empty[0]} has no numbers")
+        compiled = function.compiled(dtype)
+        self.ufunc: Callable[..., Array] = compiled.ufunc
+        self._results = Results(compiled.ufunc, function.name, tuple(self.sizes), self.shapes)
+        self._one = compiled.one(self._results)
+        self._onto = compiled.onto(self._results.onto)
+        self.backward_error: float | None = None  # measured where pivots are not the recursion's
+
+    @property
+    def model(self) -> Any:
+        """The robot."""
+        return self.function.owner
+
+    @property
+    def program(self) -> Program:
+        """What is compiled; traced when asked for: code from the cache needs no trace."""
+        return self.function.program
+
+    @property
+    def fast(self) -> Callable[..., Any]:
+        """The kernel for calls without options; it does not count its arguments."""
+        return self._one
+
+    def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[object, ...]]:
+        return TracedFunction.kernel, (self.function, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.function.title}: {self.program.flops} flops>"
+
+    def __call__(self, *arguments: ArrayLike, out: Array | None = None, threads: int = 1) -> Any:
+        """The result (..., *shape), or a tuple of them where the function has several.
+
+        ``out``: where to put it (several results: one array (..., all their numbers)); it may take
+        the place of an argument. ``threads``: spread a batch over so many (0: one a processor).
+        """
+        if threads == 1:
+            try:
+                return self._one(*arguments) if out is None else self._onto(arguments, out)
+            except TypeError:
+                if not self._lossy(arguments):
+                    raise
+        self._results.count(arguments)
+        if self._lossy(arguments):
+            return self.function.kernel()(*arguments, out=out, threads=threads)
+        flat = None if out is None else _flattened(out, self.shapes)
+        numbers = self._spread(arguments, flat, threads)
+        return out if out is not None and len(self.shapes) == 1 else split(numbers, self.shapes)
+
+    def _lossy(self, arguments: Sequence[ArrayLike]) -> bool:
+        """Whether some of these would lose digits in single precision."""
+        return self.dtype == "float32" and any(
+            not np.can_cast(np.asarray(x).dtype, np.float32) for x in arguments
+        )
+
+    def _spread(self, arguments: Sequence[ArrayLike], out: Array | None, threads: int) -> Array:
+        arrays = [np.asarray(x) for x in arguments]
+        batch = arrays[0].shape[:-1]
+        if any(x.shape[:-1] != batch for x in arrays[1:]):
+            batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+        if out is not None and out.shape[:-1] != batch:
+            if np.broadcast_shapes(batch, out.shape[:-1]) != out.shape[:-1]:
+                raise ValueError(f"out has a batch {out.shape[:-1]}, the arguments have {batch}")
+            batch = out.shape[:-1]
+        overlaps = out is not None and any(np.may_share_memory(out, x) for x in arrays)
+        fresh = out is None or overlaps
+        result = np.empty((*batch, self.size), self.dtype) if out is None or fresh else out
+        if not batch or any(x.ndim == 0 for x in arrays):
+            self.ufunc(*arrays, out=result)
+        else:
+            run_ufunc(self._results.ufunc, arrays, result, threads)
+        if out is not None and overlaps:
+            out[...] = result
+            return out
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A ufunc's numbers as results of their shapes; ``quiet`` where NumPy shall warn of none."""
+
+    ufunc: np.ufunc
+    name: str
+    arguments: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    quiet: bool = False
+
+    def __call__(self, *arguments: ArrayLike) -> Any:
+        """The results: one array, or a tuple of several."""
+        self.count(arguments)
+        if self.quiet:
+            with np.errstate(all="ignore"):
+                numbers = self.ufunc(*arguments)
+        else:
+            numbers = self.ufunc(*arguments)
+        masks = sys.modules.get("numpy.ma")  # imported where masked arrays come from
+        masked = masks is not None and isinstance(numbers, masks.MaskedArray)
+        if masked or not isinstance(numbers, np.ndarray):
+            raise TypeError(f"{self.name} takes plain arrays, not such as give a "
+                            f"{type(numbers).__name__}")  # fmt: skip
+        plain = len(self.shapes) == 1 and len(self.shapes[0]) == 1
+        return numbers if plain else split(numbers, self.shapes)
+
+    def count(self, arguments: Sequence[ArrayLike]) -> None:
+        """Refuse too few, and too many: the ufunc would take one more for the result's place."""
+        if len(arguments) != len(self.arguments):
+            hint = "; out= is a keyword" if len(arguments) > len(self.arguments) else ""
+            raise TypeError(
+                f"{self.name} takes the arguments ({', '.join(self.arguments)}), got "
+                f"{len(arguments)}{hint}"
+            )
+
+    def onto(self, arguments: Sequence[ArrayLike], out: Array) -> Any:
+        """The results in an array."""
+        self.count(arguments)
+        numbers = self.ufunc(*arguments, out=_flattened(out, self.shapes))
+        return out if len(self.shapes) == 1 else split(numbers, self.shapes)
+
+
+def _flattened(out: Array, shapes: Sequence[Shape]) -> Array:
+    """A view of ``out`` with the result's axes made one."""
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
+    size = sum(math.prod(shape) for shape in shapes)
+    shape = shapes[0] if len(shapes) == 1 else (size,)
+    batch = out.shape[: out.ndim - len(shape)]
+    if out.ndim < len(shape) or out.shape[len(batch) :] != shape:
+        wanted = ", ".join(["...", *map(str, shape)])
+        raise ValueError(f"out must have the shape ({wanted}), got {out.shape}")
+    view = out.reshape(*batch, size)
+    if view.size and not np.may_share_memory(view, out):
+        raise ValueError("out must be contiguous in the axes of the result")
+    return view
+
+
+class CudaKernel:
+    """A function for NVIDIA's cards, a state in each thread: call it on arrays that lie on one.
+
+    Arguments (..., n) are arrays with ``__cuda_array_interface__`` or DLPack (CuPy's, PyTorch's),
+    all of the kernel's ``dtype``; leading batch axes broadcast, as long as rows stand evenly in
+    memory. Results are new arrays of the first argument's library. Pickles, and may be called from
+    several threads.
+
+    Attributes:
+        function: What is compiled.
+        dtype: "float64" or "float32".
+        sizes: Length of each argument's last axis, by name.
+        shapes: Shape of each result, without batch axes.
+        backward_error: As of :class:`Kernel`.
+        ptx: The code as text, with one entry; it needs neither card nor driver.
+    """
+
+    def __init__(self, function: TracedFunction, dtype: Dtype = "float64") -> None:
+        self.function = function
+        self.dtype = dtype
+        self.sizes = function.arguments
+        self.shapes = function.shapes
+        self.size = function.size
+        from robomodel.kernels import cuda  # needs the driver's interface
+
+        self.ptx = function.ptx(dtype)
+        self._compiled = cuda.Compiled(self.ptx, f"{function.name}_{dtype}", self.sizes, dtype)
+        self.backward_error: float | None = None
+
+    @property
+    def model(self) -> Any:
+        """The robot."""
+        return self.function.owner
+
+    @property
+    def program(self) -> Program:
+        """What is compiled."""
+        return self.function.program
+
+    def __reduce__(self) -> tuple[Callable[..., CudaKernel], tuple[object, ...]]:
+        return TracedFunction.cuda, (self.function, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"<CudaKernel {self.function.title}: {self.program.flops} flops>"
+
+    def __call__(self, *arguments: Any, out: Any = None, stream: Any = None) -> Any:
+        """The result (..., *shape), or a tuple of them where the function has several.
+
+        The launch is enqueued on ``stream`` (a stream of CuPy's, PyTorch's, or a handle; None: the
+        current one of the arguments' library) and not waited for. ``out``: a contiguous array for
+        the result (several: one array (..., all their numbers)), none of the arguments.
+
+        Raises TypeError for too few arguments, such as are on no card, and such of another dtype;
+        ValueError for shapes; :class:`~robomodel.kernels.cuda.NoCardError`, a RuntimeError, where
+        there is no driver or it fails.
+        """
+        if len(arguments) != len(self.sizes):
+            raise TypeError(
+                f"{self.function.name} takes the arguments ({', '.join(self.sizes)}), got "
+                f"{len(arguments)}"
+            )
+        if len(self.shapes) == 1:
+            return self._compiled(arguments, self.shapes[0], out, stream)
+        return split(self._compiled(arguments, (self.size,), out, stream), self.shapes)
