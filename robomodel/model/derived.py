@@ -42,7 +42,7 @@ def cached_on_model(make: F) -> F:
 def traced(
     make: Callable[Concatenate[Model, P], TracedFunction],
 ) -> Callable[Concatenate[Model, P], TracedFunction]:
-    """A traced function of a model, made once (:func:`cached_on_model`); ``make`` says what it takes and builds.
+    """A traced function of a model, made once; ``make`` says what it takes and builds.
 
     Its name and further arguments are its key among kernels on disk, with the robot and the source
     of this package. These arguments are hashable, and dataclasses, containers, numbers or text.

@@ -28,7 +28,7 @@ class CudaRollout:
 
     ``kernel(q, v, tau, step)``: q (..., nq), v (..., nv) and tau (..., T, nv), whose rows act from
     one instant to the next, arrays of the kernel's ``dtype`` as
-    :class:`~robomodel.dynamics.card.CudaKernel` takes them; ``step`` [s] a number. Results are q
+    :class:`~robomodel.kernels.function.CudaKernel` takes them; ``step`` [s] a number. Results are q
     (..., T+1, nq) and v (..., T+1, nv), the start first, as of :func:`robomodel.rollout`; they are
     views of one array. Pickles.
 
@@ -88,7 +88,7 @@ class CudaRollout:
         """The motions; enqueued on ``stream`` and not waited for.
 
         ``out``: a contiguous array (..., T+1, nq + nv). Raises as
-        :class:`~robomodel.dynamics.card.CudaKernel` does, before anything runs. Whether loops are
+        :class:`~robomodel.kernels.function.CudaKernel` does, before anything runs. Whether loops are
         closed at the start is not looked at: from the first step on a motion is not-a-number where
         they are open, or come through a singular position, for itself alone. Those that only come
         near one keep their joints, and nothing tells of them.
