@@ -90,8 +90,8 @@ class CudaRollout:
         ``out``: a contiguous array (..., T+1, nq + nv). Raises as
         :class:`~robomodel.kernels.function.CudaKernel` does, before anything runs. Whether
         loops are closed at the start is not looked at: from the first step on a motion is
-        not-a-number where they are open, or come through a singular position, for itself alone. Those that only come
-        near one keep their joints, and nothing tells of them.
+        not-a-number where they are open, or come through a singular position, for
+        itself alone. Those that only come near one keep their joints, and nothing tells of them.
         """
         length = as_real(step, "step")
         if not math.isfinite(length):
