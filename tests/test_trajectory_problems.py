@@ -18,6 +18,7 @@ from robomodel.papers.natural_coordinates import planar
 from robomodel.papers.natural_coordinates.gtsam_solver import solve_with_gtsam
 from robomodel.trajectory.graphs.factors import (
     Accelerometer,
+    Dynamics,
     Encoders,
     Equal,
     Gyroscope,
@@ -26,6 +27,7 @@ from robomodel.trajectory.graphs.factors import (
     readings,
 )
 from robomodel.trajectory.graphs.graph import Graph
+from robomodel.trajectory.graphs.incremental import Incremental
 from robomodel.trajectory.graphs.noise import gaussian
 from robomodel.trajectory.graphs.problems import (
     Measurement,
@@ -114,6 +116,51 @@ def test_natural_coordinates_follow_the_exact_motion(crank: rm.Model) -> None:
         if chosen:  # the paper's soft equality costs more than the scheme
             found = fixed_lag(dragged, begin, 3)
             assert np.abs(found.newest["q"][:, :2] - exact_q).max() > 3e-7
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("count", [201, 401, 1001])
+def test_solutions_from_the_exact_motion_converge(count: int) -> None:
+    """Curved constraints do not turn good steps down: the cost is that of Gauss and Newton."""
+    still, step = np.zeros(4), 1e-3
+
+    def flow(_: float, x: Array) -> Array:
+        return np.concatenate([x[4:], BARE.accelerations(x[:4], x[4:], still)[0]])
+
+    begin = np.array([1.0, 0.0, 1.0, 2.0, *still])
+    times = step * np.arange(count)
+    exact = solve_ivp(
+        flow, (0.0, times[-1]), begin, method="DOP853", rtol=1e-12, atol=1e-12, t_eval=times
+    ).y.T
+    q, v = exact[:, :4], exact[:, 4:]
+    a = np.array([flow(0.0, x)[4:] for x in exact])
+    graph = planar.forward(BARE, count, step, q=q[0], v=v[0])
+    found = solve(graph, {"q": q, "v": v, "a": a})
+    least = solve(graph, {"q": q, "v": v, "a": a}, method="gauss-newton")
+    assert found.converged
+    assert found.iterations <= 6
+    assert found.cost == pytest.approx(least.cost, rel=1e-6)
+    assert found.violation < 1e-12
+
+
+def test_solvers_warn_where_they_do_not_converge(crank: rm.Model) -> None:
+    begin = undisturbed(crank, 8, 5e-3, crank.neutral(), [0.5])
+    graph = motion(crank, 8, 5e-3, q=crank.neutral(), v=[0.5])
+    far = {name: np.repeat(x[:1] + 0.1, 8, axis=0) for name, x in begin.items()}
+    far["q"] = np.tile(crank.neutral(), (8, 1))
+    with pytest.warns(RuntimeWarning, match="did not converge in 1 iterations"):
+        assert not solve(graph, far, max_iterations=1).converged
+    first = {name: x[0] for name, x in far.items()}
+    with pytest.warns(RuntimeWarning, match=r"windows did not converge .* at time"):
+        fixed_lag(graph, first, 3, max_iterations=1)
+    smoother = Incremental(graph.spaces)
+    smoother.advance(first)
+    smoother.add(Prior("q", graph.spaces["q"]), 0.0, crank.neutral())
+    smoother.add(Prior("v", graph.spaces["v"]), 0.0, [0.5])
+    smoother.add(Dynamics(crank), 0.0, [0.0])
+    with pytest.warns(RuntimeWarning, match="did not settle in 1 iterations"):
+        assert not smoother.settle(max_iterations=1)
+    assert smoother.settle()
 
 
 def test_gtsam_finds_the_same(crank: rm.Model) -> None:

@@ -24,7 +24,7 @@ from robomodel.model.joints import Array
 from robomodel.trajectory.graphs.elimination import UndeterminedError
 from robomodel.trajectory.graphs.graph import Graph, Linear, Term, Values, beside_next
 from robomodel.trajectory.graphs.noise import diagonal
-from robomodel.trajectory.graphs.solve import LinearSolver, along_time, step_of
+from robomodel.trajectory.graphs.solve import LinearSolver, along_time, step_of, warn_unconverged
 
 BOUNDARY = 0.995  # share of the way to the boundary that a step may go
 FALL, POWER = 0.2, 1.5  # how μ falls: the less of μ FALL and μ ^ POWER
@@ -90,7 +90,7 @@ def minimize_inside(
     The start may lie outside of margins. ``parameter`` is the first μ, ``least`` the last, in units
     of the cost. Once at the last μ a step promises less than ``tolerance`` (1 + cost), steps close
     the conditions up to ``violation`` and end there, or when none improves. ``progress`` is called
-    with the iteration, μ, cost and violation.
+    with the iteration, μ, cost and violation. A RuntimeWarning says where it did not converge.
     """
     linear_step = step_of(linear_solver)
     values = graph.checked(start)
@@ -168,8 +168,13 @@ def minimize_inside(
     least_margin = min(
         (float(-np.max(b[..., -1])) for _, b in at.margins if b.size), default=np.inf
     )
-    return Inside(at.values, at.cost, at.linear.residuals()[1], least_margin, mu, iterations,
-                  converged)  # fmt: skip
+    gap = at.linear.residuals()[1]
+    if not converged:
+        warn_unconverged(
+            "the interior point method", iterations, gap,
+            "conditions and margins may contradict each other; else raise max_iterations",
+        )  # fmt: skip
+    return Inside(at.values, at.cost, gap, least_margin, mu, iterations, converged)
 
 
 def _evaluated(

@@ -143,6 +143,20 @@ class Linear:
             soft += float(np.vdot(e[:, weighted], e[:, weighted]))
         return 0.5 * soft, math.sqrt(hard)
 
+    def corrected(self, step: Array, there: Linear) -> Linear:
+        """Conditions A x = A step - c, c what they fail by at ``there``, where ``step`` has led.
+
+        The second-order correction of sequential quadratic programming (Nocedal and Wright, 18.3).
+        """
+        both = beside_next(step)
+        blocks = []
+        for (term, block), (_, after) in zip(self.blocks, there.blocks, strict=True):
+            exact, right = term.noise.parts[0], block.copy()
+            ahead = np.einsum("kij,kj->ki", block[:, exact, :-1], both[term.times])
+            right[:, exact, -1] = ahead + after[:, exact, -1]
+            blocks.append((term, right))
+        return Linear(self.labels, self.count, tuple(blocks))
+
     @cached_property
     def scales(self) -> Array:
         """Norm (count, n) of each unknown's column, 1 where it has none."""

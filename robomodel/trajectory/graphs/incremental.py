@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.errors import warn
 from robomodel.model.joints import Array
 from robomodel.trajectory.graphs import elimination
 from robomodel.trajectory.graphs.elimination import Conditional, Rows
@@ -196,7 +197,7 @@ class Incremental:
         """Whole steps of all times until one is below ``tolerance``; whether it ended.
 
         Below it in every variable, relative to 1 + its largest value, as of the batch solver, whose
-        minimum this is.
+        minimum this is. A RuntimeWarning says where none was.
         """
         lag, self._lag = self._lag, None
         try:
@@ -208,6 +209,11 @@ class Incremental:
                     return True
         finally:
             self._lag = lag
+        warn(
+            RuntimeWarning(
+                f"the smoother did not settle in {max_iterations} iterations: raise max_iterations"
+            )
+        )
         return False
 
     def _relinearize(self, limits: Array) -> int:

@@ -176,7 +176,7 @@ def plan(
     Limits are the file's, of every joint, dependent ones too; infinite ones are none. A floating
     base gets no torque. Torques of actuators behind gears and belts are limited as theirs; where an
     actuator's map changes with the configuration, limit the coordinates' torques. Springs and
-    damping of the file act. A plan that did not converge says so.
+    damping of the file act. A plan that did not converge is warned of.
 
     Args:
         model: The robot.

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from robomodel.errors import ClosureError
+from robomodel.errors import ClosureError, warn
 from robomodel.model.joints import Array
 from robomodel.trajectory.graphs import elimination
 from robomodel.trajectory.graphs.graph import Graph, Linear, Values
@@ -17,7 +17,7 @@ from robomodel.trajectory.graphs.graph import Graph, Linear, Values
 Method: TypeAlias = Literal["levenberg-marquardt", "gauss-newton"]
 LinearSolver: TypeAlias = Literal["qr", "augmented"]
 
-DAMPING, MOST = 1e-6, 1e12  # least and largest, of the squared norm of an unknown's column
+DAMPING, MOST = 1e-6, 1e12
 FASTER, SLOWER = 0.1, 10.0
 NOISE = 1e-14  # of the merit, below which a predicted improvement means nothing
 PENALTY = 0.5  # share of the conditions' improvement that the merit must at least predict
@@ -69,18 +69,27 @@ def solve(
     """The values that minimise the graph's cost, from a start (variable → (count, size)).
 
     Ends when a step is below ``tolerance`` in every variable, relative to 1 + its largest value, or
-    when no step improves any more. Steps that reach where a model's loops cannot close count as no
+    when no step improves any more; a RuntimeWarning says where the iteration ended for another
+    reason. Steps that reach where a model's loops cannot close count as no
     improvement. ``linear_solver``: "qr", elimination along time, linear in ``count``; "augmented",
     sparse LU of the symmetric indefinite system of multipliers and unknowns, which needs no order
     and serves as a check. Gauss-Newton takes each step whole. Levenberg-Marquardt's steps are
     Gauss-Newton's until one does not improve, or is undetermined: even little damping holds back
-    long trajectories, whose slow modes hardly any factor resists.
+    long trajectories, whose slow modes hardly any factor resists. Before a step is damped it is
+    tried with a second-order correction (Nocedal and Wright, section 18.3), for near curved
+    conditions the best of steps opens them and an exact penalty rejects it (Maratos effect).
     """
     if method not in ("levenberg-marquardt", "gauss-newton"):
         raise ValueError(f"method '{method}' is not known")
     values = graph.checked(start)
     linear_step = step_of(linear_solver)
-    return minimize(graph, values, method, linear_step, tolerance, max_iterations)[0]
+    result, _ = minimize(graph, values, method, linear_step, tolerance, max_iterations)
+    if not result.converged:
+        warn_unconverged(
+            "the least-squares solution", result.iterations, result.violation,
+            "begin nearer to the solution, for example with fixed_lag, or raise max_iterations",
+        )  # fmt: skip
+    return result
 
 
 def minimize(
@@ -93,42 +102,44 @@ def minimize(
 ) -> tuple[Solution, Linear]:
     """The iteration itself, on checked values; and the graph linearised where it ends."""
     damped = method == "levenberg-marquardt"
-    linear = graph.linearize(values)
-    cost, gap = linear.residuals()
+    at = _Point.of(graph, values)
     scales: Array | float = 0.0
     damping, least, penalty, iterations, converged = 0.0, 0.0, 1.0, 0, False
     while iterations < max_iterations and not converged:
         iterations += 1
         rows = None
         if damping > 0.0:
-            scales = np.maximum(scales, linear.scales)
+            scales = np.maximum(scales, at.linear.scales)
             rows = np.sqrt(damping) * scales
         try:
-            step = linear_step(linear, rows)
+            step = linear_step(at.linear, rows)
         except elimination.UndeterminedError:
             if not damped or damping > 0.0:
                 raise
             damping = least = DAMPING
             continue
-        small = is_small(graph.slices, values, step, tolerance)
-        expected_cost, expected_gap = linear.residuals(step)
-        better_gap = gap - expected_gap
+        small = is_small(graph.slices, at.values, step, tolerance)
+        expected_cost, expected_gap = at.linear.residuals(step)
+        better_gap = at.gap - expected_gap
         if better_gap > 0.0:  # an exact penalty, large enough that the step is one downhill
-            penalty = max(penalty, (expected_cost - cost) / ((1.0 - PENALTY) * better_gap))
-        predicted = cost - expected_cost + penalty * better_gap
-        if predicted <= NOISE * (cost + penalty * gap):
+            penalty = max(penalty, (expected_cost - at.cost) / ((1.0 - PENALTY) * better_gap))
+        merit = at.merit(penalty)
+        predicted = at.cost - expected_cost + penalty * better_gap
+        if predicted <= NOISE * merit:
             converged = True  # rounding is all that is left
             break
-        trial = _moved(graph, values, step)
-        if trial is None:
-            new_cost = new_gap = np.inf
-        else:
-            following = graph.linearize(trial)
-            new_cost, new_gap = following.residuals()
-        actual = cost - new_cost + penalty * (gap - new_gap)
-        good = bool(np.isfinite(actual)) and (not damped or actual > 0.0 or small)
-        if good and trial is not None:
-            values, linear, cost, gap = trial, following, new_cost, new_gap
+        trial = _moved(graph, at.values, step)
+        rejected = trial is not None and not (small or trial.merit(penalty) < merit)
+        if damped and trial is not None and rejected and trial.gap > at.gap:
+            # a good step may be rejected only for how far its curvature opens the conditions
+            step = linear_step(at.linear.corrected(step, trial.linear), rows)
+            nearer = _moved(graph, at.values, step)
+            iterations = min(iterations + 1, max_iterations)
+            if nearer is not None and nearer.merit(penalty) < trial.merit(penalty):
+                trial = nearer
+        actual = -np.inf if trial is None else merit - trial.merit(penalty)
+        if trial is not None and np.isfinite(actual) and (not damped or actual > 0.0 or small):
+            at = trial
             converged = small and damping <= 1.0  # much damped, every step is small
             if actual > 0.25 * predicted:
                 damping = damping * FASTER if damping > DAMPING else least
@@ -136,16 +147,44 @@ def minimize(
             break
         else:
             damping = max(damping * SLOWER, DAMPING)
-    return Solution(graph, values, cost, gap, iterations, converged), linear
+    return Solution(graph, at.values, at.cost, at.gap, iterations, converged), at.linear
 
 
-def _moved(graph: Graph, values: Values, step: Array) -> dict[str, Array] | None:
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """Values, the graph linearised there, its cost and the norm of its conditions' errors."""
+
+    values: dict[str, Array]
+    linear: Linear
+    cost: float
+    gap: float
+
+    @classmethod
+    def of(cls, graph: Graph, values: dict[str, Array]) -> _Point:
+        linear = graph.linearize(values)
+        return cls(values, linear, *linear.residuals())
+
+    def merit(self, penalty: float) -> float:
+        return self.cost + penalty * self.gap
+
+
+def _moved(graph: Graph, values: Values, step: Array) -> _Point | None:
     if not np.all(np.isfinite(step)):
         return None
     try:
-        return graph.retract(values, step)
+        return _Point.of(graph, graph.retract(values, step))
     except ClosureError:
         return None
+
+
+def warn_unconverged(what: str, iterations: int, violation: float, remedy: str) -> None:
+    """Raise a RuntimeWarning: a solver has ended without converging."""
+    warn(
+        RuntimeWarning(
+            f"{what} did not converge in {iterations} iterations (conditions fail by "
+            f"{violation:.1e}): {remedy}"
+        )
+    )
 
 
 def is_small(slices: Mapping[str, slice], values: Values, step: Array, tolerance: float) -> bool:
@@ -284,6 +323,7 @@ def fixed_lag(
     time is eliminated, and what its factors say of the next one stays as a linear factor there.
     ``start``: the first time's values (variable → (size,)). ``predict``: the next time's values
     from the last one's (default: the same). Nothing later than a time is used for its ``newest``.
+    A RuntimeWarning names the times whose windows do not converge.
     """
     if window < 2:
         raise ValueError("a window has two times or more")
@@ -294,6 +334,7 @@ def fixed_lag(
     current = {name: x[np.newaxis] for name, x in graph.checked(start, alone=True).items()}
     past: tuple[tuple[Past, Array], ...] = ()
     first = 0
+    unconverged: list[int] = []
     for t in range(graph.count):
         if t > 0:
             last = {name: x[-1:].copy() for name, x in current.items()}
@@ -304,6 +345,8 @@ def fixed_lag(
             local = local.add(factor, sigma, times=[0])
         found, linear = minimize(local, current, method, along_time, tolerance, max_iterations)
         current, iterations[t] = found.values, found.iterations
+        if not found.converged:
+            unconverged.append(t)
         for name, x in current.items():
             newest[name][t] = x[-1]
         if sigmas is not None:
@@ -316,6 +359,14 @@ def fixed_lag(
             first += 1
     for name, x in current.items():
         smoothed[name][first:] = x
+    if unconverged:
+        warn(
+            RuntimeWarning(
+                f"{len(unconverged)} of {graph.count} windows did not converge in "
+                f"{max_iterations} iterations, the first at time {unconverged[0]}: raise "
+                "max_iterations or predict nearer to the next time"
+            )
+        )
     return Lagged(graph, newest, smoothed, sigmas, iterations)
 
 
