@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.interpolate import RegularGridInterpolator
 from scipy.spatial.transform import Rotation
 from texts import INERTIAL
 
 import robomodel as rm
+from robomodel.motion.ground import ContactLaw, Placed
 
 Array = NDArray[np.float64]
 RNG = np.random.default_rng(0)
@@ -119,25 +120,266 @@ def test_a_mesh_has_the_corners_of_its_hull(tmp_path: Path) -> None:
     assert len(rm.contact_points(model)) < 60
 
 
-def test_heights_on_a_grid() -> None:
-    """Bilinear inside, level outside; gaps are to the tangent plane, normals by differences."""
-    heights = RNG.uniform(-0.3, 0.3, (6, 5))
-    ground = rm.Ground(height=heights, spacing=0.5, origin=(-1.0, 0.5))
-    axes = -1.0 + 0.5 * np.arange(6), 0.5 + 0.5 * np.arange(5)
-    brute = RegularGridInterpolator(axes, heights)
+# ---- heights -------------------------------------------------------------------------------------
 
-    def height(x: Array) -> Array:
-        return np.asarray(
-            brute(np.stack([np.clip(x[:, n], axes[n][0], axes[n][-1]) for n in (0, 1)], 1))
-        )
 
-    points = np.stack(
-        [RNG.uniform(-1.5, 2, 300), RNG.uniform(0, 3, 300), RNG.uniform(-1, 1, 300)], 1
-    )
-    gaps, normals = ground.below(points)
+def triangles(ground: rm.Ground, beyond: int = 3) -> Array:
+    """All triangles (n, 3, 3) of the surface, and of ``beyond`` cells outside of the grid."""
+    grid = np.pad(np.asarray(ground.height), beyond, mode="edge")
+    found = []
+    for i in range(grid.shape[0] - 1):
+        for j in range(grid.shape[1] - 1):
+            a, b, c, d = (
+                (
+                    ground.origin[0] + (i + n - beyond) * ground.spacing,
+                    ground.origin[1] + (j + m - beyond) * ground.spacing,
+                    grid[i + n, j + m],
+                )
+                for m in (0, 1)
+                for n in (0, 1)
+            )
+            found += [(a, b, d), (a, d, c)]
+    return np.array(found)
+
+
+def nearest(x: Array, corners: Array) -> Array:
+    """The nearest of the points of one triangle: by its face, then edge by edge."""
+    a, b, c = corners
+    sides = np.stack([b - a, c - a], axis=1)
+    u, v = np.linalg.lstsq(sides, x - a, rcond=None)[0]
+    if u >= 0 and v >= 0 and u + v <= 1:
+        return np.asarray(a + sides @ [u, v])
+    ends = []
+    for p, r in ((a, b), (b, c), (c, a)):
+        t = min(max((x - p) @ (r - p) / ((r - p) @ (r - p)), 0.0), 1.0)
+        ends.append(p + t * (r - p))
+    return np.asarray(min(ends, key=lambda each: np.linalg.norm(x - each)))
+
+
+def hilly(steep: float = 0.3, seed: int = 0) -> rm.Ground:
+    heights = np.random.default_rng(seed).uniform(-steep, steep, (6, 5))
+    return rm.Ground(height=heights, spacing=0.5, origin=(-1.0, 0.5))
+
+
+@pytest.mark.parametrize("steep", [0.3, 2.0])
+def test_gaps_are_to_the_nearest_of_all_triangles(steep: float) -> None:
+    ground, rng = hilly(steep), np.random.default_rng(1)
+    faces = triangles(ground)
+    points = rng.uniform([-1.5, 0.0, -0.5], [2.0, 3.0, 0.5], (120, 3))
+    gaps, normals = ground.surfaces(points)
+    for x, gap, normal in zip(points, gaps, normals, strict=True):
+        p = min((nearest(x, face) for face in faces), key=lambda p: np.linalg.norm(x - p))
+        assert abs(gap) == pytest.approx(np.linalg.norm(x - p), abs=1e-12)
+        np.testing.assert_allclose(x - gap * normal, p, atol=1e-12)
+        above = is_above(x, faces)
+        assert (gap > 0) == above
     np.testing.assert_allclose(np.linalg.norm(normals, axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(gaps, (points[:, 2] - height(points)) * normals[:, 2], atol=1e-12)
-    h = 1e-6
-    slopes = [(height(points + h * e) - height(points - h * e)) / (2 * h) for e in np.eye(3)[:2]]
-    expected = np.stack([-slopes[0], -slopes[1], np.ones(300)], 1)
-    np.testing.assert_allclose(normals / normals[:, 2:], expected, atol=1e-6)
+    assert np.any(gaps < -0.05)
+    assert np.any(gaps > 0.05)
+
+
+def is_above(x: Array, faces: Array) -> bool:
+    """Whether a point is above the face that is under or over it."""
+    for a, b, c in faces:
+        u, v = np.linalg.solve(np.stack([b - a, c - a], axis=1)[:2], (x - a)[:2])
+        if u >= 0 and v >= 0 and u + v <= 1:
+            return bool(x[2] > a[2] + u * (b - a)[2] + v * (c - a)[2])
+    raise AssertionError(x)
+
+
+def test_spheres_and_batches() -> None:
+    """A sphere's gap is that of its centre less its radius, in any number of batches."""
+    ground = hilly()
+    points = np.random.default_rng(2).uniform([-1, 0.5, -0.2], [1.5, 2.5, 0.8], (4, 3, 5, 3))
+    radii = np.array([0.0, 0.1, 0.2, 0.05, 1.0])
+    gaps, normals = ground.surfaces(points, radii)
+    one, directions = ground.surfaces(points.reshape(-1, 3))
+    np.testing.assert_array_equal(gaps, one.reshape(4, 3, 5) - radii)
+    np.testing.assert_array_equal(normals, directions.reshape(4, 3, 5, 3))
+    level, up = rm.Ground(height=0.3).surfaces(points, radii)
+    np.testing.assert_array_equal(level, points[..., 2] - 0.3 - radii)
+    np.testing.assert_array_equal(up, np.broadcast_to([0.0, 0.0, 1.0], points.shape))
+
+
+def test_a_rolling_sphere_sees_no_jumps() -> None:
+    """Along any path that is no nearer to the surface than its convex parts allow."""
+    ground = hilly()
+    t = np.linspace(0, 1, 20001)[:, None]
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        start, end = rng.uniform([-1.2, 0.3, 0], [1.7, 2.7, 0.3], (2, 3))
+        path = start + t * (end - start)
+        gaps, _ = ground.surfaces(path)
+        step = np.linalg.norm(end - start) / 20000
+        assert np.abs(np.diff(gaps)).max() <= step * (1 + 1e-9)  # a distance changes no faster
+
+
+def test_a_normal_turns_over_a_ridge() -> None:
+    """A sphere over a ridge: its normal is that from the ridge, and turns as the sphere passes."""
+    ridge = np.tile([[0.0], [0.5], [0.0]], (1, 3))
+    ground = rm.Ground(height=ridge, spacing=1.0, origin=(-1.0, -1.0))
+    angle = np.linspace(-0.8, 0.8, 2001)  # the faces' normals are at ±0.4636
+    centres = np.stack([np.sin(angle), 0 * angle + 0.3, 0.5 + np.cos(angle)], axis=1)
+    gaps, normals = ground.surfaces(centres, 1.0)
+    over = np.abs(angle) <= math.atan(0.5)
+    np.testing.assert_allclose(gaps[over], 0.0, atol=1e-12)
+    assert np.all(gaps[~over] < 0.0)
+    np.testing.assert_allclose(normals[over], (centres - [0, 0.3, 0.5])[over], atol=1e-12)
+    assert np.abs(np.diff(normals, axis=0)).max() <= np.diff(angle)[0] * (1 + 1e-6)
+
+
+def test_beyond_reach_gaps_are_lower_bounds() -> None:
+    ground = hilly(2.0)
+    points = np.random.default_rng(3).uniform([-1.5, 0, -1.5], [2.0, 3.0, 4.0], (400, 3))
+    exact, normals = ground.surfaces(points, 0.1)
+    gaps, directions = ground.surfaces(points, 0.1, reach=0.2)
+    near = exact < 0.2
+    np.testing.assert_array_equal(gaps[near], exact[near])
+    np.testing.assert_array_equal(directions[near], normals[near])
+    assert np.all(gaps[~near] >= 0.2 - 1e-12)
+    assert np.all(gaps[~near] <= exact[~near] + 1e-12)
+    assert 50 < np.count_nonzero(near) < 350
+
+
+def test_one_row_of_heights_and_points_on_edges() -> None:
+    """Level across the row; points on corners and edges have a normal of one of their faces."""
+    ground = rm.Ground(height=[[0.0, 0.3, 0.0]], spacing=1.0)
+    gaps, normals = ground.surfaces([[7.0, 0.5, 0.15], [-3.0, 1.0, 0.3], [0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(gaps, 0.0, atol=1e-15)
+    slope = np.array([0.0, -0.3, 1.0]) / math.hypot(1.0, 0.3)
+    np.testing.assert_allclose(normals[0], slope, atol=1e-15)
+    for normal in normals:
+        assert normal[2] >= slope[2] - 1e-12
+        assert np.linalg.norm(normal) == pytest.approx(1.0)
+    nothing, _ = ground.surfaces(np.zeros((0, 3)))
+    assert nothing.shape == (0,)
+    lost, _ = ground.surfaces([[math.nan, 0, 0], [0, 1.0, 1.3]])
+    assert math.isnan(lost[0])
+    assert lost[1] > 0.9
+
+
+def test_a_valley_holds_a_sphere_by_two_planes() -> None:
+    """A ball in a valley touches both sides; over a ridge and on a plain there is one plane."""
+    valley = np.tile([[0.5], [0.0], [0.25]], (1, 3))
+    ground = rm.Ground(height=valley, spacing=1.0, origin=(-1.0, -1.0))
+    normals = np.array([[0.5, 0, 1] / np.sqrt(1.25), [-0.25, 0, 1] / np.sqrt(1.0625)])
+    (x, _, z) = np.linalg.lstsq(normals, [0.3, 0.3], rcond=None)[0]
+    gaps, planes = ground.surfaces([[x, 0.2, z], [x + 0.01, 0.2, z]], 0.3, reach=0.1, count=3)
+    np.testing.assert_allclose(gaps[0, :2], 0.0, atol=1e-12)
+    assert {tuple(n) for n in planes[0, :2].round(12)} == {tuple(n) for n in normals.round(12)}
+    np.testing.assert_allclose(planes[1, :2], normals[::-1], atol=1e-12)
+    np.testing.assert_allclose(gaps[1, :2], 0.01 * normals[::-1, 0], atol=1e-12)
+    assert np.all(gaps[:, 2] == np.inf)
+    ridge = rm.Ground(height=-valley, spacing=1.0, origin=(-1.0, -1.0))
+    plain = rm.Ground(height=np.zeros((4, 4)), spacing=0.1)
+    for each in (ridge, plain, rm.Ground()):
+        for place in ([0.0, 0.2, 0.35], [0.11, 0.1, 0.3], [0.13, 0.17, 0.28], [0.1, 0.1, 0.3]):
+            gaps, planes = each.surfaces([place], [0.3], reach=0.1, count=3)
+            one, plane = each.surfaces([place], [0.3])
+            np.testing.assert_allclose(gaps[0], [one[0], np.inf, np.inf], atol=1e-15)
+            np.testing.assert_allclose(planes[0, 0], plane[0], atol=1e-12)
+
+
+def test_planes_hold_the_sphere_out_of_every_triangle() -> None:
+    """On hills: points of all planes' nearest places are on the surface, the first the nearest."""
+    ground = hilly(0.3)
+    centres = np.random.default_rng(5).uniform([-1, 0.5, 0], [1.5, 2.5, 0.6], (200, 3))
+    one, normal = ground.surfaces(centres, 0.2)
+    gaps, normals = ground.surfaces(centres, 0.2, reach=0.1, count=4)
+    near = (one < 0.1) & (one > -0.2)
+    np.testing.assert_allclose(gaps[near, 0], one[near], atol=1e-12)
+    np.testing.assert_allclose(normals[near, 0], normal[near], atol=1e-9)
+    assert np.all(np.diff(np.where(np.isinf(gaps), 1e9, gaps), axis=1) >= 0.0)
+    there = np.isfinite(gaps[:, 1]) & near
+    assert np.count_nonzero(there) > 10
+    touched = centres[there] - (gaps[there, 1, None] + 0.2) * normals[there, 1]
+    np.testing.assert_allclose(ground.surfaces(touched)[0], 0.0, atol=1e-12)
+
+
+def test_a_ball_over_a_ridge_wins_no_energy() -> None:
+    """A frictionless ball that slides over an edge onto a slope, without a jump of its normal."""
+    text = (
+        f'<robot name="r"><link name="a">{INERTIAL}<collision><geometry><sphere radius="0.25"/>'
+        "</geometry></collision></link></robot>"
+    )
+    model = rm.load(text, floating_base=True)
+    heights = np.tile([[0.1], [0.0]], (1, 2))
+    ground = rm.Ground(0.0, height=heights, spacing=0.5, origin=(0.1, 0.0))
+    q = model.neutral()
+    q[:3] = 0.0, 0.2, 0.35
+    rises = []
+    for step in (1e-3, 2.5e-4):
+        motion = rm.simulate(
+            model, q, [0, 0, 0, 0.5, 0, 0], duration=0.35, step=step, ground=ground
+        )
+        gaps, normals = ground.surfaces(motion.q[:, None, :3], [0.25])
+        assert normals[-1, 0, 0] > 0.19  # on the slope
+        assert gaps.min() > -1e-4 - 1e-12  # less than that is not corrected
+        assert gaps[1:].max() < 1e-5
+        rises.append(np.ptp(motion.energy) / motion.energy[0])
+    assert rises[0] < 4e-3  # of first order in the step, as the stepping
+    assert rises[1] < 0.3 * rises[0]
+
+
+# ---- what a ground is ----------------------------------------------------------------------------
+
+
+def test_what_holds_at_a_contact() -> None:
+    """Of two coefficients of friction the smaller counts, of two restitutions the larger."""
+    ground = rm.Ground(0.5, 0.1, static_friction=0.7, stiffness=1e4, damping=30.0)
+    law = ground.law(Placed("a", (0.0, 0.0, 0.0)))
+    assert law == ContactLaw(0.5, 0.7, 0.1, 1e4, 30.0)
+    law = ground.law(Placed("a", (0.0, 0.0, 0.0), 0.0, 0.6, 0.4))
+    assert law == ContactLaw(0.5, 0.6, 0.4, 1e4, 30.0)
+    law = rm.Ground(0.5).law(Placed("a", (0.0, 0.0, 0.0), 0.0, 0.2))
+    assert law == ContactLaw(0.2, 0.2, 0.0, None, 0.0)
+
+
+def test_a_surface_moves_along_itself() -> None:
+    belt = rm.Ground(height=[[0.0, 0.0], [0.3, 0.3]], velocity=(1.0, 0.5, 0.0))
+    _, normals = belt.surfaces([[0.5, 0.5, 0.2], [-1.0, 0.5, 0.2]])
+    velocities = belt.surface_velocity(normals)
+    np.testing.assert_allclose(velocities[1], [1.0, 0.5, 0.0], atol=1e-15)
+    along = np.array([1.0, 0.0, 0.3]) / 1.09
+    np.testing.assert_allclose(velocities[0], [along[0], 0.5, along[2]], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"velocity": (1.0, 2.0)}, "velocity is three finite numbers"),
+        ({"velocity": (0.0, 0.0, 1.0)}, "moves along itself"),
+        ({"velocity": (0.0, math.nan, 0.0)}, "velocity is three finite numbers"),
+        ({"static_friction": 0.7}, "at least friction = 0.8, got 0.7"),
+        ({"static_friction": math.inf}, "static_friction needs a finite number"),
+        ({"stiffness": 0.0}, "stiffness is positive"),
+        ({"stiffness": -1.0}, "stiffness needs a finite number from 0 on, or None, got -1.0"),
+        ({"damping": 1.0}, "damping needs a stiffness"),
+        ({"stiffness": 1.0, "damping": math.nan}, "damping needs a finite number"),
+        ({"height": [[0.0, math.nan]]}, "finite heights"),
+        ({"spacing": 0.0}, "spacing needs a positive number"),
+        ({"friction": -1.0}, "friction needs a finite number from 0 on"),
+        ({"restitution": 1.1}, "restitution is from 0 to 1"),
+        ({"origin": (0.0,)}, "origin is two numbers"),
+    ],
+)
+def test_what_no_ground_is(arguments: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        rm.Ground(**arguments)
+
+
+def test_wrong_numbers_and_points() -> None:
+    hard: Any = "hard"
+    with pytest.raises(TypeError, match="stiffness must be a number"):
+        rm.Ground(stiffness=hard)
+    ground = rm.Ground()
+    with pytest.raises(ValueError, match=r"centres are points \(..., k, 3\)"):
+        ground.surfaces([0.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match="radii are a number or one for each centre"):
+        ground.surfaces(np.zeros((4, 3)), [0.1, 0.2])
+    with pytest.raises(ValueError, match="several places need count"):
+        ground.surfaces(np.zeros((2, 3)), count=2)
+    with pytest.raises(ValueError, match="several places need count"):
+        ground.surfaces(np.zeros((2, 3)), reach=0.1, count=0)
+    with pytest.raises(ValueError, match="radii are finite numbers from 0 on"):
+        ground.surfaces(np.zeros((2, 3)), [0.1, -0.2])

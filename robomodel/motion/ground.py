@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robomodel.description import Shape
 from robomodel.errors import Doubt, as_real, suspect_all
@@ -18,6 +18,8 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.spatial import apply, plus
 
+Mask: TypeAlias = NDArray[np.bool_]
+Indices: TypeAlias = NDArray[np.intp]
 Point: TypeAlias = (
     tuple[str, Sequence[float]]
     | tuple[str, Sequence[float], float]
@@ -26,22 +28,51 @@ Point: TypeAlias = (
     | str
 )
 RIM = 8  # points on a cylinder's rim
+CHUNK = 20000  # cells that are looked at at once
+ON_EDGE = 1e-9  # share of the spacing: nearer to an edge, its face's normal counts
+
+
+@dataclass(frozen=True, slots=True)
+class ContactLaw:
+    """What holds at a contact: Coulomb's coefficients, restitution, compliance.
+
+    Attributes:
+        friction: The coefficient while it slides.
+        static_friction: The coefficient while it sticks, at least ``friction``.
+        restitution: Newton's, from 0 to 1.
+        stiffness: Of the contact's compliance [N/m]; None where it is rigid.
+        damping: Of the contact's compliance [N s/m].
+    """
+
+    friction: float
+    static_friction: float
+    restitution: float
+    stiffness: float | None = None
+    damping: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Ground:
     """What robots stand on: a level plane, or heights on a grid.
 
-    On a grid gaps are measured to the tangent plane below the point.
+    Heights make one surface of triangles: each cell is cut along the diagonal from its corner (i,
+    j) to (i + 1, j + 1).
 
     Attributes:
-        friction: Coulomb's coefficient, finite. Where a point has one of its own, the smaller
-            counts.
+        friction: Coulomb's coefficient of sliding, finite. Where a point has one of its own, the
+            smaller counts.
         restitution: Newton's, from 0 to 1. Where a point has one of its own, the larger counts.
         height: A number [m], or heights (nx, ny) at x = origin[0] + i · spacing, y = origin[1] + j
-            · spacing, bilinear in between and level with the edge outside.
+            · spacing, level with the edge outside.
         spacing: Distance of the heights [m].
         origin: Where the first of them stands, x and y [m].
+        velocity: Velocity (3,) of its surface [m/s], as of a belt: the surface moves along itself,
+            and what of the velocity points out of it is left out.
+        static_friction: Coulomb's coefficient of sticking, finite and at least ``friction``, which
+            it is by default.
+        stiffness: Compliance of each contact point [N/m]: the force along the normal is stiffness ·
+            penetration + damping · its rate, and never pulls. None: rigid.
+        damping: Of the compliance [N s/m]; None: without.
     """
 
     friction: float = 0.8
@@ -49,7 +80,13 @@ class Ground:
     height: float | ArrayLike = 0.0
     spacing: float = 1.0
     origin: tuple[float, float] = (0.0, 0.0)
+    velocity: ArrayLike = field(default=(0.0, 0.0, 0.0), kw_only=True)
+    static_friction: float | None = field(default=None, kw_only=True)
+    stiffness: float | None = field(default=None, kw_only=True)
+    damping: float | None = field(default=None, kw_only=True)
     _grid: Array = field(init=False, repr=False)
+    _velocity: Array = field(init=False, repr=False)
+    _stretch: float = field(init=False, repr=False)  # vertical distance : distance, the largest
 
     def __post_init__(self) -> None:
         for name in ("friction", "restitution", "spacing"):
@@ -68,44 +105,278 @@ class Ground:
         origin = as_numbers(self.origin, "origin")
         if origin.shape != (2,) or not np.all(np.isfinite(origin)):
             raise ValueError(f"origin is two numbers, x and y [m], got {self.origin!r}")
+        velocity = as_numbers(self.velocity, "velocity")
+        if velocity.shape != (3,) or not np.all(np.isfinite(velocity)):
+            raise ValueError(f"velocity is three finite numbers [m/s], got {self.velocity!r}")
+        if grid.ndim == 0 and velocity[2] != 0.0:
+            raise ValueError(
+                f"a level ground moves along itself, and its velocity has no part upwards, got "
+                f"{self.velocity!r}"
+            )
+        self._check_law()
         object.__setattr__(self, "_grid", grid)
+        object.__setattr__(self, "_velocity", velocity)
+        object.__setattr__(self, "_stretch", math.hypot(1.0, _steepest(grid) / self.spacing))
+
+    def _check_law(self) -> None:
+        """Static friction and compliance."""
+        for name in ("static_friction", "stiffness", "damping"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(as_real(value, name)) and value >= 0.0):
+                raise ValueError(f"{name} needs a finite number from 0 on, or None, got {value!r}")
+        if self.static_friction is not None and self.static_friction < self.friction:
+            raise ValueError(
+                f"static_friction is at least friction = {self.friction:g}, got "
+                f"{self.static_friction!r}"
+            )
+        if self.stiffness is not None and self.stiffness == 0.0:
+            raise ValueError("stiffness is positive [N/m], or None for a rigid ground, got 0")
+        if self.stiffness is None and self.damping is not None:
+            raise ValueError("damping needs a stiffness: a rigid ground has no rate of penetration")
+
+    @property
+    def is_level(self) -> bool:
+        """Whether it is a plane."""
+        return self._grid.ndim == 0
 
     def against(self, point: Placed) -> tuple[float, float]:
         """Friction and restitution of a point on this ground."""
-        rub = self.friction if point.friction is None else min(self.friction, point.friction)
-        return rub, max(self.restitution, point.restitution or 0.0)
+        law = self.law(point)
+        return law.friction, law.restitution
 
-    def below(self, points: Array) -> tuple[Array, Array]:
-        """Distances of points above the ground, and its normals there.
+    def law(self, point: Placed) -> ContactLaw:
+        """What holds between a point and this ground.
 
         Args:
-            points: Places (k, 3) in the world [m].
+            point: Its own coefficients count as those of :class:`Ground` say.
+        """
+        static = self.friction if self.static_friction is None else self.static_friction
+        own = math.inf if point.friction is None else point.friction
+        return ContactLaw(
+            min(self.friction, own),
+            min(static, own),
+            max(self.restitution, point.restitution or 0.0),
+            self.stiffness,
+            self.damping or 0.0,
+        )
+
+    def surface_velocity(self, normals: Array) -> Array:
+        """The velocity of the surface where its normals are these, along itself.
+
+        Args:
+            normals: Normals (..., 3).
 
         Returns:
-            distances: Distances (k,) [m].
-            normals: Normals (k, 3).
+            velocities: World axes (..., 3) [m/s].
         """
-        if self._grid.ndim == 0:
-            normals = np.zeros((len(points), 3))
-            normals[:, 2] = 1.0
-            return points[:, 2] - self._grid, normals
-        at = (points[:, :2] - np.asarray(self.origin)) / self.spacing
-        corner, slopes = [], []
-        for axis, count in enumerate(self._grid.shape):
-            last = max(count - 2, 0)
-            i = np.clip(np.floor(at[:, axis]), 0, last).astype(int)
-            corner.append((i, np.minimum(i + 1, count - 1)))
-            slopes.append(np.clip(at[:, axis] - i, 0.0, 1.0))
-        (i, i1), (j, j1) = corner
-        s, t = slopes
-        a, b, c, d = self._grid[i, j], self._grid[i1, j], self._grid[i, j1], self._grid[i1, j1]
-        height = a * (1 - s) * (1 - t) + b * s * (1 - t) + c * (1 - s) * t + d * s * t
-        inside = [(at[:, n] > 0) & (at[:, n] < self._grid.shape[n] - 1) for n in (0, 1)]
-        dx = np.where(inside[0], (b - a) * (1 - t) + (d - c) * t, 0.0) / self.spacing
-        dy = np.where(inside[1], (c - a) * (1 - s) + (d - b) * s, 0.0) / self.spacing
-        normals = np.stack([-dx, -dy, np.ones(len(points))], axis=1)
-        normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-        return (points[:, 2] - height) * normals[:, 2], normals
+        outwards = normals @ self._velocity
+        return np.asarray(self._velocity - outwards[..., None] * normals)
+
+    def surfaces(
+        self,
+        centres: ArrayLike,
+        radii: ArrayLike = 0.0,
+        *,
+        reach: float = math.inf,
+        count: int | None = None,
+    ) -> tuple[Array, Array]:
+        """Gaps between spheres and the nearest points of the surface, and its normals there.
+
+        Both change continuously as a sphere rolls over the surface's convex edges. A sphere in a
+        valley is near several places of the surface at once: with ``count`` these are all planes
+        that hold it, the nearest first. The nearest point is centre - (gap + radius) · normal.
+
+        Args:
+            centres: Centres (..., k, 3) of the spheres in the world [m].
+            radii: Their radii (k,) [m], 0 for points.
+            reach: Gaps beyond it [m] are lower bounds, not below it, which saves time with heights.
+            count: Places of the surface for each sphere, on an axis of their own: those that are
+                nearer than all about them. Where there are fewer, or they are beyond ``reach``
+                (which has to be finite), their gaps are infinite.
+
+        Returns:
+            gaps: Distances (..., k), or (..., k, count) [m], negative where they overlap; nan where
+                a centre is not finite. Of a centre below the surface it is -(depth + radius), with
+                its depth below the nearest point.
+            normals: Unit vectors (..., k, 3), or (..., k, count, 3), that point out of the ground:
+                from the nearest point to a centre above, to the nearest point from a centre below.
+        """
+        x = as_numbers(centres, "centres")
+        if x.ndim < 2 or x.shape[-1] != 3:
+            raise ValueError(f"centres are points (..., k, 3), got shape {x.shape}")
+        radius = as_numbers(radii, "radii")
+        try:
+            radius = np.broadcast_to(radius, x.shape[:-1])
+        except ValueError:
+            raise ValueError(
+                f"radii are a number or one for each centre, got shape {radius.shape} for "
+                f"{x.shape[:-1]} centres"
+            ) from None
+        if not (np.all(radius >= 0.0) and np.all(np.isfinite(radius))):
+            raise ValueError("radii are finite numbers from 0 on")
+        if count is not None and (count < 1 or not math.isfinite(reach)):
+            raise ValueError(
+                f"several places need count from 1 on, and a finite reach, got {count} and {reach}"
+            )
+        places, size = x.reshape(-1, 3), count or 1
+        distances, normals = np.full((len(places), size), np.inf), np.zeros((len(places), size, 3))
+        normals[..., 2] = 1.0
+        if self.is_level:
+            distances[:, 0] = places[:, 2] - self._grid
+        else:
+            far = radius.ravel() + reach
+            distances[:, 0], normals[:, 0] = self._distances(places, far)
+            if size > 1:
+                self._several(places, far, distances, normals)
+        shape = radius.shape if count is None else (*radius.shape, size)
+        gaps = distances.reshape(shape) - (radius if count is None else radius[..., None])
+        return gaps, normals.reshape(*shape, 3)
+
+    # ---- heights
+
+    def _heights(self, places: Array) -> Array:
+        """Heights of the surface (m,) at places (m, 2)."""
+        at = (places - np.asarray(self.origin)) / self.spacing
+        i, j = np.floor(at).astype(int).T
+        s, t = (at - np.floor(at)).T
+        a, b, c, d = (self._corners(i + n, j + m) for m in (0, 1) for n in (0, 1))
+        lower, upper = a + s * (b - a) + t * (d - b), a + s * (d - c) + t * (c - a)
+        return np.asarray(np.where(t < s, lower, upper))
+
+    def _corners(self, i: Array, j: Array) -> Array:
+        """Heights at corners of cells, outside of the grid those of its edge."""
+        nx, ny = self._grid.shape
+        return np.asarray(self._grid[np.clip(i, 0, nx - 1), np.clip(j, 0, ny - 1)])
+
+    def _distances(self, x: Array, far: Array) -> tuple[Array, Array]:
+        """Signed distances (m,) of points (m, 3), lower bounds beyond ``far``, and normals."""
+        distances, normals = np.full(len(x), np.nan), np.tile([0.0, 0.0, 1.0], (len(x), 1))
+        finite = np.flatnonzero(np.all(np.isfinite(x), axis=1))
+        above = x[finite, 2] - self._heights(x[finite, :2])
+        distances[finite] = above / self._stretch  # no nearer than that
+        close = distances[finite] <= far[finite]
+        near, rise = finite[close], above[close]
+        # the nearest point is no farther than the one below, or else beyond what is asked for
+        width = np.where(rise < 0.0, -rise, np.minimum(rise, far[near]))
+        for part, corners in self._windows(x[near], width):
+            nearest, inside, outwards = _nearest_of_triangles(corners)
+            squares = np.einsum("mti,mti->mt", nearest, nearest)
+            best, rows = np.argmin(squares, axis=1), np.arange(len(part))
+            side = np.where(rise[part] < 0.0, -1.0, 1.0)
+            distance = side * np.sqrt(squares[rows, best])
+            normals[near[part]] = self._normals(
+                nearest[rows, best], inside[rows, best], outwards[rows, best], distance
+            )
+            beyond = np.where(rise[part] < 0.0, np.inf, far[near[part]])
+            distances[near[part]] = np.minimum(distance, beyond)
+        return distances, normals
+
+    def _several(self, x: Array, far: Array, distances: Array, normals: Array) -> None:
+        """Fill in the places nearer than all about them, for points above the surface."""
+        near = np.flatnonzero((distances[:, 0] >= 0.0) & (distances[:, 0] < far))
+        for part, corners in self._windows(x[near], far[near]):
+            nearest, inside, outwards = _nearest_of_triangles(corners)
+            length = np.linalg.norm(nearest, axis=-1)
+            valid = (length <= far[near[part], None]) & _locally_nearest(
+                corners, nearest, outwards, self.spacing * ON_EDGE
+            )
+            order = np.argsort(np.where(valid, length, np.inf), axis=1, kind="stable")
+            order = order[:, 1 : distances.shape[1]]  # the first is there
+            rows, at, last = np.arange(len(part))[:, None], near[part], 1 + order.shape[1]
+            chosen, size = valid[rows, order], length[rows, order]
+            directions = self._normals(
+                nearest[rows, order], inside[rows, order], outwards[rows, order], size
+            )
+            distances[at, 1:last] = np.where(chosen, size, np.inf)
+            normals[at, 1:last] = np.where(chosen[..., None], directions, [0.0, 0.0, 1.0])
+
+    def _windows(self, x: Array, width: Array) -> Iterator[tuple[Indices, Array]]:
+        """Triangles (m, t, 3, 3), from the point on, of the cells within a width of points.
+
+        In parts, with the numbers (m,) of the points.
+        """
+        at = x[:, :2] - np.asarray(self.origin)
+        first = np.floor((at - width[:, None]) / self.spacing).astype(int)
+        last = np.floor((at + width[:, None]) / self.spacing).astype(int)
+        cells = np.max(last - first, axis=1, initial=0) + 1
+        for count in np.unique(cells).tolist():
+            same = np.flatnonzero(cells == count)
+            for part in np.array_split(same, 1 + len(same) * count**2 // CHUNK):
+                i, j = (first[part, n, None] + np.arange(count + 1) for n in (0, 1))
+                corners = np.empty((len(part), count + 1, count + 1, 3))
+                corners[..., 0] = (self.origin[0] + self.spacing * i)[:, :, None]
+                corners[..., 1] = (self.origin[1] + self.spacing * j)[:, None, :]
+                corners[..., 2] = self._corners(i[:, :, None], j[:, None, :])
+                corners -= x[part, None, None]
+                a, b = corners[:, :-1, :-1], corners[:, 1:, :-1]
+                c, d = corners[:, :-1, 1:], corners[:, 1:, 1:]
+                made = np.stack([np.stack([a, b, d], -2), np.stack([a, d, c], -2)], -3)
+                yield part, made.reshape(len(part), -1, 3, 3)
+
+    def _normals(self, nearest: Array, inside: Mask, outwards: Array, distance: Array) -> Array:
+        """Normals: the faces', and beside edges and corners the directions to the points.
+
+        On an edge the direction is rounding, and the face's normal counts.
+        """
+        edge = ~inside & (np.abs(distance) > ON_EDGE * self.spacing)
+        size = np.where(edge, distance, 1.0)[..., None]
+        return np.asarray(np.where(edge[..., None], -nearest / size, outwards))
+
+
+def _locally_nearest(corners: Array, nearest: Array, outwards: Array, rounding: float) -> Mask:
+    """Whether a triangle's nearest point (m, t, 3) is nearer than all of the surface about it.
+
+    It is not where it lies on another triangle that comes nearer; of triangles that share it, it is
+    the first one's.
+    """
+    sides = np.roll(corners, -1, axis=-2) - corners
+    away = nearest[:, :, None, None] - corners[:, None]  # of point t from the corners of triangle s
+    turned = np.cross(np.broadcast_to(sides[:, None], away.shape), away)
+    sizes = np.linalg.norm(sides, axis=-1)[:, None]
+    within = np.einsum("msi,mtsei->mtse", outwards, turned) >= -rounding * sizes
+    beside = np.abs(np.einsum("msi,mtsi->mts", outwards, away[..., 0, :])) <= rounding
+    shared = np.all(within, axis=-1) & beside
+    length = np.linalg.norm(nearest, axis=-1)
+    nearer = length[:, None, :] < length[:, :, None] - rounding
+    gap = np.linalg.norm(nearest[:, :, None] - nearest[:, None], axis=-1)
+    t = np.arange(nearest.shape[1])
+    same = (gap <= 2.0 * rounding) & (t[None, :] < t[:, None])
+    return np.asarray(~np.any(shared & (nearer | same), axis=-1))
+
+
+def _steepest(grid: Array) -> float:
+    """The largest rise of a triangle over one spacing."""
+    if grid.ndim == 0:
+        return 0.0
+    padded = np.pad(grid, 1, mode="edge")
+    x, y = np.diff(padded, axis=0), np.diff(padded, axis=1)
+    return float(max(np.hypot(x[:, :-1], y[1:]).max(), np.hypot(x[:, 1:], y[:-1]).max()))
+
+
+def _nearest_of_triangles(corners: Array) -> tuple[Array, Mask, Array]:
+    """The points of triangles nearest to the origin.
+
+    Args:
+        corners: Corners (..., 3, 3) of triangles, counterclockwise as seen from outside.
+
+    Returns:
+        nearest: The nearest points (..., 3).
+        inside: Whether they are inside of the face (...), rather than on an edge.
+        outwards: The faces' unit normals (..., 3).
+    """
+    a, sides = corners[..., 0, :], np.roll(corners, -1, axis=-2) - corners
+    outwards = np.cross(sides[..., 0, :], sides[..., 1, :])
+    outwards /= np.linalg.norm(outwards, axis=-1, keepdims=True)
+    # on its inner side of all three edges
+    across = np.einsum("...i,...ei->...e", outwards, np.cross(corners, sides))
+    inside = np.all(across > 0.0, axis=-1)
+    squares = np.einsum("...ei,...ei->...e", sides, sides)
+    along = np.clip(-np.einsum("...ei,...ei->...e", corners, sides) / squares, 0.0, 1.0)
+    on_edges = corners + along[..., None] * sides
+    best = np.argmin(np.einsum("...ei,...ei->...e", on_edges, on_edges), axis=-1)
+    edge = np.take_along_axis(on_edges, best[..., None, None], axis=-2)[..., 0, :]
+    face = np.einsum("...i,...i->...", outwards, a)[..., None] * outwards
+    return np.where(inside[..., None], face, edge), inside, outwards
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,9 +218,8 @@ class TimeStepping:
     def _gaps(self, places: Array) -> tuple[Array, Array]:
         """Points' (spheres': surfaces') distances above the ground, and its normals."""
         assert self.ground is not None
-        heights, normals = self.ground.below(places)
-        gaps: Array = heights - np.array([point.radius for point in self.points])
-        return gaps, normals
+        radii = [point.radius for point in self.points]
+        return self.ground.surfaces(places, radii, reach=NEAR)
 
     def _at_surface(self, now: State, i: int, normal: Array) -> Array:
         """The Jacobian, in world axes, of a point; of a sphere that of its lowest point."""
