@@ -25,12 +25,12 @@ from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced
 from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.configurations.traced import settled
 from robomodel.model.derived import content
 from robomodel.model.joints import Floating, Spherical
 from robomodel.model.model import Model
 from robomodel.routines import OWN, Routine, routine
 from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt
-from robomodel.trajectory.simulation.integrator_functions import settled
 
 OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}
 """Functions whose derivatives have algorithms of their own."""

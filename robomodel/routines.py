@@ -18,10 +18,10 @@ from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced
 from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.configurations.traced import left_open, settled, speeds
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, neg, select, sqrt
-from robomodel.trajectory.simulation.integrator_functions import left_open, settled, speeds
 
 Inputs = Mapping[str, Sequence[Traced]]
 STEPS = 4  # of Newton's, by which `close` closes loops: from 0.1 away to rounding

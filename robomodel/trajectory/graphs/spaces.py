@@ -11,13 +11,14 @@ import numpy as np
 
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.configurations.moving import integrate
+from robomodel.model.configurations.traced import speeds, stepped
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, JointModel
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector
 from robomodel.trajectory.simulation.groups import adjoint, inverse_jacobian
-from robomodel.trajectory.simulation.integrator_functions import Function, function, speeds, stepped
+from robomodel.trajectory.simulation.integrator_functions import Function, function
 
 SMALL = 0.1  # motions of a loop's independent joints up to which a few Newton steps will close it
 CLOSED = 1e-12

@@ -24,6 +24,7 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import Build
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.arguments import as_numbers
+from robomodel.model.configurations.traced import loop_gaps
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -32,11 +33,7 @@ from robomodel.trajectory.graphs.factors import Errors, Prior, Trapezoid, Variab
 from robomodel.trajectory.graphs.graph import Graph
 from robomodel.trajectory.graphs.noise import NoiseLike
 from robomodel.trajectory.graphs.spaces import Vectors
-from robomodel.trajectory.simulation.integrator_functions import (
-    Function,
-    function,
-    loop_gaps,
-)
+from robomodel.trajectory.simulation.integrator_functions import Function, function
 
 
 def gaps(model: Model, q: Vector) -> list[Scalar]:

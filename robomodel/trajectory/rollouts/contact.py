@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, wedged
 from robomodel.dynamics.kinematics import frames
+from robomodel.model.configurations.traced import rates, settled
 from robomodel.model.constraints import Rows as MatrixRows
 from robomodel.model.joints import Floating, Planar
 from robomodel.model.model import Model
@@ -38,7 +39,6 @@ from robomodel.scalars import (
     subtracted,
 )
 from robomodel.spatial import from_quaternion
-from robomodel.trajectory.simulation.integrator_functions import rates, settled
 from robomodel.trajectory.simulation.linkage_energy import kept, linkage_columns
 from robomodel.trajectory.simulation.step_terms import Assembly, Forces, Touching, assemble, groups
 from robomodel.trajectory.simulation.stepping import NEAR, SLOP

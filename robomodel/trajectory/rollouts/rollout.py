@@ -22,6 +22,7 @@ from robomodel.kernels.precision import Dtype
 from robomodel.kernels.threads import share
 from robomodel.model.arguments import as_array
 from robomodel.model.closure import CLOSED
+from robomodel.model.configurations.traced import rates, settled
 from robomodel.model.constraints import LoopConstraint, Rows
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -33,13 +34,7 @@ from robomodel.trajectory.rollouts.contact import Contacts
 from robomodel.trajectory.rollouts.contact import step as time_step
 from robomodel.trajectory.simulation import implicit
 from robomodel.trajectory.simulation.charts import GOOD, View, squared_norm, turned_out
-from robomodel.trajectory.simulation.integrator_functions import (
-    Function,
-    function,
-    openness,
-    rates,
-    settled,
-)
+from robomodel.trajectory.simulation.integrator_functions import Function, function, openness
 from robomodel.trajectory.simulation.limits import warn_of_starts_beyond
 from robomodel.trajectory.simulation.runs import stepped
 from robomodel.trajectory.simulation.starts import ROUNDED, closed_start, in_single_precision

@@ -2,10 +2,6 @@
 
 Written over scalars of any kind, traced on the robot, and compiled; robots that are too large to be
 compiled unasked, and machines without LLVM, run the same programs on NumPy arrays.
-
-Positions are taken here as plain numbers: q̇ of a quaternion is q ω / 2, all joints of a cluster
-with loops move with G v, and what a step's truncation and rounding leave (a quaternion's length,
-gaps in loops) :func:`settled` takes away.
 """
 
 from __future__ import annotations
@@ -28,21 +24,22 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import Build, TracedFunction
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
-from robomodel.model.configurations.coordinates import joint_slices
-from robomodel.model.constraints import LoopConstraint, Rows, evaluate_loops
+from robomodel.model.configurations.traced import (
+    coupled,
+    couplings,
+    left_open,
+    normalized,
+    rates,
+    settled,
+)
+from robomodel.model.constraints import LoopConstraint
 from robomodel.model.derived import LARGE, cached_on_model, content
-from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Scalar,
     Vector,
-    add,
-    added,
-    div,
     dot,
-    mul,
-    sqrt,
     sub,
     subtracted,
 )
@@ -79,122 +76,6 @@ def function(
         )
     made: TracedFunction = model.derived[key]
     return made
-
-
-# ---- positions as plain numbers ------------------------------------------------------------------
-
-
-def rates(model: Model, q: Vector, v: Vector) -> list[Scalar]:
-    """q̇ (nq) at velocities v."""
-    result: list[Scalar] = [0.0] * model.nq
-    for cluster in model.clusters:
-        own = q[cluster.q]
-        result[cluster.q] = _moved(model, cluster, own, speeds(cluster, own, v[cluster.v]))
-    return result
-
-
-def speeds(cluster: Cluster, q: Vector, v: Vector) -> list[Scalar]:
-    """Velocities of the joints whose positions the cluster's q holds."""
-    if not cluster.implicit:
-        return list(v)
-    rows = cluster.constraint.jacobian(cluster.constraint.positions(q))
-    return [dot(row, v) for row in rows]
-
-
-def _moved(model: Model, cluster: Cluster, q: Vector, speeds: Vector) -> list[Scalar]:
-    """q̇ of a cluster's part of q at the velocities of the joints that it holds."""
-    result: list[Scalar] = [0.0] * len(q)
-    at = 0
-    for body, part, _ in joint_slices(model, cluster):
-        joint = model.nodes[body].joint
-        result[part] = joint.rates(q[part], speeds[at : at + joint.nv])
-        at += joint.nv
-    return result
-
-
-def stepped(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Scalar]:
-    """A cluster's joints moved along a small step of their velocities, quaternions normalised."""
-    return _normalized(model, cluster, added(q, _moved(model, cluster, q, step)))
-
-
-def settled(model: Model, q: Vector, times: int) -> tuple[list[Scalar], Scalar, list[Rows]]:
-    """Quaternions of unit length, couplings met, and loops closed by so many steps of Newton's.
-
-    Independent joints stay where they are. Also Σ of the squares of the gaps that there were, and
-    the systems of the dependent velocities, from where the last of these steps set out.
-    """
-    q = list(q)
-    gaps: list[Scalar] = []
-    systems: list[Rows] = []
-    for cluster in model.clusters:
-        own = _normalized(model, cluster, q[cluster.q])
-        constraint = cluster.constraint
-        if isinstance(constraint, LoopConstraint):
-            coupled = couplings(model, cluster)
-            for n in range(times):
-                own = _coupled(coupled, own)
-                found = constraint.closing(own)
-                gaps += found.gaps if n == 0 else []
-                systems += [m for m, _ in found.systems] if n == times - 1 else []
-                own = stepped(model, cluster, own, found.step)
-            own = _coupled(coupled, own)
-        q[cluster.q] = own
-    return q, dot(gaps, gaps), systems
-
-
-def _normalized(model: Model, cluster: Cluster, q: Vector) -> list[Scalar]:
-    """A cluster's part of q with its quaternions divided by their lengths."""
-    result = list(q)
-    for body, part, _ in joint_slices(model, cluster):
-        joint = model.nodes[body].joint
-        if joint.nq != joint.nv:
-            own = slice(part.stop - 4, part.stop)
-            inverse = div(1.0, sqrt(dot(result[own], result[own])))
-            result[own] = [mul(inverse, x) for x in result[own]]
-    return result
-
-
-Coupled = tuple[int, tuple[tuple[float, int], ...], float]
-
-
-def couplings(model: Model, cluster: Cluster) -> list[Coupled]:
-    """Positions that couplings give in a cluster with loops: which, Σ coefficient · other, offset.
-
-    Set outright they hold to the last digit, where sums over many steps would gather rounding.
-    """
-    constraint, geometry = cluster.constraint, cluster.geometry
-    assert isinstance(constraint, LoopConstraint)
-    assert geometry is not None
-    matrix = np.array(constraint.expand)
-    first = [
-        next(i for i, row in enumerate(matrix) if row[c] == 1.0 and np.count_nonzero(row) == 1)
-        for c in range(matrix.shape[1])
-    ]
-    given = [i for i in range(len(matrix)) if i not in first]
-    if not given:
-        return []
-    position = {link.v: link.q for link in geometry.links if link.joint.nv == 1}
-    conditions = np.zeros((len(geometry.linear), len(matrix)))
-    for n, coupling in enumerate(geometry.linear):
-        for link, coefficient in coupling.terms:
-            conditions[n, geometry.links[link].v] += coefficient
-    wanted = np.array([coupling.offset for coupling in geometry.linear])
-    offsets = np.linalg.lstsq(conditions[:, given], wanted, rcond=None)[0]
-    return [
-        (
-            position[i],
-            tuple((float(matrix[i, c]), position[first[c]]) for c in np.flatnonzero(matrix[i])),
-            float(offset),
-        )
-        for i, offset in zip(given, offsets, strict=True)
-    ]
-
-
-def _coupled(coupled: Sequence[Coupled], q: Vector) -> list[Scalar]:
-    result = list(q)
-    for at, terms, offset in coupled:
-        result[at] = add(dot([c for c, _ in terms], [q[i] for _, i in terms]), offset)
-    return result
 
 
 # ---- the functions -------------------------------------------------------------------------------
@@ -265,7 +146,8 @@ def closing(model: Model) -> Closing:
         for cluster in model.clusters:
             constraint = cluster.constraint
             if isinstance(constraint, LoopConstraint):
-                at = _coupled(couplings(model, cluster), _normalized(model, cluster, q[cluster.q]))
+                own = normalized(model, cluster, q[cluster.q])
+                at = coupled(couplings(cluster, constraint), own)
                 found = constraint.closing(at)
                 gaps += found.gaps
                 for matrix, rows in found.systems:
@@ -284,26 +166,6 @@ def openness(model: Model, backend: str = "compiled") -> Function:
     """
     sizes = (model.nq, 1)
     return function(model, "openness", sizes, lambda q: [left_open(model, q)], backend=backend)
-
-
-def left_open(model: Model, q: Vector) -> Scalar:
-    """Σ of the squares of what loops and couplings fail by at q; see :func:`openness`."""
-    values: list[Scalar] = [0.0]
-    for cluster in model.clusters:
-        if cluster.implicit:
-            values += loop_gaps(cluster, q[cluster.q])
-    return dot(values, values)
-
-
-def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
-    """What loops and couplings of a cluster fail by at its positions, redundant rows too."""
-    geometry = cluster.geometry
-    assert geometry is not None
-    values = evaluate_loops(geometry.links, geometry.loops, q).values
-    for linear in geometry.linear:
-        terms = [mul(c, q[geometry.links[link].q]) for link, c in linear.terms]
-        values.append(sub(dot(terms, [1.0] * len(terms)), linear.offset))
-    return [values[row] for row in cluster.closing_rows]
 
 
 def lagrangian(model: Model) -> Function:
