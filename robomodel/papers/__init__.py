@@ -6,10 +6,12 @@ A module for each paper; nothing in the rest of the package imports them:
   dynamic simulation of multibody systems using factor graphs" (000)
 - :mod:`elimination_orders`: Xie, Dellaert, "A Unified Method for Solving Inverse, Forward, and
   Hybrid Manipulator Dynamics using Factor Graphs" (001)
+- :mod:`clusters`: Chignoli, Adrian, Kim, Wensing, "Recursive Rigid-Body Dynamics Algorithms for
+  Systems with Kinematic Loops" (002)
 - :mod:`spatial_operators`: Jain, "Graph theoretic foundations of multibody dynamics, part II:
   analysis and algorithms" (004)
 """
 
-from robomodel.papers import elimination_orders, natural_coordinates, spatial_operators
+from robomodel.papers import clusters, elimination_orders, natural_coordinates, spatial_operators
 
-__all__ = ["elimination_orders", "natural_coordinates", "spatial_operators"]
+__all__ = ["clusters", "elimination_orders", "natural_coordinates", "spatial_operators"]

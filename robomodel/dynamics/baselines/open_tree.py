@@ -8,9 +8,11 @@ keeps the independent joints, as with geared rotors, G_k is 1 and nothing of thi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from robomodel.description import Description
 from robomodel.dynamics.baselines.projection import projected
 from robomodel.dynamics.kinematics.frames import Place
 from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces, Matrix, State
@@ -27,7 +29,11 @@ from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, solve, sub
 from robomodel.spatial import NO_WRENCH, ZERO, Transform, Wrench, factor
 
-MAKERS = {"approximate": approximate, "unconstrained": unconstrained}
+MAKERS: dict[str, Callable[[Model], Description]] = {
+    "approximate": approximate,
+    "unconstrained": unconstrained,
+    "independent": partial(approximate, lump=False),  # as 002, II-C: the rotors' mass is left out
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,15 +21,15 @@ from robomodel.spatial import NO_WRENCH, UNIT_WRENCHES, Wrench
 
 def efpa(model: Model, q: Vector, places: Sequence[Place]) -> Matrix:
     """Λ⁻¹ = J M⁻¹ Jᵀ (6k by 6k) of k frames, each in its own axes, angular first (002, C8)."""
-    return mobility(*_touched(model, q, places))
+    return mobility(*touched(model, q, places))
 
 
 def efpa_factors(model: Model, q: Vector, places: Sequence[Place]) -> tuple[Matrix, list[Scalar]]:
     """R (6k by nv) and p (nv) with Λ⁻¹ = R diag(p) Rᵀ."""
-    return mobility_factors(*_touched(model, q, places))
+    return mobility_factors(*touched(model, q, places))
 
 
-def _touched(
+def touched(
     model: Model, q: Vector, places: Sequence[Place]
 ) -> tuple[Model, Configuration, list[tuple[int, Wrench]]]:
     """The unit wrenches at each frame, in its own axes, on its body."""
@@ -90,14 +90,19 @@ def _rights(
     return rights
 
 
-def mobility(model: Model, state: Configuration, wrenches: Sequence[tuple[int, Wrench]]) -> Matrix:
+def mobility(
+    model: Model,
+    state: Configuration,
+    wrenches: Sequence[tuple[int, Wrench]],
+    freedoms: float = 6,
+) -> Matrix:
     """W M⁻¹ Wᵀ, W v the powers of ``wrenches``, each on a body (or ``WORLD``) in its internal axes.
 
     A column is a wrench, carried inwards: the force propagator χ, which across a cluster becomes
     X* (1 - U D⁻¹ Sᵀ) χ. A cluster adds χ_aᵀ S D⁻¹ Sᵀ χ_b to all pairs of columns that it supports.
-    Where more than six columns meet on a body with more than six freedoms further inwards, the
-    body's own six unit wrenches go on in their place: their W M⁻¹ Wᵀ, known in the end, gives what
-    those freedoms add, χ_aᵀ (W M⁻¹ Wᵀ) χ_b. So k columns cost O(nv + k depth + k²).
+    Where more than six columns meet on a body with more ``freedoms`` further inwards, the body's
+    own six unit wrenches go on in their place: their W M⁻¹ Wᵀ, known in the end, gives what those
+    freedoms add, χ_aᵀ (W M⁻¹ Wᵀ) χ_b. So k columns cost O(nv + k depth + k²).
     """
     columns: list[dict[int, Wrench]] = [  # bias wrenches by body: the forces' negatives
         {} if body == WORLD else {body: NO_WRENCH - wrench} for body, wrench in wrenches
@@ -111,7 +116,7 @@ def mobility(model: Model, state: Configuration, wrenches: Sequence[tuple[int, W
     for system in articulate(model, state):
         cluster = system.cluster
         left = [(child, waiting.pop(child.cluster.index)) for child in system.pending]
-        for body in cluster.bodies if ahead[cluster.index] > 6 else ():
+        for body in cluster.bodies if ahead[cluster.index] > freedoms else ():
             here = {n: w[body] for n, w in enumerate(columns) if w.keys() == {body}}
             if len(here) > 6 and not any(n in known for n in here for _, known in left):
                 met.append((here, len(columns)))

@@ -1,0 +1,34 @@
+"""Clusters: operators and recursions of robots with kinematic loops in the paper's words (002).
+
+After Chignoli, Adrian, Kim and Wensing, "Recursive Rigid-Body Dynamics Algorithms for Systems with
+Kinematic Loops". :func:`operators` gives the matrices of every cluster at a state, :func:`rnea`,
+:func:`aba` and :func:`efpa` are assembled from them as one reads the paper, :func:`gauss` is the
+principle from which it derives the articulated inertia.
+"""
+
+from robomodel.papers.clusters.cluster_operators import ClusterOperators, operators
+from robomodel.papers.clusters.comparisons import (
+    approximate_aba,
+    approximate_efpa,
+    approximate_rnea,
+    propagation,
+    pv_osim,
+)
+from robomodel.papers.clusters.least_constraint import CostToGo, GaussPrinciple, gauss
+from robomodel.papers.clusters.recursions import aba, efpa, rnea
+
+__all__ = [
+    "ClusterOperators",
+    "CostToGo",
+    "GaussPrinciple",
+    "aba",
+    "approximate_aba",
+    "approximate_efpa",
+    "approximate_rnea",
+    "efpa",
+    "gauss",
+    "operators",
+    "propagation",
+    "pv_osim",
+    "rnea",
+]

@@ -1,0 +1,129 @@
+"""Spatial algebra as matrices with leading batch axes, and rates of a robot's Jacobians."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.kinematics.tangents import moving
+from robomodel.kernels.differentiate import along
+from robomodel.kernels.program import Program
+from robomodel.kernels.trace import Trace
+from robomodel.model.derived import cached_on_model
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.scalars import Scalar, stack, unstack
+from robomodel.spatial import UNIT_MOTIONS, Transform
+
+
+def solved(matrix: Array, right: Array) -> Array:
+    """Matrix⁻¹ · right, a matrix (..., n, k)."""
+    return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
+
+
+def pseudoinverse(matrix: Array, rounding: float = 1e-15) -> Array:
+    """The Moore-Penrose inverse; singular values below ``rounding`` of the largest are zero."""
+    return np.asarray(np.linalg.pinv(matrix, rcond=rounding), dtype=np.float64)
+
+
+def transposed(matrix: Array) -> Array:
+    """The transpose of the last two axes."""
+    return np.swapaxes(matrix, -1, -2)
+
+
+def times(matrix: Array, vector: Array) -> Array:
+    """Matrix · vector, both with leading batch axes."""
+    product: Array = (matrix @ vector[..., None])[..., 0]
+    return product
+
+
+def from_rows(
+    rows: Sequence[Sequence[Scalar]], shape: tuple[int, int], batch: tuple[int, ...] = ()
+) -> Array:
+    """Scalars by rows as an array (*batch, *shape)."""
+    return stack([x for row in rows for x in row], batch).reshape(*batch, *shape)
+
+
+def motion_matrix(x: Transform, batch: tuple[int, ...] = ()) -> Array:
+    """X (*batch, 6, 6): motions of the parent frame to motions of the child's."""
+    columns = [x.to_child(motion).entries() for motion in UNIT_MOTIONS]
+    return from_rows(list(zip(*columns, strict=True)), (6, 6), batch)
+
+
+def block_diagonal(blocks: Sequence[Array]) -> Array:
+    """Matrices (..., r, c) along the diagonal."""
+    batch = np.broadcast_shapes(*(block.shape[:-2] for block in blocks))
+    result = np.zeros((*batch, *(sum(block.shape[axis] for block in blocks) for axis in (-2, -1))))
+    r = c = 0
+    for block in blocks:
+        height, width = block.shape[-2:]
+        result[..., r : r + height, c : c + width] = block
+        r, c = r + height, c + width
+    return result
+
+
+def complement(matrix: Array) -> Array:
+    """Orthonormal columns (..., n, n - m) orthogonal to those of a matrix (..., n, m), rank m."""
+    left, _, _ = np.linalg.svd(matrix, full_matrices=True)
+    result: Array = left[..., :, matrix.shape[-1] :]
+    return result
+
+
+def inverse_motion(x: Array) -> Array:
+    """X⁻¹ (..., 6, 6) of a motion transform: its rotations transposed, block by block."""
+    result = np.zeros_like(x)
+    for rows in (slice(0, 3), slice(3, 6)):
+        for columns in (slice(0, 3), slice(3, 6)):
+            result[..., rows, columns] = transposed(x[..., rows, columns])
+    return result
+
+
+def cross_matrix(v: Array) -> Array:
+    """v× (..., 6, 6) on motions (002, (5)); on forces, v×* = -(v×)ᵀ."""
+    w, u = v[..., :3], v[..., 3:]
+    result = np.zeros((*v.shape, 6))
+    for block, vector in ((slice(0, 3), w), (slice(3, 6), w)):
+        result[..., block, block] = _skew(vector)
+    result[..., 3:, :3] = _skew(u)
+    return result
+
+
+def _skew(u: Array) -> Array:
+    result = np.zeros((*u.shape, 3))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        result[..., j, i], result[..., i, j] = u[..., k], -u[..., k]
+    return result
+
+
+def jacobian_rate(model: Model, q: Array, v: Array) -> list[Array]:
+    """Ġ by clusters (..., spanning velocities, independent velocities) along the motion (q, v).
+
+    Exact: G is differentiated as a straight-line program along q̇ = G v.
+    """
+    batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    with np.errstate(all="ignore"):
+        entries = stack(_jacobian_rates(model)([*unstack(q), *unstack(v)]), batch)
+    found, first = [], 0
+    for cluster in model.clusters:
+        shape = cluster.spanning_v.stop - cluster.spanning_v.start, cluster.nv
+        count = shape[0] * shape[1]
+        found.append(entries[..., first : first + count].reshape(*batch, *shape))
+        first += count
+    return found
+
+
+@cached_on_model
+def _jacobian_rates(model: Model) -> Program:
+    """(q, v) → Ġ of all clusters, entry by entry."""
+    trace = Trace()
+    q, v = trace.inputs(model.nq), trace.inputs(model.nv)
+    state = Configuration(model, q)
+    rates = [x for c in model.clusters for x in state.spanning(c, v[c.v])]
+    outputs: list[Scalar] = []
+    for cluster in model.clusters:
+        rows = state.rows[cluster.spanning_v]
+        direction = moving(model, cluster, q, rates)
+        outputs += next(along(trace, [x for row in rows for x in row], [direction]))
+    return trace.program(outputs)
