@@ -90,10 +90,10 @@ def threads(
     text: str, pointers: int, integers: int, *others: type, slices: int = 1
 ) -> Callable[..., None]:
     """A card's kernel here: its arguments, how many states; blocks of threads, phase by phase."""
-    alive, addresses = machine.load(machine.object_codes([text], lambda _: None))
+    alive, address = machine.load(machine.object_codes([text], lambda _: None), "f")
     kinds = [*[ctypes.c_void_p] * pointers, *[ctypes.c_int64] * integers, *others]
     kinds += [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32]
-    function = ctypes.CFUNCTYPE(None, *kinds)(addresses["f"])
+    function = ctypes.CFUNCTYPE(None, *kinds)(address)
     memory = np.full(ptx.STAGED // 4 + 8, np.nan, np.float32)
     staged = -(-memory.ctypes.data // 16) * 16
 

@@ -24,7 +24,7 @@ from kernel_programs import close, states
 from llvmlite.binding import ffi
 
 import robomodel as rm
-from robomodel.kernels import Iteration, Trace, compile_program, loop, plan, python
+from robomodel.kernels import Iteration, NoCompilerError, Trace, compile_program, loop, plan
 from robomodel.kernels import compile as compiling
 from robomodel.kernels.emit import emit
 from robomodel.kernels.threads import share
@@ -180,18 +180,18 @@ def test_nothing_is_left_behind_by_calls() -> None:
     np.testing.assert_array_equal(function([*q], v, x), expected)
 
 
-def test_pythons_that_are_built_otherwise_are_served_by_the_ufunc(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert sys.implementation.name != "cpython" or python.usual()
-    expected = rm.compile(model := rm.robots.load("six_bar"), "crba")(model.neutral())
-    monkeypatch.setattr(python, "usual", lambda: False)
-    kernel = rm.compile(rm.robots.load("six_bar"), "crba")
-    np.testing.assert_array_equal(kernel(model.neutral()), expected)
-    out = np.empty((3, 3))
-    assert kernel(model.neutral(), out=out) is out
-    with pytest.raises(TypeError, match="takes the arguments"):
-        kernel(model.neutral(), out)
+def test_another_binary_interface_of_numpy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its table of functions may be another; then kernels are not made, and NumPy computes."""
+    monkeypatch.setattr(compiling, "INTERFACES", (3,))
+    compiling.numpy_functions.cache_clear()
+    model = rm.robots.load("six_bar")
+    with pytest.raises(NoCompilerError, match="binary interface 0x"):
+        rm.compile(model, "crba")
+    with pytest.warns(RuntimeWarning, match="NumPy serves instead"):
+        mass = rm.crba(model, model.neutral())
+    monkeypatch.undo()
+    compiling.numpy_functions.cache_clear()
+    close(mass, rm.compile(model, "crba")(model.neutral()))
 
 
 # ---- processes and threads -----------------------------------------------------------------------

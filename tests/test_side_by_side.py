@@ -14,9 +14,7 @@ from cases import few
 
 import robomodel as rm
 from robomodel.kernels import compile as compiling
-from robomodel.kernels import loader, machine, modules, plan, processes, worker
-
-pytestmark = pytest.mark.skipif(not loader.serves(), reason="LLVM's own loader takes one module")
+from robomodel.kernels import machine, modules, plan, processes, worker
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def _faster(row: Row, least: float) -> Goal:
 
 def _single(row: Row) -> Iterator[Goal]:
     name, ratio = row["algorithm"], row["one checked ns"] / row["pin one ns"]
-    most = {"aba": 0.4, "crba": 1.0}.get(name)
+    most = {"aba": 0.65}.get(name)
     if most is not None:
         yield Goal(
             f"{row['robot']}, one state: `rm.{name}` / `pin.{name}`",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from robomodel.kernels import cache, loader, machine, ptx, ptx_loop, python
+from robomodel.kernels import cache, machine, ptx, ptx_loop
 from robomodel.kernels.emit import emit
 from robomodel.kernels.machine import obstacle
 from robomodel.kernels.modules import cut
@@ -21,6 +23,7 @@ from robomodel.kernels.program import Program
 from robomodel.locks import Turn
 from robomodel.progress import Progress
 
+INTERFACES = (1, 2)  # of NumPy 1 and NumPy 2
 PATIENCE = 2.0  # seconds after which it is said what takes so long
 _ALONE = Turn()  # two threads that want the same program shall not both compile it
 
@@ -37,20 +40,6 @@ class Compiled:
     signature: str
     alive: tuple[object, ...]
     loop: int  # address of the ufunc's inner loop
-    single: Mapping[str, int] = field(default_factory=dict)  # addresses of what takes one state
-
-    def one(self, answer: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of one state's arrays that gives new arrays; else it calls ``answer``."""
-        return self._function("one", answer)
-
-    def onto(self, answer: Callable[..., Any]) -> Callable[..., Any]:
-        """The same of a tuple of the arguments, and of where the result goes."""
-        return self._function("onto", answer)
-
-    def _function(self, name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
-        if name not in self.single:
-            return answer
-        return python.function(self.single[name], python.Otherwise(answer, self.ufunc, self.alive))
 
 
 def compile_program(
@@ -59,7 +48,6 @@ def compile_program(
     *,
     name: str | None = None,
     iteration: Iteration | None = None,
-    shapes: Sequence[tuple[int, ...]] | None = None,
     label: str = "compiling",
     dtype: Dtype = "float64",
 ) -> Compiled:
@@ -70,9 +58,8 @@ def compile_program(
     program what it is: then the program may be a function, called where the cache does not help.
 
     With an ``iteration`` the program is run over time: some arguments, and the result, then have
-    one row for each instant, (..., T, size). With ``shapes``, those of the parts of the result,
-    there are functions for one state besides (:meth:`Compiled.one`). ``label``: what to say on a
-    terminal when it takes long. ``dtype``: of all numbers.
+    one row for each instant, (..., T, size). ``label``: what to say on a terminal when it takes
+    long. ``dtype``: of all numbers.
     """
     result = len(sizes) - 1
     rows: set[int] = set()
@@ -82,16 +69,54 @@ def compile_program(
         if not inputs or len(inputs) < len(iteration.timed) or sizes[0] > sizes[-1]:
             raise ValueError(f"sizes {tuple(sizes)} cannot be iterated over {iteration}")
     with _ALONE:
-        codes = _machine_code(program, sizes, name, iteration, shapes, label, dtype)
-    alive, addresses = machine.load(codes)
+        codes = _machine_code(program, sizes, name, iteration, label, dtype)
+    engine, loop = machine.load(codes, "loop")
     *given, output = (f"(t,{n})" if k in rows else f"({n})" for k, n in enumerate(sizes))
     signature = ",".join(given) + f"->{output}"
-    ufunc, kept = python.ufunc(addresses["loop"], len(given), signature, dtype)
-    single: dict[str, int] = {}
-    if "context" in addresses and python.usual():
-        python.connect(addresses["context"])
-        single = {key: addresses[key] for key in ("one", "onto") if key in addresses}
-    return Compiled(ufunc, signature, (alive, *kept), addresses["loop"], single)
+    ufunc, memory = _ufunc(loop, len(given), signature, dtype)
+    return Compiled(ufunc, signature, (engine, *memory), loop)
+
+
+def _ufunc(
+    loop: int, inputs: int, signature: str, dtype: Dtype
+) -> tuple[np.ufunc, tuple[object, ...]]:
+    """PyUFunc_FromFuncAndDataAndSignature on a loop in memory, and the memory that it refers to."""
+    text, number = ctypes.c_char_p, ctypes.c_int
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, text, number, number, number, number,
+        text, text, number, text,
+    )(numpy_functions("_UFUNC_API")[31])  # fmt: skip
+    loops, data = (ctypes.c_void_p * 1)(loop), (ctypes.c_void_p * 1)(None)
+    types = ctypes.create_string_buffer(bytes([np.dtype(dtype).num] * (inputs + 1)))
+    name, doc, signs = b"kernel", b"A compiled kernel.", signature.encode()
+    ufunc = make(
+        ctypes.addressof(loops), ctypes.addressof(data), ctypes.cast(types, text), 1, inputs, 1, -1,
+        name, doc, 0, signs,
+    )  # fmt: skip
+    return ufunc, (loops, data, types, name, doc, signs)
+
+
+@functools.cache
+def numpy_functions(name: str) -> Any:
+    """NumPy's table of C functions of this name, as import_array() and import_ufunc() read it.
+
+    Entries keep their places between releases with one number of the binary interface; it is
+    checked as import_array() does, and NoCompilerError raised where it is not known.
+    """
+    try:
+        core = importlib.import_module("numpy._core._multiarray_umath")
+    except ModuleNotFoundError:  # NumPy 1
+        core = importlib.import_module("numpy.core._multiarray_umath")
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+
+    def table(name: str) -> Any:
+        return ctypes.cast(pointer(getattr(core, name), None), ctypes.POINTER(ctypes.c_void_p))
+
+    version = ctypes.PYFUNCTYPE(ctypes.c_uint)(table("_ARRAY_API")[0])()
+    if version >> 24 not in INTERFACES:
+        raise NoCompilerError(f"NumPy's binary interface {version:#x} is not known")
+    return table(name)
 
 
 def compile_ptx(
@@ -139,7 +164,6 @@ def _machine_code(
     sizes: Sequence[int],
     name: str | None,
     iteration: Iteration | None,
-    shapes: Sequence[tuple[int, ...]] | None,
     label: str,
     dtype: Dtype,
 ) -> list[bytes]:
@@ -151,13 +175,13 @@ def _machine_code(
         circumstances = (*_compiler(), *machine.processor())
     except (ImportError, OSError, RuntimeError):
         raise NoCompilerError(_cannot()) from None
-    key = cache.digest((*circumstances, repr((tuple(sizes), iteration, shapes, dtype)), name))
+    key = cache.digest((*circumstances, repr((tuple(sizes), iteration, dtype)), name))
     kept = cache.load(key)
     codes = None if kept is None else cache.parted(kept)
     if codes is None:
         if obstacle() is not None:
             raise NoCompilerError(_cannot())
-        codes = _compiled(program, sizes, iteration, shapes, label, dtype)
+        codes = _compiled(program, sizes, iteration, label, dtype)
         cache.store(key, cache.joined(codes))
     return codes
 
@@ -166,7 +190,6 @@ def _compiled(
     program: Program | Callable[[], Program],
     sizes: Sequence[int],
     iteration: Iteration | None,
-    shapes: Sequence[tuple[int, ...]] | None,
     label: str,
     dtype: Dtype,
 ) -> list[bytes]:
@@ -174,9 +197,9 @@ def _compiled(
     with Progress(label, 1.0, after=PATIENCE) as bar:
         program = _fitting(program, sizes, iteration)
         bar.at(0.0)
-        text = emit(program, sizes, machine.lanes(dtype), iteration, dtype, shapes)
+        text = emit(program, sizes, machine.lanes(dtype), iteration, dtype)
         bar.at(0.0)
-        return machine.object_codes(cut(text) if loader.serves() else [text], bar.at)
+        return machine.object_codes(cut(text), bar.at)
 
 
 def _cannot() -> str:

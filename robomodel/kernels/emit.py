@@ -17,7 +17,6 @@ from robomodel.kernels.plan import Iteration, Plan
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program, Reference
 from robomodel.kernels.schedule import ordered
-from robomodel.kernels.single import single
 
 TILES: Mapping[Memory, str] = {"input": "%in", "result": "%out", "work": "%work"}
 
@@ -28,14 +27,11 @@ def emit(
     lanes: int,
     iteration: Iteration | None = None,
     dtype: Dtype = "float64",
-    shapes: Sequence[tuple[int, ...]] | None = None,
 ) -> str:
     """IR of ``loop(char **args, npy_intp *dims, npy_intp *steps, void *data)``.
 
     A generalized ufunc's inner loop: ``sizes`` are the lengths of the arguments' last axes, the
     output's last. Any strides, any number of states. ``lanes``: numbers of a vector.
-    With ``shapes``, of the result's parts, there are the functions of
-    :mod:`robomodel.kernels.single` besides.
     """
     plan = Plan(ordered(program), tuple(sizes), dtype, iteration)
     vectors = Vectors(plan.precision, lanes)
@@ -55,8 +51,6 @@ def emit(
         if iteration.table:
             text += _stage_constants(plan, vectors)
     text += loop.loop(plan, vectors)
-    if shapes is not None and iteration is None:
-        text += single(plan, vectors, shapes)
     return "\n".join(text) + "\n"
 
 

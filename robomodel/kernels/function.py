@@ -148,9 +148,8 @@ class TracedFunction:
         if compiled is None:
             return self.on_arrays
         if self.iteration is not None:
-            return _Quiet(compiled.ufunc)
-        return compiled.one(Results(compiled.ufunc, self.name, tuple(self.arguments), self.shapes,
-                                    quiet=True))  # fmt: skip
+            return _Quiet(compiled)
+        return Results(compiled, self.name, tuple(self.arguments), self.shapes, quiet=True)
 
     @cached_property
     def _compiled(self) -> Compiled | None:
@@ -219,7 +218,6 @@ class TracedFunction:
                 self.sizes,
                 name=self.key,
                 iteration=self.iteration,
-                shapes=self.shapes if self.iteration is None else None,
                 label=f"compiling {self.title}",
                 dtype=dtype,
             )
@@ -244,19 +242,19 @@ class TracedFunction:
 class _Quiet:
     """A ufunc that warns of nothing."""
 
-    ufunc: np.ufunc
+    compiled: Compiled
 
     def __call__(self, *arguments: Array) -> Any:
         with np.errstate(all="ignore"):
-            return self.ufunc(*arguments)
+            return self.compiled.ufunc(*arguments)
 
 
 class Kernel:
     """A compiled function: call it on arrays with the function's arguments.
 
     Arguments broadcast over leading batch axes like any NumPy ufunc's; nothing but their last axis
-    is checked. It releases the GIL but for a single state, may be called from several threads,
-    survives a fork, and pickles (the other process compiles it again).
+    is checked. It releases the GIL, may be called from several threads, survives a fork,
+    and pickles (the other process compiles it again).
 
     One of ``dtype`` float32 computes in single precision where NumPy would: as soon as an argument
     cannot become float32 without loss, results are float64, by a kernel of that type.
@@ -281,9 +279,7 @@ class Kernel:
             raise ValueError(f"{function.title} has no kernel: {empty[0]} has no numbers")
         compiled = function.compiled(dtype)
         self.ufunc: Callable[..., Array] = compiled.ufunc
-        self._results = Results(compiled.ufunc, function.name, tuple(self.sizes), self.shapes)
-        self._one = compiled.one(self._results)
-        self._onto = compiled.onto(self._results.onto)
+        self._results = Results(compiled, function.name, tuple(self.sizes), self.shapes)
         self.backward_error: float | None = None  # measured where pivots are not the recursion's
 
     @property
@@ -299,7 +295,7 @@ class Kernel:
     @property
     def fast(self) -> Callable[..., Any]:
         """The kernel for calls without options; it does not count its arguments."""
-        return self._one
+        return self._results
 
     def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[object, ...]]:
         return TracedFunction.kernel, (self.function, self.dtype)
@@ -315,7 +311,9 @@ class Kernel:
         """
         if threads == 1:
             try:
-                return self._one(*arguments) if out is None else self._onto(arguments, out)
+                if out is None:
+                    return self._results(*arguments)
+                return self._results.onto(arguments, out)
             except TypeError:
                 if not self._lossy(arguments):
                     raise
@@ -347,7 +345,7 @@ class Kernel:
         if not batch or any(x.ndim == 0 for x in arrays):
             self.ufunc(*arrays, out=result)
         else:
-            run_ufunc(self._results.ufunc, arrays, result, threads)
+            run_ufunc(self._results.compiled.ufunc, arrays, result, threads)
         if out is not None and overlaps:
             out[...] = result
             return out
@@ -356,9 +354,12 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A ufunc's numbers as results of their shapes; ``quiet`` where NumPy shall warn of none."""
+    """A ufunc's numbers as results of their shapes; ``quiet``: without warnings of NumPy.
 
-    ufunc: np.ufunc
+    It keeps the ufunc's code in memory.
+    """
+
+    compiled: Compiled
     name: str
     arguments: tuple[str, ...]
     shapes: tuple[Shape, ...]
@@ -369,9 +370,9 @@ class Results:
         self.count(arguments)
         if self.quiet:
             with np.errstate(all="ignore"):
-                numbers = self.ufunc(*arguments)
+                numbers = self.compiled.ufunc(*arguments)
         else:
-            numbers = self.ufunc(*arguments)
+            numbers = self.compiled.ufunc(*arguments)
         masks = sys.modules.get("numpy.ma")  # imported where masked arrays come from
         masked = masks is not None and isinstance(numbers, masks.MaskedArray)
         if masked or not isinstance(numbers, np.ndarray):
@@ -392,7 +393,7 @@ class Results:
     def onto(self, arguments: Sequence[ArrayLike], out: Array) -> Any:
         """The results in an array."""
         self.count(arguments)
-        numbers = self.ufunc(*arguments, out=_flattened(out, self.shapes))
+        numbers = self.compiled.ufunc(*arguments, out=_flattened(out, self.shapes))
         return out if len(self.shapes) == 1 else split(numbers, self.shapes)
 
 
@@ -400,6 +401,8 @@ def _flattened(out: Array, shapes: Sequence[Shape]) -> Array:
     """A view of ``out`` with the result's axes made one."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
+    if len(shapes) == 1 and out.shape[-1:] == shapes[0]:
+        return out
     size = sum(math.prod(shape) for shape in shapes)
     shape = shapes[0] if len(shapes) == 1 else (size,)
     batch = out.shape[: out.ndim - len(shape)]

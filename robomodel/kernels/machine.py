@@ -7,6 +7,7 @@ so that a child finds it whole. llvmlite is imported where it is first needed.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import sys
 import threading
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from robomodel.kernels import loader, processes, worker
+from robomodel.kernels import processes, worker
 from robomodel.kernels.precision import PRECISIONS, Dtype
 
 
@@ -51,6 +52,9 @@ class _Lock:
 
 
 _using = _Lock()
+
+JIT_LINK = sys.platform != "win32"
+"""Whether objects are linked by LLVM's JITLink; on Windows by its older RuntimeDyld."""
 
 
 @functools.cache
@@ -107,13 +111,14 @@ TELLING = ("vendor_id", "cpu family", "model", "stepping", "flags", "cpu impleme
 
 @functools.cache
 def _settings() -> dict[str, Any]:
-    """What LLVM is told of this machine.
+    """LLVM's settings for this machine.
 
-    Where the loader is ours code and constants lie together, and reach each other by short
-    addresses; by long ones vectors of constants cost an instruction each, 3 to 13 % of the time.
+    JITLink keeps the code and constants of an object together, so that they reach each other by
+    short addresses; by long ones vectors of constants cost an instruction each, 3 to 13 % of the
+    time.
     """
     instructions = features()[0]
-    near = {"reloc": "pic", "codemodel": "small"} if loader.serves() else {}
+    near = {"reloc": "pic", "codemodel": "small"} if JIT_LINK else {}
     with _using() as llvm:
         return {"triple": llvm.get_default_triple(), "cpu": llvm.get_host_cpu_name(),
                 "features": instructions, "opt": 1, "jit": True, **near}  # fmt: skip
@@ -140,17 +145,23 @@ def assembly(text: str, **settings: Any) -> str:
         return worker.assembly(llvm, settings, text)
 
 
-def load(codes: Sequence[bytes]) -> tuple[object, dict[str, int]]:
-    """Object code in memory: what keeps it there, and where its functions are."""
-    if loader.serves():
-        return loader.load(codes)
+def load(codes: Sequence[bytes], entry: str) -> tuple[object, int]:
+    """Object code in memory, linked; the library that owns the memory, and the entry's address."""
+    engine = _engine()
+    with _using() as llvm:
+        builder = llvm.JITLibraryBuilder().add_current_process().export_symbol(entry)
+        for code in codes:
+            builder.add_object_img(code)
+        library = builder.link(engine, f"robomodel {next(_LIBRARIES)}")
+        return library, library[entry]
+
+
+@functools.cache
+def _engine() -> Any:
+    """LLVM's just-in-time linker; libraries keep it alive."""
     settings = _settings()
     with _using() as llvm:
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), worker.target(llvm, settings))
-        for code in codes:
-            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        names = ("loop", "one", "onto", "handler")
-        found = {name: engine.get_function_address(name) for name in names}
-        found["context"] = engine.get_global_value_address("context")
-        return engine, {name: address for name, address in found.items() if address}
+        return llvm.create_lljit_compiler(worker.target(llvm, settings), use_jit_link=JIT_LINK)
+
+
+_LIBRARIES = itertools.count()

@@ -21,8 +21,8 @@ DATA, RANK, DIMENSIONS = 24, 32, 40  # bytes within a buffer
 def handler(kernel: Compiled, sizes: Sequence[int], dtype: Dtype) -> tuple[int, tuple[object, ...]]:
     """The handler's address, and what must live as long; ``sizes`` as of the kernel's program."""
     codes = machine.object_codes([_text(kernel.loop, sizes, PRECISIONS[dtype].bytes)], _silent)
-    alive, addresses = machine.load(codes)
-    return addresses["handler"], (alive, kernel)
+    alive, address = machine.load(codes, "handler")
+    return address, (alive, kernel)
 
 
 def _silent(_: float) -> None:
