@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Collection, Iterable, Sequence
@@ -156,15 +157,24 @@ class MissingPackageError(ImportError):
 
 
 def _install(package: str, extra: str) -> str:
-    """The command that brings a package in; extras are of a robomodel that was installed."""
+    """The command that installs what an extra has, wherever robomodel itself came from."""
     from importlib import metadata
 
-    command = f"pip install 'robomodel[{extra}]'"
     try:
-        known = metadata.metadata("robomodel").get_all("Provides-Extra") or []
+        lines = metadata.requires("robomodel") or []
     except metadata.PackageNotFoundError:
-        known = []
-    return command if extra in known else f"pip install {package} (or, once installed, {command})"
+        lines = []
+    marked = [re.fullmatch(r"([^;]+?)\s*;.*extra == ['\"]([\w-]+)['\"].*", line) for line in lines]
+    needs: dict[str, list[str]] = {}
+    for match in filter(None, marked):
+        needs.setdefault(match[2], []).append(match[1])
+    needed = [
+        each
+        for need in needs.get(extra, [])
+        for each in (needs.get(need[len("robomodel[") : -1], []) if "[" in need else [need])
+    ]
+    quoted = (f"'{each}'" if re.search("[^\\w.-]", each) else each for each in needed or [package])
+    return f"pip install {' '.join(dict.fromkeys(quoted))}"
 
 
 _SYNONYMS = {  # what other formats and catalogues call it

@@ -233,7 +233,7 @@ def test_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "rosbags.highlevel", None)
     for name in ("log.parquet", "log.mcap"):
-        with pytest.raises(ImportError, match=r"robomodel\[logs\]"):
+        with pytest.raises(ImportError, match=r"pip install .*(pyarrow|rosbags)"):
             rm.read_log(LEG, tmp_path / name)
 
 

@@ -97,8 +97,9 @@ def test_text_and_summary() -> None:
     report = rm.validate(rm.robots.load("mini_cheetah"))
     first, *rest = str(report).splitlines()
     assert first == "mini_cheetah: 4 warnings"
-    assert len(rest) == 2  # one finding, and where else it is
-    assert rest[1].startswith("  likewise link 'HL_hip_link' (line ")
+    assert len(rest) == 4  # one finding: where, what, and where else it is
+    assert rest[1].startswith("warning [triangle] ")
+    assert rest[3].startswith("  likewise link 'HL_hip_link' (line ")
 
 
 # ---- command line --------------------------------------------------------------------------------

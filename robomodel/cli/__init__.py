@@ -3,8 +3,8 @@
 Results go to standard output, as text or (``--json``) as one JSON document, or to the file of
 ``--output``; warnings and errors go to standard error, an error in one line, and under ``--json``
 to standard output as well: ``error`` (message, element, file, line) and ``warnings``. Exit status:
-0, 1 for a finding, 2 for a usage or file error. Each command is a module, which gathers what is to
-be said; the frame says it.
+0, 1 for a finding, 2 for a usage or file error. Each command is a module, whose function
+returns a document; :mod:`robomodel.cli.common` prints it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from robomodel.cli import (
     validate,
     view,
 )
-from robomodel.cli.frame import UserError, framed, in_short
-from robomodel.cli.output import complain, print_json
+from robomodel.cli.common import Grouped, UserError, complain, in_short, print_json, runnable
 
 __all__ = ["app", "main"]
 
@@ -75,14 +74,18 @@ COMMANDS = {
         excite,
     )
 }
-"""The modules of the commands, each with its ``command`` and ``EXAMPLES``."""
+"""The modules of the commands, each with its ``command`` and ``EXAMPLES``.
+
+``OPTIONS``: functions, and their parameters that are the command's options by their signatures.
+"""
 
 for _name, _command in COMMANDS.items():
     app.command(
         _name,
+        cls=Grouped,
         short_help=in_short(_command.command.__doc__ or ""),
         epilog="\b\nExamples:\n" + "\n".join(f"  {example}" for example in _command.EXAMPLES),
-    )(framed(_command.command))
+    )(runnable(_command.command, getattr(_command, "OPTIONS", {})))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -98,10 +101,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         status = app(args=arguments, prog_name="robomodel", standalone_mode=False)
         sys.stdout.flush()
     except UserError as error:
-        return _told(error, arguments)
+        return _failed(error, arguments)
     except _UsageError as error:
         context = getattr(error, "ctx", None)
-        return _told(
+        return _failed(
             UserError(
                 f"{context.command_path if context else 'robomodel'}: "
                 f"{getattr(error, 'format_message', error.__str__)()}"
@@ -116,7 +119,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _told(error: UserError, arguments: Sequence[str] | None) -> int:
+def _failed(error: UserError, arguments: Sequence[str] | None) -> int:
     if "--json" in (sys.argv[1:] if arguments is None else arguments):
         print_json(error.as_dict())
     complain(str(error))

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from robomodel.cli import complete
-from robomodel.cli.frame import Answer, UserError
+from robomodel.cli.common import Html, Result, UserError, blaming, write_page
 from robomodel.cli.robot import Robot
 from robomodel.dynamics.kinematics.frames import FrameLike
-from robomodel.reports.actuation import study
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from robomodel.reports.actuation.study import actuation
 
 EXAMPLES = (
     "robomodel actuation planar_leg_linkage",
     "robomodel actuation belt_leg --html leg.html",
+    "robomodel actuation four_bar --plots curves --format csv",
 )
 
 
@@ -41,65 +40,50 @@ def command(
             help="A joint that moves the foot, one or two of them. [default: the last two]",
         ),
     ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT.html", help="Also write the study as a page with pictures."),
-    ] = None,
-    pictures: Annotated[
+    html: Html = None,
+    plots: Annotated[
         Path | None,
         typer.Option(
+            "--plots",
+            "--pictures",
             metavar="FOLDER",
-            help="Also draw its charts into files of this folder; needs Matplotlib.",
+            help="Also write the plots into files of this folder; pictures need Matplotlib.",
         ),
     ] = None,
     suffix: Annotated[
-        Literal["png", "svg", "pdf"], typer.Option("--format", help="Of these pictures.")
+        Literal["png", "svg", "pdf", "csv"], typer.Option("--format", help="Of these files.")
     ] = "png",
-) -> Answer:
+) -> Result:
     """Say what motors can do through gears and linkages: ratios, torque, speed, range, workspace.
 
     Keys of the JSON document: robot, file, actuators (name, joint, effort_limit, velocity_limit,
-    stall_torque, no_load_speed, ratios), joints (joint, tree, actuators, lower, upper, lower_by,
-    upper_by, hidden, effort, velocity: what the file of an open tree should have; torque, speed:
-    least and most over the range; file: what this one has), four_bars (joints, loop, lengths,
-    frame, kind, margin, input, transmission_angle), polygons (joints, unit, poses), workspaces
-    (foot, joints, origin, axes, extent, singular), pictures (paths), warnings. SI units, radians;
-    null is infinite or not said. docs/actuation.md explains the numbers.
+    stall_torque, no_load_speed, slides, ratios), joints (joint, tree, actuators, lower, upper,
+    lower_by, upper_by, hidden, effort, velocity: what the file of an open tree should have; torque,
+    speed, reflected_inertia: least and most over the range; file: what this one has), four_bars
+    (joints, loop, lengths, frame, kind, margin, input, transmission_angle), polygons (joints, unit,
+    poses), workspaces (foot, joints, origin, axes, extent, singular), curves (of each plot name,
+    title, x_label, y_label and lines of label, x, y), pictures (paths of --plots), warnings. SI
+    units, radians; null is infinite or not said. docs/actuation.md explains the numbers.
     """
     if joints and foot is None:
         raise UserError("--joint moves a foot: name it by --foot")
     model = robot.load()
-    try:
-        found = study.actuation(model, foot=_foot(foot), joints=tuple(joints or ()))
-    except (KeyError, ValueError) as error:
-        said = error.args[0] if isinstance(error, KeyError) else error
-        raise UserError(f"{robot.file}: {said}") from error
-    if html is not None:
-        html.write_text(found.html(), encoding="utf-8")
-    drawn: list[Path] = []
-    if pictures is not None:
-        from robomodel.reports.actuation.page import charts
-        from robomodel.views.charts import draw_charts
-
-        drawn = draw_charts(charts(found), pictures, suffix)
-    paths = [str(path) for path in drawn]
-
-    def show(to: Console) -> None:
-        for line in found.lines():
-            to.print(line)
-        if paths:
-            to.print(f"\n{len(paths)} pictures in {pictures}")
-
-    return Answer(document={**found.as_dict(), "file": robot.file, "pictures": paths}, show=show)
+    with blaming(robot.file):
+        study = actuation(model, foot=_foot(foot), joints=tuple(joints or ()))
+    document = study.document
+    write_page(document, html)
+    paths = [] if plots is None else [str(x) for x in document.write_plots(plots, suffix)]
+    data = {**document.data, "file": robot.file, "pictures": paths}
+    return Result(document=replace(document, data=data))
 
 
 def _foot(text: str | None) -> FrameLike | None:
     """A link, or a link and a point."""
     if text is None or ":" not in text:
         return text
-    link, _, said = text.rpartition(":")
+    link, _, point = text.rpartition(":")
     try:
-        x, y, z = (float(number) for number in said.split(","))
+        x, y, z = (float(number) for number in point.split(","))
     except ValueError:
         return text
     return link, (x, y, z)

@@ -6,13 +6,12 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
 
-from robomodel.cli.frame import Answer, UserError
-from robomodel.cli.output import table
+from robomodel.cli.common import Result, UserError
 from robomodel.cli.robot import Robot
 from robomodel.documents import count
 from robomodel.dynamics import algorithms
@@ -22,9 +21,7 @@ from robomodel.errors import did_you_mean
 from robomodel.kernels import obstacle
 from robomodel.model import Model
 from robomodel.progress import track
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from robomodel.reports.document import Document, Section, Table
 
 ALGORITHMS = ("rnea", "aba", "crba", "bias_force", "rnea_derivatives", "aba_derivatives")
 USUAL = ALGORITHMS[:4]
@@ -47,7 +44,7 @@ def command(
     ] = None,
     states: Annotated[int, typer.Option(help="States in a batch.", min=1)] = 2048,
     threads: Annotated[int, typer.Option(help="Threads for the batch.", min=1)] = 1,
-) -> Answer:
+) -> Result:
     """Time the dynamics of a robot: a batch, a single call, and making the kernel.
 
     Medians. Keys of the JSON document: robot, file, machine, states, threads, algorithms (a list:
@@ -69,31 +66,28 @@ def command(
     rows = [
         _measure(model, each, states, threads) for each in track("benchmark", wanted, len(wanted))
     ]
-    report = {
+    machine = f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}"
+    data = {
         "robot": model.name,
         "file": robot.file,
-        "machine": f"{platform.machine()}, Python {platform.python_version()}, "
-        f"NumPy {np.__version__}",
+        "machine": machine,
         "states": states,
         "threads": threads,
         "algorithms": rows,
     }
-    return Answer(document=report, show=lambda to: _show(model, report, to))
-
-
-def _show(model: Model, report: dict[str, Any], to: Console) -> None:
-    shown = table("algorithm", ">ns a state", ">ns a call", ">flops", ">s to make")
-    to.print(
-        f"{model.name}: {count(model.nv, 'freedom')}; batches of "
-        f"{count(report['states'], 'state')}, {count(report['threads'], 'thread')}; "
-        f"{report['machine']}"
+    summary = (
+        f"{count(model.nv, 'freedom')}; batches of {count(states, 'state')}, "
+        f"{count(threads, 'thread')}; {machine}"
     )
-    for row in report["algorithms"]:
-        shown.add_row(
-            row["name"], f"{row['ns_per_state']:.1f}", f"{row['ns_per_call']:.0f}",
-            f"{row['flops']}", f"{row['seconds_to_make']:.3f}",
-        )  # fmt: skip
-    to.print(shown)
+    shown = [
+        [row["name"], f"{row['ns_per_state']:.1f}", f"{row['ns_per_call']:.0f}", row["flops"],
+         f"{row['seconds_to_make']:.3f}"]
+        for row in rows
+    ]  # fmt: skip
+    columns = ["algorithm", "ns a state", "ns a call", "flops", "s to make"]
+    return Result(
+        document=Document(model.name, summary, [Section("", [Table(columns, shown)])], data)
+    )
 
 
 def _measure(model: Model, algorithm: str, states: int, threads: int) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from robomodel.cli.frame import Answer, UserError
+from robomodel.cli.common import Result, blaming
 from robomodel.cli.robot import Robot
+from robomodel.reports.document import Document
 
 EXAMPLES = (
     "robomodel code four_bar -o generated",
@@ -46,7 +47,7 @@ def command(
         str | None,
         typer.Option(metavar="NAME", help="What names begin with. [default: the robot's]"),
     ] = None,
-) -> Answer:
+) -> Result:
     """Write functions of a robot as C99, which C++ includes too: no heap, no state, no libraries.
 
     Keys of the JSON document: robot, file, source, header, functions, dtype, lanes, warnings.
@@ -55,22 +56,18 @@ def command(
 
     model = robot.load()
     wanted = [each.strip() for each in functions.split(",") if each.strip()]
-    try:
+    with blaming(robot.file):
         output.mkdir(parents=True, exist_ok=True)
         source, header = write_c(
             model, output / f"{identifier(stem or model.name)}.c", wanted, dtype=dtype, lanes=lanes
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{robot.file}: {error.args[0]}") from error
-    return Answer(
-        document={
-            "robot": model.name,
-            "file": robot.file,
-            "source": str(source),
-            "header": str(header),
-            "functions": wanted,
-            "dtype": dtype,
-            "lanes": lanes,
-        },
-        show=lambda to: to.print(f"wrote {source} and {header}"),
-    )
+    data = {
+        "robot": model.name,
+        "file": robot.file,
+        "source": str(source),
+        "header": str(header),
+        "functions": wanted,
+        "dtype": dtype,
+        "lanes": lanes,
+    }
+    return Result(document=Document(f"wrote {source} and {header}", "", data=data))

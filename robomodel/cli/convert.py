@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from robomodel.cli.frame import Answer, UserError
-from robomodel.cli.output import print_list
+from robomodel.cli.common import Result, UserError
 from robomodel.cli.robot import Robot
 from robomodel.documents import count
 from robomodel.model import Model
@@ -19,10 +18,8 @@ from robomodel.reports.approximation.soft_constraints import (
     SoftConstraintErrors,
     soft_constraint_errors,
 )
+from robomodel.reports.document import Bullets, Document, Section
 from robomodel.writing import write_mjcf, write_sdf, write_urdf
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _REPORTED = ("torque", "acceleration", "keep_exact")
 
@@ -81,7 +78,7 @@ def command(
             "soft constraints, where MuJoCo is installed."
         ),
     ] = True,
-) -> Answer:
+) -> Result:
     """Write a robot in another format: exactly, or as an open tree for simulators.
 
     Keys of the JSON document: robot, file, output, format, approximate, meshes (null, or the folder
@@ -100,8 +97,7 @@ def command(
     try:
         lost = WRITERS[form](model, output, approximate=approximate, drop=drop, meshes=meshes)
     except ValueError as error:  # among them DescriptionError: what cannot be said or lumped
-        said = str(error).replace("drop=True", "--drop").replace('meshes="drop"', "--meshes drop")
-        raise UserError(said) from error
+        raise UserError(str(error)) from error
     copied = meshes == "copy" or (meshes is None and form == "mjcf")
     folder = output.with_name(folder_of(output.name))
     tied = bool(model.loops or model.couplings)
@@ -114,30 +110,26 @@ def command(
     verdict = _verdict(form, approximate, tied, lost, measured or cost)
     beside = str(folder) if copied and folder.is_dir() else None
 
-    def show(said: Console) -> None:
-        how = ", as an open tree" if approximate else ""
-        meshes_at = f", its meshes in {beside}" if beside else ""
-        said.print(f"{model.name}: {output} written ({form}{how}){meshes_at}")
-        print_list(said, "Left out, as the format cannot say it", lost)
-        said.print(f"\n{verdict}")
-
-    return Answer(
-        document={
-            "robot": model.name,
-            "file": robot.file,
-            "output": str(output),
-            "format": form,
-            "approximate": approximate,
-            "meshes": beside,
-            "lost": lost,
-            "softness": measured,
-            "approximation_errors": None
-            if cost is None
-            else {key: cost.as_dict()[key] for key in _REPORTED},
-            "verdict": verdict,
-        },
-        show=show,
-    )
+    how = ", as an open tree" if approximate else ""
+    meshes_at = f", its meshes in {beside}" if beside else ""
+    sections = [
+        Section("Left out, as the format cannot say it", [Bullets(lost)]),
+        Section("", ["", verdict]),
+    ]
+    data = {
+        "robot": model.name,
+        "file": robot.file,
+        "output": str(output),
+        "format": form,
+        "approximate": approximate,
+        "meshes": beside,
+        "lost": lost,
+        "softness": measured,
+        "approximation_errors": cost and {key: cost.as_dict()[key] for key in _REPORTED},
+        "verdict": verdict,
+    }
+    summary = f"{output} written ({form}{how}){meshes_at}"
+    return Result(document=Document(model.name, summary, sections, data))
 
 
 def _approximation_errors(model: Model) -> ApproximationErrors | None:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from robomodel import dynamics as compute
 from robomodel.cli import complete as complete_names
-from robomodel.cli.frame import Answer
-from robomodel.cli.output import short, table
+from robomodel.cli.common import Result
 from robomodel.cli.robot import Robot
-from robomodel.cli.state import State, asked, complete
+from robomodel.cli.state import Request, State, complete
 from robomodel.model import Model
+from robomodel.model.elements import Joint
 from robomodel.model.joints import Array
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+from robomodel.model.springs import Spring
+from robomodel.reports.document import Cell, Document, Section, Table
 
 ROUND_TRIP = 1e-6  # relative; forward dynamics of a regular state returns a far better than this
 
@@ -64,7 +62,11 @@ def command(
         int | None,
         typer.Option(min=0, metavar="N", help="Draw at random what is not given. [default: 0]"),
     ] = None,
-) -> Answer:
+    passive: Annotated[
+        bool,
+        typer.Option("--passive", help="Include the springs and the viscous damping of the file."),
+    ] = False,
+) -> Result:
     """Compute inverse and forward dynamics at a state.
 
     NUMBERS are separated by commas or spaces; 'robomodel info' gives their order. Inverse dynamics
@@ -79,29 +81,29 @@ def command(
     (largest difference of a from the forward dynamics of tau), forward (tau: as given, else the
     above; a: its forward dynamics), joint_positions, joint_velocities, joint_accelerations,
     base_pose (null, or x y z qx qy qz qw), kinetic_energy, potential_energy, residual (of loops and
-    couplings), notes, finding (null, or why the exit status is 1), warnings. SI units, radians;
-    null is not a number.
+    couplings), notes, passive (whether springs and damping are counted), finding (null, or why the
+    exit status is 1), warnings. SI units, radians; null is not a number.
     """
     options = {"q": q, "v": v, "a": a, "tau": tau}
-    printed = {"warnings", *(field.name for field in fields(Report))}
-    words = asked(state, options, position or [], printed)
+    printed = {"warnings", *(field.name for field in fields(Findings))}
+    request = Request.of(state, options, position or [], printed)
     model = robot.load()
-    at = complete(model, words, seed)
-    report = _report(model, robot.file, at)
-    return Answer(
-        document=vars(report),
-        show=lambda to: _show(model, report, to, given=at.tau is not None),
-        status=1 if report.finding else 0,
-        complaint=f"{robot.file}: {report.finding}" if report.finding else "",
+    at = complete(model, request, seed)
+    found = _findings(model, robot.file, at, passive=passive)
+    sections = list(_sections(model, found, given=at.tau is not None))
+    return Result(
+        document=Document(model.name, "SI units and radians", sections, vars(found)),
+        status=1 if found.finding else 0,
+        complaint=f"{robot.file}: {found.finding}" if found.finding else "",
     )
 
 
-# ---- what is said of a state ---------------------------------------------------------------------
+# ---- data ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Report:
-    """What is said of a state; its fields are keys of the JSON document."""
+class Findings:
+    """What is computed at a state; its fields are keys of the JSON document."""
 
     robot: str
     file: str
@@ -120,22 +122,24 @@ class Report:
     potential_energy: float
     residual: float
     notes: list[str]
+    passive: bool
     finding: str | None
 
 
-def _report(model: Model, file: str, state: State) -> Report:
+def _findings(model: Model, file: str, state: State, *, passive: bool) -> Findings:
     q, v, a = state.q, state.v, state.a
     # one state is not worth compiling for
-    tau = compute.rnea(model, q, v, a, backend="numpy")
-    back = compute.aba(model, q, v, tau, backend="numpy")
+    tau = compute.rnea(model, q, v, a, passive=passive, backend="numpy")
+    back = compute.aba(model, q, v, tau, passive=passive, backend="numpy")
     forward = {"tau": tau, "a": back}
     if state.tau is not None:
-        forward = {"tau": state.tau, "a": compute.aba(model, q, v, state.tau, backend="numpy")}
+        pushed = compute.aba(model, q, v, state.tau, passive=passive, backend="numpy")
+        forward = {"tau": state.tau, "a": pushed}
     with np.errstate(all="ignore"):
         round_trip = float(np.max(np.abs(back - a), initial=0.0))
     kinetic, potential = compute.energy(model, q, v, backend="numpy")
     unusable = _finding(model, state, tau, round_trip, forward["a"])
-    return Report(
+    return Findings(
         robot=model.name,
         file=file,
         dof_names=model.dof_names,
@@ -152,9 +156,19 @@ def _report(model: Model, file: str, state: State) -> Report:
         kinetic_energy=float(kinetic),
         potential_energy=float(potential),
         residual=float(np.max(np.abs(model.residual(q)), initial=0.0)),
-        notes=state.notes,
+        notes=[*state.notes, *_left_out(model, passive=passive)],
+        passive=passive,
         finding="; ".join([*state.findings, *([unusable] if unusable else [])]) or None,
     )
+
+
+def _left_out(model: Model, *, passive: bool) -> Iterator[str]:
+    """Which passive forces of the file are not in tau."""
+    sprung: list[Joint | Spring] = [*model.joints, *model.springs]
+    if not passive and any(each.damping or each.stiffness for each in sprung):
+        yield "springs and damping of the file are left out; --passive counts them"
+    if any(each.friction for each in sprung):
+        yield "dry friction of the file is left out"
 
 
 def _finding(
@@ -172,51 +186,47 @@ def _finding(
     return None
 
 
-# ---- as text -------------------------------------------------------------------------------------
+# ---- text ----------------------------------------------------------------------------------------
 
 
-def _show(model: Model, report: Report, to: Console, *, given: bool) -> None:
-    to.print(f"{report.robot}, SI units and radians")
-    for note in report.notes:
-        to.print(note)
-    if report.base_pose is not None:
-        pose = [short(x) for x in report.base_pose]
-        to.print(f"base: position {' '.join(pose[:3])}, quaternion {' '.join(pose[3:])}")
-    to.print()
-    to.print(_dof_table(report, given=given))
-    to.print("\ntau: inverse dynamics of a")
-    gap = f"{report.round_trip:.1e}"
-    if given:
-        to.print(f"a': forward dynamics of --tau (of tau it differs from a by {gap})")
-    else:
-        to.print(f"a': forward dynamics of tau; max |a' - a| = {gap}")
-    dependent = [joint.name for joint in model.joints if not joint.independent and joint.nv == 1]
-    if dependent:
-        to.print("\nDependent joints")
-        to.print(_dependent_table(report, dependent))
-    to.print(
-        f"\nkinetic energy {short(report.kinetic_energy)} J, "
-        f"potential energy {short(report.potential_energy)} J"
+def _sections(model: Model, found: Findings, *, given: bool) -> Iterator[Section]:
+    notes = list(found.notes)
+    if found.base_pose is not None:
+        pose = [f"{x:.6g}" for x in found.base_pose]
+        notes.append(f"base: position {' '.join(pose[:3])}, quaternion {' '.join(pose[3:])}")
+    gap = f"{found.round_trip:.1e}"
+    forward = (
+        f"a': forward dynamics of --tau (of tau it differs from a by {gap})"
+        if given
+        else f"a': forward dynamics of tau; max |a' - a| = {gap}"
     )
-    if model.loops or model.couplings:
-        to.print(f"residual of the constraints {report.residual:.1e}")
+    yield Section(
+        "", [*notes, "", _dof_table(found, given=given), "", "tau: inverse dynamics of a", forward]
+    )
+    names = [joint.name for joint in model.joints if not joint.independent and joint.nv == 1]
+    if names:
+        motion = (found.joint_positions, found.joint_velocities, found.joint_accelerations)
+        rows: list[list[Cell]] = [
+            [name, *(float(values[name]) for values in motion)] for name in names
+        ]
+        yield Section("Dependent joints", [Table(["joint", "q", "v", "a"], rows)])
+    energies = (
+        f"kinetic energy {found.kinetic_energy:.6g} J, "
+        f"potential energy {found.potential_energy:.6g} J"
+    )
+    tied = bool(model.loops or model.couplings)
+    residual = [f"residual of the constraints {found.residual:.1e}"] if tied else []
+    yield Section("", ["", energies, *residual])
 
 
-def _dof_table(report: Report, *, given: bool) -> Table:
-    columns = {">v": report.v, ">a": report.a, ">tau": report.tau}
+def _dof_table(found: Findings, *, given: bool) -> Table:
+    columns = {"v": found.v, "a": found.a, "tau": found.tau}
     if given:
-        columns[">--tau"] = report.forward["tau"]
-    columns[">a'"] = report.forward["a"]
-    result = table("dof", ">q", *columns)
-    for i, name in enumerate(report.dof_names):
-        position = short(report.joint_positions[name]) if name in report.joint_positions else ""
-        result.add_row(name, position, *(short(column[i]) for column in columns.values()))
-    return result
-
-
-def _dependent_table(report: Report, names: Sequence[str]) -> Table:
-    motion = (report.joint_positions, report.joint_velocities, report.joint_accelerations)
-    result = table("joint", ">q", ">v", ">a")
-    for name in names:
-        result.add_row(name, *(short(values[name]) for values in motion))
-    return result
+        columns["--tau"] = found.forward["tau"]
+    columns["a'"] = found.forward["a"]
+    rows: list[list[Cell]] = [
+        [name, float(found.joint_positions[name]) if name in found.joint_positions else None,
+         *(float(column[i]) for column in columns.values())]
+        for i, name in enumerate(found.dof_names)
+    ]  # fmt: skip
+    return Table(["dof", "q", *columns], rows)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from robomodel.cli import complete
-from robomodel.cli.frame import Answer, UserError
-from robomodel.cli.output import print_list
+from robomodel.cli.common import Result, UserError, blaming
 from robomodel.cli.robot import Robot
 from robomodel.identification import excitation
-from robomodel.identification.search import Criterion
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from robomodel.reports.document import Bullets, Document, Section
 
 SHOWN = 12  # limits
 
@@ -23,6 +19,13 @@ EXAMPLES = (
     "robomodel excite four_bar -o motion.csv",
     "robomodel excite puma560 -o motion.csv --harmonics 3 --tries 1",
 )
+
+
+OPTIONS = {
+    excitation: (
+        "period", "harmonics", "step", "reach", "margin", "criterion", "tries", "seed",
+    ),
+}  # fmt: skip
 
 
 def command(
@@ -37,9 +40,6 @@ def command(
             "tau. of each coordinate, the forces as the file's parameters predict them.",
         ),
     ],
-    period: Annotated[float, typer.Option(metavar="S", help="How long it takes [s].")] = 5.0,
-    harmonics: Annotated[int, typer.Option(help="Multiples of 1/period it is made of.")] = 5,
-    step: Annotated[float, typer.Option(metavar="S", help="Between samples [s].")] = 0.01,
     joint: Annotated[
         list[str] | None,
         typer.Option(
@@ -48,10 +48,6 @@ def command(
             help="An independent joint that moves; may be given several times (default: all).",
         ),
     ] = None,
-    reach: Annotated[
-        float,
-        typer.Option(help="How far joints without position limits go [rad, or longest links]."),
-    ] = 1.0,
     velocity: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,13 +58,8 @@ def command(
     ] = None,
     acceleration: Annotated[list[str] | None, typer.Option(metavar="[JOINT=]MOST")] = None,
     torque: Annotated[list[str] | None, typer.Option(metavar="[JOINT=]MOST")] = None,
-    margin: Annotated[float, typer.Option(help="The share of each limit that may be used.")] = 0.95,
-    criterion: Annotated[
-        Criterion, typer.Option(help="The least condition number, or the most information.")
-    ] = "condition",
-    tries: Annotated[int, typer.Option(help="Random motions that are made better.")] = 2,
-    seed: Annotated[int, typer.Option(help="The same motion for the same seed.")] = 0,
-) -> Answer:
+    **options: Any,
+) -> Result:
     """A motion that tells a robot's parameters well, within all limits, for identify to use.
 
     It is periodic, begins and ends at rest, and its loops are closed at each sample.
@@ -78,39 +69,35 @@ def command(
     (of each name, quantity, lower, upper, share), notes.
     """
     model = robot.load()
-    try:
-        found = excitation(
-            model, period=period, harmonics=harmonics, step=step, joints=joint or None,
-            reach=reach, velocity=_most(model.dof_names, velocity, "--velocity"),
-            acceleration=_most(model.dof_names, acceleration, "--acceleration"),
-            torque=_most(model.dof_names, torque, "--torque"), margin=margin, criterion=criterion,
-            tries=tries, seed=seed,
+    names = model.dof_names
+    with blaming(robot.file):
+        motion = excitation(
+            model, joints=joint or None, velocity=_most(names, velocity, "--velocity"),
+            acceleration=_most(names, acceleration, "--acceleration"),
+            torque=_most(names, torque, "--torque"), **options,
         )  # fmt: skip
-    except (KeyError, ValueError) as error:
-        raise UserError(f"{robot.file}: {error.args[0]}") from error
-    found.save(output)
-    document = {
+    motion.save(output)
+    data = {
         "robot": model.name,
         "output": str(output),
-        "samples": len(found.t),
-        "period": period,
-        "rank": found.rank,
-        "condition": found.condition,
-        "information": found.information,
-        "limits": found.limits,
-        "notes": found.notes,
+        "samples": len(motion.t),
+        "period": options["period"],
+        "rank": motion.rank,
+        "condition": motion.condition,
+        "information": motion.information,
+        "limits": motion.limits,
+        "notes": motion.notes,
     }
-
-    def show(to: Console) -> None:
-        to.print(
-            f"{model.name}: {len(found.t)} samples of {period:g} s, condition "
-            f"{found.condition:.3g} of {found.rank} base parameters"
-        )
-        to.print(f"{output} written")
-        print_list(to, "Limits reached", [str(each) for each in found.reached[:SHOWN]])
-        print_list(to, "To know", found.notes)
-
-    return Answer(document=document, show=show)
+    summary = (
+        f"{len(motion.t)} samples of {options['period']:g} s, condition "
+        f"{motion.condition:.3g} of {motion.rank} base parameters"
+    )
+    sections = [
+        Section("", [f"{output} written"]),
+        Section("Limits reached", [Bullets([str(each) for each in motion.reached[:SHOWN]])]),
+        Section("To know", [Bullets(motion.notes)]),
+    ]
+    return Result(document=Document(model.name, summary, sections, data))
 
 
 def _most(

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from robomodel.cli import complete
-from robomodel.cli.frame import Answer, UserError
+from robomodel.cli.common import Result, blaming
 from robomodel.cli.robot import Robot
+from robomodel.reports.document import Document
 
 EXAMPLES = (
     "robomodel graph mini_cheetah",
@@ -33,7 +34,7 @@ def command(
             help="Plot positions, ratios (G) and inertias over this joint's range.",
         ),
     ] = None,
-) -> Answer:
+) -> Result:
     """Draw a robot's graphs: connectivity, spanning tree, cluster tree, side by side.
 
     Keys of the JSON document: robot, file, picture, warnings, and over, lower, upper, closed where
@@ -42,14 +43,12 @@ def command(
     from robomodel.views import draw_cluster, draw_graph
 
     model = robot.load()
-    said: dict[str, object] = {"robot": model.name, "file": robot.file, "picture": str(output)}
-    try:
+    data: dict[str, object] = {"robot": model.name, "file": robot.file, "picture": str(output)}
+    with blaming(robot.file):
         if over is None:
             draw_graph(model, output)
         else:
-            found = draw_cluster(model, over, output)
-            lower, upper = found.positions[[0, -1]]
-            said |= {"over": over, "lower": lower, "upper": upper, "closed": found.closed}
-    except (KeyError, ValueError) as error:
-        raise UserError(f"{robot.file}: {error.args[0]}") from error
-    return Answer(document=said, show=lambda to: to.print(f"wrote {output}"))
+            sweep = draw_cluster(model, over, output)
+            lower, upper = sweep.positions[[0, -1]]
+            data |= {"over": over, "lower": lower, "upper": upper, "closed": sweep.closed}
+    return Result(document=Document(f"wrote {output}", "", data=data))

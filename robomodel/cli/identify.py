@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from robomodel.cli import complete
+from robomodel.cli.common import Html, Result, UserError, blaming
 from robomodel.cli.convert import SUFFIXES, WRITERS
-from robomodel.cli.frame import Answer, UserError
-from robomodel.cli.output import print_list, short, table
 from robomodel.cli.robot import Robot
 from robomodel.identification import (
     BaseParameters,
-    Identified,
-    Log,
     base_parameters,
     identify,
-    parameters,
     read_log,
 )
 from robomodel.model import Model
-from robomodel.reports.identification import page
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.console import Console
+from robomodel.reports.document import Bullets, Document, Section
+from robomodel.reports.identification import by_owner, document, page
 
 NARROW = 1e4  # a gap between singular values that leaves a doubt
 
@@ -38,6 +30,13 @@ EXAMPLES = (
     "robomodel identify four_bar motion.csv -o found.urdf",
     "robomodel identify four_bar --what",
 )
+
+
+READING = ("topic", "velocities")
+OPTIONS = {
+    identify: ("prior", "robust", "balanced", "cutoff", "offsets", "ratios", "folds"),
+    read_log: READING,
+}
 
 
 def command(
@@ -75,29 +74,6 @@ def command(
             "of geared joints).",
         ),
     ] = None,
-    prior: Annotated[
-        float,
-        typer.Option(help="The share to which the file's parameters are about right."),
-    ] = 1.0,
-    robust: Annotated[
-        bool, typer.Option("--robust", help="Let outliers count little (Huber's loss).")
-    ] = False,
-    balanced: Annotated[
-        bool, typer.Option("--balanced", help="Keep rotors balanced that the file has so.")
-    ] = False,
-    cutoff: Annotated[
-        float,
-        typer.Option(metavar="HZ", help="The filter's, where no a.JOINT is given."),
-    ] = 5.0,
-    velocities: Annotated[
-        float | None,
-        typer.Option(
-            metavar="HZ", help="Take velocities from positions, up to here, where v.JOINT is not."
-        ),
-    ] = None,
-    topic: Annotated[
-        str | None, typer.Option(help="A bag's topic of joints, if it has several.")
-    ] = None,
     constant: Annotated[
         list[str] | None,
         typer.Option(
@@ -106,21 +82,7 @@ def command(
             "given several times (default: the file's).",
         ),
     ] = None,
-    offsets: Annotated[
-        bool, typer.Option("--offsets", help="Find the zeros of encoders, too.")
-    ] = False,
-    ratios: Annotated[
-        bool, typer.Option("--ratios", help="Find the ratios of gears and other couplings, too.")
-    ] = False,
-    folds: Annotated[int, typer.Option(help="Blocks of time for cross-validation (0: none).")] = 0,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PAGE",
-            help="A report as one page that needs nothing besides: forces measured and predicted, "
-            "what changed, what could not be known.",
-        ),
-    ] = None,
+    html: Html = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -152,7 +114,8 @@ def command(
             help="A link on which an unknown wrench acts; may be given several times.",
         ),
     ] = None,
-) -> Answer:
+    **options: Any,
+) -> Result:
     """A robot's parameters from a log of its motion; what forces can tell of them, and what never.
 
     Every body found is one that can exist. docs/parameters.md explains it.
@@ -170,42 +133,17 @@ def command(
     """
     if what == (log is not None):
         raise UserError("give a log to learn from, or --what to be told what one can tell")
+    reading = {name: options.pop(name) for name in READING}
     if log is not None:
-        options: dict[str, Any] = {
-            "free": free or None, "prior": prior, "robust": robust, "balanced": balanced,
-            "cutoff": cutoff, "constants": _constants(constant or []), "offsets": offsets,
-            "ratios": ratios, "folds": folds,
-        }  # fmt: skip
-        reading = {"topic": topic, "velocities": velocities}
+        options |= {"free": free or None, "constants": _constants(constant or [])}
         return _identified(robot, log, reading, output, html, plot, options)
     model = robot.load()
-    known = None if not measured else measured[0] if measured == ["actuators"] else measured
-    try:
-        base = base_parameters(model, measured=known, contacts=contact or ())
-    except KeyError as error:
-        raise UserError(str(error.args[0])) from None
-    rows = [
-        {n: float(x) for n, x in zip(base.parameters, row, strict=True) if x} for row in base.matrix
-    ]
-    document = {
-        "robot": model.name,
-        "rank": base.rank,
-        "parameters": base.parameters,
-        "base": [
-            {"name": name, "coefficients": row} for name, row in zip(base.names, rows, strict=True)
-        ],
-        "alone": base.alone,
-        "together": base.together,
-        "never": base.never,
-        "gap": base.gap,
-        "method": base.method,
-    }
-    given = "" if not (measured or contact) else _given(measured or [], contact or [])
-    floats = model.floating_base is not None
-    told = given or ("Forces are known in all coordinates" + (
-        "; those of the floating base are zero, or the contacts' as measured." if floats else "."
-    ))  # fmt: skip
-    return Answer(document=document, show=lambda to: _show(model, base, told, to), output=output)
+    forces = None if not measured else measured[0] if measured == ["actuators"] else measured
+    with blaming(robot.file):
+        base = base_parameters(model, measured=forces, contacts=contact or ())
+    return Result(
+        document=_base_document(model, base, _forces(model, measured, contact)), output=output
+    )
 
 
 def _constants(said: list[str]) -> str | dict[str, float] | None:
@@ -232,124 +170,80 @@ def _identified(
     html: Path | None,
     plot: Path | None,
     options: dict[str, Any],
-) -> Answer:
-    """Read, fit, write and tell."""
+) -> Result:
+    """Read, fit, write and report."""
     form = SUFFIXES.get(output.suffix.lower()) if output is not None else None
     if output is not None and form is None:
         raise UserError(
             f"{output}: '{output.suffix}' says no format; known are {', '.join(SUFFIXES)}"
         )
     model = robot.load()
-    try:
+    with blaming(str(path)):
         log = read_log(model, path, **reading)
         fit = identify(model, log, **options)
-    except KeyError as error:
-        raise UserError(str(error.args[0])) from None
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from error
     if html is not None:
         html.write_text(page(fit, model, path.name), encoding="utf-8")
     if plot is not None:
         from robomodel.views.residuals import draw_residuals
 
         draw_residuals(fit, plot)
+    report = document(fit, model, str(path), log.unused)
     if output is not None and form is not None:
-        try:
+        with blaming(str(output)):
             WRITERS[form](fit.model, output)
-        except ValueError as error:
-            raise UserError(str(error)) from error
-    before = parameters(model).values
-    unknown = fit.unknown
-    document = {
-        "robot": model.name,
-        "output": None if output is None else str(output),
-        "samples": fit.samples,
-        "coordinates": [
-            {"name": n, "residual": r, "before": b, "forces": f, "validation": x}
-            for n, r, b, f, x in zip(
-                model.dof_names, fit.residual, fit.before, fit.forces, fit.validation, strict=True
-            )
-        ],
-        "parameters": [
-            {"name": n, "before": b, "value": x, "deviation": d, "told": t}
-            for n, b, x, d, t in zip(
-                fit.names, before, fit.values, fit.deviation, fit.told, strict=True
-            )
-        ],
-        "sensors": fit.sensors,
-        "unknown": unknown,
-        "unused": log.unused,
-        "notes": fit.notes,
-    }
-
-    def show(to: Console) -> None:
-        to.print(f"{model.name}: {fit.samples} samples of {path}")
-        if output is not None:
-            to.print(f"{output} written")
-        _show_fit(model, fit, log, before, to)
-        print_list(to, "Of these the log tells nothing", _by_owner(unknown))
-
-    return Answer(document=document, show=show)
+        report = replace(
+            report,
+            data={**report.data, "output": str(output)},
+            sections=[Section("", [f"{output} written"]), *report.sections],
+        )
+    return Result(document=report)
 
 
-def _show_fit(model: Model, fit: Identified, log: Log, before: np.ndarray, to: Console) -> None:
-    """Residuals by joint, what changed most, what to know."""
-    checked = not np.all(np.isnan(fit.validation))
-    more = (">cross-validated",) if checked else ()
-    residuals = table("joint", ">forces", ">residual", ">of the file", ">share", *more)
-    for name, force, own, old, other in zip(
-        model.dof_names, fit.forces, fit.residual, fit.before, fit.validation, strict=True
-    ):
-        share = f"{100 * own / force:.2g} %" if force > 0.0 else ""
-        last = (short(other),) if checked else ()
-        residuals.add_row(name, short(force), short(own), short(old), share, *last)
-    to.print("\nRoot mean squares of forces, and of what is left of them")
-    to.print(residuals)
-    if moved := fit.changes(before):
-        changes = table("parameter", ">before", ">now", ">deviation")
-        for i in moved:
-            changes.add_row(
-                fit.names[i], short(before[i]), short(fit.values[i]), f"{fit.deviation[i]:.2g}"
-            )
-        to.print("\nWhat changed most, beside how well it is known")
-        to.print(changes)
-    if fit.sensors:
-        found = table("sensor", ">value", ">deviation")
-        for each in fit.sensors:
-            found.add_row(each.told, short(each.value), f"{each.deviation:.2g}")
-        to.print("\nWhat was found of sensors")
-        to.print(found)
-    print_list(to, "To know", fit.notes)
-    print_list(to, "Columns that were not used", log.unused)
-
-
-def _given(measured: list[str], contacts: list[str]) -> str:
+def _forces(model: Model, measured: list[str] | None, contacts: list[str] | None) -> str:
     """Which forces are known, in words."""
-    where = ", ".join(measured) if measured else "all coordinates"
-    also = f"; unknown wrenches act on {', '.join(contacts)}" if contacts else ""
-    return f"Forces are known in {where}{also}."
+    if measured or contacts:
+        where = ", ".join(measured) if measured else "all coordinates"
+        also = f"; unknown wrenches act on {', '.join(contacts)}" if contacts else ""
+        return f"Forces are known in {where}{also}."
+    if model.floating_base is None:
+        return "Forces are known in all coordinates."
+    return (
+        "Forces are known in all coordinates; those of the floating base are zero, or the "
+        "contacts' as measured."
+    )
 
 
-def _show(model: Model, base: BaseParameters, told: str, to: Console) -> None:
-    to.print(
-        f"{model.name}: forces tell {base.rank} combinations of {len(base.parameters)} parameters "
+def _base_document(model: Model, base: BaseParameters, forces: str) -> Document:
+    rows = [
+        {n: float(x) for n, x in zip(base.parameters, row, strict=True) if x} for row in base.matrix
+    ]
+    data = {
+        "robot": model.name,
+        "rank": base.rank,
+        "parameters": base.parameters,
+        "base": [
+            {"name": name, "coefficients": row} for name, row in zip(base.names, rows, strict=True)
+        ],
+        "alone": base.alone,
+        "together": base.together,
+        "never": base.never,
+        "gap": base.gap,
+        "method": base.method,
+    }
+    notes = [forces]
+    if any(cluster.implicit for cluster in model.clusters):
+        notes.append("Loops move on the neutral configuration's branch.")
+    if base.gap.ratio < NARROW:
+        notes.append("The gap is narrow: the robot's geometry is nearly special.")
+    combined = [each for each in base.names if " of " in each.partition(" of ")[2]]
+    sections = [
+        Section("", notes),
+        Section("By themselves", [Bullets(by_owner(base.alone))]),
+        Section("In combinations: each sum, and never its terms apart", [Bullets(combined)]),
+        Section("Never: without effect on any force", [Bullets(by_owner(base.never))]),
+    ]
+    summary = (
+        f"forces tell {base.rank} combinations of {len(base.parameters)} parameters "
         f"(gap {base.gap.ratio:.0e})"
     )
-    to.print(told)
-    if any(cluster.implicit for cluster in model.clusters):
-        to.print("Loops move on the neutral configuration's branch.")
-    if base.gap.ratio < NARROW:
-        to.print("The gap is narrow: the robot's geometry is nearly special.", style="bold yellow")
-    print_list(to, "By themselves", _by_owner(base.alone))
-    combined = [each for each in base.names if " of " in each.partition(" of ")[2]]
-    print_list(to, "In combinations: each sum, and never its terms apart", combined)
-    print_list(to, "Never: without effect on any force", _by_owner(base.never))
-
-
-def _by_owner(names: Iterable[str]) -> list[str]:
-    """One line for each body or joint: "shank: m, mx, Ixx"."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        owner, _, kind = name.rpartition(".")
-        found.setdefault(owner, []).append("m" if kind == "mass" else kind)
-    return [f"{owner}: {', '.join(kinds)}" for owner, kinds in found.items()]
+    return Document(model.name, summary, sections, data)

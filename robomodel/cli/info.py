@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from robomodel.cli.frame import Answer
-from robomodel.cli.output import print_list, short
+from robomodel.cli.common import Result
 from robomodel.cli.robot import Robot
-from robomodel.description import Link, Transmission
+from robomodel.description import ONE_DOF, Link, Transmission
 from robomodel.documents import count
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, Coupling, Joint, Loop
 from robomodel.model.springs import Spring
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.tree import Tree
+from robomodel.reports.document import Bullets, Document, Section, Table, Verbatim
+from robomodel.reports.validation.context import CheckContext
 
 DEEPEST = 16  # deeper levels of the tree are drawn at this one
 
@@ -28,25 +26,29 @@ EXAMPLES = (
 )
 
 
-def command(robot: Robot) -> Answer:
+def command(robot: Robot) -> Result:
     """Say what a robot is made of, and what was assumed.
 
     Keys of the JSON document: robot, file, nq, nv, dof_names, mass, gravity, floating_base,
-    bodies, joints, clusters, loops, couplings, transmissions, fixed_links, fixed_mass, notes,
-    warnings. SI units; null is infinite or undefined.
+    bodies, joints, rotors (name, inertia, ratios by joint), clusters, loops, couplings,
+    transmissions, fixed_links, fixed_mass, notes, warnings. SI units; null is infinite or
+    undefined.
     """
     model = robot.load()
     notes = [*model.notes, *_assumptions(model, robot.floating_base)]
-    return Answer(
-        document={**_report(model, robot.file), "notes": notes},
-        show=lambda to: _show(model, notes, to),
+    summary = (
+        f"{count(len(model.bodies), 'body', 'bodies')}, {count(len(model.joints), 'joint')}, "
+        f"{count(len(model.clusters), 'cluster')}; nq = {model.nq}, nv = {model.nv}; "
+        f"mass {model.mass:.6g} kg"
     )
+    data = {**_data(model, robot.file), "notes": notes}
+    return Result(document=Document(model.name, summary, list(_sections(model, notes)), data))
 
 
-# ---- what is said of a model ---------------------------------------------------------------------
+# ---- data ---------------------------------------------------------------------
 
 
-def _report(model: Model, file: str) -> dict[str, Any]:
+def _data(model: Model, file: str) -> dict[str, Any]:
     fixed = _fixed_links(model)
     return {
         "robot": model.name,
@@ -59,6 +61,14 @@ def _report(model: Model, file: str) -> dict[str, Any]:
         "floating_base": model.floating_base,
         "bodies": model.bodies,
         "joints": model.joints,
+        "rotors": [
+            {
+                "name": model.bodies[each.body].name,
+                "inertia": each.inertia,
+                "ratios": each.ratios,
+            }
+            for each in CheckContext(model).rotors
+        ],
         "clusters": [_cluster(model, each) for each in model.clusters],
         "loops": model.loops,
         "couplings": [
@@ -123,14 +133,14 @@ def _equation(model: Model, coupling: Coupling) -> str:
     terms = dict(coupling.terms)
     units = [joint for joint, k in terms.items() if abs(k) == 1.0]
     if not units:
-        return f"{_sum(terms.items())} = {short(coupling.offset)}"
+        return f"{_sum(terms.items())} = {coupling.offset:.6g}"
     independent = {joint.name for joint in model.joints if joint.independent}
     left = next((joint for joint in units if joint not in independent), units[0])
     k = terms.pop(left)
     right = _sum((joint, -other / k) for joint, other in terms.items())
     offset = coupling.offset / k
     if offset:
-        right += f" {'-' if offset < 0 else '+'} {short(abs(offset))}"
+        right += f" {'-' if offset < 0 else '+'} {abs(offset):.6g}"
     return f"q({left}) = {right}"
 
 
@@ -138,23 +148,19 @@ def _sum(terms: Iterable[tuple[str, float]]) -> str:
     text = ""
     for joint, k in terms:
         sign = ("-" if k < 0 else "") if not text else (" - " if k < 0 else " + ")
-        text += f"{sign}{'' if abs(k) == 1.0 else short(abs(k)) + ' '}q({joint})"
+        text += f"{sign}{'' if abs(k) == 1.0 else f'{abs(k):.6g} '}q({joint})"
     return text or "0"
 
 
-# ---- as text -------------------------------------------------------------------------------------
+# ---- text ----------------------------------------------------------------------------------------
 
 
-def _show(model: Model, notes: list[str], to: Console) -> None:
+def _sections(model: Model, notes: list[str]) -> Iterator[Section]:
     sprung: list[Joint | Spring] = [*model.joints, *model.springs]
-    to.print(
-        f"{model.name}: {count(len(model.bodies), 'body', 'bodies')}, "
-        f"{count(len(model.joints), 'joint')}, {count(len(model.clusters), 'cluster')}; "
-        f"nq = {model.nq}, nv = {model.nv}; mass {short(model.mass)} kg\n"
-    )
-    to.print(_tree(model))
+    tree = ["", *_tree(model)]
     if any(not joint.independent for joint in model.joints):
-        to.print("* independent joint")
+        tree.append("* independent joint")
+    yield Section("", [Verbatim(tree)])
     width = len(str(model.nv - 1))
     lists = {
         f"Degrees of freedom ({model.nv})": [
@@ -171,29 +177,67 @@ def _show(model: Model, notes: list[str], to: Console) -> None:
             if each.damping or each.friction or each.stiffness
         ],
         "Fixed to the world, not counted in the mass": [
-            f"{link.name}: {short(_mass(link)) + ' kg' if _mass(link) else 'no mass'}"
+            f"{link.name}: {f'{_mass(link):.6g} kg' if _mass(link) else 'no mass'}"
             for link in _fixed_links(model)
         ],
         "Assumed": notes,
     }
     for title, lines in lists.items():
-        print_list(to, title, lines)
+        yield Section(title, [Bullets(lines)])
+        if title.startswith("Degrees"):
+            yield Section("Joints: axis in the child link, and limits", [_joints(model)])
+            yield Section("Rotors", [_rotors(model)])
 
 
-def _tree(model: Model) -> Tree:
-    """The clusters, each below the one on which it hangs."""
-    from rich.tree import Tree
+def _joints(model: Model) -> Table:
+    """The joints of the file that move, but for those of rotors."""
+    rotors = {model.joints[each.body].name for each in CheckContext(model).rotors}
+    rows = [
+        [each.name, each.type, " ".join(f"{x:g}" for x in each.axis),
+         *(x if math.isfinite(x) else None
+           for x in (each.limits.lower, each.limits.upper, each.limits.effort,
+                     each.limits.velocity)),
+         "m, N" if each.type == "prismatic" else "rad, N m"]
+        for each in model.description.joints
+        if each.type in ONE_DOF and each.name not in rotors
+    ]  # fmt: skip
+    return Table(["joint", "type", "axis", "lower", "upper", "effort", "velocity", "units"], rows)
 
-    root = Tree("world")
-    hooks: list[tuple[Tree, int]] = []  # where what hangs on a cluster is added, and how deep
-    for cluster in model.clusters:
-        above, depth = (root, 0) if cluster.parent < 0 else hooks[cluster.parent]
-        branch = above.add(_cluster_label(model, cluster))
-        hooks.append((branch, depth + 1) if depth < DEEPEST else (above, depth))
-    return root
+
+def _rotors(model: Model) -> Table:
+    at = {joint.name: n for n, joint in enumerate(model.joints)}
+    rows = [
+        [model.bodies[each.body].name, joint, ratio, each.inertia, ratio**2 * each.inertia,
+         "kg" if model.joints[at[joint]].type == "prismatic" else "kg m²"]
+        for each in CheckContext(model).rotors
+        for joint, ratio in each.ratios.items()
+    ]  # fmt: skip
+    return Table(["rotor", "joint", "ratio", "inertia [kg m²]", "reflected", "unit"], rows)
 
 
-def _cluster_label(model: Model, cluster: Cluster) -> str:
+def _tree(model: Model) -> list[str]:
+    """The clusters, each below the one on which it hangs; deeper ones at the deepest level."""
+    children: dict[int, list[int]] = {}
+    hooks: list[tuple[int, int]] = []  # what hangs on a cluster hangs there, and how deep
+    for n, cluster in enumerate(model.clusters):
+        above, depth = (-1, 0) if cluster.parent < 0 else hooks[cluster.parent]
+        children.setdefault(above, []).append(n)
+        hooks.append((n, depth + 1) if depth < DEEPEST else (above, depth))
+
+    def drawn(parent: int, before: str) -> Iterator[str]:
+        below = children.get(parent, [])
+        for n in below:
+            last = n == below[-1]
+            first, *others = _cluster_label(model, model.clusters[n])
+            yield f"{before}{'└── ' if last else '├── '}{first}"
+            inner = before + ("    " if last else "│   ")
+            yield from (inner + line for line in others)
+            yield from drawn(n, inner)
+
+    return ["world", *drawn(-1, "")]
+
+
+def _cluster_label(model: Model, cluster: Cluster) -> list[str]:
     lines = [] if cluster.kind == "joint" else [f"{cluster.name} ({cluster.kind}, nv {cluster.nv})"]
     for at in cluster.bodies:
         joint, body = model.joints[at], model.bodies[at]
@@ -201,9 +245,9 @@ def _cluster_label(model: Model, cluster: Cluster) -> str:
         others = len(body.links) - 1
         lines.append(
             f"{mark} {joint.name} ({joint.type}): {joint.parent} → {joint.child}, "
-            f"{short(body.mass)} kg" + (f" with {count(others, 'fixed link')}" if others else "")
+            f"{body.mass:.6g} kg" + (f" with {count(others, 'fixed link')}" if others else "")
         )
-    return "\n".join(lines)
+    return lines
 
 
 def _loop_line(loop: Loop) -> str:
@@ -215,9 +259,9 @@ def _loop_line(loop: Loop) -> str:
 
 
 def _passive_line(each: Joint | Spring) -> str:
-    spring = f", stiffness {short(each.stiffness)} about {short(each.reference)}"
+    spring = f", stiffness {each.stiffness:.6g} about {each.reference:.6g}"
     return (
-        f"{each.name}: damping {short(each.damping)}, friction {short(each.friction)}"
+        f"{each.name}: damping {each.damping:.6g}, friction {each.friction:.6g}"
         f"{spring if each.stiffness else ''}"
     )
 
@@ -230,7 +274,7 @@ def _transmission_line(transmission: Transmission) -> str:
 
 
 def _reduced(reduction: float | None) -> str:
-    return "" if reduction is None else f" (reduction {short(reduction)})"
+    return "" if reduction is None else f" (reduction {reduction:.6g})"
 
 
 def _coupling_line(model: Model, coupling: Coupling) -> str:

@@ -12,9 +12,10 @@ import typer
 from robomodel import loading
 from robomodel import robots as shipped
 from robomodel.cli import complete
-from robomodel.cli.frame import UserError
+from robomodel.cli.common import UserError, blaming
+from robomodel.cli.settings import with_settings
 from robomodel.description import Rotor
-from robomodel.errors import DescriptionError, did_you_mean
+from robomodel.errors import did_you_mean
 from robomodel.model import Model
 
 
@@ -97,6 +98,15 @@ class Robot:
         ),
     ] = None
 
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="OWNER.PARAMETER=NUMBER",
+            help="Another number for what the file says: crank.ratio of a joint's rotor, "
+            "shank.mass, knee.damping, knee.upper, gravity.z, …; may be given several times.",
+        ),
+    ] = None
     loop_tolerance: Annotated[
         float | None,
         typer.Option(
@@ -110,7 +120,7 @@ class Robot:
         """The robot in the file of this path, else the shipped one of this name."""
         names = shipped.names()
         options = {field.name: getattr(self, field.name) for field in fields(self)}
-        del options["file"]
+        del options["file"], options["assignments"]
         options["tolerance"] = options.pop("loop_tolerance")
         options["rotors"] = dict(map(_rotor, self.rotors or ()))
         options["xacro"] = None if self.xacro is None else dict(map(_argument, self.xacro))
@@ -118,22 +128,20 @@ class Robot:
             dict([entry.split("=", 1)]) if "=" in entry else entry for entry in self.resources or ()
         ]
         try:
-            return loading.load(_source(self.file, names), **options)
+            with blaming(self.file):  # values of options
+                model = loading.load(_source(self.file, names), **options)
+                return with_settings(model, self.assignments or ())
         except FileNotFoundError as error:
-            named = [
+            beside = [
                 *map(str, self.extend or ()),
-                *(r.rpartition("=")[2] for r in self.resources or ()),
+                *(entry.rpartition("=")[2] for entry in self.resources or ()),
             ]
-            if error.filename in named and error.filename != self.file:
+            if error.filename in beside and error.filename != self.file:
                 raise
             raise UserError(
                 f"{self.file}: no such file, and no shipped robot of this name"
                 f"{did_you_mean(self.file, names) or '; they are ' + ', '.join(names)}"
             ) from None
-        except DescriptionError:
-            raise
-        except ValueError as error:  # of an option
-            raise UserError(f"{self.file}: {error}") from error
 
 
 def _argument(text: str) -> tuple[str, str]:
@@ -148,17 +156,19 @@ def _rotor(text: str) -> tuple[str, Rotor]:
     """The joint, or joints, of ``--rotor``, and the rotor."""
     joint, _, said = text.rpartition(":")
     words = dict(word.strip().split("=", 1) for word in said.split(",") if "=" in word)
-    known = {field.name for field in fields(Rotor)} - {"source"}
-    wrong = [word for word in words if word not in known]
+    parameters = {field.name for field in fields(Rotor)} - {"source"}
+    wrong = [word for word in words if word not in parameters]
     if not joint or not words or len(words) != said.count(",") + 1:
         raise UserError(f"--rotor {text}: write it as JOINT:inertia=6e-5,ratio=9")
     if wrong:
-        raise UserError(f"--rotor {text}: no '{wrong[0]}'{did_you_mean(wrong[0], known)}")
+        raise UserError(f"--rotor {text}: no '{wrong[0]}'{did_you_mean(wrong[0], parameters)}")
     link = words.pop("link", "")
-    try:
-        numbers: dict[str, Any] = {word: float(value) for word, value in words.items()}
-    except ValueError as error:
-        raise UserError(f"--rotor {text}: {error}") from None
+    numbers: dict[str, Any] = {}
+    for word, value in words.items():
+        try:
+            numbers[word] = float(value)
+        except ValueError:
+            raise UserError(f"--rotor {text}: '{value}' is not a number") from None
     return joint, Rotor(**numbers, link=link)
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from robomodel import robots as shipped
-from robomodel.cli.frame import Answer
-from robomodel.cli.output import print_list, short, table
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from robomodel.cli.common import Result
+from robomodel.reports.document import Bullets, Document, Section, Table
 
 EXAMPLES = (
     "robomodel robots",
@@ -18,32 +15,30 @@ EXAMPLES = (
 )
 
 
-def command() -> Answer:
+def command() -> Result:
     """List the robots shipped with the package.
 
     Keys of the JSON document: robots (a list: name, nv, bodies, clusters, mass, about, source,
     path), warnings.
     """
     rows = [_row(name) for name in shipped.names()]
-    return Answer(document={"robots": rows}, show=lambda to: _show(rows, to))
-
-
-def _show(rows: list[dict[str, Any]], to: Console) -> None:
-    listing = table("robot", ">dof", ">bodies", ">clusters", ">kg", "about")
-    for row in rows:
-        numbers = (str(row[key]) for key in ("nv", "bodies", "clusters"))
-        listing.add_row(row["name"], *numbers, short(row["mass"]), row["about"])
+    keys = ("name", "nv", "bodies", "clusters", "mass", "about")
+    listing = Table(
+        ["robot", "dof", "bodies", "clusters", "kg", "about"],
+        [[row[k] for k in keys] for row in rows],
+    )
     sources: dict[str, list[str]] = {}
     for row in rows:
         if row["source"]:
             sources.setdefault(row["source"], []).append(row["name"])
-    to.print(listing)
-    print_list(to, "sources", [f"{', '.join(names)}: {text}" for text, names in sources.items()])
+    lines = [f"{', '.join(names)}: {text}" for text, names in sources.items()]
+    sections = [Section("", [listing]), Section("sources", [Bullets(lines)])]
+    return Result(document=Document("", "", sections, {"robots": rows}))
 
 
 def _row(name: str) -> dict[str, Any]:
     model, path = shipped.load(name), shipped.path(name)
-    about, source = _said(path)
+    about, source = _comment(path)
     return {
         "name": name,
         "nv": model.nv,
@@ -56,7 +51,7 @@ def _row(name: str) -> dict[str, Any]:
     }
 
 
-def _said(path: Path) -> tuple[str, str]:
+def _comment(path: Path) -> tuple[str, str]:
     """Of a robot file's top comment: the first sentence, and the one after "Source:", if any."""
     _, _, comment = path.read_text(encoding="utf-8").partition("<!--")
     words = " ".join(comment.partition("-->")[0].split())

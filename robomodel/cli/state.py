@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from robomodel.cli.frame import UserError
+from robomodel.cli.common import UserError, blaming
 from robomodel.dynamics.recursions.hybrid_dynamics import freedoms
-from robomodel.errors import ClosureError, DescriptionError, DescriptionWarning, did_you_mean
+from robomodel.errors import DescriptionError, DescriptionWarning, did_you_mean
 from robomodel.files import named
 from robomodel.model import Model
 from robomodel.model.closure import CLOSED
@@ -32,20 +31,20 @@ _KEYS = (*_VECTORS, "positions")
 
 
 @dataclass(frozen=True)
-class Given:
-    """Numbers that the user gave, and where, for messages."""
+class Numbers:
+    """Numbers of the user, and where they stand, for messages."""
 
     where: str
     numbers: list[float]
 
     @classmethod
-    def typed(cls, where: str, text: str) -> Given:
+    def typed(cls, where: str, text: str) -> Numbers:
         """Numbers separated by commas or spaces, in brackets or not."""
         words = text.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()
         return cls(where, [_finite(word, f"'{word}'", where) for word in words])
 
     @classmethod
-    def listed(cls, where: str, value: object) -> Given:
+    def listed(cls, where: str, value: object) -> Numbers:
         """Numbers in a list, as JSON has them."""
         if not isinstance(value, list):
             raise UserError(f"{where}: a list of numbers is needed")
@@ -71,49 +70,50 @@ def _finite(value: str | float, shown: str, where: str) -> float:
     return number
 
 
-# ---- what the user says --------------------------------------------------------------------------
+# ---- the request ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the user says of the state: any of q, v, a, tau, or joint positions in place of q."""
+class Request:
+    """What is asked for of the state: any of q, v, a, tau, or joint positions in place of q."""
 
-    vectors: Mapping[str, Given]
-    positions: Mapping[str, Given]
+    vectors: Mapping[str, Numbers]
+    positions: Mapping[str, Numbers]
+
+    @classmethod
+    def of(
+        cls,
+        file: Path | None,
+        options: Mapping[str, str | None],
+        positions: Sequence[str],
+        ignored: Collection[str],
+    ) -> Request:
+        """What the state file has (but for keys ``ignored``), overruled by the options."""
+        vectors, places = ({}, {}) if file is None else _read(file, ignored)
+        if options["q"] is not None:
+            places = {}
+        if positions:
+            vectors.pop("q", None)
+        for name, text in options.items():
+            if text is not None:
+                vectors[name] = Numbers.typed(f"--{name}", text)
+        for text in positions:
+            joint, equals, value = text.rpartition("=")
+            if not equals:
+                raise UserError(f"--position: '{text}' is not of the form JOINT=VALUE")
+            places[joint] = Numbers.typed(f"--position {joint}", value)
+        if "q" in vectors and places:
+            raise UserError(
+                f"{vectors['q'].where}: q says all positions; leave out {_places(places.values())}"
+            )
+        return cls(vectors, places)
 
 
-def asked(
-    file: Path | None,
-    options: Mapping[str, str | None],
-    positions: Sequence[str],
-    ignored: Collection[str],
-) -> Asked:
-    """The state file's words (but for keys ``ignored``), overruled by those of the options."""
-    vectors, places = ({}, {}) if file is None else _read(file, ignored)
-    if options["q"] is not None:
-        places = {}
-    if positions:
-        vectors.pop("q", None)
-    for name, text in options.items():
-        if text is not None:
-            vectors[name] = Given.typed(f"--{name}", text)
-    for text in positions:
-        joint, equals, value = text.rpartition("=")
-        if not equals:
-            raise UserError(f"--position: '{text}' is not of the form JOINT=VALUE")
-        places[joint] = Given.typed(f"--position {joint}", value)
-    if "q" in vectors and places:
-        raise UserError(
-            f"{vectors['q'].where}: q says all positions; leave out {_places(places.values())}"
-        )
-    return Asked(vectors, places)
-
-
-def _places(all_given: Collection[Given]) -> str:
+def _places(all_given: Collection[Numbers]) -> str:
     return ", ".join(given.where for given in all_given)
 
 
-def _read(file: Path, ignored: Collection[str]) -> tuple[dict[str, Given], dict[str, Given]]:
+def _read(file: Path, ignored: Collection[str]) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
     """Vectors and positions of a state file."""
     try:
         said = json.loads(named(str(file), MAX_BYTES)[:MAX_BYTES].decode("utf-8-sig"))
@@ -132,7 +132,7 @@ def _read(file: Path, ignored: Collection[str]) -> tuple[dict[str, Given], dict[
                 f"{', '.join(_KEYS)}"
             )
     vectors = {
-        key: Given.listed(f"{file}: {key}", said[key])
+        key: Numbers.listed(f"{file}: {key}", said[key])
         for key in _VECTORS
         if said.get(key) is not None
     }
@@ -140,7 +140,7 @@ def _read(file: Path, ignored: Collection[str]) -> tuple[dict[str, Given], dict[
     if not isinstance(positions, dict):
         raise UserError(f"{file}: positions: an object is needed, joint: position")
     places = {
-        joint: Given.listed(
+        joint: Numbers.listed(
             f"{file}: positions: {joint}", value if isinstance(value, list) else [value]
         )
         for joint, value in positions.items()
@@ -166,42 +166,42 @@ class State:
     findings: list[str]
 
 
-def complete(model: Model, asked: Asked, seed: int | None) -> State:
+def complete(model: Model, request: Request, seed: int | None) -> State:
     """The state that was asked for, with the rest drawn at random or zero."""
     rng = np.random.default_rng(seed or 0)
-    chosen = bool("q" in asked.vectors or asked.positions)
+    chosen = bool("q" in request.vectors or request.positions)
     drawn = seed is not None or not chosen
     if chosen:
-        q, notes, findings = _configuration(model, asked)
+        q, notes, findings = _configuration(model, request)
     else:
         q, notes, findings = model.random_configuration(rng), [], []
     vectors = {
         name: rng.standard_normal(model.nv) if drawn else np.zeros(model.nv) for name in ("v", "a")
     }
-    for name, given in asked.vectors.items():
+    for name, given in request.vectors.items():
         if name != "q":
             vectors[name] = given.sized(model.nv, "nv")
-    rest = [name for name in ("v", "a") if name not in asked.vectors]
+    rest = [name for name in ("v", "a") if name not in request.vectors]
     if not chosen:
         notes.append(f"{', '.join(['q', *rest])}: random, closed, seed {seed or 0}")
     elif rest and drawn:
         notes.append(f"{', '.join(rest)}: random, seed {seed}")
     elif rest:
         notes.append(f"{', '.join(rest)}: zero, as not given (--seed draws at random)")
-    typed = {"position": chosen, "velocity": "v" in asked.vectors}
+    typed = {"position": chosen, "velocity": "v" in request.vectors}
     beyond = model.check(q, vectors["v"], tolerance=ROUNDED)  # what is typed holds to its digits
     findings += [str(x) for x in beyond if typed[x.quantity]]
     return State(q, vectors["v"], vectors["a"], vectors.get("tau"), notes, findings)
 
 
-def _configuration(model: Model, asked: Asked) -> tuple[Array, list[str], list[str]]:
+def _configuration(model: Model, request: Request) -> tuple[Array, list[str], list[str]]:
     """The configuration that was asked for, closed; notes, and findings, on what that took."""
-    if "q" not in asked.vectors:
-        q = _from_positions(model, asked.positions)
-        return q, [], _moved_along(model, asked.positions, q)
-    given = asked.vectors["q"]
+    if "q" not in request.vectors:
+        q = _from_positions(model, request.positions)
+        return q, [], _moved_along(model, request.positions, q)
+    given = request.vectors["q"]
     typed = given.sized(model.nq, "nq")
-    with _blaming(given.where):
+    with blaming(given.where):
         q = model.close(typed)
     way = float(np.max(np.abs(q - typed), initial=0.0))
     if way <= AS_TYPED:
@@ -216,7 +216,7 @@ def _configuration(model: Model, asked: Asked) -> tuple[Array, list[str], list[s
     return q, [note], [f"{given.where} is no state: {told}; moved by up to {way:.2g} to be one"]
 
 
-def _moved_along(model: Model, positions: Mapping[str, Given], q: Array) -> list[str]:
+def _moved_along(model: Model, positions: Mapping[str, Numbers], q: Array) -> list[str]:
     """Independent joints that were not asked to move and do, for those that were."""
     way = model.difference(model.neutral(), q)
     at = model.joint_positions(q)
@@ -233,7 +233,7 @@ def _moved_along(model: Model, positions: Mapping[str, Given], q: Array) -> list
     return found
 
 
-def _from_positions(model: Model, positions: Mapping[str, Given]) -> Array:
+def _from_positions(model: Model, positions: Mapping[str, Numbers]) -> Array:
     for joint, given in positions.items():
         if joint not in model.joint_names:
             raise UserError(
@@ -241,16 +241,5 @@ def _from_positions(model: Model, positions: Mapping[str, Given]) -> Array:
                 f"{did_you_mean(joint, model.joint_names)}"
             )
     numbers: dict[str, Any] = {joint: given.numbers for joint, given in positions.items()}
-    with _blaming(_places(positions.values())):
+    with blaming(_places(positions.values())):
         return model.configuration(numbers)
-
-
-@contextmanager
-def _blaming(where: str) -> Iterator[None]:
-    """Say where the numbers were given that the model refuses (loops that do not close apart)."""
-    try:
-        yield
-    except ClosureError:
-        raise
-    except ValueError as error:
-        raise UserError(f"{where}: {error}") from None

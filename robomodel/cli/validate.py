@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
 
-import typer
-
-from robomodel.cli.frame import Answer, UserError
-from robomodel.cli.output import print_list
+from robomodel.cli.common import Html, Result, UserError, write_page
 from robomodel.cli.robot import Robot
 from robomodel.errors import DescriptionError, DescriptionWarning
-from robomodel.reports.validation.findings import likewise
-from robomodel.reports.validation.report import Report
 from robomodel.reports.validation.study import of_error, of_model
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 EXAMPLES = (
     "robomodel validate crank_rocker",
@@ -25,13 +16,7 @@ EXAMPLES = (
 )
 
 
-def command(
-    robot: Robot,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT.html", help="Also write the report as a page with pictures."),
-    ] = None,
-) -> Answer:
+def command(robot: Robot, html: Html = None) -> Result:
     """Look for what is wrong or odd: structure, loops, singularities, gears, inertias, units.
 
     Exit status: 0 if there are at most notes, 1 for warnings and errors, 2 for a file that cannot
@@ -51,25 +36,12 @@ def command(
         broken, report = UserError.of(error, robot.file), of_error(error)
     else:
         report = of_model(model, caught)
-    if html is not None:
-        html.write_text(report.html(), encoding="utf-8")
-    return Answer(
-        document={**(broken.as_dict() if broken else {}), **report.as_dict()},
-        show=lambda to: _show(report, to),
+    document = report.document
+    write_page(document, html)
+    if broken is not None:
+        document = replace(document, data={**broken.as_dict(), **document.data})
+    return Result(
+        document=document,
         status=2 if broken else 0 if report.ok else 1,
         complaint=str(broken or ""),
     )
-
-
-def _show(report: Report, to: Console) -> None:
-    to.print(f"{report.robot or report.file}: {report.summary}")
-    for first, *others in report.alike:
-        style = {"error": "bold red", "warning": "bold yellow"}.get(first.severity, "")
-        to.print()
-        to.print(f"{first.severity} [{first.check}]", style=style, end=" ")
-        to.print(str(first.source))
-        to.print(f"  {first.message}" + (f"; {first.remedy}" if first.remedy else ""))
-        if others:
-            to.print(f"  {likewise(first, others)}")
-    lines = [line for linkage in report.linkages for line in linkage.lines()]
-    print_list(to, "Measured", lines)

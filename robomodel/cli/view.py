@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from robomodel.cli.frame import Answer, UserError
+from robomodel.cli.common import Result, UserError, blaming
 from robomodel.cli.robot import Robot
+from robomodel.reports.document import Document
 
 EXAMPLES = (
     "robomodel view mini_cheetah",
@@ -45,7 +46,7 @@ def command(
     seconds: Annotated[
         float | None, typer.Option(help="End after so long. [default: when interrupted]")
     ] = None,
-) -> Answer:
+) -> Result:
     """Show a robot in the browser, with a slider for each freedom; or play a motion from a log.
 
     Loops close as it moves.
@@ -60,7 +61,7 @@ def command(
     model = robot.load()
     duration = None
     page: views.Viewer | views.Player | None = None
-    try:
+    with blaming(str(log or robot.file)):
         if log is None:
             page = views.view(model, host=host, port=port)
         else:
@@ -70,8 +71,6 @@ def command(
                 page = views.play(motion, fps, host=host, port=port)
             else:
                 views.write_html(motion, html, fps)
-    except ValueError as error:
-        raise UserError.of(error, str(log or robot.file)) from error
 
     def stay() -> None:
         if page is None:
@@ -82,12 +81,12 @@ def command(
                 time.sleep(0.1)
         page.stop()
 
-    document = {
+    data = {
         "robot": model.name,
         "file": robot.file,
         "url": None if page is None else page.url,
         "html": None if html is None else str(html),
         "duration": duration,
     }
-    said = f"wrote {html}" if page is None else f"{model.name} is at {page.url}"
-    return Answer(document=document, show=lambda to: to.print(said), then=stay)
+    text = f"wrote {html}" if page is None else f"{model.name} is at {page.url}"
+    return Result(document=Document(text, "", data=data), then=stay)

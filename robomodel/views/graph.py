@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from robomodel.documents import count
 from robomodel.model import Model
-from robomodel.views import figures
+from robomodel.reports import pictures
 from robomodel.views.layout import WORLD, Box, Tree, lay_out
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def draw_graph(model: Model, path: str | os.PathLike[str]) -> None:
     of_bodies = [colours[node.cluster] for node in model.nodes]
     width = sum(tree.width for _, tree in panels) + MARGIN * 4 + BULGE * 3
     height = max(tree.height for _, tree in panels) + TITLE + 2 * MARGIN
-    drawn = figures.figure(width, height)
+    drawn = pictures.figure(width, height)
     axes = drawn.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
@@ -75,7 +75,7 @@ def draw_graph(model: Model, path: str | os.PathLike[str]) -> None:
                     panel.tie(tree, tie, of_bodies[at])
             panel.tree(tree, parents, of_bodies)
         x += tree.width + BULGE + MARGIN
-    figures.save(drawn, path)
+    pictures.save(drawn, path)
 
 
 def colours_of(model: Model) -> list[str]:

@@ -10,9 +10,9 @@ import numpy as np
 from robomodel.dynamics import armature, crba
 from robomodel.model import Model, build
 from robomodel.model.configurations.sweeps import STEPS, Sweep, sweep
-from robomodel.reports.actuation.page import STEEPEST
-from robomodel.reports.svg import bounded
-from robomodel.views import figures
+from robomodel.reports import pictures
+from robomodel.reports.actuation.document import STEEPEST
+from robomodel.reports.plots import bounded
 
 
 def draw_cluster(
@@ -47,7 +47,7 @@ def draw_cluster(
         ratios = model.constraint_jacobian(found.q)[:, :, index]
         inertia = crba(model, found.q)[:, index, index]
         reflected = armature(model, found.q)[:, index]
-    drawn = figures.figure(7.0, 8.0)
+    drawn = pictures.figure(7.0, 8.0)
     above, middle, below = drawn.subplots(3, 1, sharex=True)
     kinds = set()
     for body in cluster.bodies:
@@ -76,7 +76,7 @@ def draw_cluster(
                       ha="center", va="center")  # fmt: skip
     drawn.align_ylabels()
     drawn.tight_layout()
-    figures.save(drawn, path)
+    pictures.save(drawn, path)
     return found
 
 

@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from robomodel.identification import Identified
-from robomodel.views import figures
+from robomodel.reports import pictures
 
 
 def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
@@ -24,7 +24,7 @@ def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
     """
     names = fit.model.dof_names
     shown = [i for i in range(len(names)) if np.any(np.isfinite(fit.measured[:, i]))]
-    drawn = figures.figure(9.0, 2.0 * max(len(shown), 1))
+    drawn = pictures.figure(9.0, 2.0 * max(len(shown), 1))
     grid = drawn.subplots(max(len(shown), 1), 2, sharex=True, squeeze=False)
     for (left, right), i in zip(grid, shown, strict=False):
         left.plot(fit.measured[:, i], label="measured")
@@ -41,4 +41,4 @@ def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
     for axes in grid[-1]:
         axes.set_xlabel("sample")
     drawn.tight_layout()
-    figures.save(drawn, path)
+    pictures.save(drawn, path)

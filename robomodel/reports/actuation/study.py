@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from robomodel.dynamics import actuator_map
+from robomodel.dynamics import actuator_map, armature
 from robomodel.dynamics.actuators import maps as motors
 from robomodel.dynamics.actuators.reach import Reach, reaches, tree_rates, tree_rows
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import ClosureError
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.reports.actuation import text
+from robomodel.reports.actuation import document as actuation_document
 from robomodel.reports.actuation.four_bars import FourBar, four_bars
 from robomodel.reports.actuation.workspace import Workspace, workspace
+from robomodel.reports.document import Document
 
 SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
 PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
 FREE = 0.5  # rad or m, either way: of coordinates without limits
 SAME = 1e-9  # relative
+SPEEDS = 41  # of a joint, from rest to its greatest
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,10 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """An actuator, with its ratios to the joints that it moves."""
+    """An actuator, with its ratios to the joints that it moves.
+
+    ``slides``: its joint is prismatic, limits are in newtons and metres a second.
+    """
 
     name: str
     joint: str
@@ -52,6 +58,7 @@ class Drive:
     velocity_limit: float
     stall_torque: float | None
     no_load_speed: float | None
+    slides: bool
     ratios: tuple[Ratio, ...]
 
 
@@ -60,13 +67,29 @@ class Polygon:
     """What two joints can get together, all others nothing, as it turns with the pose.
 
     ``positions``: of both joints; ``corners``: for each pose an array (m, 2), counterclockwise.
-    ``unit``: of motors that give 1, as not all have limits.
+    ``unit``: of motors that give 1, as not all have limits; else they are in ``force_units``.
     """
 
     joints: tuple[str, str]
     positions: tuple[tuple[float, float], ...]
     corners: tuple[Array, ...]
     unit: bool
+    force_units: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpeedTorque:
+    """The greatest torque of a joint over its speed, at the ends of its range and at neutral.
+
+    ``positions`` (k,) of the joint, ``speeds`` and ``torques`` (k, n), all other joints of the open
+    tree standing, and getting nothing.
+    """
+
+    joint: str
+    positions: Array
+    speeds: Array
+    torques: Array
+    slides: bool
 
 
 @dataclass(frozen=True)
@@ -82,6 +105,9 @@ class Actuation:
         four_bars: The four-bars.
         polygons: What joints that share motors get together.
         workspaces: The workspace of a foot, with its singular curves.
+        speed_torque: The torque of each driven joint over its speed.
+        reflected: Of each of ``joints`` the reflected inertia (n,) at its configurations, all other
+            joints of the open tree standing [kg m² or kg].
     """
 
     robot: str
@@ -91,28 +117,29 @@ class Actuation:
     four_bars: tuple[FourBar, ...]
     polygons: tuple[Polygon, ...]
     workspaces: tuple[Workspace, ...]
+    speed_torque: tuple[SpeedTorque, ...]
+    reflected: dict[str, Array]
 
     @property
     def hidden(self) -> tuple[Reach, ...]:
         """Joints that another joint's limit or a linkage stops."""
         return tuple(each for each in self.joints if each.hidden)
 
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
+    @cached_property
+    def document(self) -> Document:
+        """The study as text, JSON and a page."""
+        return actuation_document.document(self)
 
-    def lines(self) -> list[str]:
-        """What was found, in words."""
-        return text.lines(self)
+    def __str__(self) -> str:
+        return self.document.text()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings; infinite numbers are None in JSON."""
-        return text.document(self)
+        return self.document.as_dict()
 
     def html(self) -> str:
         """One HTML page with pictures, which needs nothing besides."""
-        from robomodel.reports.actuation.page import page
-
-        return page(self)
+        return self.document.html()
 
 
 def actuation(
@@ -154,10 +181,13 @@ def actuation(
         tuple(bars),
         tuple(_polygons(model, found)),
         () if foot is None else (workspace(model, foot, joints),),
+        tuple(each for joint in found for each in _speed_torque(model, joint)),
+        {each.joint: _reflected(model, each) for each in found},
     )
 
 
 def _drives(model: Model, found: Sequence[Reach]) -> tuple[Drive, ...]:
+    sliding = {joint.name for joint in model.joints if joint.type == "prismatic"}
     ratios: dict[str, list[Ratio]] = {each.name: [] for each in model.actuators}
     for each in found:
         for name, values in zip(each.actuators, each.ratios.T, strict=True):
@@ -167,10 +197,47 @@ def _drives(model: Model, found: Sequence[Reach]) -> tuple[Drive, ...]:
     return tuple(
         Drive(
             each.name, each.joint, each.effort_limit, each.velocity_limit, each.stall_torque,
-            each.no_load_speed, tuple(ratios[each.name]),
+            each.no_load_speed, each.joint in sliding, tuple(ratios[each.name]),
         )
         for each in model.actuators
     )  # fmt: skip
+
+
+# ---- one joint ---------------------------------------------------------------------------------
+
+
+def _alone(model: Model, joint: Reach, q: Array) -> tuple[list[int], int]:
+    """Velocities that determine the open tree's, this joint's among them, and its place there."""
+    body = model.joint_names.index(joint.joint)
+    rows = tree_rows(model, [body])
+    return rows, rows.index(model.nodes[body].v)
+
+
+def _reflected(model: Model, joint: Reach) -> Array:
+    rows, place = _alone(model, joint, joint.q)
+    moved = tree_rates(model, joint.q, rows)[..., place]
+    dense = np.asarray(armature(model, joint.q, kind="dense", backend="numpy"))
+    with np.errstate(invalid="ignore"):
+        inertia: Array = np.einsum("...i,...ij,...j->...", moved, dense, moved)
+    return inertia
+
+
+def _speed_torque(model: Model, joint: Reach) -> Iterator[SpeedTorque]:
+    """Of a driven joint whose torque and speed are limited."""
+    neutral = float(model.joint_positions(model.neutral())[joint.joint])
+    middle = int(np.argmin(np.abs(joint.positions - neutral)))
+    ends = [int(np.argmin(joint.positions)), middle, int(np.argmax(joint.positions))]
+    at = [middle] if joint.constant else list(dict.fromkeys(ends))
+    at = [n for n in at if np.isfinite(joint.torque[n]) and np.isfinite(joint.speed[n])]
+    if not joint.actuators or not at:
+        return
+    rows, place = _alone(model, joint, joint.q)
+    maps = _tree_map(model, joint.q[at], rows)
+    speeds = np.linspace(0.0, joint.speed[at], SPEEDS).T
+    rates = speeds[..., None] * maps[:, None, place]
+    lower, upper = motors.bounds(model, rates)
+    most = motors.limits(maps[:, None], lower, upper)[1][..., place]
+    yield SpeedTorque(joint.joint, joint.positions[at], speeds, most, joint.slides)
 
 
 # ---- polygons ------------------------------------------------------------------------------------
@@ -222,7 +289,8 @@ def _polygon(
     at = model.joint_positions(poses[regular])
     one, two = (each.joint for each in joints)
     positions = zip(at[one].tolist(), at[two].tolist(), strict=True)
-    return Polygon((one, two), tuple(positions), tuple(shapes), unit)
+    units = tuple("N" if each.slides else "N m" for each in joints)
+    return Polygon((one, two), tuple(positions), tuple(shapes), unit, (units[0], units[1]))
 
 
 def _turned(model: Model, joints: tuple[Reach, Reach]) -> Array:

@@ -25,9 +25,9 @@ class Workspace:
     """Where a link's origin gets to while two coordinates (or one) move, all others at neutral.
 
     In the plane that its ways span best: ``points`` (n, m, 2) [m] by the coordinates' positions,
-    not-a-number where loops do not close or limits are left; ``origin`` and ``axes`` (2, 3) place
-    the plane in the world. ``outline``: the grid's edges. ``singular`` (k, 2, 2): segments of the
-    curves where the foot can move in one direction only.
+    not-a-number where loops do not close or limits are left. The plane's origin is the point of it
+    nearest to the base's: ``origin`` + ``points`` @ ``axes`` (2, 3) are in the base's coordinates.
+    ``singular`` (k, 2, 2): segments of the curves where the foot can move in one direction only.
     """
 
     foot: str
@@ -38,12 +38,25 @@ class Workspace:
     singular: Array
 
     @property
+    def axis_names(self) -> tuple[str, str]:
+        """Which of the base's axes the plane's are: ``z``, ``-x``, or a direction in them."""
+        first, second = (_axis_name(axis) for axis in self.axes)
+        return first, second
+
+    @property
     def extent(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """The least and greatest of both plane coordinates [m]."""
         flat = self.points.reshape(-1, 2)
         flat = flat[np.all(np.isfinite(flat), axis=1)]
         (a, b), (c, d) = np.min(flat, axis=0).tolist(), np.max(flat, axis=0).tolist()
         return (a, c), (b, d)
+
+
+def _axis_name(axis: Array) -> str:
+    k = int(np.argmax(np.abs(axis)))
+    if abs(axis[k]) > 1.0 - 1e-9:
+        return f"{'-' if axis[k] < 0.0 else ''}{'xyz'[k]}"
+    return f"along ({', '.join(f'{x:g}' for x in (np.round(axis, 2) + 0.0).tolist())})"
 
 
 def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Workspace:
@@ -74,8 +87,9 @@ def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Work
     pose = frame_pose(model, safe, foot, backend="numpy")
     places = np.where(lost[..., None], np.nan, pose[..., :3, 3])
     flat = places[~lost]
-    origin = np.mean(flat, axis=0)
-    plane = _upright(np.linalg.svd(flat - origin, full_matrices=True)[2][:2])
+    middle = np.mean(flat, axis=0)
+    plane = _upright(np.linalg.svd(flat - middle, full_matrices=True)[2][:2])
+    origin = middle - (middle @ plane.T) @ plane
     points = (places - origin) @ plane.T
     singular = np.zeros((0, 2, 2))
     if len(chosen) == 2:

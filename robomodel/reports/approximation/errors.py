@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from robomodel.model import Model
 from robomodel.model.approximate import approximate, select
 from robomodel.model.joints import Array
 from robomodel.progress import track
+from robomodel.reports.document import Bullets, Cell, Document, Section, Table
 
 Quantity = Literal["mass_matrix", "torque", "acceleration"]
 
@@ -51,6 +53,7 @@ class Armature:
     high: float
     best: float
     constant: bool
+    unit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class Row:
     keep_exact: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ApproximationErrors:
     """Errors of the open tree; see docs/armature.md for how errors are made relative.
 
@@ -77,6 +80,9 @@ class ApproximationErrors:
         rows: The errors at each independent velocity.
         torque: Error of the whole vector, ‖error‖ / ‖exact‖.
         acceleration: The same of accelerations.
+        dof_names: Names of the independent velocities.
+        dense: The reflected inertia between them at the neutral configuration (nv, nv).
+        file: The robot's file.
     """
 
     robot: str
@@ -87,6 +93,9 @@ class ApproximationErrors:
     rows: tuple[Row, ...]
     torque: Error
     acceleration: Error
+    dof_names: tuple[str, ...]
+    dense: Array
+    file: str
 
     @property
     def keep_exact(self) -> tuple[str, ...]:
@@ -114,20 +123,95 @@ class ApproximationErrors:
             f"stay exact ({names}): {off}"
         )
 
+    @cached_property
+    def document(self) -> Document:
+        """The report as text, JSON and a page."""
+        return _document(self)
+
+    def __str__(self) -> str:
+        return self.document.text()
+
     def as_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings; None is not finite."""
-        document = {
-            "samples": self.samples,
-            "seed": self.seed,
-            "tolerance": self.tolerance,
-            "torque": self.torque,
-            "acceleration": self.acceleration,
-            "joints": self.rows,
-            "keep_exact": self.keep_exact,
-            "verdict": self.verdict,
-        }
-        made: dict[str, Any] = plain(document)
-        return made
+        result: dict[str, Any] = plain(_data(self))
+        return result
+
+    def html(self) -> str:
+        """One HTML page, which needs nothing besides."""
+        return self.document.html()
+
+
+def _data(errors: ApproximationErrors) -> dict[str, Any]:
+    return {
+        "samples": errors.samples,
+        "seed": errors.seed,
+        "tolerance": errors.tolerance,
+        "torque": errors.torque,
+        "acceleration": errors.acceleration,
+        "joints": errors.rows,
+        "keep_exact": errors.keep_exact,
+        "verdict": errors.verdict,
+    }
+
+
+def _document(errors: ApproximationErrors) -> Document:
+    """Armatures, errors of each freedom, what no armature says, and the verdict."""
+    armatures: list[list[Cell]] = [
+        [each.joint, each.value, None, None, None, each.unit]
+        if each.constant
+        else [each.joint, each.value, each.low, each.high, each.best, each.unit]
+        for each in errors.armatures
+    ]
+    rows: list[list[Cell]] = [
+        [row.dof, *map(_pair, (row.mass_matrix, row.torque, row.acceleration)),
+         "keep exact" if row.keep_exact else ""]
+        for row in errors.rows
+    ]  # fmt: skip
+    rows.append(["all", "", _pair(errors.torque), _pair(errors.acceleration), ""])
+    dense, names = errors.dense, errors.dof_names
+    pairs = np.argwhere(np.triu(np.abs(dense) > 1e-12 * np.max(np.abs(dense), initial=1e-300), 1))
+    kept = (
+        f"Should not be approximated (median error above {errors.tolerance:g}, or ten times "
+        "that at worst)"
+    )
+    sections = [
+        Section("Armature", [Table(["joint", "armature", "least", "most", "best constant", "unit"],
+                                   armatures)]),
+        Section(
+            f"Approximation errors of the open tree: relative over {errors.samples} random states, "
+            "median / worst",
+            [Table(["dof", "mass matrix", "torque", "acceleration", ""], rows)],
+        ),
+        Section(
+            "Between joints, where no armature says it (dense matrix, kg m²)",
+            [Bullets([f"{names[i]}, {names[j]}: {dense[i, j]:.6g}" for i, j in pairs.tolist()])],
+        ),
+        Section(kept, [Bullets(errors.keep_exact)]),
+        Section("", ["", errors.verdict]),
+    ]  # fmt: skip
+    data = {
+        "robot": errors.robot,
+        "file": errors.file,
+        "armature": [asdict(each) for each in errors.armatures],
+        "dof_names": names,
+        "dense": dense,
+        "approximation_errors": _data(errors),
+    }
+    summary = "reflected inertia of the joints that move in the open tree"
+    return Document(errors.robot, summary, sections, data, errors.file, "approximation")
+
+
+def csv_of(errors: ApproximationErrors) -> str:
+    """The armatures as CSV: joint, armature, low, high, best, unit."""
+    lines = ["joint,armature,low,high,best,unit"]
+    for each in errors.armatures:
+        numbers = ",".join(repr(x) for x in (each.value, each.low, each.high, each.best))
+        lines.append(f"{each.joint},{numbers},{each.unit}")
+    return "\n".join(lines)
+
+
+def _pair(error: Error) -> str:
+    return f"{error.median:.2g} / {error.worst:.2g}"
 
 
 def _percent(error: float) -> str:
@@ -182,6 +266,9 @@ def approximation_errors(
         rows,
         _error(whole["torque"]),
         _error(whole["acceleration"]),
+        model.dof_names,
+        np.asarray(dynamics.armature(model, kind="dense", backend="numpy")),
+        model.description.source.file,
     )
 
 
@@ -264,15 +351,17 @@ def armatures(model: Model, q: Array) -> tuple[Armature, ...]:
             joint = model.joints[body]
             if joint.nv == 1 or joint.type == "spherical":
                 values = np.mean(np.diagonal(own, axis1=1, axis2=2)[:, at : at + joint.nv], axis=1)
-                result.append(_armature(joint.name, said[joint.name], values))
+                unit = "kg" if joint.type == "prismatic" else "kg m²"
+                result.append(_armature(joint.name, said[joint.name], values, unit))
             at += joint.nv
     return tuple(result)
 
 
-def _armature(joint: str, value: float, values: Array) -> Armature:
+def _armature(joint: str, value: float, values: Array, unit: str) -> Armature:
     if not len(values):
-        return Armature(joint, value, math.nan, math.nan, math.nan, constant=False)
+        return Armature(joint, value, math.nan, math.nan, math.nan, False, unit)
     low, high = float(np.min(values)), float(np.max(values))
     if high - low <= 1e-12 * max(abs(high), abs(low)):  # to the last digit, where it is one number
-        return Armature(joint, value, value, value, value, constant=True)
-    return Armature(joint, value, low, high, max(0.0, float(np.mean(values))), constant=False)
+        return Armature(joint, value, value, value, value, True, unit)
+    best = max(0.0, float(np.mean(values)))
+    return Armature(joint, value, low, high, best, False, unit)

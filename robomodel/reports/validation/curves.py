@@ -255,6 +255,8 @@ def _sweep(curves: _Curves, first: int, column: int, ahead: _Trail, behind: _Tra
     events = []
     for half, trail in enumerate((ahead, behind)):
         events += _events(curves, first + half, column, trail)
+    ends = [_end(curves, first + half, column, t) for half, t in enumerate((ahead, behind))]
+    ends += [*position[reached].tolist(), *(each.position for each in events if each.reached)]
     at = own.positions(q[len(behind.q) - 1])
     held = {own.labels[c]: float(at[c]) for c in own.cluster.columns if c != column}
     return Sweep(
@@ -267,9 +269,34 @@ def _sweep(curves: _Curves, first: int, column: int, ahead: _Trail, behind: _Tra
         rates,
         condition,
         reached,
+        (float(np.min(ends)), float(np.max(ends))),
         float(np.max(own.geometry.gap(q))),
         tuple(sorted(_once(events), key=lambda each: each.away)),
     )
+
+
+def _end(curves: _Curves, curve: int, column: int, trail: _Trail) -> float:
+    """The position where the first limit is met, else that of the trail's end."""
+    own, within = curves.own, _reach(curves.own, trail)
+    position = _position(own, trail, column)
+    if within[-1]:
+        return float(position[-1])
+    last = int(np.argmin(within)) - 1
+    link = own.geometry.links[own.columns[column].link]
+    if link.joint.nq != 1:
+        return float(position[last])
+    q, low, high = trail.q[last][None], 0.0, trail.length[last + 1] - trail.length[last]
+    best = float(position[last])
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        there, _a, closed = curves.step(
+            q, trail.tangent[last][None], np.array([middle]), np.array([curve])
+        )
+        if closed[0] and own.within(there)[0]:
+            low, best = middle, float(there[0, link.q])
+        else:
+            high = middle
+    return best
 
 
 def _once(events: list[Singularity]) -> list[Singularity]:

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from robomodel.documents import count, plain
+from robomodel.documents import plain
 from robomodel.model.joints import Array, Mask
-from robomodel.reports.sketch import Sketch
+from robomodel.reports.drawings import Sketch
 
 Kind = Literal["dead point", "change point"]
 
@@ -38,7 +38,8 @@ class Sweep:
     ``joints`` (n, nq) are the cluster's part of q, ``position`` (n,) is of the swept joint,
     ``positions`` (n, spanning velocities) of all, ``rates`` (n, spanning velocities) their
     velocities at unit velocity of it (a column of G), ``condition`` (n,) 1/σ of the independent
-    coordinates, ``reached`` (n,) where limits let it get from the start, in the order of travel.
+    coordinates, ``reached`` (n,) where limits let it get from the start, in the order of travel;
+    ``range``: how far that is, to where the first limit is met.
     """
 
     joint: str
@@ -50,6 +51,7 @@ class Sweep:
     rates: Array
     condition: Array
     reached: Mask
+    range: tuple[float, float]
     gap: float
     singularities: tuple[Singularity, ...]
 
@@ -62,10 +64,9 @@ class Sweep:
         return way
 
     @property
-    def range(self) -> tuple[float, float]:
-        """The positions that are reached."""
-        there = self.position[self.reached]
-        return float(np.min(there)), float(np.max(there))
+    def others(self) -> str:
+        """Where the independent joints are that are held, in words."""
+        return ", ".join(f"{name} = {value:.3g}" for name, value in self.held.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,29 +123,11 @@ class Linkage:
         """The number of freedoms."""
         return self.velocities - self.rank
 
-    def lines(self) -> list[str]:
-        """What was measured, in words."""
-        lines = [
-            f"cluster '{self.cluster}': mobility {self.mobility} = {self.velocities} joint "
-            f"velocities - {self.rank} conditions ({self.rows} rows); closes to {self.gap:.1e}; "
-            f"{count(self.branches, 'way')} to close at neutral; "
-            f"1/σ of {', '.join(self.chosen.joints)}: median {self.chosen.median:.3g}, "
-            f"worst {self.chosen.worst:.3g} over {self.samples} samples"
-        ]
-        for i, sweep in enumerate(self.sweeps):
-            if i >= self.mobility and not sweep.singularities:
-                continue  # beyond those from neutral, only what was found is told
-            low, high = sweep.range
-            points = ", ".join(
-                f"{each.kind} at {each.position:.4g}{'' if each.reached else ' (out of reach)'}"
-                for each in sweep.singularities
-            )
-            held = ", ".join(f"{name} = {value:.3g}" for name, value in sweep.held.items())
-            lines.append(
-                f"  {sweep.joint} from {low:.4g} to {high:.4g}"
-                f"{f' ({held})' if held else ''}: {points or 'no singularity'}"
-            )
-        return lines
+    @property
+    def units(self) -> dict[str, str]:
+        """Those of its joints' positions."""
+        lengths = zip(self.labels, self.lengths, strict=True)
+        return {label: "m" if length else "rad" for label, length in lengths}
 
     def as_dict(self) -> dict[str, Any]:
         """Without the curves' points."""

@@ -16,7 +16,7 @@ from robomodel.model.clusters.sampling import conditioning, random_positions
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.reports.sketch import Sketch, sketch
+from robomodel.reports.drawings import Sketch, sketch
 from robomodel.reports.validation.curves import ClusterMotion, full_rank_rows, sweep_all, wrapped
 from robomodel.reports.validation.linkage import Choice, Linkage, Sweep
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from robomodel.documents import count, plain
+import numpy as np
+
+from robomodel.documents import count
+from robomodel.errors import few
+from robomodel.model.closure import CLOSED
+from robomodel.model.joints import Array
+from robomodel.reports.document import Document, Entry, Section, Table
+from robomodel.reports.drawings import Drawings
+from robomodel.reports.plots import Line, Plot
 from robomodel.reports.validation.findings import (
     _NAMES_AND_NUMBERS,
     NUMBERS,
@@ -16,7 +25,12 @@ from robomodel.reports.validation.findings import (
     Severity,
     likewise,
 )
-from robomodel.reports.validation.linkage import Linkage
+from robomodel.reports.validation.linkage import Linkage, Sweep
+from robomodel.transmissions import rotor_name
+
+STEEPEST = 1.5  # times the rates' usual size: where plots of G are cut off
+USUAL = 0.9  # the share of points that say what that is
+KEY = "Dashed: the other way to close. Red: singular positions. Grey: beyond the limits."
 
 
 @dataclass(frozen=True)
@@ -49,13 +63,7 @@ class Report:
         return all(finding.severity == "note" for finding in self.findings)
 
     def __str__(self) -> str:
-        lines = [f"{self.robot or self.file}: {self.summary}"]
-        for first, *others in self.alike:
-            lines.append(str(first))
-            if others:
-                lines.append(f"  {likewise(first, others)}")
-        lines += [line for linkage in self.linkages for line in linkage.lines()]
-        return "\n".join(lines)
+        return self.document.text()
 
     @cached_property
     def alike(self) -> list[list[Finding]]:
@@ -75,13 +83,34 @@ class Report:
             return "nothing found"
         return ", ".join(count(n, severity) for severity, n in self.counts.items() if n)
 
+    @cached_property
+    def document(self) -> Document:
+        """The report as text, JSON and a page."""
+        entries = [
+            Entry(first.severity, first.check, first.source, first.message, first.remedy,
+                  likewise(first, others) if others else "")
+            for first, *others in self.alike
+        ]  # fmt: skip
+        sections = [Section("", entries)]
+        sections += [part for linkage in self.linkages for part in _sections(linkage)]
+        return Document(
+            self.robot or self.file, self.summary, sections, self._data(), self.file, "validation"
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """The report as plain dicts, lists, numbers and strings; None is not finite or not said."""
+        return self.document.as_dict()
+
+    def html(self) -> str:
+        """The report as one HTML page with pictures, which needs nothing besides."""
+        return self.document.html()
+
+    def _data(self) -> dict[str, Any]:
         return {
             "robot": self.robot,
             "file": self.file,
             "ok": self.ok,
-            "counts": dict(self.counts),
+            "counts": self.counts,
             "findings": [
                 {
                     "severity": each.severity,
@@ -91,7 +120,7 @@ class Report:
                     "line": each.source.line,
                     "message": each.message,
                     "remedy": each.remedy,
-                    "value": plain(each.value),
+                    "value": each.value,
                     "unit": each.unit,
                 }
                 for each in self.findings
@@ -102,8 +131,162 @@ class Report:
             ],
         }
 
-    def html(self) -> str:
-        """The report as one HTML page with pictures, which needs nothing besides."""
-        from robomodel.reports.validation.page import page
 
-        return page(self)
+def _sections(linkage: Linkage) -> Iterator[Section]:
+    """What was measured of a linkage, in words, numbers, drawings and plots."""
+    yield Section(
+        f"Cluster {linkage.cluster}",
+        [_words(linkage), _numbers(linkage), _ranges(linkage),
+         Drawings(linkage.sketches, linkage.ghosts)],
+    )  # fmt: skip
+    if linkage.other_sweeps:
+        yield Section("", [KEY])
+    for number, sweep in enumerate(linkage.sweeps[: linkage.mobility]):
+        turned = not np.all(sweep.ahead)  # it has met the other way itself
+        others = () if turned else linkage.other_sweeps[number : number + 1]
+        yield Section(_title(sweep), list(_plots(linkage, sweep, others)), level=3)
+
+
+def _words(linkage: Linkage) -> str:
+    """What the linkage is and does, before the numbers."""
+    independent, n = linkage.independent, linkage.mobility
+    others = [name for name in linkage.joints if name not in independent]
+    moved = few(others)
+    words = [
+        f"{count(n, 'freedom')}: {few(independent)} "
+        f"move{'s' if len(independent) == 1 else ''} {moved}.",
+        f"The loops close to {linkage.gap:.0e} m (or as the sine of an angle) over the whole range."
+        if linkage.gap < CLOSED
+        else f"The loops do not close everywhere: they stay open by {linkage.gap:.2g}.",
+    ]
+    if linkage.branches > 1:
+        words.append(
+            f"With the independent joints at neutral it can be put together in {linkage.branches} "
+            "ways; the first drawing is the one that the model uses."
+        )
+    met = [each for sweep in linkage.sweeps for each in sweep.singularities]
+    within = sum(each.reached for each in met)
+    if within:
+        words.append(
+            f"{count(within, 'singular position')} within the limits, where the "
+            "independent joints no longer say how it moves."
+        )
+    elif met:
+        words.append("Its singular positions are all beyond the limits.")
+    else:
+        words.append("It has no singular positions.")
+    return " ".join(words)
+
+
+def _numbers(linkage: Linkage) -> Table:
+    chosen, best = linkage.chosen, linkage.best
+    rows = [
+        ["joint velocities, conditions, freedoms",
+         f"{linkage.velocities} - {linkage.rank} = {linkage.mobility} ({linkage.rows} rows)"],
+        ["motion per unit of the independent joints (1/σ)",
+         f"median {chosen.median:.3g}, worst {chosen.worst:.3g} of {linkage.samples} samples"],
+    ]  # fmt: skip
+    if best is not None and best.joints != chosen.joints:
+        words = f"{few(best.joints)}: median {best.median:.3g}, worst {best.worst:.3g}"
+        rows.append(["the best choice of independent joints", words])
+    return Table(["", ""], rows)
+
+
+def _ranges(linkage: Linkage) -> Table:
+    """The first sweeps, and those further ones on which singular positions were found."""
+    units = linkage.units
+    rows: list[list[str | float]] = []
+    for i, sweep in enumerate(linkage.sweeps):
+        if i >= linkage.mobility and not sweep.singularities:
+            continue
+        points = ", ".join(
+            f"{each.kind} at {each.position:.4g}{'' if each.reached else ' (out of reach)'}"
+            for each in sweep.singularities
+        )
+        rows.append([sweep.joint, *sweep.range, units[sweep.joint], sweep.others, points or "none"])
+    columns = ["joint", "reaches from", "to", "", "with", "singular positions"]
+    return Table(columns, rows, digits=4)
+
+
+def _title(sweep: Sweep) -> str:
+    low, high = sweep.range
+    return f"{sweep.joint} from {low:.4g} to {high:.4g}" + (
+        f", with {sweep.others}" if sweep.others else ""
+    )
+
+
+def _plots(linkage: Linkage, sweep: Sweep, others: Sequence[Sweep]) -> Iterator[Plot]:
+    """Positions and ratios of the dependent joints, and the condition, along a sweep."""
+    unit = linkage.units
+    along = f"{sweep.joint} [{unit[sweep.joint]}]"
+    # the other freedoms' own joints rest, and rotors turn in proportion to theirs
+    rotors = {rotor_name(name) for name in linkage.labels}
+    moving = [
+        c for c, name in enumerate(linkage.labels) if name not in {*linkage.independent, *rotors}
+    ]
+    marks = [(each.position, each.kind) for each in sweep.singularities]
+    marks = [mark for mark in marks if _shown(mark[0], sweep)]
+    for kind in ("rad", "m"):
+        shown = [c for c in moving if unit[linkage.labels[c]] == kind]
+        if not shown:
+            continue
+        yield Plot(
+            "dependent joints: position",
+            along,
+            f"position [{kind}]",
+            _lines(linkage, shown, sweep, others, "positions"),
+            marks=marks,
+            reached=sweep.range,
+        )
+        yield Plot(
+            "dependent joints: ratio",
+            along,
+            f"ratio [{kind}/{unit[sweep.joint]}]",
+            _lines(linkage, shown, sweep, others, "rates"),
+            marks=marks,
+            reached=sweep.range,
+            limits=_steepest(sweep.rates[:, shown]),
+        )
+    yield Plot(
+        "motion of the cluster per unit of its inputs",
+        along,
+        "1/σ",
+        [
+            Line("1/σ", each.position, np.minimum(each.condition, 1e6), 0, dashed=each is not sweep)
+            for each in (sweep, *others)
+        ],
+        marks=marks,
+        reached=sweep.range,
+        log=True,
+    )
+
+
+def _lines(
+    linkage: Linkage, columns: Sequence[int], sweep: Sweep, others: Sequence[Sweep], what: str
+) -> list[Line]:
+    """The columns of ``what`` along a sweep, and dashed on the other way to close."""
+    lines = []
+    for each in (sweep, *others):
+        mine = each.ahead if each is sweep else np.zeros(len(each.position), dtype=bool)
+        for dashed, there in ((False, mine), (True, ~mine)):
+            if np.any(there):
+                lines += [
+                    Line(linkage.labels[c], each.position,
+                         np.where(there, getattr(each, what)[:, c], np.nan), n, dashed)
+                    for n, c in enumerate(columns)
+                ]  # fmt: skip
+    return lines
+
+
+def _steepest(rates: Array) -> tuple[float, float]:
+    """Where ratios that go to infinity are cut off."""
+    finite = rates[np.isfinite(rates)]
+    if not len(finite):
+        return (-1.0, 1.0)
+    size = STEEPEST * max(float(np.quantile(np.abs(finite), USUAL)), 1e-3)
+    return max(-size, float(finite.min())), min(size, float(finite.max()))
+
+
+def _shown(position: float, sweep: Sweep) -> bool:
+    low, high = float(np.min(sweep.position)), float(np.max(sweep.position))
+    return low - 0.1 <= position <= high + 0.1

@@ -1,8 +1,9 @@
-"""A page of a study: one HTML file that needs nothing besides, for the screen and for paper."""
+"""The page of a report: one HTML file that needs nothing besides, for the screen and for paper."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from html import escape
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2530; --soft: #5d6875; --line: #d9dee4; --paper: #fff;
@@ -19,9 +20,12 @@ h1 { font-size: 1.7rem; margin: 0 } h2 { font-size: 1.2rem; margin: 2.4rem 0 .6r
 h3 { font-size: 1rem; margin: 1.4rem 0 .3rem }
 table { border-collapse: collapse; width: 100% } td, th { padding: .4rem .9rem .4rem 0;
        text-align: left; vertical-align: top; border-bottom: 1px solid var(--line) }
-table.numbers { width: auto; font-size: .9em; margin: .8rem 0 }
-td:first-child { white-space: nowrap } td:nth-child(2) { min-width: 9rem }
-@media (max-width: 40rem) { td { overflow-wrap: anywhere } td:nth-child(2) { min-width: 6rem } }
+.wide { overflow-x: auto } table.numbers { width: auto; margin: .8rem 0 }
+table.numbers th, table.numbers td { padding: .25rem 1.2rem .25rem 0 } .number { text-align: right }
+table.numbers .number { white-space: nowrap; font-variant-numeric: tabular-nums }
+td:first-child { white-space: nowrap } .findings td:nth-child(2) { min-width: 9rem }
+@media (max-width: 40rem) { .findings td { overflow-wrap: anywhere }
+       .findings td:nth-child(2) { min-width: 6rem } }
 .place, .note { color: var(--soft) } .error { color: var(--bad); font-weight: 600 }
 .warning { color: var(--odd); font-weight: 600 } .remedy { color: var(--soft) }
 code { font-size: .85em; font-weight: 400 }
@@ -52,18 +56,20 @@ svg line.mark { stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 4 3 }
 """
 
 
-def plots(pictures: Iterable[str]) -> str:
-    """Pictures beside each other, as many as fit."""
-    shown = "".join(f"<figure>{picture}</figure>\n" for picture in pictures)
-    return f'<div class="plots">\n{shown}</div>'
-
-
-def document(title: str, body: Sequence[str]) -> str:
-    """A page of these parts, in the style of all reports."""
+def page(title: str, kind: str, about: str, body: Iterable[str]) -> str:
+    """The whole page; ``body`` is HTML, all else text."""
+    of = f": {escape(kind)}" if kind else ""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{STYLE}</style></head>\n<body>"
+        f"<title>{escape(title)}{of}</title><style>{STYLE}</style></head>\n<body>"
+        f'<h1>{escape(title)}</h1>\n<p class="place">{escape(about)}</p>\n'
         + "\n".join(body)
         + "</body></html>\n"
     )
+
+
+def figures(drawn: Iterable[str]) -> str:
+    """SVG elements beside each other, as many as fit."""
+    shown = "".join(f"<figure>{each}</figure>\n" for each in drawn)
+    return f'<div class="plots">\n{shown}</div>'

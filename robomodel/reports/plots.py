@@ -1,4 +1,4 @@
-"""Line plots as SVG text: no dependency, a few lines of markup each."""
+"""Line plots, and their SVG: it follows the page's light or dark colours and needs no package."""
 
 from __future__ import annotations
 
@@ -32,39 +32,32 @@ class Line:
     dashed: bool = False
 
 
-def plot(
-    title: str,
-    x_label: str,
-    lines: Sequence[Line],
-    *,
-    marks: Sequence[tuple[float, str]] = (),
-    reached: tuple[float, float] | None = None,
-    limits: tuple[float, float] | None = None,
-    log: bool = False,
-    equal: bool = False,
-    y_label: str = "",
-) -> str:
-    """An SVG element: lines, ``marks`` (position and name) across, ``reached`` on white ground.
+@dataclass(frozen=True, slots=True, eq=False)
+class Plot:
+    """Lines over a coordinate. Labels of axes end in their unit.
 
-    ``limits`` of y cut lines off where they go to infinity; by default they are the lines' own.
-    ``equal``: one scale for both axes. ``y_label`` stands beside its axis.
+    ``marks`` (position and name) are drawn across, the range ``reached`` is on white ground.
+    ``limits`` of y cut off lines that go to infinity; by default they are the lines' own.
+    ``log``: of y. ``equal``: one scale for both axes. ``name`` is the stem of a file.
     """
-    xs = np.concatenate([line.x for line in lines] + [np.array([at for at, _ in marks])])
-    xs = xs[np.isfinite(xs)]
-    low_x, high_x = _span(xs)
-    values = np.concatenate([line.y for line in lines])
-    values = values[np.isfinite(values) & ((values > 0.0) | (not log))]
-    low, high = limits if limits is not None else (float(np.min(values)), float(np.max(values)))
-    if log:
-        low, high = math.log10(low), math.log10(high)
-        low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
-    else:
-        low, high = _span(np.array([low, high]))
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: Sequence[Line]
+    name: str = ""
+    marks: Sequence[tuple[float, str]] = ()
+    reached: tuple[float, float] | None = None
+    limits: tuple[float, float] | None = None
+    log: bool = False
+    equal: bool = False
+
+
+def svg(plot: Plot) -> str:
+    """The plot as an SVG element, and its key."""
+    lines, marks, log = plot.lines, plot.marks, plot.log
+    low_x, high_x, low, high = _extent(plot)
     width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-    if equal:
-        scale = max((high_x - low_x) / width, (high - low) / height) * 1.05
-        low_x, high_x = _widened(low_x, high_x, scale * width)
-        low, high = _widened(low, high, scale * height)
 
     def at_x(x: Array) -> Array:
         return LEFT + width * (x - low_x) / (high_x - low_x)
@@ -74,13 +67,13 @@ def plot(
 
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
-        f'aria-label="{escape(title, quote=True)}" xmlns="http://www.w3.org/2000/svg">',
-        f'<text x="{LEFT}" y="18" class="title">{escape(title)}</text>',
+        f'aria-label="{escape(plot.title, quote=True)}" xmlns="http://www.w3.org/2000/svg">',
+        f'<text x="{LEFT}" y="18" class="title">{escape(plot.title)}</text>',
         f'<rect x="{LEFT}" y="{TOP}" width="{width}" height="{height}" '
-        f'class="{"in" if reached is None else "out"}"/>',
+        f'class="{"in" if plot.reached is None else "out"}"/>',
     ]
-    if reached is not None:
-        a, b = (float(v) for v in at_x(np.array(reached)))
+    if plot.reached is not None:
+        a, b = (float(v) for v in at_x(np.array(plot.reached)))
         parts.append(
             f'<rect x="{a:.1f}" y="{TOP}" width="{b - a:.1f}" height="{height}" class="in"/>'
         )
@@ -108,14 +101,16 @@ def plot(
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{TOP + height}" class="mark">'
             f"<title>{escape(name)} at {at:.6g}</title></line>"
         )
-    if y_label:
+    if plot.y_label:
         height_at = f"{TOP + height / 2:.0f}"
         parts.append(
             f'<text x="12" y="{height_at}" transform="rotate(-90 12 {height_at})" class="mid">'
-            f"{escape(y_label)}</text>"
+            f"{escape(plot.y_label)}</text>"
         )
     middle = LEFT + width / 2
-    parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" class="mid">{escape(x_label)}</text></svg>')
+    parts.append(
+        f'<text x="{middle}" y="{HEIGHT - 6}" class="mid">{escape(plot.x_label)}</text></svg>'
+    )
     named = [(i, line) for i, line in enumerate(lines) if not line.dashed]
     if len(named) > 1:
         keys = "".join(
@@ -124,6 +119,27 @@ def plot(
         )
         parts.append(f'<div class="key">{keys}</div>')
     return "".join(parts)
+
+
+def _extent(plot: Plot) -> tuple[float, float, float, float]:
+    """Ends of both axes; of a logarithmic one in decades."""
+    lines = plot.lines
+    xs = np.concatenate([line.x for line in lines] + [np.array([at for at, _ in plot.marks])])
+    low_x, high_x = _span(xs[np.isfinite(xs)])
+    values = np.concatenate([line.y for line in lines])
+    values = values[np.isfinite(values) & ((values > 0.0) | (not plot.log))]
+    low, high = plot.limits or (float(np.min(values)), float(np.max(values)))
+    if plot.log:
+        low, high = math.log10(low), math.log10(high)
+        low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
+    else:
+        low, high = _span(np.array([low, high]))
+    if plot.equal:
+        width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+        scale = max((high_x - low_x) / width, (high - low) / height) * 1.05
+        low_x, high_x = _widened(low_x, high_x, scale * width)
+        low, high = _widened(low, high, scale * height)
+    return low_x, high_x, low, high
 
 
 def bounded(values: Array, steepest: float) -> Array:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robomodel.errors import MissingPackageError
+from robomodel.reports.plots import COLOURS, Plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,3 +40,25 @@ def save(drawn: Figure, path: str | os.PathLike[str]) -> None:
     with matplotlib.rc_context(stable):
         dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
         drawn.savefig(path, dpi=dpi, metadata=dated)
+
+
+def draw_plot(plot: Plot, path: str | os.PathLike[str]) -> None:
+    """Draw a plot of a report; its format is the path's suffix."""
+    drawn = figure(6.0, 5.0 if plot.equal else 4.0)
+    axes = drawn.subplots()
+    for n, line in enumerate(plot.lines):
+        axes.plot(
+            line.x, line.y, label=line.label, linewidth=1.2,
+            color=COLOURS[(n if line.colour is None else line.colour) % len(COLOURS)],
+            linestyle="--" if line.dashed else "-",
+        )  # fmt: skip
+    axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)
+    axes.grid(alpha=0.3)
+    if plot.log:
+        axes.set_yscale("log")
+    if plot.equal:
+        axes.set_aspect("equal", adjustable="datalim")
+    if len(plot.lines) > 1:
+        axes.legend(fontsize=8)
+    drawn.tight_layout()
+    save(drawn, path)

@@ -13,7 +13,7 @@ from robomodel.model import Model
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.reports.svg import COLOURS
+from robomodel.reports.plots import COLOURS
 from robomodel.transmissions import rotor_name
 
 WIDTH, HEIGHT, MARGIN = 300, 230, 36
@@ -59,6 +59,14 @@ class Sketch:
         """All that is drawn."""
         found = [point for bar in self.bars for point in bar.points]
         return found + [pin.at for pin in self.pins] + [end for rod in self.rods for end in rod]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawings:
+    """Sketches beside each other, all to one scale; the ghosts are behind the first, pale."""
+
+    sketches: tuple[Sketch, ...]
+    ghosts: tuple[Sketch, ...] = ()
 
 
 def sketch(model: Model, cluster: Cluster, positions: Sequence[float], title: str) -> Sketch:
@@ -140,8 +148,9 @@ def _plane(model: Model, cluster: Cluster) -> Array:
 # ---- as SVG --------------------------------------------------------------------------------------
 
 
-def drawings(sketches: Sequence[Sketch], ghosts: Sequence[Sketch] = ()) -> Iterator[str]:
-    """An SVG element for each sketch, all to one scale; the ghosts are behind the first, pale."""
+def svg(drawings: Drawings) -> Iterator[str]:
+    """An SVG element for each sketch."""
+    sketches, ghosts = drawings.sketches, drawings.ghosts
     every = np.array([point for each in (*sketches, *ghosts) for point in each.points])
     low, high = every.min(axis=0), every.max(axis=0)
     size = float(max(*(high - low), 1e-9))

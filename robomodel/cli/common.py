@@ -1,0 +1,329 @@
+"""What all commands share: results, options, ``--json``, ``--output``, warnings and errors.
+
+A command is a function that returns a :class:`Result`. :func:`runnable` makes it one of the command
+line, so that each takes the same options for the same things, and ends in the same ways.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import re
+import shutil
+import sys
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TextIO, TypeAlias, get_origin
+
+import typer
+from typer.core import TyperArgument, TyperCommand
+
+from robomodel.documents import plain
+from robomodel.errors import (
+    NOWHERE,
+    ClosureError,
+    DescriptionError,
+    DescriptionWarning,
+    MissingPackageError,
+    Source,
+)
+from robomodel.reports.document import Document
+
+FITS = 64  # characters beside the names of commands, in 80 columns
+READABLE = 100  # columns of a message, however wide the terminal is
+LOADING = "Loading options"
+
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Output: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="OUT", help="Write to this file what else is printed."),
+]
+Html: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="OUT.html", help="Also write the report as a page with pictures."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a command has found.
+
+    ``document`` is printed as text or, for ``--json``, as its data; ``text`` stands for its text.
+    ``output`` is the file for either, else they are printed. ``status`` is the exit status,
+    ``complaint`` why it is not 0. ``then`` is called when all is printed.
+    """
+
+    document: Document
+    text: str | None = None
+    output: Path | None = None
+    status: int = 0
+    complaint: str = ""
+    then: Callable[[], None] | None = None
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+
+class UserError(Exception):
+    """What the user should know: the line to print, what it is about, and the exit status."""
+
+    def __init__(self, message: str, status: int = 2, source: Source = NOWHERE) -> None:
+        super().__init__(in_options(message))
+        self.status = status
+        self.source = source
+        self.warnings: list[str] = []
+
+    @classmethod
+    def of(cls, error: Exception, file: str, status: int = 2) -> UserError:
+        """Of an error that the user of ``file`` can mend."""
+        match error:
+            case UserError():
+                return error
+            case DescriptionError():
+                return cls(str(error), status, error.source)
+            case MissingPackageError() if error.source is not NOWHERE:
+                return cls(str(error), status, error.source)
+            case OSError():
+                return cls(f"{error.filename or file}: {error.strerror or error}", status)
+            case KeyError():
+                return cls(f"{file}: {error.args[0]}", status)
+            case _:
+                return cls(f"{file}: {error}", status)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The document that ``--json`` prints in place of the command's own."""
+        source, message = self.source, str(self)
+        placed = source is not NOWHERE
+        return {
+            "error": {
+                "message": message.removeprefix(f"{source}: ") if placed else message,
+                "element": source.element or None,
+                "file": source.file if placed else None,
+                "line": source.line,
+            },
+            "warnings": self.warnings,
+        }
+
+
+_MENDABLE = (UserError, DescriptionError, ClosureError, ImportError, OSError)
+
+
+@contextmanager
+def blaming(where: str, status: int = 2) -> Iterator[None]:
+    """Errors of values and names are the user's, in this file or option."""
+    try:
+        yield
+    except (ClosureError, DescriptionError):
+        raise
+    except (KeyError, ValueError) as error:
+        raise UserError.of(error, where, status) from error
+
+
+_RENAMED = {"tolerance": "loop-tolerance", "constants": "constant", "rotors": "rotor"}
+_ARGUMENT = re.compile(
+    r"(?:\w+\(…, )?\b(tolerance|velocities|drop|meshes|name|extend|resources|inertia_from|topic"
+    r"|constants|folds|cutoff|strict|floating_base|density|rotors)="
+    r"(True|False|'[^']*'|\"[^\"]*\"|\{'([^']*)': '([^']*)'\}|[\d.]+(?:e[+-]?\d+)?)?\)?"
+)
+
+
+def in_options(text: str) -> str:
+    """A message of the package with the command line's options for Python's arguments."""
+
+    def option(match: re.Match[str]) -> str:
+        name, value, key, item = match.groups()
+        if name == "floating_base":
+            return "--fixed-base" if value == "False" else "--floating-base"
+        words = f"--{_RENAMED.get(name, name).replace('_', '-')}"
+        if key is not None:
+            return f"{words} {key}={item}"
+        if value in (None, "True"):
+            return words
+        return f"{words} {value.strip(chr(34) + chr(39)).removesuffix('.0')}"
+
+    return _ARGUMENT.sub(option, text)
+
+
+# ---- a command of the command line ---------------------------------------------------------------
+
+
+class Grouped(TyperCommand):
+    """A command whose ``--help`` lists its own options first, then those of loading."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, a section for each group."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for each in self.get_params(ctx):
+            if (record := each.get_help_record(ctx)) is not None:
+                usual = "Arguments" if isinstance(each, TyperArgument) else "Options"
+                title = getattr(each, "rich_help_panel", None) or usual
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def runnable(
+    command: Callable[..., Result], taken: Mapping[Callable[..., Any], Sequence[str]]
+) -> Callable[..., int]:
+    """The command as a function for typer.
+
+    A parameter that is a dataclass becomes the options that are its fields; ``**options`` becomes
+    those of functions' parameters, by :func:`signature_options`. ``--json`` is added, and
+    ``--output`` unless the command has one of its own.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, type[Any]] = {
+        each.name: each.annotation
+        for each in signature.parameters.values()
+        if isinstance(each.annotation, type) and dataclasses.is_dataclass(each.annotation)
+    }
+    options = [
+        each
+        for each in signature.parameters.values()
+        if each.name not in groups and each.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    for function, names in taken.items():
+        options += signature_options(function, names)
+    own = {each.name for each in options}
+    for name, kind, default in (("output", Output, None), ("as_json", AsJson, False)):
+        if name not in own:
+            options.append(_parameter(name, kind, default))
+    for group in groups.values():
+        loading = list(inspect.signature(group, eval_str=True).parameters.values())
+        for each in loading:
+            for said in getattr(each.annotation, "__metadata__", ()):
+                if isinstance(said, typer.models.OptionInfo):
+                    said.rich_help_panel = LOADING
+        options = [*filter(_is_argument, loading), *options]
+        options += [each for each in loading if not _is_argument(each)]
+
+    def run(**given: Any) -> int:
+        file, json_wanted = given.get("file", "robomodel"), given.pop("as_json")
+        output = None if "output" in own else given.pop("output")
+        for name, group in groups.items():
+            fields = [field.name for field in dataclasses.fields(group)]
+            given[name] = group(**{field: given.pop(field) for field in fields})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", DescriptionWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)  # other packages', for developers
+            try:
+                result = command(**given)
+                _print(result, output or result.output, _texts(caught) if json_wanted else None)
+            except BrokenPipeError:
+                raise
+            except _MENDABLE as error:
+                mended = UserError.of(error, file)
+                mended.warnings = _texts(caught)
+                raise mended from error
+            finally:
+                for text in _texts(caught):
+                    complain(f"warning: {text}")
+        if result.complaint:
+            complain(result.complaint)
+        if result.then is not None:
+            result.then()
+        return result.status
+
+    run.__doc__ = command.__doc__
+    run.__annotations__ = {each.name: each.annotation for each in options}
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in options]
+    vars(run)["__signature__"] = signature.replace(parameters=parameters)
+    return run
+
+
+def signature_options(
+    function: Callable[..., Any], names: Sequence[str]
+) -> Iterator[inspect.Parameter]:
+    """Options that are a function's parameters, with their defaults and what its docstring says."""
+    function = inspect.unwrap(function)
+    _, _, said = (inspect.getdoc(function) or "").partition("\nArgs:\n")
+    helps = dict(re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", said, re.MULTILINE))
+    for name in names:
+        parameter = inspect.signature(function).parameters[name]
+        text = " ".join(helps[name].replace("``", "").split())
+        option = f"--{name.replace('_', '-')}"
+        info = typer.Option(option, help=in_options(text))
+        yield _parameter(name, Annotated[_type(function, parameter), info], parameter.default)
+
+
+def _type(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """What the shell's word becomes: the default's type, or that which the annotation names."""
+    annotation: Any = parameter.annotation
+    if isinstance(annotation, str):
+        annotation = eval(annotation, getattr(function, "__globals__", {}))
+    if get_origin(annotation) is Literal or parameter.default is None:
+        return annotation
+    return type(parameter.default)
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+def _is_argument(parameter: inspect.Parameter) -> bool:
+    """Whether it goes without a name; those of groups, as the robot's file, come first."""
+    said = getattr(parameter.annotation, "__metadata__", ())
+    return any(isinstance(each, typer.models.ArgumentInfo) for each in said)
+
+
+def in_short(text: str) -> str:
+    """Of a command's first sentence what fits a line of the list of commands."""
+    said = text.partition("\n\n")[0].strip().rstrip(".")
+    while len(said) > FITS and (cut := max(said.rfind(mark) for mark in ":;,")) > 0:
+        said = said[:cut]
+    return said
+
+
+# ---- printing ------------------------------------------------------------------------------------
+
+
+def _texts(caught: list[warnings.WarningMessage]) -> list[str]:
+    return [in_options(str(warning.message)) for warning in caught]
+
+
+def _print(result: Result, output: Path | None, warned: list[str] | None) -> None:
+    """Print or write the result: as JSON with these warnings, or as text if they are None."""
+    with (
+        nullcontext(sys.stdout)
+        if output is None
+        else output.open("w", encoding="utf-8", errors="replace") as to
+    ):
+        if warned is None:
+            terminal = to.isatty()
+            width = shutil.get_terminal_size().columns if terminal else None
+            text = result.text
+            typer.echo(result.document.text(width, coloured=terminal) if text is None else text, to)
+        else:
+            data = result.document.as_dict()
+            print_json({**data, "warnings": [*data.get("warnings", []), *warned]}, to)
+
+
+def print_json(report: object, to: TextIO | None = None) -> None:
+    """The report as one JSON document, on standard output if not elsewhere."""
+    typer.echo(json.dumps(plain(report), indent=2, allow_nan=False), file=to)
+
+
+def complain(text: str) -> None:
+    """One line on standard error; in a terminal, lines that fit it, broken between words."""
+    line = " ".join(text.split())
+    if sys.stderr.isatty():
+        width = min(shutil.get_terminal_size().columns, READABLE)
+        line = textwrap.fill(
+            line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    typer.echo(line, err=True)
+
+
+def write_page(document: Document, html: Path | None) -> None:
+    """The page of a report, where one was asked for."""
+    if html is not None:
+        html.write_text(document.html(), encoding="utf-8")

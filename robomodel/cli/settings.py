@@ -1,0 +1,136 @@
+"""``--set``: a parameter of the robot's file, by its owner's name, as crank.ratio=12."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass, replace
+from functools import partial
+from typing import Any
+
+from robomodel.cli.common import UserError
+from robomodel.description import Description, Inertial, JointCoupling, LinkCoupling
+from robomodel.errors import did_you_mean
+from robomodel.model import Model, build
+from robomodel.reports.validation.context import CheckContext
+
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+
+def with_settings(model: Model, assignments: Iterable[str]) -> Model:
+    """The model with these ``OWNER.PARAMETER=NUMBER`` in the place of what its file has."""
+    description = model.description
+    for text in assignments:
+        name, equals, number = text.partition("=")
+        owner, dot, parameter = name.strip().rpartition(".")
+        try:
+            value = float(number)
+        except ValueError:
+            equals = ""
+        if not equals or not dot:
+            raise UserError(f"--set {text}: write it as OWNER.PARAMETER=NUMBER")
+        description = _set(model, description, owner, parameter, value)
+    return model if description is model.description else build(description)
+
+
+def _set(
+    model: Model, description: Description, owner: str, parameter: str, value: float
+) -> Description:
+    """The description with one number of it changed."""
+    what = f"--set {owner}.{parameter}"
+    if owner == "gravity" and parameter in tuple("xyz"):
+        x, y, z = (value if k == parameter else g
+                   for k, g in zip("xyz", model.gravity, strict=True))  # fmt: skip
+        return replace(description, gravity=(x, y, z))
+    if parameter == "ratio" and owner in model.joint_names:
+        return _with_ratio(model, description, owner, value)
+    known: list[str] = []
+    for group in ("joints", "links", "loops", "couplings", "springs"):
+        elements = getattr(description, group)
+        for n, element in enumerate(elements):
+            if element.name != owner:
+                continue
+            setters = dict(_numbers(element))
+            known += setters
+            if parameter in setters:
+                changed = (*elements[:n], setters[parameter](value), *elements[n + 1 :])
+                changes: dict[str, Any] = {group: changed}
+                return replace(description, **changes)
+    if known:
+        hint = did_you_mean(parameter, known) or f"; it has {', '.join(dict.fromkeys(known))}"
+        raise UserError(f"{what}: '{owner}' has no such parameter{hint}")
+    owners = [each.name for group in ("joints", "links", "loops", "couplings", "springs")
+              for each in getattr(description, group)]  # fmt: skip
+    raise UserError(f"{what}: '{model.name}' has no '{owner}'{did_you_mean(owner, owners)}")
+
+
+def _numbers(element: Any) -> Iterable[tuple[str, Callable[[float], Any]]]:
+    """What of an element may be set, and what that makes of it; parts' numbers by their names."""
+    if isinstance(element, JointCoupling):
+        for n, (joint, _) in enumerate(element.terms):
+            yield joint, partial(_with_term, element, n)
+    if isinstance(element, Inertial):
+        for n, name in enumerate(MOMENTS):
+            yield name, partial(_with_item, element, "inertia", n)
+    if hasattr(element, "origin"):
+        for n, name in enumerate("xyz"):
+            move = partial(_with_item, element.origin, "xyz", n)
+            yield name, partial(_with_part, element, "origin", move)
+    for field in fields(element):
+        value = getattr(element, field.name)
+        if is_dataclass(value) and field.name not in ("source", "origin"):
+            for name, change in _numbers(value):
+                yield name, partial(_with_part, element, field.name, change)
+        elif (isinstance(value, float) or value is None) and "float" in str(field.type):
+            yield field.name, partial(_with_part, element, field.name, float)
+
+
+def _with_part(element: Any, name: str, change: Callable[[float], object], value: float) -> object:
+    return replace(element, **{name: change(value)})
+
+
+def _with_item(element: Any, name: str, place: int, value: float) -> object:
+    values = getattr(element, name)
+    return replace(element, **{name: (*values[:place], value, *values[place + 1 :])})
+
+
+def _with_term(coupling: JointCoupling, place: int, value: float) -> JointCoupling:
+    terms = coupling.terms
+    term = (terms[place][0], value)
+    return replace(coupling, terms=(*terms[:place], term, *terms[place + 1 :]))
+
+
+def _with_ratio(model: Model, description: Description, joint: str, value: float) -> Description:
+    """Its rotor turns so many times as far, whichever element of the file ties the two."""
+    rotors = {
+        model.joints[each.body].name: model.bodies[each.body].name
+        for each in CheckContext(model).rotors
+        if joint in each.ratios
+    }
+    if len(rotors) != 1:
+        found = f"has {len(rotors)} rotors" if rotors else "has no rotor"
+        raise UserError(f"--set {joint}.ratio: '{joint}' {found}; name the coupling instead")
+    ((rotor, link),) = rotors.items()
+    joints = [
+        replace(each, mimic=replace(each.mimic, multiplier=value))
+        if each.name == rotor and each.mimic is not None and each.mimic.joint == joint
+        else each
+        for each in description.joints
+    ]
+    couplings = [_geared(each, joint, rotor, link, value) for each in description.couplings]
+    return replace(description, joints=tuple(joints), couplings=tuple(couplings))
+
+
+def _geared(
+    coupling: LinkCoupling | JointCoupling, joint: str, rotor: str, link: str, value: float
+) -> LinkCoupling | JointCoupling:
+    """The coupling with this ratio, if it ties the rotor to the joint."""
+    if isinstance(coupling, JointCoupling):
+        terms = dict(coupling.terms)
+        if rotor in terms and joint in terms:
+            terms[joint] = -value * terms[rotor]
+            return replace(coupling, terms=tuple(terms.items()))
+    elif coupling.successor == link:
+        return replace(coupling, ratio=value)
+    elif coupling.predecessor == link:
+        return replace(coupling, ratio=1.0 / value)
+    return coupling

@@ -1,0 +1,313 @@
+"""A report: title, summary and sections of paragraphs, lists, tables, plots and drawings.
+
+Every report of the package is one :class:`Document`: :meth:`Document.text` is for terminals,
+:meth:`Document.as_dict` for JSON, :meth:`Document.html` a page that needs nothing besides, and
+:meth:`Document.write_plots` writes the plots as pictures or as CSV.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from robomodel.documents import plain
+from robomodel.errors import Source
+from robomodel.reports import drawings, html, plots
+from robomodel.reports.drawings import Drawings
+from robomodel.reports.pictures import draw_plot
+from robomodel.reports.plots import Plot
+
+Cell: TypeAlias = str | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows below column headings, which end in their unit; numbers are aligned to the right.
+
+    ``digits``: significant ones of numbers. None and not-a-number are empty, infinite is unlimited.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    digits: int = 6
+
+    def cell(self, value: Cell) -> str:
+        """What stands in a cell."""
+        if value is None or isinstance(value, str):
+            return value or ""
+        if not math.isfinite(value):
+            return "" if math.isnan(value) else "unlimited"
+        return f"{value:.{self.digits}g}"
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns hold numbers."""
+        return [
+            any(isinstance(x, int | float) for x in column)
+            and all(x is None or x == "" or isinstance(x, int | float) for x in column)
+            for column in zip(*self.rows, strict=True)
+        ] or [False] * len(self.columns)
+
+    def lines(self) -> Iterator[str]:
+        """The table in columns of text."""
+        cells = [list(self.columns), *([self.cell(x) for x in row] for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for row in cells:
+            yield "  ".join(
+                text.rjust(width) if number else text.ljust(width)
+                for text, width, number in zip(row, widths, self.numeric, strict=True)
+            ).rstrip()
+
+    def html(self) -> Iterator[str]:
+        """The table's element."""
+        marks = [' class="number"' if number else "" for number in self.numeric]
+        yield '<div class="wide"><table class="numbers"><tr>'
+        yield "".join(f"<th{m}>{escape(x)}</th>" for m, x in zip(marks, self.columns, strict=True))
+        for row in self.rows:
+            cells = zip(marks, map(self.cell, row), strict=True)
+            yield "<tr>" + "".join(f"<td{m}>{escape(x)}</td>" for m, x in cells) + "</tr>"
+        yield "</table></div>"
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """A list of lines."""
+
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """Lines of which each blank counts."""
+
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A finding: its ``kind`` (error, warning, note), the name of its check, where, what, and what
+    to do.
+    """
+
+    kind: str
+    name: str
+    source: Source
+    message: str
+    remedy: str = ""
+    likewise: str = ""
+
+    def text(self, width: int | None, *, coloured: bool) -> Iterator[str]:
+        """Lines of text, the first one empty."""
+        kind = f"{self.kind} [{self.name}]"
+        colour = COLOURS.get(self.kind, "") if coloured else ""
+        yield ""
+        yield f"{colour}{kind}{PLAIN if colour else ''} {self.source}"
+        yield from _wrapped("; ".join(filter(None, (self.message, self.remedy))), width, "  ")
+        if self.likewise:
+            yield from _wrapped(self.likewise, width, "  ")
+
+    def html(self) -> str:
+        """A row of a table: kind, where, what."""
+        source = self.source
+        file = source.file.replace("\\", "/").rpartition("/")[2]
+        place = file if source.line is None else f"{file}:{source.line}"
+        remedy = f'<br><span class="remedy">→ {escape(self.remedy)}</span>' if self.remedy else ""
+        also = f'<br><span class="place">{escape(self.likewise)}</span>' if self.likewise else ""
+        return (
+            f'<tr><td class="{self.kind}">{self.kind}<br><code>{escape(self.name)}</code></td>'
+            f'<td>{escape(source.element)}<br><span class="place">{escape(place)}</span></td>'
+            f"<td>{escape(self.message)}{remedy}{also}</td></tr>"
+        )
+
+
+Part: TypeAlias = str | Table | Bullets | Verbatim | Entry | Plot | Drawings
+
+
+def is_empty(part: Part) -> bool:
+    """Whether a table has no rows, or a list or plot no lines."""
+    return not getattr(part, "rows", getattr(part, "lines", True))
+
+
+COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
+PLAIN = "\x1b[0m"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Parts below a title; without a title they follow what is before them."""
+
+    title: str
+    parts: Sequence[Part]
+    level: int = 2
+
+    def lines(self, width: int | None, *, coloured: bool) -> Iterator[str]:
+        """The section as text; plots and drawings are on the page only."""
+        parts = [part for part in self.parts if not is_empty(part)]
+        shown = [part for part in parts if not isinstance(part, Plot | Drawings)]
+        if not shown:
+            return
+        if self.title:
+            yield ""
+            yield self.title
+        indent = "  " if self.title else ""
+        for part in shown:
+            match part:
+                case Entry():
+                    yield from part.text(width, coloured=coloured)
+                case Table():
+                    yield from (indent + line for line in part.lines())
+                case Verbatim():
+                    yield from part.lines
+                case Bullets() | str():
+                    for line in [part] if isinstance(part, str) else part.lines:
+                        yield from _wrapped(line, width, indent)
+
+    def html(self) -> Iterator[str]:
+        """Elements; plots stand beside each other."""
+        shown = [part for part in self.parts if not is_empty(part)]
+        if self.title and shown:
+            yield f"<h{self.level}>{escape(self.title)}</h{self.level}>"
+        for kind, parts in groupby(shown, type):
+            if kind is Entry:
+                yield '<table class="findings"><tr><th></th><th>where</th><th>what</th></tr>'
+                yield from (each.html() for each in parts if isinstance(each, Entry))
+                yield "</table>"
+            elif kind is Plot:
+                yield html.figures(plots.svg(each) for each in parts if isinstance(each, Plot))
+            else:
+                for each in parts:
+                    yield from _html(each)
+
+
+def _html(part: Part) -> Iterator[str]:
+    match part:
+        case str() if part:
+            yield f"<p>{escape(part)}</p>"
+        case Bullets():
+            yield f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in part.lines)}</ul>"
+        case Verbatim():
+            yield f"<pre>{escape(chr(10).join(part.lines))}</pre>"
+        case Table():
+            yield from part.html()
+        case Drawings():
+            yield html.figures(drawings.svg(part))
+            yield from drawings.key(part.sketches[:1])
+
+
+def _wrapped(text: str, width: int | None, indent: str) -> list[str]:
+    if width is None or len(indent) + len(text) <= width:
+        return [indent + text]
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent + "  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Document:
+    """A report.
+
+    Attributes:
+        title: What it is about: the robot's name.
+        summary: One line.
+        sections: What follows, in order.
+        data: The report as plain dicts, lists, numbers and strings, or dataclasses of these.
+        file: The robot's file, shown on the page.
+        kind: The report's subject, as "validation"; part of the page's title.
+    """
+
+    title: str
+    summary: str
+    sections: Sequence[Section] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""
+    kind: str = ""
+
+    def text(self, width: int | None = None, *, coloured: bool = False) -> str:
+        """Lines of at most ``width`` columns, but for tables and names that are longer."""
+        first = f"{self.title}: {self.summary}" if self.summary else self.title
+        lines = _wrapped(first, width, "") if first else []
+        for section in self.sections:
+            lines += section.lines(width, coloured=coloured)
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """``data`` as JSON has it; what is not finite is None."""
+        result: dict[str, Any] = plain(self.data)
+        return result
+
+    def html(self) -> str:
+        """One HTML page with plots and drawings, which needs nothing besides."""
+        about = ": ".join(filter(None, (self.file, self.summary)))
+        body = (element for section in self.sections for element in section.html())
+        return html.page(self.title, self.kind, about, body)
+
+    @property
+    def plots(self) -> list[Plot]:
+        """The plots of all sections."""
+        return [part for section in self.sections for part in section.parts
+                if isinstance(part, Plot)]  # fmt: skip
+
+    def write_plots(self, folder: Path, suffix: str) -> list[Path]:
+        """Write each plot to a file in the folder, which is made if need be; their paths.
+
+        Args:
+            folder: The folder.
+            suffix: png, svg or pdf, which need Matplotlib, or csv.
+
+        Returns:
+            paths: In the order of the plots.
+
+        Raises:
+            ImportError: Matplotlib is not installed.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for each in self.plots:
+            path = folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', each.name or each.title)}.{suffix}"
+            if suffix == "csv":
+                path.write_text(csv_of(each), encoding="utf-8")
+            else:
+                draw_plot(each, path)
+            paths.append(path)
+        return paths
+
+
+def curves(plots: Sequence[Plot]) -> list[dict[str, Any]]:
+    """The points of plots, for JSON: name, title, labels of the axes, and x and y of each line."""
+    return [
+        {
+            "name": each.name,
+            "title": each.title,
+            "x_label": each.x_label,
+            "y_label": each.y_label,
+            "lines": [{"label": line.label, "x": line.x, "y": line.y} for line in each.lines],
+        }
+        for each in plots
+    ]
+
+
+def csv_of(plot: Plot) -> str:
+    """A column for each line beside a common x; else rows of line, x and y."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    first = plot.lines[0].x
+    if all(np.array_equal(line.x, first, equal_nan=True) for line in plot.lines):
+        writer.writerow([plot.x_label, *(line.label for line in plot.lines)])
+        writer.writerows(np.column_stack([first, *(line.y for line in plot.lines)]).tolist())
+    else:
+        writer.writerow(["line", plot.x_label, plot.y_label])
+        for line in plot.lines:
+            writer.writerows([line.label, x, y] for x, y in zip(line.x, line.y, strict=True))
+    return stream.getvalue()
