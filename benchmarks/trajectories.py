@@ -27,14 +27,14 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
 import robomodel as rm
+from robomodel.estimation.factors import Encoders, Equal, Gyroscope, Prior
+from robomodel.estimation.graph import Factor, Graph
+from robomodel.estimation.incremental import Incremental
+from robomodel.estimation.noise import Noise
+from robomodel.estimation.problems import inverse_dynamics, motion, rolled_out, undisturbed
+from robomodel.estimation.solve import fixed_lag, solve
+from robomodel.estimation.spaces import Vectors
 from robomodel.papers.natural_coordinates import Angle, Body, Mechanism, planar
-from robomodel.trajectory.graphs.factors import Encoders, Equal, Gyroscope, Prior
-from robomodel.trajectory.graphs.graph import Factor, Graph
-from robomodel.trajectory.graphs.incremental import Incremental
-from robomodel.trajectory.graphs.noise import Noise
-from robomodel.trajectory.graphs.problems import inverse_dynamics, motion, rolled_out, undisturbed
-from robomodel.trajectory.graphs.solve import fixed_lag, solve
-from robomodel.trajectory.graphs.spaces import Vectors
 
 Array = NDArray[np.float64]
 Values = dict[str, Array]

@@ -17,12 +17,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from benchmarks.trajectories import STEP, forward, four_bar, inverse, start
+from robomodel.estimation.factors import Equal, Prior, Reading, Trapezoid
+from robomodel.estimation.graph import Graph
+from robomodel.estimation.spaces import Vectors
 from robomodel.papers.elimination_orders.draw import draw_clique_tree, draw_factor_graph
 from robomodel.papers.natural_coordinates import planar
 from robomodel.papers.natural_coordinates.drawing import bayes_tree, factor_graph
-from robomodel.trajectory.graphs.factors import Equal, Prior, Reading, Trapezoid
-from robomodel.trajectory.graphs.graph import Graph
-from robomodel.trajectory.graphs.spaces import Vectors
 
 TIMES = 4
 

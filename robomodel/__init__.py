@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from robomodel import robots
+from robomodel.aliases import keep_names
 from robomodel.description import Rotor
 from robomodel.dynamics import (
     aba,
@@ -186,6 +187,10 @@ _LATE = {
     "to_casadi": "symbolic",
     "write_c": "c",
 }
+
+
+_INSTANT = "robomodel.estimation.instant"
+keep_names("robomodel.dynamics", {"problem": _INSTANT, "problem.problem": _INSTANT})
 
 
 _PREPARING = frozenset(

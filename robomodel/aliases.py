@@ -31,8 +31,9 @@ class ModuleAlias(ModuleType):
 
 
 def keep_names(package: str, moved: Mapping[str, str]) -> None:
-    """Let ``moved``, former names of modules in a package, mean modules within it, by new names."""
-    for old, new in moved.items():
-        alias = ModuleAlias(f"{package}.{old}", f"{package}.{new}")
+    """Let ``moved``, former names of modules in an imported package, mean other modules."""
+    for old, target in moved.items():
+        alias = ModuleAlias(f"{package}.{old}", target)
         sys.modules[alias.__name__] = alias
-        setattr(sys.modules[package], old, alias)
+        if "." not in old:
+            setattr(sys.modules[package], old, alias)

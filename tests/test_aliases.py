@@ -8,7 +8,8 @@ import pytest
 
 from robomodel import trajectory
 from robomodel.aliases import ModuleAlias
-from robomodel.trajectory.graphs import factors
+from robomodel.estimation import factors
+from robomodel.estimation.instant import Problem
 
 
 def test_a_former_name_has_the_same_objects() -> None:
@@ -23,10 +24,16 @@ def test_a_former_name_has_the_same_objects() -> None:
 
 def test_every_former_name_of_graphs_has_a_module() -> None:
     former = [each for each in vars(trajectory).values() if isinstance(each, ModuleAlias)]
-    assert len(former) == 13
+    assert len(former) == 14
     for each in former:
-        name = each.__name__.rpartition(".")[2]
-        assert dir(each) == dir(import_module(f"robomodel.trajectory.graphs.{name}"))
+        name = each.__name__.rpartition(".")[2].replace("graphs", "")
+        assert dir(each) == dir(import_module(f"robomodel.estimation.{name}".rstrip(".")))
+        assert import_module(f"robomodel.trajectory.graphs.{name}".rstrip("."))
+
+
+def test_problems_are_found_under_their_former_name() -> None:
+    for name in ("robomodel.dynamics.problem", "robomodel.dynamics.problem.problem"):
+        assert import_module(name).Problem is Problem
 
 
 def test_an_unknown_name_is_told() -> None:

@@ -11,7 +11,6 @@ from robomodel.dynamics.elimination import (
     FactorGraph,
     Relation,
     SingularError,
-    gauss,
     ldlt,
     search,
     search_order,
@@ -19,7 +18,9 @@ from robomodel.dynamics.elimination import (
 from robomodel.dynamics.elimination.programs import as_order
 from robomodel.dynamics.equations import gyroscope, minimum_torque
 from robomodel.dynamics.equations.segments import pieces
-from robomodel.dynamics.problem.problem import Problem
+from robomodel.dynamics.equations.system import backward_error
+from robomodel.estimation import gauss
+from robomodel.estimation.instant import Problem
 from robomodel.kernels import Trace
 from robomodel.papers.elimination_orders import (
     as_networkx,
@@ -429,7 +430,7 @@ def test_a_plan_runs_on_batches_and_becomes_code(arm):
     true = rm.aba(arm, q, v, tau, backend="numpy")
     got = np.stack([solution[f"qdd[{j}]"][0] for j in joints], axis=-1)
     np.testing.assert_allclose(got, true, rtol=0, atol=1e-11 * np.max(np.abs(true)))
-    assert np.max(gauss.backward_error(batch, solution)) < 1e-12
+    assert np.max(backward_error(batch, solution)) < 1e-12
 
     trace = Trace()
     inputs = [trace.inputs(3) for _ in range(3)]

@@ -24,7 +24,7 @@ from robomodel.dynamics.equations import (
     torque,
 )
 from robomodel.dynamics.equations.segments import pieces
-from robomodel.dynamics.problem.problem import Problem
+from robomodel.estimation.instant import Problem
 
 SLOW = pytest.mark.slow
 ROBOTS = ("puma560", "five_bar", "mini_cheetah", pytest.param("tello", marks=pytest.mark.slow))

@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 import robomodel as rm
-from robomodel.trajectory.graphs.factors import Dynamics, Encoders, Prior, readings
-from robomodel.trajectory.graphs.graph import Graph
-from robomodel.trajectory.graphs.parameters import (
+from robomodel.estimation.factors import Dynamics, Encoders, Prior, readings
+from robomodel.estimation.graph import Graph
+from robomodel.estimation.parameters import (
     ParametricDynamics,
     estimated,
     with_unknown_parameters,
 )
-from robomodel.trajectory.graphs.problems import motion, rolled_out, spaces, undisturbed
-from robomodel.trajectory.graphs.solve import fixed_lag, solve
+from robomodel.estimation.problems import motion, rolled_out, spaces, undisturbed
+from robomodel.estimation.solve import fixed_lag, solve
 
 Array = NDArray[np.float64]
 

@@ -7,11 +7,11 @@ import pytest
 from lxml import etree
 
 import robomodel as rm
-from robomodel.trajectory.graphs.factors import Gyroscope
-from robomodel.trajectory.graphs.graph import Factor
-from robomodel.trajectory.graphs.problems import rolled_out, undisturbed
-from robomodel.trajectory.graphs.solve import fixed_lag
-from robomodel.trajectory.graphs.spanning import (
+from robomodel.estimation.factors import Gyroscope
+from robomodel.estimation.graph import Factor
+from robomodel.estimation.problems import rolled_out, undisturbed
+from robomodel.estimation.solve import fixed_lag
+from robomodel.estimation.spanning import (
     LoopAccelerations,
     LoopPositions,
     LoopVelocities,

@@ -10,15 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 import robomodel as rm
+from robomodel.estimation.elimination import UndeterminedError
+from robomodel.estimation.factors import Encoders, Equal, Gyroscope, Prior
+from robomodel.estimation.graph import Graph, Values
+from robomodel.estimation.incremental import Incremental, follow
+from robomodel.estimation.noise import gaussian
+from robomodel.estimation.problems import motion, rolled_out, undisturbed
+from robomodel.estimation.solve import Solution, solve
+from robomodel.estimation.spaces import Vectors
 from robomodel.papers.natural_coordinates.gtsam_solver import smooth_with_isam2
-from robomodel.trajectory.graphs.elimination import UndeterminedError
-from robomodel.trajectory.graphs.factors import Encoders, Equal, Gyroscope, Prior
-from robomodel.trajectory.graphs.graph import Graph, Values
-from robomodel.trajectory.graphs.incremental import Incremental, follow
-from robomodel.trajectory.graphs.noise import gaussian
-from robomodel.trajectory.graphs.problems import motion, rolled_out, undisturbed
-from robomodel.trajectory.graphs.solve import Solution, solve
-from robomodel.trajectory.graphs.spaces import Vectors
 
 Array = NDArray[np.float64]
 

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 import robomodel as rm
+from robomodel.estimation.factors import Equal, Gyroscope, Prior
+from robomodel.estimation.graph import Factor, Graph
+from robomodel.estimation.solve import fixed_lag, solve
+from robomodel.estimation.spaces import Vectors
 from robomodel.papers.natural_coordinates import Angle, Body, Mechanism, natural, planar
 from robomodel.papers.natural_coordinates.sensors import (
     PlanarAccelerometer,
     PlanarGyroscope,
     PlanarMarker,
 )
-from robomodel.trajectory.graphs.factors import Equal, Gyroscope, Prior
-from robomodel.trajectory.graphs.graph import Factor, Graph
-from robomodel.trajectory.graphs.solve import fixed_lag, solve
-from robomodel.trajectory.graphs.spaces import Vectors
 
 Array = NDArray[np.float64]
 

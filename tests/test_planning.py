@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.model.joints import Array
-from robomodel.trajectory import Goal, Plan, Stance, plan
-from robomodel.trajectory.graphs.margins import (
+from robomodel.estimation.margins import (
     ConeMargins,
     Held,
     HeldDynamics,
     JointMargins,
     PointVelocity,
 )
-from robomodel.trajectory.graphs.spaces import Configurations
+from robomodel.estimation.spaces import Configurations
+from robomodel.model.joints import Array
+from robomodel.trajectory import Goal, Plan, Stance, plan
 
 FEET = tuple(f"{leg}_foot_contact" for leg in ("FR", "FL", "HR", "HL"))
 

@@ -16,7 +16,7 @@ from texts import joint, link, loop, robot
 
 import robomodel as rm
 from robomodel.model.joints import Floating, Planar, Spherical
-from robomodel.trajectory.simulation.groups import adjoint, inverse_jacobian
+from robomodel.motion.groups import adjoint, inverse_jacobian
 
 
 def spring(q0: Array) -> tuple[Callable[..., Array], Callable[[Array], Array]]:

@@ -9,7 +9,7 @@ import pytest
 from mechanisms import random_mechanism
 
 import robomodel as rm
-from robomodel.dynamics.elimination import SingularError, gauss
+from robomodel.dynamics.elimination import SingularError
 from robomodel.dynamics.equations import (
     accelerometer,
     contact,
@@ -20,8 +20,9 @@ from robomodel.dynamics.equations import (
 )
 from robomodel.dynamics.equations.segments import pieces
 from robomodel.dynamics.equations.system import Factor, System, Variable
-from robomodel.dynamics.problem import solver as module
-from robomodel.dynamics.problem.problem import Problem
+from robomodel.estimation import gauss
+from robomodel.estimation import instant_solver as module
+from robomodel.estimation.instant import Problem
 
 SLOW = pytest.mark.slow
 

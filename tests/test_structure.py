@@ -20,6 +20,7 @@ LAYERS = (
     ("model",),
     ("parsers", "dynamics"),
     ("motion",),
+    ("estimation",),
     ("loading", "identification", "trajectory"),
     ("robots", "routines"),
     ("writing", "curvatures"),

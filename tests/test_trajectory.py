@@ -20,10 +20,9 @@ from trajectory_graphs import (
 )
 
 import robomodel as rm
-from robomodel.papers.natural_coordinates import planar
-from robomodel.trajectory.graphs import elimination
-from robomodel.trajectory.graphs.elimination import UndeterminedError
-from robomodel.trajectory.graphs.factors import (
+from robomodel.estimation import elimination
+from robomodel.estimation.elimination import UndeterminedError
+from robomodel.estimation.factors import (
     Accelerometer,
     Dynamics,
     Encoders,
@@ -36,13 +35,14 @@ from robomodel.trajectory.graphs.factors import (
     Trapezoid,
     readings,
 )
-from robomodel.trajectory.graphs.graph import Factor, Graph
-from robomodel.trajectory.graphs.noise import as_noise, diagonal, exact, gaussian
-from robomodel.trajectory.graphs.problems import (
+from robomodel.estimation.graph import Factor, Graph
+from robomodel.estimation.noise import as_noise, diagonal, exact, gaussian
+from robomodel.estimation.problems import (
     spaces,
 )
-from robomodel.trajectory.graphs.solve import fixed_lag, solve
-from robomodel.trajectory.graphs.spaces import Configurations, Space, Vectors
+from robomodel.estimation.solve import fixed_lag, solve
+from robomodel.estimation.spaces import Configurations, Space, Vectors
+from robomodel.papers.natural_coordinates import planar
 
 TREE = robot(
     link("trunk"),

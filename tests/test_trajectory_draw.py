@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import robomodel as rm
+from robomodel.estimation.factors import Gyroscope
+from robomodel.estimation.graph import Graph
+from robomodel.estimation.problems import motion
 from robomodel.papers.elimination_orders.draw import dot, draw_clique_tree, draw_factor_graph
 from robomodel.papers.natural_coordinates.drawing import bayes_tree, factor_graph
-from robomodel.trajectory.graphs.factors import Gyroscope
-from robomodel.trajectory.graphs.graph import Graph
-from robomodel.trajectory.graphs.problems import motion
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,7 @@ from trajectory_graphs import (
 )
 
 import robomodel as rm
-from robomodel.papers.natural_coordinates import planar
-from robomodel.papers.natural_coordinates.gtsam_solver import solve_with_gtsam
-from robomodel.trajectory.graphs.factors import (
+from robomodel.estimation.factors import (
     Accelerometer,
     Dynamics,
     Encoders,
@@ -26,10 +24,10 @@ from robomodel.trajectory.graphs.factors import (
     Prior,
     readings,
 )
-from robomodel.trajectory.graphs.graph import Graph
-from robomodel.trajectory.graphs.incremental import Incremental
-from robomodel.trajectory.graphs.noise import gaussian
-from robomodel.trajectory.graphs.problems import (
+from robomodel.estimation.graph import Graph
+from robomodel.estimation.incremental import Incremental
+from robomodel.estimation.noise import gaussian
+from robomodel.estimation.problems import (
     Measurement,
     estimate,
     inverse_dynamics,
@@ -37,8 +35,10 @@ from robomodel.trajectory.graphs.problems import (
     rolled_out,
     undisturbed,
 )
-from robomodel.trajectory.graphs.solve import fixed_lag, solve
-from robomodel.trajectory.graphs.spaces import Vectors
+from robomodel.estimation.solve import fixed_lag, solve
+from robomodel.estimation.spaces import Vectors
+from robomodel.papers.natural_coordinates import planar
+from robomodel.papers.natural_coordinates.gtsam_solver import solve_with_gtsam
 
 
 @pytest.fixture(scope="module")

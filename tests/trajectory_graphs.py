@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from robomodel.estimation.graph import Factor
+from robomodel.estimation.spaces import Space, Vectors
 from robomodel.papers.natural_coordinates import Angle, Body, Mechanism, planar
-from robomodel.trajectory.graphs.graph import Factor
-from robomodel.trajectory.graphs.spaces import Space, Vectors
 
 Array = NDArray[np.float64]
 

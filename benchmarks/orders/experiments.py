@@ -22,13 +22,14 @@ import robomodel as rm
 from benchmarks.shared.counts import counts, traced
 from benchmarks.shared.race import Array, Race
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.elimination import NAMES, Order, gauss, operations, program, search_order
+from robomodel.dynamics.elimination import NAMES, Order, operations, program, search_order
+from robomodel.dynamics.elimination.orders import SCALAR_ORDERS, scalar_order
 from robomodel.dynamics.elimination.programs import as_order, backward_error
-from robomodel.dynamics.elimination.scalars import SCALAR_ORDERS, scalar_order
 from robomodel.dynamics.equations import contact
 from robomodel.dynamics.equations.segments import pieces
-from robomodel.dynamics.equations.system import System
-from robomodel.dynamics.problem.problem import Problem
+from robomodel.dynamics.equations.system import SingularError, System
+from robomodel.estimation import gauss
+from robomodel.estimation.instant import Problem
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_program
 from robomodel.scalars import unstack
@@ -226,7 +227,7 @@ class Forward:
             ways.append(lambda: gauss.plan(system, scalar_order(system, "markowitz")))
         plans = []
         for way in ways:
-            with contextlib.suppress(gauss.SingularError):
+            with contextlib.suppress(SingularError):
                 plans.append(way())
         if not plans:
             return self.permutation(count // 2, scalar=scalar)

@@ -1,8 +1,8 @@
 """Motions of a model over time: simulations, rollouts and plans."""
 
 from robomodel.aliases import keep_names
+from robomodel.estimation.planning import Goal, Plan, Stance, plan
 from robomodel.motion.ground import Contact, Ground, contact_points
-from robomodel.trajectory.graphs.planning import Goal, Plan, Stance, plan
 from robomodel.trajectory.rollouts.rollout import Rollout, rollout
 from robomodel.trajectory.simulation.simulate import simulate
 from robomodel.trajectory.simulation.trajectory import SimulationError, Stop, Trajectory
@@ -23,9 +23,10 @@ __all__ = [
     "simulate",
 ]
 
+_ROOM = "robomodel.estimation"
 _GRAPHS = (
-    "barrier", "elimination", "factors", "graph", "incremental", "margins",
-    "noise", "parameters", "planning", "problems", "solve", "spaces",
-    "spanning",
+    "barrier", "elimination", "factors", "graph", "incremental", "margins", "noise", "parameters",
+    "planning", "problems", "solve", "spaces", "spanning",
 )  # fmt: skip
-keep_names(__name__, {name: f"graphs.{name}" for name in _GRAPHS})  # modules that stood here
+keep_names(__name__, {"graphs": _ROOM} | {name: f"{_ROOM}.{name}" for name in _GRAPHS})
+keep_names(__name__, {f"graphs.{name}": f"{_ROOM}.{name}" for name in _GRAPHS})

@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from robomodel.dynamics.elimination.gauss import SingularError, residual
-from robomodel.dynamics.equations.system import Factor, System
+from robomodel.dynamics.equations.system import Factor, SingularError, System, residual
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.scalars import (
     Factorization,

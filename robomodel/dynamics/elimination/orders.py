@@ -2,7 +2,9 @@
 
 The classical ones are named by what they make: RNEA (torques, wrenches from the base, accelerations
 from the tips), CRBA (all wrenches, all accelerations, then all joint accelerations), ABA (body by
-body from the tips). They name whatever variables a problem leaves unknown.
+body from the tips). They name whatever variables a problem leaves unknown. An order of whole
+variables keeps a variable's components together, which is a restriction: orders of scalars,
+permutations of the columns of D, may take one component now and another later (document 003, III).
 """
 
 from __future__ import annotations
@@ -10,14 +12,18 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from robomodel.dynamics.elimination.graph import FactorGraph, Game
+from robomodel.dynamics.equations.system import Group, System
+from robomodel.errors import did_you_mean
 from robomodel.model.model import Model
 
 OrderName: TypeAlias = Literal[
     "rnea", "crba", "aba", "colamd", "minimum degree", "nested dissection", "markowitz", "searched"
 ]
+ScalarOrder: TypeAlias = Literal["markowitz", "colamd", "minimum degree"]
+SCALAR_ORDERS: tuple[str, ...] = get_args(ScalarOrder)
 T = TypeVar("T", str, int)
 
 CLASSICAL = ("rnea", "crba", "aba")
@@ -238,3 +244,100 @@ def search(
                 if progress is not None:
                     progress(step, best_value)
     return best
+
+
+# ---- orders of scalars -----------------------------------------------------------------------
+
+
+def scalar_order(system: System, name: str) -> tuple[Group, ...]:
+    """The columns of a system in an order of sparse linear algebra, for :func:`gauss.plan`.
+
+    "markowitz": all columns at once, pivots by (row entries - 1)(column entries - 1) as the
+    elimination goes. "colamd": fewest entries in the union of the rows that touch a column, which
+    is what column orderings of sparse LU with free choice of rows minimise, without their
+    approximations. "minimum degree": of the pattern made symmetric, rows matched with columns.
+    Raises ValueError for other names.
+    """
+    columns = range(system.unknowns)
+    if name == "markowitz":
+        return (tuple(columns),)
+    rows: list[set[int]] = [set() for _ in range(system.rows)]
+    for r, c in system.pattern():
+        rows[r].add(c)
+    if name == "colamd":
+        return tuple((c,) for c in _colamd(rows, len(columns)))
+    if name == "minimum degree":
+        return tuple((c,) for c in _scalar_minimum_degree(rows, len(columns)))
+    raise ValueError(
+        f"scalar order '{name}' is not known{did_you_mean(name, SCALAR_ORDERS)}; known are "
+        f"{', '.join(SCALAR_ORDERS)}"
+    )
+
+
+def _colamd(rows: Sequence[set[int]], count: int) -> list[int]:
+    """Eliminate the column whose rows together have fewest entries; they become one row fewer."""
+    pool: dict[int, tuple[frozenset[int], int]] = {
+        r: (frozenset(row), 1) for r, row in enumerate(rows) if row
+    }
+    touching: list[set[int]] = [set() for _ in range(count)]
+    for r, (row, _) in pool.items():
+        for c in row:
+            touching[c].add(r)
+
+    def union(c: int) -> set[int]:
+        return set().union(*(pool[r][0] for r in touching[c])) - {c}
+
+    size = {c: len(union(c)) for c in range(count)}
+    result: list[int] = []
+    while size:
+        pick = min(size, key=lambda c: (size[c], c))
+        del size[pick]
+        result.append(pick)
+        joined, number = union(pick), 0
+        at = min(touching[pick], default=-1)
+        for r in list(touching[pick]):
+            row, many = pool.pop(r)
+            number += many
+            for c in row:
+                touching[c].discard(r)
+        if joined and number > 1:
+            pool[at] = frozenset(joined), number - 1
+            for c in joined:
+                touching[c].add(at)
+        for c in joined:
+            size[c] = len(union(c))
+    return result
+
+
+def _scalar_minimum_degree(rows: Sequence[set[int]], count: int) -> list[int]:
+    row_of = _matched(rows)
+    near: dict[int, set[int]] = {c: set() for c in range(count)}
+    for c, r in row_of.items():
+        near[c] |= rows[r] - {c}
+        for other in rows[r] - {c}:
+            near[other].add(c)
+    return minimum_degree(near)
+
+
+def _matched(rows: Sequence[set[int]]) -> dict[int, int]:
+    """A row for as many columns as can have one of their own: augmenting paths, breadth first."""
+    row_of: dict[int, int] = {}
+    column_of: dict[int, int] = {}
+    for start in range(len(rows)):
+        came: dict[int, int] = {}  # column → the row from which it was reached
+        front = [start]
+        while front:
+            r = front.pop(0)
+            for c in sorted(rows[r] - came.keys()):
+                came[c] = r
+                if c in row_of:
+                    front.append(row_of[c])
+                    continue
+                at: int | None = c
+                while at is not None:  # each row on the path takes the column that it led to
+                    row, taken = came[at], at
+                    at = column_of.get(row)
+                    row_of[taken], column_of[row] = row, taken
+                front = []
+                break
+    return row_of

@@ -17,12 +17,11 @@ from dataclasses import replace
 import numpy as np
 
 from robomodel.dynamics.elimination import ldlt
-from robomodel.dynamics.elimination.gauss import SingularError
 from robomodel.dynamics.elimination.graph import FactorGraph
 from robomodel.dynamics.elimination.orders import order as named_order
 from robomodel.dynamics.equations.assembly import equations
 from robomodel.dynamics.equations.segments import Split, pieces
-from robomodel.dynamics.equations.system import System
+from robomodel.dynamics.equations.system import SingularError, System
 from robomodel.dynamics.order import Order, OrderLike
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force

@@ -5,13 +5,27 @@ D d + b = 0; a structural zero is not an entry. What the equations of motion are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from robomodel.dynamics.kinematics.state import Matrix
-from robomodel.scalars import Scalar, Vector, add, dot, is_zero
+from robomodel.scalars import Scalar, Vector, add, added, dot, is_zero, mul, neg
 from robomodel.spatial import Transform
+
+Group: TypeAlias = str | tuple[int, ...]
+"""What goes together in an order: a variable by name, or columns by number."""
+
+
+class SingularError(ArithmeticError):
+    """A variable that the equations do not determine, or not in this order; its name first."""
+
+    def __init__(self, variable: str, message: str) -> None:
+        super().__init__(f"'{variable}' {message}")
+        self.variable = variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +120,7 @@ class System:
             first += factor.rows
         return found
 
-    def checked(self, groups: Sequence[str | tuple[int, ...]]) -> tuple[str | tuple[int, ...], ...]:
+    def checked(self, groups: Sequence[Group]) -> tuple[Group, ...]:
         """Variables and groups of columns, if they have every column once."""
         columns = [
             c for group in groups
@@ -166,3 +180,57 @@ class System:
             replace(v, size=v.size - len(values.get(v.name, ()))) for v in self.variables
         )
         return System(variables, tuple(factors))
+
+
+def refined(
+    system: System, solve: Callable[[list[Scalar]], dict[str, list[Scalar]]], steps: int
+) -> dict[str, list[Scalar]]:
+    """The d of D d + b = 0 from what solves D d = right, with steps of iterative refinement."""
+    found = solve([neg(x) for f in system.factors for x in f.constant])
+    for _ in range(steps):
+        correction = solve([neg(x) for x in residual(system, found)])
+        found = {name: added(values, correction[name]) for name, values in found.items()}
+    return found
+
+
+def residual(system: System, solution: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:
+    """D d + b, row by row."""
+    found: list[Scalar] = []
+    for factor in system.factors:
+        for i in range(factor.rows):
+            total = factor.constant[i]
+            for name, block in factor.blocks.items():
+                for x, y in zip(block[i], solution[name], strict=True):
+                    total = add(total, mul(x, y))
+            found.append(total)
+    return found
+
+
+def backward_error(
+    system: System, solution: Mapping[str, Sequence[Scalar]], *, but: Container[int] = ()
+) -> Any:
+    """How little D and b must change, by entries, for d to solve D d + b = 0 (batched).
+
+    max |D d + b| / (|D| |d| + |b|) over the exact rows ``but`` these; where that denominator is but
+    rounding, |D| |d|max is added to it (Arioli, Demmel and Duff 1989).
+    """
+    largest: Any = 0.0
+    for values in solution.values():
+        for y in values:
+            largest = np.maximum(largest, np.abs(y))
+    worst: Any = 0.0
+    rows = enumerate(residual(system, solution))
+    for factor in system.factors:
+        for i in range(factor.rows):
+            norm, size = 0.0 * largest, np.abs(factor.constant[i])
+            for name, block in factor.blocks.items():
+                for x, y in zip(block[i], solution[name], strict=True):
+                    norm = norm + np.abs(x)
+                    size = size + np.abs(x) * np.abs(y)
+            rounding = 1e3 * np.finfo(float).eps * (norm * largest)
+            size = np.where(size > rounding, size, size + norm * largest)
+            at, wrong = next(rows)
+            error = np.abs(wrong) / np.where(size > 0.0, size, 1.0)
+            if factor.deviation is None and at not in but:
+                worst = np.maximum(worst, error)
+    return worst

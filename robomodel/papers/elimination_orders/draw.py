@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from robomodel.dynamics.elimination.gauss import SingularError
 from robomodel.dynamics.elimination.graph import Dag, FactorGraph
-from robomodel.dynamics.equations.system import System
+from robomodel.dynamics.equations.system import SingularError, System
 from robomodel.errors import MissingPackageError
 from robomodel.papers.elimination_orders.algorithms import pivots, used_edges
 

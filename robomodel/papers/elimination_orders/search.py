@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from robomodel.dynamics.elimination import gauss
-from robomodel.dynamics.elimination.gauss import MANY, Elimination, Group, Row, SingularError
-from robomodel.dynamics.elimination.orders import NAMES
-from robomodel.dynamics.elimination.scalars import SCALAR_ORDERS
-from robomodel.dynamics.equations.system import System
-from robomodel.dynamics.problem.problem import Problem
+from robomodel.dynamics.elimination.orders import NAMES, SCALAR_ORDERS
+from robomodel.dynamics.equations.system import Group, SingularError, System
+from robomodel.estimation import gauss
+from robomodel.estimation.gauss import MANY, Elimination, Row
+from robomodel.estimation.instant import Problem
 
 NEAR = 6  # places that every other move goes at most
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robomodel.dynamics.elimination.graph import Dag, FactorGraph, Relation
-from robomodel.trajectory.graphs.graph import Graph
+from robomodel.estimation.graph import Graph
 
 
 def factor_graph(graph: Graph, first: int = 0, stop: int | None = None) -> FactorGraph:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from robomodel.estimation.graph import Graph, Term, Values
 from robomodel.model.joints import Array
-from robomodel.trajectory.graphs.graph import Graph, Term, Values
 
 
 def solve_with_gtsam(

@@ -13,15 +13,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.estimation.factors import Equal, Errors, Prior, Reading, Trapezoid, Variables
+from robomodel.estimation.graph import Graph
+from robomodel.estimation.noise import NoiseLike
+from robomodel.estimation.problems import staged
+from robomodel.estimation.solve import Solution, fixed_lag
+from robomodel.estimation.spaces import Vectors
 from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
 from robomodel.papers.natural_coordinates.mechanism import Mechanism
-from robomodel.trajectory.graphs.factors import Equal, Errors, Prior, Reading, Trapezoid, Variables
-from robomodel.trajectory.graphs.graph import Graph
-from robomodel.trajectory.graphs.noise import NoiseLike
-from robomodel.trajectory.graphs.problems import staged
-from robomodel.trajectory.graphs.solve import Solution, fixed_lag
-from robomodel.trajectory.graphs.spaces import Vectors
 
 TRAPEZOID, DYNAMICS, EQUAL = 0.1, 0.01, 10.0
 """Standard deviations of the paper's noise models (its table 2); the others are exact."""

@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.errors import did_you_mean
+from robomodel.estimation.factors import Errors, Variables
 from robomodel.model.joints import Array
 from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, Point
-from robomodel.trajectory.graphs.factors import Errors, Variables
 
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 """J: by a right angle."""

@@ -18,8 +18,8 @@ import numpy as np
 from robomodel.errors import warn
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
+from robomodel.motion.integrator_functions import Function, position_rates
 from robomodel.trajectory.simulation.charts import GOOD, UNSAID, View, are_surpassed, look
-from robomodel.trajectory.simulation.integrator_functions import Function, position_rates
 from robomodel.trajectory.simulation.passing import StepError, distance, settle
 from robomodel.trajectory.simulation.trajectory import SimulationError, Trajectory
 

@@ -28,13 +28,13 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.variants.charts import own_chart
 from robomodel.motion.ground import Ground, Point, touching_points
+from robomodel.motion.integrator_functions import Function, function, openness
 from robomodel.scalars import Scalar, Vector, add, added, div, dot, moved, mul, neg, select, sub
 from robomodel.trajectory.rollouts.charts import TURN, Motions, Told, drop_open, tell_of_turns
 from robomodel.trajectory.rollouts.contact import Contacts
 from robomodel.trajectory.rollouts.contact import step as time_step
 from robomodel.trajectory.simulation import implicit
 from robomodel.trajectory.simulation.charts import GOOD, View, squared_norm, turned_out
-from robomodel.trajectory.simulation.integrator_functions import Function, function, openness
 from robomodel.trajectory.simulation.limits import warn_of_starts_beyond
 from robomodel.trajectory.simulation.runs import stepped
 from robomodel.trajectory.simulation.starts import ROUNDED, closed_start, in_single_precision

@@ -23,8 +23,8 @@ from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.variants.charts import Choice, best, goodness, in_chart, linkages, own_chart
+from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector, dot, maximum, mul
-from robomodel.trajectory.simulation.integrator_functions import Function, function
 
 GOOD = 0.1  # 1/‖G‖ of a linkage from which on its joints are left as they are
 BETTER = 2.0  # by this factor others must be better to be taken

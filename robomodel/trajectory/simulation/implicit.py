@@ -18,8 +18,8 @@ from robomodel.dynamics.recursions.passive import elements
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Factorization, Scalar, Vector, add, dot, mul, sub, subtracted
-from robomodel.trajectory.simulation.integrator_functions import Function, function
 
 RK4_REACH = 2.0
 """Step times rate up to which "rk4" is taken: it is stable up to 2.78."""

@@ -20,16 +20,16 @@ from robomodel.dynamics import passive_force
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array, JointModel
 from robomodel.model.model import Model
-from robomodel.trajectory.simulation import implicit
-from robomodel.trajectory.simulation.charts import View
-from robomodel.trajectory.simulation.groups import adjoint, inverse_jacobian
-from robomodel.trajectory.simulation.integrator_functions import (
+from robomodel.motion.groups import adjoint, inverse_jacobian
+from robomodel.motion.integrator_functions import (
     flow,
     lagrangian,
     momentum_slopes,
     position_rates,
     wrench_forces,
 )
+from robomodel.trajectory.simulation import implicit
+from robomodel.trajectory.simulation.charts import View
 from robomodel.trajectory.simulation.passing import Care, StepError, settle
 
 Signal = Callable[[float, Array, Array], Array]  # (t, q, v) → numbers

@@ -23,8 +23,8 @@ from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.model import Model
+from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Factorization, Scalar, Vector, add, div, dot, maximum, mul, sqrt, sub
-from robomodel.trajectory.simulation.integrator_functions import Function, function
 
 LEAST = 1e-30  # J: linkages with less than this are at rest
 

@@ -19,7 +19,7 @@ from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.trajectory.simulation.integrator_functions import closing, position_rates
+from robomodel.motion.integrator_functions import closing, position_rates
 
 ROUNDING = 1e-13  # gaps below this are rounding, and left alone
 REACH = 3.0  # K turns by no more than this much of what the joints do

@@ -11,10 +11,10 @@ import numpy as np
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.variants.charts import linkages
+from robomodel.motion.integrator_functions import position_rates
 from robomodel.progress import Progress
 from robomodel.trajectory.simulation.charts import GOOD, UNSAID, Look, View, look
 from robomodel.trajectory.simulation.inputs import Inputs, Saturated
-from robomodel.trajectory.simulation.integrator_functions import position_rates
 from robomodel.trajectory.simulation.integrators import STEPS, Motion
 from robomodel.trajectory.simulation.limits import Limits
 from robomodel.trajectory.simulation.passing import (

@@ -11,7 +11,7 @@ from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.states import refuse, unit_faults
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.trajectory.simulation.integrator_functions import openness
+from robomodel.motion.integrator_functions import openness
 
 ROUNDED = 1e-4  # gap up to which single precision may leave loops open
 

@@ -19,10 +19,10 @@ from robomodel.kernels.function import split
 from robomodel.model.joints import Array, Floating, Planar
 from robomodel.model.model import Model
 from robomodel.motion.ground import Placed
+from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector, add, dot, moved, mul, neg, sub, subtracted
 from robomodel.spatial import ZERO, Mat, Vec, Wrench, cross
 from robomodel.trajectory.simulation import implicit
-from robomodel.trajectory.simulation.integrator_functions import Function, function
 from robomodel.trajectory.simulation.integrators import chart_of
 
 Row = list[Scalar]

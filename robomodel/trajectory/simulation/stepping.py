@@ -34,8 +34,8 @@ from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array, Floating, JointModel, Planar
 from robomodel.model.model import Model
 from robomodel.motion.ground import Contact, Contacts, Ground, Pair, Placed
+from robomodel.motion.integrator_functions import position_rates
 from robomodel.trajectory.simulation.charts import View
-from robomodel.trajectory.simulation.integrator_functions import position_rates
 from robomodel.trajectory.simulation.integrators import Motion
 from robomodel.trajectory.simulation.linkage_energy import keeping, linkage_columns
 from robomodel.trajectory.simulation.passing import StepError, settle

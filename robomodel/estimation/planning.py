@@ -3,7 +3,7 @@
 A motion over equal time steps as one factor graph (document 001, III-B and its outlook):
 positions, velocities, accelerations, torques and contact forces; trapezoidal integrators, the
 equations of motion and goals as conditions; limits of every joint, dependent ones too, as barriers
-(:mod:`robomodel.trajectory.graphs.barrier`). Which points stand on the ground when is given.
+(:mod:`robomodel.estimation.barrier`). Which points stand on the ground when is given.
 """
 
 from __future__ import annotations
@@ -19,14 +19,10 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics import actuator_map, frame_pose, rnea
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key
 from robomodel.errors import did_you_mean, no_model
-from robomodel.model.arguments import as_array, as_numbers
-from robomodel.model.configurations.moving import integrate_open
-from robomodel.model.joints import Array
-from robomodel.model.model import Model
-from robomodel.trajectory.graphs.barrier import Inside, minimize_inside
-from robomodel.trajectory.graphs.factors import Marker, Prior, Reading, Trapezoid
-from robomodel.trajectory.graphs.graph import Graph, Values
-from robomodel.trajectory.graphs.margins import (
+from robomodel.estimation.barrier import Inside, minimize_inside
+from robomodel.estimation.factors import Marker, Prior, Reading, Trapezoid
+from robomodel.estimation.graph import Graph, Values
+from robomodel.estimation.margins import (
     Bounds,
     ConeMargins,
     Held,
@@ -35,9 +31,13 @@ from robomodel.trajectory.graphs.margins import (
     LinearMargins,
     PointVelocity,
 )
-from robomodel.trajectory.graphs.problems import spaces
-from robomodel.trajectory.graphs.solve import LinearSolver
-from robomodel.trajectory.graphs.spaces import Space, Vectors
+from robomodel.estimation.problems import spaces
+from robomodel.estimation.solve import LinearSolver
+from robomodel.estimation.spaces import Space, Vectors
+from robomodel.model.arguments import as_array, as_numbers
+from robomodel.model.configurations.moving import integrate_open
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
 
 BAUMGARTE = 20.0  # 1/s: how fast points return to where they are held
 FORCE = 1e-3  # weight of contact forces beside torques, so that redundant ones are unique

@@ -16,9 +16,9 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robomodel.estimation.noise import Noise, NoiseLike, as_noise
+from robomodel.estimation.spaces import Space
 from robomodel.model.joints import Array
-from robomodel.trajectory.graphs.noise import Noise, NoiseLike, as_noise
-from robomodel.trajectory.graphs.spaces import Space
 
 Values: TypeAlias = Mapping[str, Array]
 """Variable → (count, size), time first."""

@@ -1,6 +1,6 @@
 """Weighted least squares over a fixed elimination: any scalars, missing sensors, covariances.
 
-Exact rows are eliminated by :mod:`~robomodel.dynamics.elimination.gauss`; what is left of the
+Exact rows are eliminated by :mod:`~robomodel.estimation.gauss`; what is left of the
 measurements is a small dense problem in the free columns z: min Σ w (r z - b)². Its normal matrix N
 has one safe sequence of pivots; what it loses in digits, refinement of the whole system returns.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from robomodel.dynamics.elimination import gauss
-from robomodel.dynamics.equations.system import System
+from robomodel.dynamics.equations.system import Group, SingularError, System, refined
 from robomodel.dynamics.kinematics.state import Matrix
+from robomodel.estimation import gauss
 from robomodel.scalars import Factorization, Scalar, add, dot, mul, neg
 
 FLOOR = 1e-13  # a pivot of N below this share of its diagonal is rounding: not determined
@@ -29,7 +29,7 @@ class Estimation:
     def __init__(
         self,
         system: System,
-        order: Sequence[gauss.Group],
+        order: Sequence[Group],
         plan: gauss.Plan | None = None,
         present: Mapping[str, Scalar] | None = None,
     ) -> None:
@@ -56,9 +56,7 @@ class Estimation:
         for i, c in enumerate(free):
             if type(normal[i][i]) is float and normal[i][i] == 0.0:
                 name = next(n for n, at in system.columns.items() if c in at)
-                raise gauss.SingularError(
-                    name, "is not determined by the equations and measurements"
-                )
+                raise SingularError(name, "is not determined by the equations and measurements")
         self.factors = Factorization(normal, floor=FLOOR)
 
     def _row(self, r: int) -> list[Scalar]:
@@ -76,7 +74,7 @@ class Estimation:
 
     def solution(self, *, refine: int = 0) -> dict[str, list[Scalar]]:
         """The same of D d + b = 0, with so many steps of iterative refinement."""
-        return gauss.refined(self.system, self.solve, refine)
+        return refined(self.system, self.solve, refine)
 
     def failing(self) -> list[Scalar]:
         """What the exact rows that are left over fail by: zero, but where rows contradict."""

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from robomodel.estimation.graph import Linear
 from robomodel.model.joints import Array, Mask
-from robomodel.trajectory.graphs.graph import Linear
 
 RANK = 1e-10  # of a condition's row, scaled to length 1
 DETERMINED = 1e-13  # of what a column was before the others were taken out of it

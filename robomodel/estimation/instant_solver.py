@@ -15,14 +15,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.calling import by_name
-from robomodel.dynamics.elimination import gauss, ldlt
-from robomodel.dynamics.elimination.estimate import Estimation
-from robomodel.dynamics.elimination.qr import CONTRADICTION
+from robomodel.dynamics.elimination import ldlt
 from robomodel.dynamics.equations.sensors import Sensor, motion_at, wrench_at
-from robomodel.dynamics.equations.system import Factor, System
+from robomodel.dynamics.equations.system import (
+    Factor,
+    Group,
+    SingularError,
+    System,
+    backward_error,
+    residual,
+)
 from robomodel.dynamics.kinematics.frames import place
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, check_names, did_you_mean
+from robomodel.estimation import gauss
+from robomodel.estimation.estimate import Estimation
+from robomodel.estimation.qr import CONTRADICTION
 from robomodel.kernels.compile import compile_program
 from robomodel.kernels.program import Program
 from robomodel.kernels.threads import run_ufunc
@@ -33,7 +41,7 @@ from robomodel.scalars import Scalar, add, dot, transposed
 from robomodel.spatial import UNIT_MOTIONS, UNIT_WRENCHES, ZERO, Motion, Wrench
 
 if TYPE_CHECKING:
-    from robomodel.dynamics.problem.problem import Problem
+    from robomodel.estimation.instant import Problem
 
 PLANNED, CHECKED = 16, 64  # random states: at which pivots are chosen, and tried
 SAFE = 1e-11  # backward error that is allowed at the latter
@@ -66,7 +74,7 @@ class Estimate(Mapping[str, Array]):
 class Way:
     """How a system is solved: by blocks where it is symmetric, else with the pivots of a plan."""
 
-    order: tuple[gauss.Group, ...]
+    order: tuple[Group, ...]
     plan: gauss.Plan | None = None
     bias_first: bool = False
 
@@ -85,7 +93,7 @@ class Solver:
         problem: Problem,
         variables: tuple[str, ...],
         covariances: tuple[str, ...],
-        order: str | tuple[gauss.Group, ...] | None,
+        order: str | tuple[Group, ...] | None,
         masked: bool,
         refine: int | None,
     ) -> None:
@@ -333,7 +341,7 @@ class _Kernel:
             try:
                 found = way if way is not None else Way(order, gauss.plan(system, order))
                 ways.append((found, self._traced(found)))
-            except (ValueError, gauss.SingularError) as problem:
+            except (ValueError, SingularError) as problem:
                 refused = problem
         if not ways:
             assert refused is not None
@@ -347,16 +355,14 @@ class _Kernel:
             worst = min(worst, error)
         open_ = self.solver.problem.determinacy().undetermined
         if open_:
-            raise gauss.SingularError(
-                open_[0], "is not determined by the equations and measurements"
-            )
+            raise SingularError(open_[0], "is not determined by the equations and measurements")
         raise ValueError(
             f"no fixed sequence of pivots is safe on '{self.solver.problem.model.name}': solutions "
             f"have a backward error of {worst:.1e} at one of {CHECKED} random states, where "
             f"{SAFE:g} is allowed; Problem.solve chooses pivots at each state"
         )
 
-    def _ways(self) -> Iterator[tuple[tuple[gauss.Group, ...], Way | None]]:
+    def _ways(self) -> Iterator[tuple[tuple[Group, ...], Way | None]]:
         """Orders to try; with a way where no plan of pivots is needed."""
         problem, wish = self.solver.problem, self.solver.wish
         names = ("aba", "crba") if wish is None else (wish,)
@@ -377,7 +383,7 @@ class _Kernel:
             present = {name: [1.0] for name in self.solver.masked}
             found, estimation = self._solved(way, system, present)
             left = () if estimation is None else estimation.done.left
-            worst = np.max(gauss.backward_error(system, found, but=left), initial=0.0)
+            worst = np.max(backward_error(system, found, but=left), initial=0.0)
             if estimation is None or not estimation.weighted:
                 return _number(worst)
             none = [0.0] * system.rows
@@ -386,7 +392,7 @@ class _Kernel:
                 f for f in system.factors if f.deviation and not math.isinf(f.deviation[0])
             ))  # fmt: skip
             weights = [s**-2 for f in measured.factors for s in f.deviation or ()]
-            wrong = gauss.residual(measured, found)
+            wrong = residual(measured, found)
             size = [
                 abs(c) + sum(abs(x) * abs(y) for name, block in f.blocks.items()
                              for x, y in zip(block[i], found[name], strict=True))
@@ -397,7 +403,7 @@ class _Kernel:
             ))  # fmt: skip
             for k in range(free):
                 unit = [float(i == k) for i in range(free)]
-                along = gauss.residual(still, estimation.done.restore(none, unit))
+                along = residual(still, estimation.done.restore(none, unit))
                 pull = sum(w * x * r for w, x, r in zip(weights, along, wrong, strict=True))
                 terms = sum(w * abs(x) * s for w, x, s in zip(weights, along, size, strict=True))
                 worst = max(worst, np.max(np.abs(pull) / np.maximum(terms, 1e-300), initial=0.0))

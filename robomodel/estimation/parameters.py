@@ -16,19 +16,19 @@ import numpy as np
 from robomodel.dynamics import rnea, rnea_derivatives
 from robomodel.dynamics.kinematics.tangents import Direction, position_directions
 from robomodel.dynamics.recursions.regressor import regressor
+from robomodel.estimation.factors import Dynamics, Equal, Errors, Prior, Variables
+from robomodel.estimation.graph import Graph
+from robomodel.estimation.incremental import Incremental
+from robomodel.estimation.noise import NoiseLike
+from robomodel.estimation.solve import Solution
+from robomodel.estimation.spaces import Vectors
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters, with_parameters
+from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector, dot
-from robomodel.trajectory.graphs.factors import Dynamics, Equal, Errors, Prior, Variables
-from robomodel.trajectory.graphs.graph import Graph
-from robomodel.trajectory.graphs.incremental import Incremental
-from robomodel.trajectory.graphs.noise import NoiseLike
-from robomodel.trajectory.graphs.solve import Solution
-from robomodel.trajectory.graphs.spaces import Vectors
-from robomodel.trajectory.simulation.integrator_functions import Function, function
 
 
 @dataclass(frozen=True)

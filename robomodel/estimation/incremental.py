@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.errors import warn
+from robomodel.estimation import elimination
+from robomodel.estimation.elimination import Conditional, Rows
+from robomodel.estimation.graph import Factor, Graph, Term, Values, linearized
+from robomodel.estimation.noise import Noise, NoiseLike, as_noise
+from robomodel.estimation.solve import Lagged, is_small
+from robomodel.estimation.spaces import Space
 from robomodel.model.joints import Array
-from robomodel.trajectory.graphs import elimination
-from robomodel.trajectory.graphs.elimination import Conditional, Rows
-from robomodel.trajectory.graphs.graph import Factor, Graph, Term, Values, linearized
-from robomodel.trajectory.graphs.noise import Noise, NoiseLike, as_noise
-from robomodel.trajectory.graphs.solve import Lagged, is_small
-from robomodel.trajectory.graphs.spaces import Space
 
 THRESHOLD, PASSED_ON = 1e-2, 0.1
 """Motion from the linearisation that asks for a new one; share of it that is passed on at once."""

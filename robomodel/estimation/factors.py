@@ -19,11 +19,11 @@ from robomodel.dynamics.calling import run
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
 from robomodel.dynamics.table import Name
 from robomodel.errors import UnknownNameError, did_you_mean
+from robomodel.estimation.spaces import Space, Vectors
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector
-from robomodel.trajectory.graphs.spaces import Space, Vectors
-from robomodel.trajectory.simulation.integrator_functions import Function, function
 
 Variables: TypeAlias = tuple[tuple[str, int], ...]
 Errors: TypeAlias = tuple[Array, Sequence[Array]]

@@ -16,9 +16,9 @@ from robomodel.model.constraints import LoopConstraint
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, JointModel
 from robomodel.model.model import Model
+from robomodel.motion.groups import adjoint, inverse_jacobian
+from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector
-from robomodel.trajectory.simulation.groups import adjoint, inverse_jacobian
-from robomodel.trajectory.simulation.integrator_functions import Function, function
 
 SMALL = 0.1  # motions of a loop's independent joints up to which a few Newton steps will close it
 CLOSED = 1e-12

@@ -18,14 +18,14 @@ from robomodel.dynamics.contact.points import points_jacobian, touching
 from robomodel.dynamics.kinematics.frames import FrameKey, place, pose
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.kinematics.tangents import position_directions
+from robomodel.estimation.factors import Errors, Variables
 from robomodel.kernels.differentiate import along
 from robomodel.kernels.function import split
 from robomodel.kernels.trace import Traced
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.motion.integrator_functions import function
 from robomodel.scalars import Scalar, dot
-from robomodel.trajectory.graphs.factors import Errors, Variables
-from robomodel.trajectory.simulation.integrator_functions import function
 
 Bounds: TypeAlias = Mapping[str, tuple[float, float]]
 ROUND = 1e-3  # N: what rounds the tip of a friction cone, on the safe side

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.elimination import gauss, ldlt, qr
+from robomodel.dynamics.elimination import ldlt
 from robomodel.dynamics.elimination.graph import FactorGraph
 from robomodel.dynamics.elimination.orders import order as named_order
-from robomodel.dynamics.elimination.scalars import scalar_order
+from robomodel.dynamics.elimination.orders import scalar_order
 from robomodel.dynamics.equations.assembly import equations
 from robomodel.dynamics.equations.loops import LoopRowsKept
 from robomodel.dynamics.equations.segments import Piece, Split, View, pieces
 from robomodel.dynamics.equations.sensors import Sensor
-from robomodel.dynamics.equations.system import System
+from robomodel.dynamics.equations.system import Group, System, backward_error
 from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.problem.solution import Determinacy, Solution
 from robomodel.errors import as_names, check_names
+from robomodel.estimation import gauss, qr
+from robomodel.estimation.instant_solution import Determinacy, Solution
 from robomodel.model.arguments import as_array
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
@@ -34,7 +35,7 @@ from robomodel.scalars import Scalar
 from robomodel.spatial import Wrench
 
 if TYPE_CHECKING:
-    from robomodel.dynamics.problem.solver import Solver
+    from robomodel.estimation.instant_solver import Solver
 
 
 Method = Literal["gauss", "ldlt", "qr"]
@@ -167,11 +168,11 @@ class Problem:
         """An elimination order of the unknowns."""
         return named_order(self.graph, self.model, name, seed=seed)
 
-    def groups(self, order: str | Sequence[gauss.Group] = "aba") -> tuple[gauss.Group, ...]:
+    def groups(self, order: str | Sequence[Group] = "aba") -> tuple[Group, ...]:
         """An order for Gaussian elimination, of variables or of scalars.
 
         Names are those of :meth:`order`, and "scalar markowitz", "scalar colamd" and
-        "scalar minimum degree"; see :func:`~robomodel.dynamics.elimination.scalars.scalar_order`.
+        "scalar minimum degree"; see :func:`~robomodel.dynamics.elimination.orders.scalar_order`.
         Others list all variables, or all columns in groups.
         """
         if isinstance(order, str) and order.startswith(SCALAR):
@@ -180,7 +181,7 @@ class Problem:
             return self.order(order if isinstance(order, str) else [str(name) for name in order])
         return self.structure.checked(order)
 
-    def factorize(self, order: str | Sequence[gauss.Group] = "aba") -> gauss.Elimination:
+    def factorize(self, order: str | Sequence[Group] = "aba") -> gauss.Elimination:
         """Gaussian elimination in general position: its ``fill``, ``entries``, ``operations``."""
         return gauss.eliminate(self.structure, self.groups(order))
 
@@ -321,7 +322,7 @@ class Problem:
             v.name: np.array([one[v.name] for one in found], dtype=float).reshape(*batch, v.size)
             for v in self.structure.variables
         }
-        error = max((float(gauss.backward_error(s, x)) for s, x in
+        error = max((float(backward_error(s, x)) for s, x in
                      zip(systems, found, strict=True)), default=0.0)  # fmt: skip
         return Solution(self, at, speed, raw, arrays, error)
 
@@ -330,7 +331,7 @@ class Problem:
         variables: Iterable[str] | None = None,
         *,
         covariances: Iterable[str] = (),
-        order: str | Sequence[gauss.Group] | None = None,
+        order: str | Sequence[Group] | None = None,
         masked: bool = False,
         refine: int | None = None,
     ) -> Solver:
@@ -343,7 +344,7 @@ class Problem:
         (default: one where there are measurements with covariances). See
         :class:`.problem.solver.Solver`, and for errors :meth:`solve`; they come now.
         """
-        from robomodel.dynamics.problem.solver import Solver
+        from robomodel.estimation.instant_solver import Solver
 
         wanted = self.graph.sizes if variables is None else variables
         return Solver(

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import aba
+from robomodel.estimation.factors import Dynamics, Equal, Prior, Trapezoid
+from robomodel.estimation.graph import Factor, Graph, Values
+from robomodel.estimation.noise import NoiseLike
+from robomodel.estimation.solve import Solution, fixed_lag, solve
+from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.trajectory.graphs.factors import Dynamics, Equal, Prior, Trapezoid
-from robomodel.trajectory.graphs.graph import Factor, Graph, Values
-from robomodel.trajectory.graphs.noise import NoiseLike
-from robomodel.trajectory.graphs.solve import Solution, fixed_lag, solve
-from robomodel.trajectory.graphs.spaces import Configurations, Space, Vectors
 
 
 @dataclass(frozen=True, eq=False)

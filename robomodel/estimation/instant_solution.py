@@ -17,7 +17,7 @@ from robomodel.model.joints import Array
 from robomodel.spatial import Motion, Transform, Wrench
 
 if TYPE_CHECKING:
-    from robomodel.dynamics.problem.problem import Problem
+    from robomodel.estimation.instant import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from robomodel.errors import ClosureError, warn
+from robomodel.estimation import elimination
+from robomodel.estimation.graph import Graph, Linear, Values
 from robomodel.model.joints import Array
-from robomodel.trajectory.graphs import elimination
-from robomodel.trajectory.graphs.graph import Graph, Linear, Values
 
 Method: TypeAlias = Literal["levenberg-marquardt", "gauss-newton"]
 LinearSolver: TypeAlias = Literal["qr", "augmented"]

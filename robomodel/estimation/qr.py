@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel.dynamics.elimination.gauss import SingularError, residual
-from robomodel.dynamics.equations.system import System
+from robomodel.dynamics.equations.system import SingularError, System, residual
 from robomodel.model.joints import Array
 
 RANK = 1e-10  # of the largest entry of the rows that are joined

@@ -20,6 +20,10 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics import rnea, rnea_derivatives
 from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.kinematics.tangents import Direction
+from robomodel.estimation.factors import Errors, Prior, Trapezoid, Variables
+from robomodel.estimation.graph import Graph
+from robomodel.estimation.noise import NoiseLike
+from robomodel.estimation.spaces import Vectors
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import Build
 from robomodel.kernels.trace import Operand, Traced
@@ -28,12 +32,8 @@ from robomodel.model.configurations.traced import loop_gaps
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector, dot, sub
-from robomodel.trajectory.graphs.factors import Errors, Prior, Trapezoid, Variables
-from robomodel.trajectory.graphs.graph import Graph
-from robomodel.trajectory.graphs.noise import NoiseLike
-from robomodel.trajectory.graphs.spaces import Vectors
-from robomodel.trajectory.simulation.integrator_functions import Function, function
 
 
 def gaps(model: Model, q: Vector) -> list[Scalar]:
@@ -269,7 +269,7 @@ def forward(
 
     Conditions hold exactly for positions, rates and accelerations; independent joints are
     integrated by the trapezoidal rule. As many equations as unknowns: the solution is that of
-    :func:`robomodel.trajectory.graphs.problems.motion` in independent coordinates.
+    :func:`robomodel.estimation.problems.motion` in independent coordinates.
     """
     positions = LoopPositions(model)
     n, vectors = positions.n, Vectors(positions.n)

@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robomodel.errors import ClosureError
+from robomodel.estimation.elimination import UndeterminedError
+from robomodel.estimation.graph import Graph, Linear, Term, Values, beside_next
+from robomodel.estimation.noise import diagonal
+from robomodel.estimation.solve import LinearSolver, along_time, step_of, warn_unconverged
 from robomodel.model.joints import Array
-from robomodel.trajectory.graphs.elimination import UndeterminedError
-from robomodel.trajectory.graphs.graph import Graph, Linear, Term, Values, beside_next
-from robomodel.trajectory.graphs.noise import diagonal
-from robomodel.trajectory.graphs.solve import LinearSolver, along_time, step_of, warn_unconverged
 
 BOUNDARY = 0.995  # share of the way to the boundary that a step may go
 FALL, POWER = 0.2, 1.5  # how μ falls: the less of μ FALL and μ ^ POWER
