@@ -151,7 +151,7 @@ def test_the_mass_matrix_of_a_body() -> None:
 
 
 def paper(constraints: tuple[Constraint, ...] = (), **bodies: object) -> Mechanism:
-    """The paper's four-bar: crank 1, coupler 2, rocker √13, masses 1, 2 and 4, rods (B15)."""
+    """The paper's four-bar: crank 1, coupler 2, rocker √13, masses 1, 2 and 4, rods (section 7)."""
     root = math.sqrt(13)
 
     def rod(name: str, first: str, second: str, length: float, mass: float) -> Body:

@@ -1,4 +1,4 @@
-"""Factors of trajectories: priors, integrators, dynamics, sensors (Blanco-Claraco et al., B9-B12).
+"""Factors of trajectories: priors, integrators, dynamics, sensors (000, section 6).
 
 All are on a model's independent coordinates: configurations q on their manifold, velocities v,
 accelerations a, forces tau. Loops are closed by how q moves, so no factor needs to say so.
@@ -63,7 +63,7 @@ class _Local:
 
 @dataclass(frozen=True)
 class Prior(_Local):
-    """A variable is ``data``: e = local(data, x) (B9)."""
+    """A variable is ``data``: e = local(data, x) (000, 6.1)."""
 
     @property
     def variables(self) -> Variables:
@@ -112,7 +112,7 @@ class _Integrator:
 
 @dataclass(frozen=True)
 class Euler(_Integrator):
-    """x_t+1 follows x_t along ``step`` times its rate at t, in the space of x (B10)."""
+    """x_t+1 follows x_t along ``step`` times its rate at t, in the space of x (000, 6.2)."""
 
     @property
     def variables(self) -> Variables:
@@ -128,7 +128,7 @@ class Euler(_Integrator):
 
 @dataclass(frozen=True)
 class Trapezoid(_Integrator):
-    """x_t+1 follows x_t along ``step`` times the mean of its rates at both times (B10)."""
+    """x_t+1 follows x_t along ``step`` times the mean of its rates at both times (000, 6.3)."""
 
     @property
     def variables(self) -> Variables:
@@ -199,7 +199,7 @@ class Dynamics:
 
 @dataclass(frozen=True)
 class Reading:
-    """Components of a variable are measured: a tachometer's v, a torque sensor's tau (B12)."""
+    """Components of a variable are measured: a tachometer's v, a torque sensor's tau (000, 4)."""
 
     name: str
     indices: tuple[int, ...]

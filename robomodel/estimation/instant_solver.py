@@ -1,4 +1,4 @@
-"""Compiled solvers of problems: the order, and which row eliminates what, chosen once (003, N6).
+"""Compiled solvers of problems: the order, and which row eliminates what, chosen once (003, V-D).
 
 The sequence is decided at random states, whose values it must serve together, and checked at
 others. Traced and compiled it is a program like the recursions': it branches on nothing.

@@ -1,7 +1,7 @@
 """Connectivity: bodies, spanning tree, and clusters as strongly connected components.
 
 Fixed joints lump links into bodies. Whatever a loop or a coupling relates becomes one cluster,
-together with the bodies that must come along so that the clusters form a tree (002, section C1).
+together with the bodies that must come along so that the clusters form a tree (002, IV-A).
 Nothing here recurses, so that a chain may be thousands of links long.
 """
 

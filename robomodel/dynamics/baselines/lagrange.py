@@ -19,7 +19,7 @@ SINGULAR = 1e-9  # a pivot of H below this share of its diagonal entry moves no 
 
 
 def aba(model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
-    """The independent part of the q̈ of [H Kᵀ; K 0] [q̈; -λ] = [τ - C; k] (002, C3).
+    """The independent part of the q̈ of [H Kᵀ; K 0] [q̈; -λ] = [τ - C; k] (002, II-D).
 
     H = LᵀΛL keeps the sparsity that the tree's branches give it (Featherstone), and so do the
     columns Z = L⁻ᵀ Kᵀ and the system of the multipliers, (Zᵀ Λ⁻¹ Z) λ = k - Zᵀ Λ⁻¹ L⁻ᵀ (τ - C).

@@ -1,4 +1,4 @@
-"""Approximate and unconstrained dynamics: open-tree algorithms on an open tree (002, C3).
+"""Approximate and unconstrained dynamics: open-tree algorithms on an open tree (002, II-C).
 
 The tree, :func:`robomodel.model.approximate.approximate` or
 :func:`~robomodel.model.approximate.unconstrained` of the robot, takes the exact positions and

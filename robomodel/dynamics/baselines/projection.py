@@ -1,6 +1,6 @@
 """Projection: open-tree algorithms on the spanning tree, projected on the independent velocities.
 
-What the cluster algorithms are measured against (002, C3): the same exact results from the mass
+What the cluster algorithms are measured against (002, II): the same exact results from the mass
 matrix H and bias forces of all joints, and the G and g of q̇ = G v, q̈ = G a + g.
 """
 

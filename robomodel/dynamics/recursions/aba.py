@@ -11,7 +11,7 @@ from robomodel.spatial import NO_MOTION, NO_WRENCH, ZERO, Motion, minus
 
 
 def aba(model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
-    """Independent accelerations (nv) under the forces ``tau``; scalars of any kind (002, C7).
+    """Independent accelerations (nv) under the forces ``tau``; scalars of any kind (002, VII).
 
     Inwards, with the articulated inertias of :mod:`.recursions.articulated`: what hangs on a
     body acts on it with the bias wrench p + U D⁻¹ u, wrenches taken at the clusters' drifts (their

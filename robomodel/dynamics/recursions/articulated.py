@@ -79,7 +79,7 @@ class Elimination:
 
 
 def articulate(model: Model, state: Configuration) -> Iterator[Elimination]:
-    """Eliminate the clusters' independent accelerations, from the tips inwards (002, C7).
+    """Eliminate the clusters' independent accelerations, from the tips inwards (002, VII-B).
 
     A cluster's bodies are joined to composites and its accelerations ÿ eliminated: what hangs on a
     body o then has the inertia I_o - U D⁻¹ Uᵀ. A cluster of one body is eliminated in its own axes,

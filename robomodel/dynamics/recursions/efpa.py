@@ -20,7 +20,7 @@ from robomodel.spatial import NO_WRENCH, UNIT_WRENCHES, Wrench
 
 
 def efpa(model: Model, q: Vector, places: Sequence[Place]) -> Matrix:
-    """Λ⁻¹ = J M⁻¹ Jᵀ (6k by 6k) of k frames, each in its own axes, angular first (002, C8)."""
+    """Λ⁻¹ = J M⁻¹ Jᵀ (6k by 6k) of k frames, each in its own axes, angular first (002, VIII)."""
     return mobility(*touched(model, q, places))
 
 

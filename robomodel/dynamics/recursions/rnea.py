@@ -10,7 +10,7 @@ from robomodel.spatial import NO_WRENCH
 
 
 def rnea(model: Model, q: Vector, v: Vector, a: Vector, f_ext: Forces = NO_FORCES) -> list[Scalar]:
-    """Tau (nv) that produces the accelerations ``a``; scalars of any kind (002, C6).
+    """Tau (nv) that produces the accelerations ``a``; scalars of any kind (002, VI).
 
     Outwards: spanning accelerations q̈ = G a + g cluster by cluster, then each body's points move
     with a + U r (:mod:`robomodel.spatial`). Inwards: the joint forces Sᵀ f of a cluster's bodies

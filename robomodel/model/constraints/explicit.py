@@ -1,7 +1,7 @@
 """Constraints inside a cluster: how its joints' motion follows from the independent velocities.
 
 A cluster's joints have positions q (its *spanning* positions) and velocities q̇. A constraint gives
-q̇ = G v and q̈ = G v̇ + g for its independent velocities v (002, section C2), over scalars of any
+q̇ = G v and q̈ = G v̇ + g for its independent velocities v (002, II-B), over scalars of any
 kind. Here those with a constant G: a joint alone (G = 1), and linear couplings such as gears, belts
 and mimic joints.
 """

@@ -373,7 +373,7 @@ class Mechanism:
 
 
 def body_mass_matrix(body: Body) -> Array:
-    """The mass matrix (4, 4) of a body on [x_i y_i x_j y_j] (García de Jalón and Bayo; B14).
+    """The mass matrix (4, 4) of a body on [x_i y_i x_j y_j] (García de Jalón and Bayo).
 
     With m the mass, (x, y) the centre of mass, I the inertia about the first point, L the length:
     blocks (m - 2 m x / L + I / L²) 1, (m x / L - I / L²) 1 + (m y / L) J, and (I / L²) 1, where J

@@ -1,4 +1,4 @@
-"""Factors of planar mechanisms in natural coordinates (Blanco-Claraco et al., B6-B13).
+"""Factors of planar mechanisms in natural coordinates (000, sections 5 and 6).
 
 Dependent coordinates "q", rates "v", accelerations "a", all vectors (n,), which factors keep on the
 constraints; and, if wanted, independent ones "z", "zd", "zdd": some of the coordinates by name.
@@ -207,7 +207,7 @@ def forward(
     integrator_noise: NoiseLike = TRAPEZOID,
     dynamics_noise: NoiseLike = DYNAMICS,
 ) -> Graph:
-    """Forward dynamics in dependent coordinates, from q and v (n) at the first time (B6).
+    """Forward dynamics in dependent coordinates, from q and v (n) at the first time (5.1).
 
     Constraints hold exactly, integrators and dynamics by the paper's weights. The graph has more
     equations than unknowns: integrated coordinates do not quite stay on the constraints, and the
@@ -239,7 +239,7 @@ def forward_independent(
     dynamics_noise: NoiseLike = DYNAMICS,
     equal_noise: NoiseLike | None = None,
 ) -> Graph:
-    """Forward dynamics in independent coordinates, coupled to the dependent ones (B7).
+    """Forward dynamics in independent coordinates, coupled to the dependent ones (5.2).
 
     As many equations as unknowns. ``equal_noise`` adds the paper's soft equality of successive q,
     which keeps to a branch, and drags the motion back.
@@ -271,7 +271,7 @@ def inverse(
     q: ArrayLike,
     v: ArrayLike,
 ) -> Solution:
-    """Forces "Q" at the ``actuated`` coordinates that move them along a trajectory (count, f) (B8).
+    """Forces "Q" at the ``actuated`` coordinates that move them along a trajectory (count, f); 5.3.
 
     ``q``, ``v``: all coordinates and their rates at the first time. In four stages, each from where
     the one before ended: positions; rates and accelerations by integrators; velocity constraints;
