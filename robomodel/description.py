@@ -370,7 +370,7 @@ class Transmission:
     """What stands between actuators and joints; by itself it takes no part in dynamics.
 
     ``type`` is as written, with or without its namespace;
-    :mod:`robomodel.parsers.transmissions` knows what the types mean.
+    :mod:`robomodel.parsers.shared.rotors` knows what the types mean.
     """
 
     name: str

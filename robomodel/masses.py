@@ -9,9 +9,6 @@ from robomodel.errors import NOWHERE, Source
 from robomodel.poses import compose
 from robomodel.spatial import ZERO, RigidInertia, Transform, factor, symmetric, transpose
 
-MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-"""What files call the entries of an inertia, in the order of :class:`Inertial`."""
-
 
 def placed(inertial: Inertial, pose: Pose) -> RigidInertia:
     """A link's inertia about the origin and in the axes of the body that holds it at ``pose``."""

@@ -156,9 +156,9 @@ class _Format:
 
 
 def _urdf(description: Description, tree: bool) -> tuple[str, list[str]]:
-    from robomodel.parsers.urdf import writer
+    from robomodel.parsers.urdf import simulators, to_urdf
 
-    return writer.to_open_urdf(description) if tree else writer.to_urdf(description)
+    return simulators.to_open_urdf(description) if tree else to_urdf(description)
 
 
 def _sdf(description: Description, tree: bool) -> tuple[str, list[str]]:
@@ -169,7 +169,7 @@ def _sdf(description: Description, tree: bool) -> tuple[str, list[str]]:
 
 def _mjcf(description: Description, tree: bool) -> tuple[str, list[str]]:
     from robomodel.parsers.mjcf.writer import to_mjcf
-    from robomodel.parsers.shared.open_tree import with_motors
+    from robomodel.parsers.shared.motors import with_motors
 
     return to_mjcf(with_motors(description, simple=False) if tree else description)
 

@@ -49,7 +49,7 @@ class TestDrake:
                 points("ball_constraint").replace("_p_AP", "_p_A"),
                 "needs a <drake:ball_constraint_p_AP>",
             ),
-            (points("linear_spring_damper", more=SPRUNG.replace("30", "-30")), "is negative"),
+            (points("linear_spring_damper", more=SPRUNG.replace("30", "-30")), "is not negative"),
             (
                 '\n<drake:joint name="j" type="bal"><parent link="base"/></drake:joint>',
                 "mean 'ball'",

@@ -99,8 +99,8 @@ def test_the_format_examples_load(number: int) -> None:
         assert abs(model.residual(q)).max(initial=0.0) < 1e-10
 
 
-URDF_READERS = ("joints", "links", "loops", "robot", "closures")
-SHARED_READERS = ("elements", "motors", "springs", "transmissions")
+URDF_READERS = ("joints", "links", "loops", "robot", "dialects")
+SHARED_READERS = ("frames", "motors", "springs", "rotors")
 SDF_READERS = ("axes", "joints", "links", "robot", "document")
 READERS = {
     "urdf": [f"urdf.{name}" for name in URDF_READERS]

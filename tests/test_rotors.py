@@ -225,7 +225,7 @@ REFUSED = [
     ({"FL_hip_joint": rm.Rotor(-1e-4, 9.0)}, "inertia -0.0001 is not positive"),
     ({"FL_hip_joint": rm.Rotor(ratio=9.0)}, "inertia 0 is not positive"),
     ({"FL_hip_joint": rm.Rotor(1e-4, float("nan"))}, "not finite"),
-    ({"FL_hip_joint": rm.Rotor(1e-4, 0.0)}, "ratio of the rotor is zero"),
+    ({"FL_hip_joint": rm.Rotor(1e-4, 0.0)}, "ratio of <rotor> is 0"),
     ({"FL_hip_joint": rm.Rotor(1e-4)}, 'needs ratio="..."'),
     ({"FL_hip_joint": rm.Rotor(1e-4, 2.0, link="FL_hip_rotor")}, "leave inertia, mass and"),
     ({"FL_hip_joint": rm.Rotor(ratio=2.0, link="FL_hip_rotr")}, "did you mean 'FL_hip_rotor'"),

@@ -62,11 +62,6 @@ class TestRefusals:
             ("revolute", "<axis><xyz>0 0 0</xyz></axis>", "the axis is zero"),
             (
                 "revolute",
-                "<axis><limit><lower>2</lower><upper>1</upper></limit></axis>",
-                "lower limit 2 is above",
-            ),
-            (
-                "revolute",
                 '<axis><mimic joint="no"><multiplier>1</multiplier></mimic></axis>',
                 "'no'",
             ),

@@ -105,7 +105,9 @@ def test_sdf() -> None:
 def test_dynamics_that_drive_the_motion_are_refused(word: str) -> None:
     """In SDF as in URDF."""
     text = re.sub(f"<{word}>.*?<", f"<{word}>-1<", SDF)
-    with pytest.raises(rm.DescriptionError, match=f"{word} is -1, which would drive") as error:
+    with pytest.raises(
+        rm.DescriptionError, match=f"{word} of <dynamics> is -1, which would drive"
+    ) as error:
         rm.load(text)
     assert error.value.element == "joint 'j'"
 

@@ -119,7 +119,9 @@ def test_what_is_refused(text: str, why: str) -> None:
         (sdf("<friction><ode><mu>1</mu><mu2>0.5</mu2></ode></friction>"), "all directions"),
         (urdf(beside='<gazebo reference="a"><mu1>1</mu1><mu2>2</mu2></gazebo>'), "all directions"),
         (urdf(beside='<gazebo reference="b"><mu1>1</mu1></gazebo>'), "no link 'b'"),
-        (urdf('<surface friction="-1"/>'), "from 0 on"),
+        (urdf(beside='<gazebo reference="a"><mu1/></gazebo>'), "<mu1> is empty"),
+        (sdf("<friction><ode><mu/><mu2> </mu2></ode></friction>"), "<mu> is empty"),
+        (urdf('<surface friction="-1"/>'), "friction of <surface> is -1; it is not negative"),
     ],
 )
 def test_what_is_warned_of(text: str, why: str) -> None:

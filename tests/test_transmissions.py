@@ -21,7 +21,7 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.parsers import read
-from robomodel.parsers.transmissions import with_rotors
+from robomodel.parsers.shared.rotors import with_rotors
 from robomodel.transmissions import SIMPLE, actuator_rows, kind_of
 
 J = 2.5e-5  # kg m², a rotor's moment of inertia

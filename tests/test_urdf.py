@@ -268,7 +268,6 @@ class TestShapes:
             ("<visual/>", "this <visual> is left out: it has no <geometry>"),
             ("<collision><geometry/></collision>", "this <collision> is left out: its <geometry>"),
             (visual('<cube size="1"/>'), "none of box, sphere, cylinder, capsule, ellipsoid"),
-            (visual('<box size="1,2,3"/>'), "separate the numbers by spaces"),
             (visual('<sphere radius="-1"/>'), "the size of the <sphere> is negative"),
             (visual("<cylinder/>"), "the attribute 'radius' is missing"),
             (visual("<mesh/>"), "the attribute 'filename' is missing"),
@@ -530,9 +529,23 @@ class TestSpellings:
         refused(text, "the ratio is zero", line=5, element="coupling 'x'")
 
     def test_limits_that_exporters_write_for_free_joints(self):
-        text = robot(joint("j", "a", "b", '<limit lower="1" upper="-1"/>'), links="ab")
+        text = robot(joint("j", "a", "b", '<limit lower="1" upper="-1" effort="5"/>'), links="ab")
         words = "some exporters write a joint without limits"
-        refused(text, words, line=3, element="joint 'j'")
+        found = suspected(text, words, line=3, element="joint 'j'")
+        assert found.joints[0].limits == Limits(effort=5.0)
+
+    @pytest.mark.parametrize(
+        ("written", "numbers"),
+        [("0,0.1,0.2", (0.0, 0.1, 0.2)), ("0, 0.1, 0.2", (0.0, 0.1, 0.2)), ("1;2;3", None)],
+    )
+    def test_commas_between_numbers(self, written, numbers):
+        text = robot(joint("j", "a", "b", f'<origin xyz="{written}"/>'), links="ab")
+        if numbers is None:
+            refused(text, "is not a number", line=3, element="joint 'j'")
+        else:
+            words = 'separate the numbers by spaces, as in "0 0.1 0.2"'
+            found = suspected(text, words, line=3, element="joint 'j'")
+            assert found.joints[0].origin.xyz == numbers
 
     def test_gazebo_from_before_sdf(self):
         with pytest.raises(DescriptionError) as caught:

@@ -35,7 +35,7 @@ from robomodel.model.approximate import approximate
 from robomodel.model.build import build
 from robomodel.model.clusters.problem import RigidError
 from robomodel.parsers import open_document, read, urdf
-from robomodel.parsers.urdf.writer import to_urdf
+from robomodel.parsers.urdf.robot import to_urdf
 from robomodel.text import number, rpy_of
 
 
@@ -359,7 +359,7 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.Monke
 def test_what_a_format_cannot_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A format that cannot say something refuses before it writes."""
     monkeypatch.setattr(
-        "robomodel.parsers.urdf.writer.to_urdf", lambda _: ("<robot/>", ["the loop 'a'", "gravity"])
+        "robomodel.parsers.urdf.to_urdf", lambda _: ("<robot/>", ["the loop 'a'", "gravity"])
     )
     path = tmp_path / "fan.urdf"
     with pytest.raises(DescriptionError, match="URDF cannot say: the loop 'a'; gravity"):

@@ -17,8 +17,8 @@ from robomodel.description import Description, Rotor
 from robomodel.errors import DescriptionError
 from robomodel.parsers import urdf, xml
 from robomodel.parsers.plausibility import check_plausible
+from robomodel.parsers.shared.rotors import given_rotors, with_rotors
 from robomodel.parsers.structure import check_structure
-from robomodel.parsers.transmissions import given_rotors, with_rotors
 from robomodel.resources import Given, Resources, with_packages
 
 if TYPE_CHECKING:

@@ -422,6 +422,10 @@ class Document:
         if len(found) == count and _is_finite(found, text):
             return found
         where = f"{name} of <{shown(element)}>" if name else f"<{shown(element)}>"
+        if (spaced := _without_commas(text, count)) is not None:
+            message = f'is {spelled(text)}: separate the numbers by spaces, as in "{spaced}"'
+            self.suspect(element, f"{where} {message}", "commas between numbers")
+            return self._floats(element, name, spaced, count)
         raise self.error(element, f"{where} {_numeric_fault(text, count)}")
 
 
@@ -439,15 +443,19 @@ def _is_finite(values: Iterable[float], text: str) -> bool:
     return math.isfinite(sum(values)) and "_" not in text and text.isascii()
 
 
+def _without_commas(text: str, count: int) -> str | None:
+    """So many numbers with spaces in place of commas; None where commas do not separate them."""
+    words, numbers = text.split(), text.replace(",", " ").split()
+    astray = any(word.startswith(",") or word.endswith(",") for word in words)
+    plain = "," in text and count == len(numbers) and (astray or len(words) != count)
+    return " ".join(numbers) if plain else None
+
+
 def _numeric_fault(text: str, count: int) -> str:
     """Why ``text`` is not ``count`` finite numbers, and what to write instead."""
     words = text.split()
     if "$" in text or "{" in text:
         return f"is {spelled(text)}: expand the file with xacro first"
-    commas = text.replace(",", " ").split()
-    astray = any(word.startswith(",") or word.endswith(",") for word in words)
-    if count == len(commas) and (astray or len(words) != count):
-        return f'is {spelled(text)}: separate the numbers by spaces, as in "{" ".join(commas)}"'
     for word in words:
         if fault := _word_fault(word):
             return f"is {spelled(text)}: {fault}"

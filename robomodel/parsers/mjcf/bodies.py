@@ -29,7 +29,8 @@ from robomodel.parsers.mjcf.elements import JOINT_KINDS, Section, pose, vec
 from robomodel.parsers.mjcf.motors import JOINT_MOTOR
 from robomodel.parsers.mjcf.springs import Springs
 from robomodel.parsers.mjcf.ties import Ties
-from robomodel.parsers.shared.elements import as_limit
+from robomodel.parsers.schema import SIZES
+from robomodel.parsers.shared.frames import as_limit
 from robomodel.poses import ORIGIN, compose, displacement, inverse, tidy
 from robomodel.spatial import minus
 
@@ -102,15 +103,9 @@ class Bodies(Section):
         kind = _SHAPES.get(int(standing.geom_type[geom]))
         if kind is None:
             return
-        r, s, t = vec(model.geom_size[geom])
         origin = pose(standing.geom_pos[geom], standing.geom_quat[geom])
-        size: tuple[float, ...] = {
-            "sphere": (r,),
-            "capsule": (r, 2 * s),
-            "cylinder": (r, 2 * s),
-            "ellipsoid": (r, s, t),
-            "box": (2 * r, 2 * s, 2 * t),
-        }.get(kind, ())
+        halves = SIZES[kind].mjcf if kind in SIZES else ()
+        size = tuple(float(x) / k for x, k in zip(model.geom_size[geom], halves, strict=False))
         file = None
         node = self.elements.node("geom", geom)
         if kind == "mesh":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from robomodel.parsers.shared.written import add
+from robomodel.parsers.schema import add
 from robomodel.text import Names
 
 _SECTIONS = ("default", "asset", "worldbody", "tendon", "equality", "actuator", "custom")

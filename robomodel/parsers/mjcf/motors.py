@@ -11,9 +11,10 @@ from typing import Any
 
 from robomodel.description import Motor
 from robomodel.errors import DescriptionError, Source
-from robomodel.motors import NAMES, fault, numbers_of
 from robomodel.parsers.mjcf.elements import Section
 from robomodel.parsers.mjcf.ties import Terms
+from robomodel.parsers.schema import MOTOR
+from robomodel.parsers.shared.motors import motor_fault
 
 ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
 """What ``<custom>`` texts begin with that say what the motor of an actuator or a joint can do."""
@@ -32,18 +33,18 @@ class Motors(Section):
         if not words:
             return None
         try:
-            said = {name: float(x) for name, _, x in (word.partition("=") for word in words)}
+            found = {name: float(x) for name, _, x in (word.partition("=") for word in words)}
         except ValueError:
-            said = {"": math.nan}
-        if not said.keys() <= set(NAMES):
+            found = {"": math.nan}
+        if not found.keys() <= MOTOR.names:
             raise DescriptionError(
                 f"the text '{key}' in <custom> is no list of NAME=NUMBER with the names "
-                f"{', '.join(sorted(NAMES))}; correct it or take it out",
+                f"{', '.join(sorted(MOTOR.names))}; correct it or take it out",
                 source,
             )
-        if wrong := fault(said):
-            raise DescriptionError(wrong, source)
-        return Motor(**said, source=source)
+        if fault := motor_fault(found):
+            raise DescriptionError(fault, source)
+        return Motor(**found, source=source)
 
     def of_actuator(
         self, number: int, name: str, terms: Terms | None, gear: float, source: Source
@@ -58,7 +59,7 @@ class Motors(Section):
             effort = min(effort, self._let_through(number, terms) / abs(gear))
         if effort < math.inf:
             motor = replace(motor, effort=min(effort, motor.effort))
-        return motor if numbers_of(motor) else None
+        return motor if MOTOR.of(motor) else None
 
     def _effort(self, number: int, source: Source) -> float:
         """The largest force: of a limited force, or of a limited control with a plain gain."""

@@ -11,7 +11,7 @@ from robomodel.description import Link, Shape
 from robomodel.parsers.meshes import MUJOCO
 from robomodel.parsers.mjcf.draft import Draft
 from robomodel.parsers.mjcf.poses import pose_words
-from robomodel.parsers.shared.written import add
+from robomodel.parsers.schema import SIZES, add
 from robomodel.text import number, numbers
 
 
@@ -69,10 +69,7 @@ class Shapes:
                 self.draft.lost.append(f"the plane of the link '{link.name}': one that moves")
                 return None
             return {"size": "0 0 1"}
-        half = {"box": (0.5, 0.5, 0.5), "cylinder": (1.0, 0.5), "capsule": (1.0, 0.5)}
-        size = tuple(
-            a * b for a, b in zip(shape.size, half.get(shape.kind, (1.0,) * 3), strict=False)
-        )
+        size = tuple(a * b for a, b in zip(shape.size, SIZES[shape.kind].mjcf, strict=True))
         if not size or min(size) <= 0.0:
             self.draft.lost.append(f"a {shape.kind} of the link '{link.name}' without extent")
             return None

@@ -31,7 +31,6 @@ from robomodel.description import (
     Rows3,
     Vec3,
 )
-from robomodel.motors import numbers_of
 from robomodel.parsers.mjcf.actuators import WORLD
 from robomodel.parsers.mjcf.bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
 from robomodel.parsers.mjcf.draft import Draft
@@ -40,8 +39,15 @@ from robomodel.parsers.mjcf.poses import pose_words, turn_words
 from robomodel.parsers.mjcf.shapes import Shapes
 from robomodel.parsers.mjcf.sliders import with_sliders
 from robomodel.parsers.mjcf.written_ties import Ties, couple, note_motor
-from robomodel.parsers.shared.inertias import NEARLY_NOTHING, carriers, of_a_body, principal, suited
-from robomodel.parsers.shared.written import add, set_numbers, words_of
+from robomodel.parsers.schema import DYNAMICS, MOTOR, add, write_mjcf
+from robomodel.parsers.shared.inertias import (
+    NEARLY_NOTHING,
+    carriers,
+    of_a_body,
+    physical_inertias,
+    principal,
+)
+from robomodel.parsers.urdf.joints import independent_text
 from robomodel.poses import align, compose, initial_positions, standing, unit
 from robomodel.spatial import apply, matmul, transpose
 from robomodel.text import number, numbers
@@ -57,7 +63,7 @@ def to_mjcf(description: Description) -> tuple[str, list[str]]:
     Lengths are in metres and angles in radians. docs/mjcf.md tells how each thing is said, and
     which names MJCF has no place for.
     """
-    description = with_sliders(suited(description))
+    description = with_sliders(physical_inertias(description))
     tree = _Tree(description)
     tree.write()
     Ties(description, tree.draft).write()
@@ -228,21 +234,19 @@ class _Tree:
                     element.set("axis", numbers(apply(back, piece.axis)))
                 if piece.ref:
                     element.set("ref", number(piece.ref))
-                if piece.leads or joint.type in ("planar", "floating"):
-                    set_numbers(element, damping=joint.damping, frictionloss=joint.friction)
                 if piece.leads:
-                    set_numbers(element, armature=joint.armature)
-                    if joint.stiffness:
-                        set_numbers(element, stiffness=joint.stiffness)
-                        if joint.reference:
-                            element.set("springref", number(joint.reference))
+                    write_mjcf(element, DYNAMICS, joint)
+                    if joint.armature:
+                        element.set("armature", number(joint.armature))
                     self._limits(element, joint, piece.kind)
+                elif joint.type in ("planar", "floating"):
+                    write_mjcf(element, DYNAMICS, joint, ("damping", "friction"))
             self._independent(piece)
             if piece.leads and math.isfinite(joint.limits.velocity):
                 limit = number(joint.limits.velocity)
                 self._custom("numeric", VELOCITY_LIMIT + joint.name, limit)
-            if piece.leads and joint.motor is not None and (said := numbers_of(joint.motor)):
-                note_motor(self.draft, JOINT_MOTOR + self._driven_at(joint), said)
+            if piece.leads and joint.motor is not None and MOTOR.of(joint.motor):
+                note_motor(self.draft, JOINT_MOTOR + self._driven_at(joint), joint.motor)
         for joint in row:
             if joint.type == "screw":
                 slide, hinge = (piece for piece in pieces if piece.joint is joint)
@@ -289,7 +293,7 @@ class _Tree:
                     )
                 return
             marks = marks[0]
-        self._custom("text", INDEPENDENT + piece.name, words_of(marks))
+        self._custom("text", INDEPENDENT + piece.name, independent_text(marks))
 
     def _custom(self, tag: str, name: str, data: str) -> None:
         self.draft.add("custom", tag, name=name, data=data)

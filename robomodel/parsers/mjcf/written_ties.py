@@ -15,16 +15,18 @@ from robomodel.description import (
     JointSpring,
     LinkCoupling,
     Loop,
+    Motor,
     Spring,
     Transmission,
     Vec3,
 )
-from robomodel.motors import carried, numbers_of
+from robomodel.motors import carried
 from robomodel.parsers.mjcf.bodies import NO_LIMIT
 from robomodel.parsers.mjcf.draft import Draft
 from robomodel.parsers.mjcf.motors import ACTUATOR_MOTOR
 from robomodel.parsers.mjcf.poses import pose_words
-from robomodel.parsers.shared.written import add, rest_length, set_numbers
+from robomodel.parsers.schema import MOTOR, SPRING, add, write_mjcf
+from robomodel.parsers.shared.springs import rest_length
 from robomodel.poses import (
     along,
     branches,
@@ -127,14 +129,12 @@ class Ties:
         """A spring as a tendon: fixed, over joints, or straight between two sites."""
         if isinstance(spring, JointSpring):
             tendon = fixed_tendon(self.draft, spring.name, spring.terms)
-            rest, friction = spring.reference, spring.friction
+            rest = spring.reference
         else:
             tendon = self._spatial(spring.name, spring.predecessor, spring.successor)
-            rest, friction = rest_length(spring, self.at_zero), 0.0
+            rest = rest_length(spring, self.at_zero)
         tendon.set("springlength", number(rest))
-        set_numbers(
-            tendon, stiffness=spring.stiffness, damping=spring.damping, frictionloss=friction
-        )
+        write_mjcf(tendon, SPRING, spring)
 
     # ---- couplings
 
@@ -205,19 +205,18 @@ class Ties:
             couplings = {coupling.name for coupling in self.description.couplings}
             if not rotors & (self.moved_as.keys() | couplings):  # its numbers are the joint's
                 motor = carried(motor, 1.0 / abs(ratio))
-        said = {} if motor is None else numbers_of(motor)
-        effort = said.pop("effort", math.inf)
+        effort = math.inf if motor is None else motor.effort
         if len(terms) == 1 and effort == math.inf:
             effort = self.moved_as[first].limits.effort / abs(ratio)
         if 0.0 < effort < NO_LIMIT:
             element.set("ctrlrange", numbers((-effort, effort)))
-        if said:
-            note_motor(self.draft, ACTUATOR_MOTOR + name, said)
+        if motor is not None and MOTOR.of(rest := replace(motor, effort=math.inf)):
+            note_motor(self.draft, ACTUATOR_MOTOR + name, rest)
 
 
-def note_motor(draft: Draft, key: str, said: Mapping[str, float]) -> None:
-    """What MJCF has no word for in what a motor can do."""
-    data = " ".join(f"{name}={number(x)}" for name, x in said.items())
+def note_motor(draft: Draft, key: str, motor: Motor) -> None:
+    """A ``<custom>`` text with the numbers of a motor that MJCF has no word for."""
+    data = " ".join(f"{each.name}={number(x)}" for each, x in MOTOR.of(motor).items())
     draft.add("custom", "text", name=key, data=data)
 
 

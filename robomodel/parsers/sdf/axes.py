@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from robomodel.description import Limits, Vec3
 from robomodel.errors import Source
+from robomodel.parsers.schema import DYNAMICS, LIMIT, Fields, read_contents
 from robomodel.parsers.sdf.document import SdfDocument
-from robomodel.parsers.shared.elements import as_limit, check_direction, check_limits
-from robomodel.parsers.shared.springs import DYNAMICS, Dynamics, checked_dynamics
+from robomodel.parsers.shared.frames import check_direction, limits_of
 from robomodel.parsers.xml import Element, shown, spelled, words
 
 _UNBOUNDED = 1e16  # SDF before 1.10 writes infinity so
@@ -36,14 +36,14 @@ class Axis:
     xyz: Vec3
     expressed_in: str | None
     limits: Limits
-    dynamics: Dynamics
+    dynamics: Fields
     initial: float | None
     mimic: AxisMimic | None
     element: Element
 
 
 _AXIS = words("xyz dynamics limit mimic use_parent_model_frame initial_position")
-_LIMIT = frozenset(("lower", "upper", "effort", "velocity", "stiffness", "dissipation"))
+_LIMIT = replace(LIMIT, unused=("stiffness", "dissipation"))
 _MIMIC = frozenset(("multiplier", "offset", "reference"))
 
 
@@ -65,12 +65,9 @@ def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) 
     )
 
 
-def _dynamics(document: SdfDocument, element: Element | None) -> Dynamics:
-    if element is None:
-        return {}
-    found = {tag: document.content(part) for tag, part in document.parts(element, DYNAMICS).items()}
-    dynamics = checked_dynamics(document, element, found)
-    return dynamics if dynamics["stiffness"] else dynamics | {"reference": 0.0}
+def _dynamics(document: SdfDocument, element: Element | None) -> Fields:
+    found = read_contents(document, element, DYNAMICS)
+    return found if found.get("stiffness") else found | {"reference": 0.0}
 
 
 def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, str | None]:
@@ -105,21 +102,8 @@ def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, 
 def _limits(document: SdfDocument, element: Element | None, bounded: bool) -> Limits:
     if element is None:
         return Limits()
-    parts = document.parts(element, _LIMIT)
-    found = {
-        tag: as_limit(document.content(part, infinite=True), _UNBOUNDED)
-        for tag, part in parts.items()
-        if tag in ("lower", "upper", "velocity", "effort")
-    }
-    lower, upper = found.get("lower", -math.inf), found.get("upper", math.inf)
-    if not bounded:
-        lower, upper = -math.inf, math.inf
-    check_limits(document, element, lower, upper)
-    velocity, effort = (
-        limit if (limit := found.get(tag, math.inf)) >= 0.0 else math.inf
-        for tag in ("velocity", "effort")
-    )
-    return Limits(lower, upper, velocity, effort)
+    found = read_contents(document, element, _LIMIT)
+    return limits_of(document, element, found, most=_UNBOUNDED, bounded=bounded)
 
 
 def _mimic(document: SdfDocument, element: Element | None) -> AxisMimic | None:

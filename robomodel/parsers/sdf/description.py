@@ -12,16 +12,17 @@ from robomodel.description import (
     Anchor,
     Description,
     Joint,
+    JointCoupling,
+    JointSpring,
     Link,
     Loop,
     LoopType,
     Mimic,
     Pose,
+    Spring,
     Vec3,
 )
 from robomodel.errors import Source
-from robomodel.parsers.sdf.document import BALL_CONSTRAINT
-from robomodel.parsers.sdf.drake import read_springs, two_points
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, source_of
 from robomodel.parsers.sdf.gearboxes import Gearboxes
 from robomodel.parsers.sdf.joints import (
@@ -35,10 +36,17 @@ from robomodel.parsers.sdf.joints import (
 )
 from robomodel.parsers.sdf.links import read_link
 from robomodel.parsers.sdf.tree import Connection, Span, Step, span
-from robomodel.parsers.shared.elements import doubt_limits
+from robomodel.parsers.shared.drake import (
+    LINEAR_SPRING,
+    Notation,
+    ball_constraint,
+    linear_spring,
+    tendon,
+)
+from robomodel.parsers.shared.frames import doubt_limits
 from robomodel.parsers.shared.sensors import named_sensors
 from robomodel.parsers.structure import by_name
-from robomodel.parsers.xml import CUSTOM
+from robomodel.parsers.xml import CUSTOM, Element, shown
 from robomodel.poses import compose, cosine, displacement, inverse, off_axis, tidy, turned
 from robomodel.spatial import transpose
 from robomodel.text import Names
@@ -116,7 +124,7 @@ class Describer:
         self.joints = [self._with_mimic(joint) for joint in self.joints]
         self.above = {joint.child: joint for joint in self.joints}
         gearboxes = Gearboxes(self.frames, self.carriers, self.above, self.axes, self.steps)
-        springs, tendons = read_springs(self.parts.springs, self.frames, self.carriers.carrier)
+        springs, tendons = self._springs()
         return Description(
             name,
             tuple(links),
@@ -300,11 +308,36 @@ class Describer:
         self.loops.append(loop)
 
     def _ball(self, frame: Frame) -> None:
-        """Drake's ball constraint: a point of body A stays at a point of body B."""
-        document, element = frame.document, frame.element
-        ends = two_points(frame, BALL_CONSTRAINT, self.carriers.carrier)
-        source = document.source(element, f"<{BALL_CONSTRAINT}>")
-        self.loops.append(Loop(frame.name, "spherical", ends[0], ends[1], source=source))
+        """Drake's ball constraint."""
+        notation = self._notation(frame)
+        self.loops.append(ball_constraint(frame.document, frame.element, frame.name, notation))
+
+    def _springs(self) -> tuple[tuple[Spring | JointSpring, ...], list[JointCoupling]]:
+        """Drake's springs between points and tendons; of these the rigid ones are couplings."""
+        springs: list[Spring | JointSpring] = []
+        couplings = []
+        for frame in self.parts.springs:
+            reader = linear_spring if shown(frame.element) == LINEAR_SPRING else tendon
+            read = reader(frame.document, frame.element, frame.name, self._notation(frame))
+            if isinstance(read, JointCoupling):
+                couplings.append(read)
+            elif read is not None:
+                springs.append(read)
+        return tuple(springs), couplings
+
+    def _notation(self, frame: Frame) -> Notation:
+        """How an SDF file writes what Drake's element says."""
+        document = frame.document
+
+        def body(element: Element) -> str:
+            return self.carriers.carrier(frame, (element.text or "").strip(), element).name
+
+        def joint(element: Element) -> str:
+            assert frame.scope is not None
+            name = document.text(element, "name")
+            return self.frames.named(name, frame.scope, document, element).name
+
+        return Notation(document.content, document.three, body, joint)
 
     def _idle(self, each: Connection) -> None:
         """A joint between links that are fixed to each other already."""

@@ -11,11 +11,10 @@ from dataclasses import dataclass, fields
 
 from robomodel.description import AT_ORIGIN, Pose, Vec3
 from robomodel.errors import Source
-from robomodel.parsers.shared.elements import read_rotation
+from robomodel.parsers.shared.frames import read_rotation
 from robomodel.parsers.xml import Document, Element, shown, spelled
 
 NEWEST = (1, 12)
-BALL_CONSTRAINT = "drake:ball_constraint"
 
 _OWNERS = frozenset(("link", "joint", "frame", "model", "include", "world"))
 

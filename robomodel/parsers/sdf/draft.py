@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
 
 from lxml import etree
 
-from robomodel.description import Inertial, Joint, Loop, Pose, Shape
-from robomodel.masses import MOMENTS
+from robomodel.description import Joint, Loop, Pose
+from robomodel.parsers.schema import DYNAMICS, add_text, write_contents
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
-from robomodel.parsers.sdf.links import SIZES
+from robomodel.parsers.shared.springs import has_dynamics
 from robomodel.parsers.xml import CUSTOM, DRAKE
-from robomodel.text import Names, number, numbers, rpy_of
+from robomodel.text import numbers, rpy_of
 
 VERSION = "1.11"
 
@@ -101,82 +100,17 @@ def own(element: etree._Element, name: str, value: str) -> None:
     element.set(f"{{{CUSTOM}}}{name}", value)
 
 
-def text(parent: etree._Element, tag: str, content: str) -> etree._Element:
-    """A new element that holds a text."""
-    element = etree.SubElement(parent, tag)
-    element.text = content
-    return element
-
-
 def pose(parent: etree._Element, placement: Pose, relative_to: str = "") -> None:
     """``<pose>``, unless it says nothing."""
     angles = rpy_of(placement.rotation)
     if relative_to or any(placement.xyz) or any(angles):
-        element = text(parent, "pose", numbers((*placement.xyz, *angles)))
+        element = add_text(parent, "pose", numbers((*placement.xyz, *angles)))
         if relative_to:
             element.set("relative_to", relative_to)
 
 
-def inertial(link: etree._Element, said: Inertial) -> None:
-    """``<inertial>``."""
-    element = etree.SubElement(link, "inertial")
-    pose(element, said.origin)
-    text(element, "mass", number(said.mass))
-    moments = etree.SubElement(element, "inertia")
-    for name, value in zip(MOMENTS, said.inertia, strict=True):
-        text(moments, name, number(value))
-
-
-def shape(link: etree._Element, said: Shape, names: Names) -> None:
-    """``<visual>`` or ``<collision>``, which has no colour that any reader allows."""
-    element = etree.SubElement(link, said.role, {"name": names.fresh(said.name or said.role)})
-    pose(element, said.origin)
-    geometry = etree.SubElement(etree.SubElement(element, "geometry"), said.kind)
-    if said.kind == "mesh":
-        text(geometry, "uri", said.file or "")
-        if said.size != (1.0, 1.0, 1.0):
-            text(geometry, "scale", numbers(said.size))
-    elif said.kind == "plane":
-        text(geometry, "normal", "0 0 1")
-        text(geometry, "size", "1 1")
-    else:
-        values = iter(said.size)
-        for tag, count in SIZES[said.kind].items():
-            text(geometry, tag, numbers(islice(values, count)))
-    _surface(element, said)
-    if said.rgba is None:
-        return
-    if said.role == "collision":
-        own(element, "rgba", numbers(said.rgba))
-        return
-    material = etree.SubElement(element, "material")
-    for tag in ("ambient", "diffuse"):
-        text(material, tag, numbers(said.rgba))
-
-
-def _surface(element: etree._Element, said: Shape) -> None:
-    """Friction and restitution of a collision; each engine has words of its own for friction."""
-    if said.friction is None and said.restitution is None:
-        return
-    surface = etree.SubElement(element, "surface")
-    if said.friction is not None:
-        friction = etree.SubElement(surface, "friction")
-        for engine, tags in (("ode", ("mu", "mu2")), ("bullet", ("friction", "friction2"))):
-            words = etree.SubElement(friction, engine)
-            for tag in tags:
-                text(words, tag, number(said.friction))
-    if said.restitution is not None:
-        bounce = etree.SubElement(surface, "bounce")
-        text(bounce, "restitution_coefficient", number(said.restitution))
-
-
-def dynamics(axis: etree._Element, said: Joint | Loop, reference: float) -> None:
-    """``<dynamics>`` of an axis, unless it says nothing."""
-    if not (said.damping or said.friction or said.stiffness):
-        return
-    element = etree.SubElement(axis, "dynamics")
-    text(element, "damping", number(said.damping))
-    text(element, "friction", number(said.friction))
-    if said.stiffness:
-        text(element, "spring_reference", number(reference))
-        text(element, "spring_stiffness", number(said.stiffness))
+def dynamics(axis: etree._Element, record: Joint | Loop, reference: float) -> None:
+    """``<dynamics>`` of an axis, unless nothing acts on it; the spring rests at ``reference``."""
+    if has_dynamics(record):
+        element = etree.SubElement(axis, "dynamics")
+        write_contents(element, DYNAMICS, replace(record, reference=reference))

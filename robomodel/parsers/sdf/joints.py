@@ -14,7 +14,6 @@ from robomodel.parsers.sdf.document import SdfDocument
 from robomodel.parsers.sdf.frames import BETWEEN, MODEL, WORLD, Frame, Frames, source_of
 from robomodel.parsers.sdf.tree import Step
 from robomodel.parsers.shared.motors import read_motor
-from robomodel.parsers.shared.springs import Dynamics
 from robomodel.parsers.xml import CUSTOM, Element, shown, spelled, words
 from robomodel.poses import turned
 
@@ -101,7 +100,7 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
     source = source_of(frame)
     if kind == "ball":
         part = element.find("axis")  # Drake reads its damping here
-        dynamics = Dynamics() if part is None else read_axis(document, part).dynamics
+        dynamics = {} if part is None else read_axis(document, part).dynamics
         free = truths(document, element, 3)
         position = own_numbers(document, element, "position", 4)
         ball = Joint(frame.name, "spherical", "", "", independent=free, source=source, **dynamics)

@@ -1,10 +1,12 @@
-"""Links of an SDF file: inertials, shapes, and what a simulator would do to them."""
+"""Links of an SDF file, read and written: inertials, shapes, what a simulator does to them."""
 
 from __future__ import annotations
 
 import math
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal, cast
+
+from lxml import etree
 
 from robomodel.description import (
     IDENTITY,
@@ -16,26 +18,23 @@ from robomodel.description import (
     ShapeKind,
     Vec3,
 )
-from robomodel.masses import MOMENTS, inertial_of, placed, scaled
+from robomodel.masses import inertial_of, placed, scaled
+from robomodel.parsers.schema import INERTIA, SIZES, SURFACE, Fields, add_text
 from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed
+from robomodel.parsers.sdf.draft import own
+from robomodel.parsers.sdf.draft import pose as add_pose
 from robomodel.parsers.sdf.frames import Frame, Frames, source_of
 from robomodel.parsers.xml import CUSTOM, Element, words
 from robomodel.poses import compose, tidy
 from robomodel.shapes import solid
 from robomodel.spatial import NO_INERTIA, matmul
+from robomodel.text import Names, number, numbers
 
 _LINK = frozenset(("pose", "inertial", "gravity", "kinematic", "velocity_decay"))
 _LINK_IRRELEVANT = words(
     "collision visual sensor projector audio_sink audio_source battery light particle_emitter "
     "plugin material self_collide enable_wind must_be_base_link gripper contact"
 )
-SIZES = {  # the numbers of each shape, and how many
-    "box": {"size": 3},
-    "sphere": {"radius": 1},
-    "cylinder": {"radius": 1, "length": 1},
-    "capsule": {"radius": 1, "length": 1},
-    "ellipsoid": {"radii": 3},
-}
 
 
 def read_link(frames: Frames, link: Frame, grounded: bool) -> Link:
@@ -126,7 +125,7 @@ def _moments(
     document: SdfDocument, inertial: Element
 ) -> tuple[float, float, float, float, float, float]:
     element = inertial.find("inertia")
-    parts = {} if element is None else document.parts(element, frozenset(MOMENTS))
+    parts = {} if element is None else document.parts(element, INERTIA.names)
     missing = [name for name in ("ixx", "iyy", "izz") if name not in parts]
     if missing:
         document.suspect(
@@ -138,7 +137,7 @@ def _moments(
         document.content(parts[name])
         if name in parts
         else (_MOMENT_DEFAULT if name in missing else 0.0)
-        for name in MOMENTS
+        for name in (each.name for each in INERTIA.attributes)
     )
     return xx, xy, xz, yy, yz, zz
 
@@ -155,7 +154,7 @@ def _from_shapes(
     for collision in link.iterfind("collision"):
         where = read_placed(document, collision)
         found = read_shape(document, collision, "collision", where.pose)
-        if found is None or found.kind not in SIZES or where.relative_to:
+        if found is None or found.kind in ("mesh", "plane") or where.relative_to:
             raise document.error(
                 collision,
                 'an inertial with auto="true" is computed from boxes, spheres, cylinders, '
@@ -185,11 +184,9 @@ def read_shape(
         size: tuple[float, ...] = ()
         kind = child.tag
         if kind in SIZES:
-            sizes = (document.size(child, tag, count) for tag, count in SIZES[kind].items())
+            sizes = (document.size(child, tag, count) for tag, count in SIZES[kind].sdf.items())
             size = tuple(chain.from_iterable(sizes))
-        elif kind == "plane":
-            normal = child.find("normal")
-            if normal is not None:
+            if (normal := child.find("normal")) is not None:  # of a plane
                 turn = _upright(document.three(normal))
                 pose = Pose(pose.xyz, matmul(pose.rotation, turn))
         elif kind == "mesh":
@@ -209,35 +206,63 @@ def read_shape(
             element.get("name", ""),
             _colour(document, element),
             document.place(element),
-            "",
-            *read_surface(document, element),
+            **read_surface(document, element),
         )
     return None
 
 
-def read_surface(document: SdfDocument, element: Element) -> tuple[float | None, float | None]:
+_FRICTION = {"ode": ("mu", "mu2"), "bullet": ("friction", "friction2")}  # by engine
+
+
+def read_surface(document: SdfDocument, element: Element) -> Fields:
     """Friction and restitution of a ``<collision>``, as ODE's words or else Bullet's say them."""
-    friction = restitution = None
-    for path, second in (("ode/mu", "ode/mu2"), ("bullet/friction", "bullet/friction2")):
-        if (first := element.find(f"surface/friction/{path}")) is not None:
-            friction = read_friction(document, first, element.find(f"surface/friction/{second}"))
+    found: Fields = {}
+    for engine, tags in _FRICTION.items():
+        first, second = (element.find(f"surface/friction/{engine}/{tag}") for tag in tags)
+        if first is not None:
+            found |= read_friction(document, first, second)
             break
-    if (bounce := element.find("surface/bounce/restitution_coefficient")) is not None:
-        restitution = document.content(bounce)
-        if not 0.0 <= restitution <= 1.0:
-            raise document.error(bounce, f"restitution is from 0 to 1, not {restitution:g}")
-    return friction, restitution
+    bounce = element.find("surface/bounce/restitution_coefficient")
+    if bounce is not None:
+        found["restitution"] = document.content(bounce)
+        if fault := SURFACE.by_name["restitution"].fault(found["restitution"]):
+            raise document.error(bounce, f"<{bounce.tag}> {fault}")
+    return found
 
 
-def read_friction(document: SdfDocument, first: Element, second: Element | None) -> float:
-    """The friction that ``first`` holds; warns if ``second``, across it, holds another one."""
+def add_surface(element: Element, shape: Shape) -> None:
+    """``<surface>`` of a collision; each engine has words of its own for friction."""
+    if shape.friction is None and shape.restitution is None:
+        return
+    surface = etree.SubElement(element, "surface")
+    if shape.friction is not None:
+        friction = etree.SubElement(surface, "friction")
+        for engine, tags in _FRICTION.items():
+            part = etree.SubElement(friction, engine)
+            for tag in tags:
+                add_text(part, tag, number(shape.friction))
+    if shape.restitution is not None:
+        bounce = etree.SubElement(surface, "bounce")
+        add_text(bounce, "restitution_coefficient", number(shape.restitution))
+
+
+def read_friction(
+    document: SdfDocument, first: Element, second: Element | None
+) -> dict[str, float]:
+    """The friction that ``first`` holds; warns if ``second``, across it, holds another one.
+
+    An empty element, as old exporters write, says none.
+    """
+    if not (first.text or "").strip():
+        document.suspect(first, f"<{first.tag}> is empty and is ignored")
+        return {}
     friction = document.content(first)
-    if friction < 0.0:
-        raise document.error(first, f"the friction {friction:g} is negative")
-    if second is not None and document.content(second) != friction:
+    if fault := SURFACE.by_name["friction"].fault(friction):
+        raise document.error(first, f"<{first.tag}> {fault}")
+    if second is not None and (second.text or "").strip() and document.content(second) != friction:
         message = f"friction is the same in all directions here; <{first.tag}> counts"
         document.suspect(second, message)
-    return friction
+    return {"friction": friction}
 
 
 def _upright(normal: Vec3) -> Rows3:
@@ -269,3 +294,38 @@ def _colour(document: SdfDocument, element: Element) -> tuple[float, float, floa
             numbers = document.contents(colour, min(max(len((colour.text or "").split()), 3), 4))
             return (*numbers[:3], numbers[3] if len(numbers) > 3 else 1.0)  # type: ignore[return-value]
     return None
+
+
+def add_inertial(link: Element, inertial: Inertial) -> None:
+    """``<inertial>``."""
+    element = etree.SubElement(link, "inertial")
+    add_pose(element, inertial.origin)
+    add_text(element, "mass", number(inertial.mass))
+    moments = etree.SubElement(element, "inertia")
+    for each, value in zip(INERTIA.attributes, inertial.inertia, strict=True):
+        add_text(moments, each.name, number(value))
+
+
+def add_shape(link: Element, shape: Shape, names: Names) -> None:
+    """``<visual>`` or ``<collision>``, which has no colour that any reader allows."""
+    element = etree.SubElement(link, shape.role, {"name": names.fresh(shape.name or shape.role)})
+    add_pose(element, shape.origin)
+    geometry = etree.SubElement(etree.SubElement(element, "geometry"), shape.kind)
+    if shape.kind == "mesh":
+        add_text(geometry, "uri", shape.file or "")
+        if shape.size != (1.0, 1.0, 1.0):
+            add_text(geometry, "scale", numbers(shape.size))
+    elif shape.kind == "plane":
+        add_text(geometry, "normal", "0 0 1")
+        add_text(geometry, "size", "1 1")
+    else:
+        values = iter(shape.size)
+        for tag, count in SIZES[shape.kind].sdf.items():
+            add_text(geometry, tag, numbers(islice(values, count)))
+    add_surface(element, shape)
+    if shape.rgba is not None and shape.role == "collision":
+        own(element, "rgba", numbers(shape.rgba))
+    elif shape.rgba is not None:
+        material = etree.SubElement(element, "material")
+        for tag in ("ambient", "diffuse"):
+            add_text(material, tag, numbers(shape.rgba))

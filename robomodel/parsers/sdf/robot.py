@@ -19,12 +19,12 @@ from typing import Literal, cast
 from robomodel.description import Description, Vec3
 from robomodel.errors import DescriptionError, did_you_mean, few
 from robomodel.parsers.sdf.description import Describer, Parts, stands_for_world
-from robomodel.parsers.sdf.document import BALL_CONSTRAINT, SdfDocument, read_placed
+from robomodel.parsers.sdf.document import SdfDocument, read_placed
 from robomodel.parsers.sdf.files import Library, opened
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, Scope
-from robomodel.parsers.shared.drake import LINEAR_SPRING, TENDON
+from robomodel.parsers.shared.drake import BALL_CONSTRAINT, LINEAR_SPRING, TENDON
+from robomodel.parsers.shared.motors import read_transmission
 from robomodel.parsers.shared.springs import read_spring
-from robomodel.parsers.shared.transmissions import read_transmission
 from robomodel.parsers.xml import CUSTOM, Document, Element, shown, words
 from robomodel.resources import Resources
 from robomodel.text import Names

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 from lxml import etree
 
@@ -27,20 +27,17 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
-from robomodel.parsers.sdf import draft as elements
-from robomodel.parsers.sdf.draft import Draft, dynamics, own, pose, text
+from robomodel.parsers.schema import LIMIT, add_text, write_contents
+from robomodel.parsers.sdf.draft import Draft, dynamics, own, pose
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
+from robomodel.parsers.sdf.links import add_inertial, add_shape
 from robomodel.parsers.sdf.plan import Plan
 from robomodel.parsers.sdf.written_ties import Ties
-from robomodel.parsers.shared.inertias import suited
-from robomodel.parsers.shared.written import (
-    add_linear_spring,
-    add_motor,
-    add_spring,
-    add_transmission,
-    rest_length,
-    words_of,
-)
+from robomodel.parsers.shared.drake import add_linear_spring
+from robomodel.parsers.shared.inertias import physical_inertias
+from robomodel.parsers.shared.motors import add_motor, add_transmission
+from robomodel.parsers.shared.springs import add_spring, has_dynamics, rest_length
+from robomodel.parsers.urdf.joints import independent_text
 from robomodel.parsers.xml import CUSTOM, DRAKE
 from robomodel.poses import Positions, compose, cosine, inverse, link_poses, relative, tidy, turned
 from robomodel.text import Names, number, numbers
@@ -54,7 +51,7 @@ def to_sdf(description: Description, positions: Positions) -> tuple[str, list[st
 
     ``positions`` are those of the joints at which the file shows the robot, where not zero.
     """
-    plan, draft = Plan(suited(_beside_the_world(description)), positions), Draft()
+    plan, draft = Plan(physical_inertias(_beside_the_world(description)), positions), Draft()
     _Writer(plan, draft, Ties(plan, draft)).write()
     return draft.text(), draft.lost
 
@@ -107,7 +104,7 @@ class _Writer:
         gravity = description.gravity or GRAVITY
         if gravity != GRAVITY:  # a model by itself is what Gazebo spawns
             holder = etree.SubElement(holder, "world", {"name": "default"})
-            text(holder, "gravity", numbers(gravity))
+            add_text(holder, "gravity", numbers(gravity))
         name = description.name.strip() or "robot"
         if BETWEEN in name or name == WORLD:
             draft.lost.append(f"a robot called '{name}'")
@@ -141,7 +138,8 @@ class _Writer:
             bodies = [self.draft.links[end.link] for end in ends]
             if length > 0.0 and not any(name == WORLD or BETWEEN in name for name in bodies):
                 points = [end.origin.xyz for end in ends]
-                add_linear_spring(model, spring, bodies, points, length, as_text=True)
+                placed = replace(spring, length=length)
+                add_linear_spring(model, placed, bodies, points, as_text=True)
                 return
             ends = [
                 Anchor(WORLD if name == WORLD else end.link, end.origin)
@@ -190,12 +188,12 @@ class _Writer:
             if joint.type == "floating":
                 self._float(element, joint)
         if link.inertial is not None:
-            elements.inertial(element, link.inertial)
+            add_inertial(element, link.inertial)
         elif link.name not in plan.held:
-            elements.inertial(element, Inertial(0.0, (0.0,) * 6))
+            add_inertial(element, Inertial(0.0, (0.0,) * 6))
         names = Names()
         for shape in link.shapes:
-            elements.shape(element, shape, names)
+            add_shape(element, shape, names)
 
     def _float(self, element: etree._Element, joint: Joint) -> None:
         """A link that no joint holds; the name of its floating joint is kept."""
@@ -210,7 +208,7 @@ class _Writer:
         if joint.name in self.plan.positions:
             own(element, "position", numbers(self.plan.positions[joint.name]))
         if joint.independent is not None:
-            own(element, "independent", words_of(joint.independent))
+            own(element, "independent", independent_text(joint.independent))
 
     def _frame(self, name: str) -> None:
         """A link without mass, fixed to another one."""
@@ -254,14 +252,14 @@ class _Writer:
             for number_, step in enumerate(steps):
                 axis = turned(step.origin.rotation, step.axis) if number_ else step.axis
                 self._axis(element, "axis2" if number_ else "axis", axis, step)
-        elif joint.type == "spherical" and (joint.damping or joint.friction or joint.stiffness):
+        elif joint.type == "spherical" and has_dynamics(joint):
             part = etree.SubElement(element, "axis")  # where Drake reads the damping of ball joints
-            text(part, "xyz", "0 0 1")
+            add_text(part, "xyz", "0 0 1")
             dynamics(part, joint, 0.0)
         elif joint.damping or joint.friction:
             self.draft.lost.append(f"damping and friction of the {joint.type} joint '{joint.name}'")
         if joint.type == "screw":
-            text(element, "screw_thread_pitch", number(2.0 * math.pi * joint.pitch))
+            add_text(element, "screw_thread_pitch", number(2.0 * math.pi * joint.pitch))
         self._own(element, steps)
 
     def _own(self, element: etree._Element, steps: Sequence[Joint]) -> None:
@@ -271,7 +269,9 @@ class _Writer:
             shown = [q for step in steps for q in positions.get(step.name, (0.0,))]
             own(element, "position", numbers(shown))
         if any(step.independent is not None for step in steps):
-            words = ["-" if s.independent is None else words_of(s.independent) for s in steps]
+            words = [
+                "-" if s.independent is None else independent_text(s.independent) for s in steps
+            ]
             own(element, "independent", " ".join(words))
         if any(step.initial is not None for step in steps):
             starts = ["-" if s.initial is None else number(s.initial) for s in steps]
@@ -280,26 +280,21 @@ class _Writer:
         axes = [element] if len(steps) == 1 else [*element.iter("axis", "axis2")]
         for step, part in zip(steps, axes, strict=True):
             if step.motor is not None and step.type in ONE_DOF:
-                add_motor(part, step.motor).tag = f"{{{CUSTOM}}}motor"
+                add_motor(part, step.motor, f"{{{CUSTOM}}}motor")
         if joint.armature and joint.type in ONE_DOF:
-            text(element, f"{{{DRAKE}}}rotor_inertia", number(joint.armature))
-            text(element, f"{{{DRAKE}}}gear_ratio", "1")
+            add_text(element, f"{{{DRAKE}}}rotor_inertia", number(joint.armature))
+            add_text(element, f"{{{DRAKE}}}gear_ratio", "1")
         elif joint.armature:
             self.draft.lost.append(f"the armature of the {joint.type} joint '{joint.name}'")
 
     def _axis(self, parent: etree._Element, tag: str, axis: Vec3, joint: Joint) -> None:
         element = etree.SubElement(parent, tag)
-        text(element, "xyz", numbers(axis))
-        limits, shift = joint.limits, self.plan.at(joint.name)
-        values = {
-            "lower": limits.lower - shift,
-            "upper": limits.upper - shift,
-            "effort": limits.effort,
-            "velocity": limits.velocity,
-        }
-        if said := {tag: value for tag, value in values.items() if math.isfinite(value)}:
-            limit = etree.SubElement(element, "limit")
-            for name, value in said.items():
-                text(limit, name, number(value))
+        add_text(element, "xyz", numbers(axis))
+        shift = self.plan.at(joint.name)
+        limits = replace(
+            joint.limits, lower=joint.limits.lower - shift, upper=joint.limits.upper - shift
+        )
+        if any(map(math.isfinite, astuple(limits))):
+            write_contents(etree.SubElement(element, "limit"), LIMIT, limits)
         dynamics(element, joint, joint.reference - shift)
         self.ties.mimic(element, joint)

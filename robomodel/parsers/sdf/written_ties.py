@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from lxml import etree
 
 from robomodel.description import ONE_DOF, Joint, JointCoupling, LinkCoupling, Loop
-from robomodel.parsers.sdf.draft import Draft, dynamics, own, pose, prefix, text
+from robomodel.parsers.schema import add_text
+from robomodel.parsers.sdf.draft import Draft, dynamics, own, pose, prefix
 from robomodel.parsers.sdf.frames import BETWEEN, WORLD
 from robomodel.parsers.sdf.plan import LOOPS, Plan
 from robomodel.poses import (
@@ -71,7 +72,7 @@ class Ties:
         element = self.draft.element("joint", name, said, type=kind)
         within = len(prefix(said))
         for tag, end in zip(("parent", "child"), ends, strict=True):
-            text(element, tag, end if end == WORLD else end[within:])
+            add_text(element, tag, end if end == WORLD else end[within:])
         return element
 
     def _within(self, element: etree._Element, link: str) -> str:
@@ -103,16 +104,16 @@ class Ties:
         if loop.type == "universal":
             here, there = (placed(end, self.plan.poses) for end in (other, one))
             between = tidy(relative(here, there)).rotation
-            text(etree.SubElement(element, "axis"), "xyz", numbers(turned(between, first)))
-            text(etree.SubElement(element, "axis2"), "xyz", numbers(second))
+            add_text(etree.SubElement(element, "axis"), "xyz", numbers(turned(between, first)))
+            add_text(etree.SubElement(element, "axis2"), "xyz", numbers(second))
         elif loop.type not in ("fixed", "spherical"):
             axis = etree.SubElement(element, "axis")
-            text(axis, "xyz", numbers(loop.axis))
+            add_text(axis, "xyz", numbers(loop.axis))
             dynamics(axis, loop, rest - shown)
             if shown:
                 own(element, "position", number(shown))
         engine = etree.SubElement(etree.SubElement(element, "physics"), "simbody")
-        text(engine, "must_be_loop_joint", "true")
+        add_text(engine, "must_be_loop_joint", "true")
 
     def _shown(self, loop: Loop) -> float:
         """The coordinate of a revolute or prismatic loop as the file shows it."""
@@ -167,9 +168,9 @@ class Ties:
         if first != leader:
             element.set("axis", "axis2")
         offset += multiplier * plan.at(leader) - plan.at(joint.name)
-        text(element, "multiplier", number(multiplier))
-        text(element, "offset", number(offset))
-        text(element, "reference", "0")
+        add_text(element, "multiplier", number(multiplier))
+        add_text(element, "offset", number(offset))
+        add_text(element, "reference", "0")
 
     def _paths(self, coupling: LinkCoupling) -> tuple[list[Joint], list[Joint]]:
         """The moving joints from the common ancestor down to predecessor and successor."""
@@ -199,12 +200,12 @@ class Ties:
         ends = [path[-1].child for path in paths]
         element = self.joint("gearbox", coupling.name, *ends)
         reference = self._within(element, paths[0][0].parent)
-        text(element, "gearbox_reference_body", reference)
-        text(element, "gearbox_ratio", number(0.0 - coupling.ratio))
+        add_text(element, "gearbox_reference_body", reference)
+        add_text(element, "gearbox_ratio", number(0.0 - coupling.ratio))
         for tag, path, end in zip(("axis", "axis2"), paths, ends, strict=True):
             axis, body = path[-1].axis, self.plan.body(end)
             if body != end:
                 back = relative(self.plan.poses[body], self.plan.poses[end])
                 axis = turned(tidy(back).rotation, axis)
-            xyz = text(etree.SubElement(element, tag), "xyz", numbers(axis))
+            xyz = add_text(etree.SubElement(element, tag), "xyz", numbers(axis))
             xyz.set("expressed_in", self._within(element, end))

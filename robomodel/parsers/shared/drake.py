@@ -1,21 +1,35 @@
-"""Drake's springs, as its URDF and SDF say them alike.
+"""Drake's springs and constraints, which its URDF and SDF write alike, read and written.
 
-Sources: Drake's reference of its extensions, ``MultibodyPlant::AddTendonConstraint``.
+Sources: Drake's reference of its extensions, ``detail_urdf_parser.cc``, ``detail_common.cc``,
+``MultibodyPlant::AddTendonConstraint``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from robomodel.description import Anchor, JointCoupling, JointSpring, Spring
+from lxml import etree
+
+from robomodel.description import Anchor, JointCoupling, JointSpring, Loop, Pose, Spring, Vec3
 from robomodel.errors import DescriptionError
-from robomodel.parsers.xml import Document, Element, shown
+from robomodel.parsers.schema import Attribute, Declaration, Fields
+from robomodel.parsers.xml import CUSTOM, DRAKE, Document, Element, shown
+from robomodel.text import number, numbers
 
 LINEAR_SPRING = "drake:linear_spring_damper"
 TENDON = "drake:tendon_constraint"
-_SPRING_NUMBERS = ("free_length", "stiffness", "damping")
+BALL_CONSTRAINT = "drake:ball_constraint"
+_SPRING = Declaration(
+    LINEAR_SPRING,
+    (
+        Attribute("length", "m", "rest length", word="free_length", bound="≥ 0", always=True),
+        Attribute("stiffness", "N/m", "stiffness", bound="≥ 0", always=True),
+        Attribute("damping", "N s/m", "damping", bound="≥ 0", always=True),
+    ),
+)
 _TENDON_NUMBERS = {  # and what each is where it is not given
     "offset": 0.0,
     "lower_limit": -math.inf,
@@ -23,6 +37,26 @@ _TENDON_NUMBERS = {  # and what each is where it is not given
     "stiffness": math.inf,
     "damping": 0.0,
 }
+
+
+class ReadNumber(Protocol):
+    """Reads the number that an element holds, finite unless it may be ``infinite``."""
+
+    def __call__(self, element: Element, /, *, infinite: bool = False) -> float:
+        """The number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """How a format holds values: in an attribute in URDF, as text in SDF; names of bodies, joints.
+
+    Each is a function of the element that holds the value.
+    """
+
+    number: ReadNumber
+    point: Callable[[Element], Vec3]
+    body: Callable[[Element], str]
+    joint: Callable[[Element], str]
 
 
 def part_of(document: Document, element: Element, tag: str) -> Element:
@@ -33,55 +67,84 @@ def part_of(document: Document, element: Element, tag: str) -> Element:
     raise document.error(element, f"<{shown(element)}> needs a <{tag}>")
 
 
-class Number(Protocol):
-    """What reads the number that an element holds: as an attribute in URDF, as a text in SDF."""
+def _ends(document: Document, element: Element, notation: Notation) -> tuple[Anchor, Anchor]:
+    """A point P of a body A and a point Q of a body B."""
+    prefix, ends = shown(element), []
+    for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
+        link, at = (part_of(document, element, f"{prefix}_{word}") for word in (body, point))
+        ends.append(Anchor(notation.body(link), Pose(notation.point(at))))
+    return ends[0], ends[1]
 
-    def __call__(self, element: Element, /, *, infinite: bool = False) -> float:
-        """The number, finite unless it may be ``infinite``."""
+
+def ball_constraint(document: Document, element: Element, name: str, notation: Notation) -> Loop:
+    """``<drake:ball_constraint>``: a point of body A stays at a point of body B."""
+    source = document.source(element, f"<{BALL_CONSTRAINT}>")
+    return Loop(name, "spherical", *_ends(document, element, notation), source=source)
 
 
-def linear_spring(
-    document: Document, element: Element, name: str, ends: Sequence[Anchor], number: Number
-) -> Spring:
+def linear_spring(document: Document, element: Element, name: str, notation: Notation) -> Spring:
     """``<drake:linear_spring_damper>`` between points of two bodies."""
-    parts = (part_of(document, element, f"{LINEAR_SPRING}_{word}") for word in _SPRING_NUMBERS)
-    length, stiffness, damping = map(number, parts)
+    ends = _ends(document, element, notation)
+    parts = {word: part_of(document, element, f"{LINEAR_SPRING}_{word}") for word in _SPRING.names}
+    values: Fields = {
+        _SPRING.by_name[word].field: notation.number(part) for word, part in parts.items()
+    }
     source = document.source(element, f"<{LINEAR_SPRING}>")
-    if min(length, stiffness, damping) < 0.0:
-        raise DescriptionError("its free length, stiffness or damping is negative", source)
-    return Spring(name, ends[0], ends[1], stiffness, length, damping, source)
+    if fault := _SPRING.fault(values):
+        raise DescriptionError(fault, source)
+    return Spring(name, *ends, source=source, **values)
+
+
+def add_linear_spring(
+    root: Element, spring: Spring, bodies: Sequence[str], points: Sequence[Vec3], *, as_text: bool
+) -> None:
+    """``<drake:linear_spring_damper>``; values are attributes in URDF and texts in SDF.
+
+    ``bodies`` and ``points`` are its ends as the file has them. Its name is an attribute of this
+    package's own.
+    """
+    element = etree.SubElement(root, f"{{{DRAKE}}}linear_spring_damper")
+    element.set(f"{{{CUSTOM}}}name" if as_text else "name", spring.name)
+    values = {
+        "body_A": bodies[0],
+        "p_AP": numbers(points[0]),
+        "body_B": bodies[1],
+        "p_BQ": numbers(points[1]),
+        **{each.name: number(value) for each, value in _SPRING.of(spring).items()},
+    }
+    for word, value in values.items():
+        part = etree.SubElement(element, f"{{{DRAKE}}}linear_spring_damper_{word}")
+        if as_text:
+            part.text = value
+        else:
+            part.set("name" if word.startswith("body") else "value", value)
 
 
 def tendon(
-    document: Document,
-    element: Element,
-    name: str,
-    joint: Callable[[Element], str],
-    number: Number,
+    document: Document, element: Element, name: str, notation: Notation
 ) -> JointSpring | JointCoupling | None:
     """``<drake:tendon_constraint>``: lower ≤ Σ a q + offset ≤ upper, held by a spring and damper.
 
-    ``joint`` gives the joint that an element names. None where the bounds leave room between them,
-    so that it acts like a stop, which no word says.
+    None where the bounds leave room between them, so that it acts like a stop, which no word says.
     """
     source = document.source(element, f"<{TENDON}>")
-    terms, numbers = [], dict(_TENDON_NUMBERS)
+    terms, found = [], dict(_TENDON_NUMBERS)
     for child in element:
         word = shown(child).removeprefix(f"{TENDON}_")
         if word == "joint":
-            terms.append((joint(child), document.number(child, "a")))
-        elif word in numbers:
-            numbers[word] = number(child, infinite=True)
+            terms.append((notation.joint(child), document.number(child, "a")))
+        elif word in found:
+            found[word] = notation.number(child, infinite=True)
         else:
-            document.unknown(child, [f"{TENDON}_{each}" for each in ("joint", *numbers)])
-    lower, upper, stiffness = (numbers[w] for w in ("lower_limit", "upper_limit", "stiffness"))
+            document.unknown(child, [f"{TENDON}_{each}" for each in ("joint", *found)])
+    lower, upper, stiffness = (found[w] for w in ("lower_limit", "upper_limit", "stiffness"))
     if not terms:
         raise DescriptionError("names no joint; give it joints and coefficients", source)
-    if math.isnan(sum(numbers.values())) or lower > upper:
+    if math.isnan(sum(found.values())) or lower > upper:
         raise DescriptionError(
             f"its limits [{lower:g}, {upper:g}] leave nothing in between", source
         )
-    if min(stiffness, numbers["damping"]) < 0.0:
+    if min(stiffness, found["damping"]) < 0.0:
         raise DescriptionError("its stiffness or damping is negative", source)
     if lower < upper:
         document.suspect(
@@ -90,8 +153,7 @@ def tendon(
             "lets joints move freely, which no word says",
         )
         return None
-    rest = lower - numbers["offset"]
+    rest = lower - found["offset"]
     if stiffness == math.inf:
         return JointCoupling(name, tuple(terms), rest, source)
-    damping = numbers["damping"]
-    return JointSpring(name, tuple(terms), stiffness, rest, damping, source=source)
+    return JointSpring(name, tuple(terms), stiffness, rest, found["damping"], source=source)

@@ -74,7 +74,7 @@ def of_a_body(moments: Vec3, *, moves: bool) -> Vec3:
     return a, b, c
 
 
-def suited(description: Description) -> Description:
+def physical_inertias(description: Description) -> Description:
     """The description with inertias that simulators take, as far as its dynamics stay as they are.
 
     Those of links fixed to others that MuJoCo takes not as they are become part of the others'.
@@ -202,12 +202,12 @@ def _round_about(
     moment = float(axis @ inertia @ axis) if axis.any() else NEARLY_NOTHING
     turns = np.outer(axis, axis) if axis.any() else np.eye(3) / 3.0
     transverse = 0.5 * moment * (1.0 + _SLACK)
-    suited_ = moment * turns + transverse * (np.eye(3) - turns)
+    adjusted = moment * turns + transverse * (np.eye(3) - turns)
     above = directions[joint.parent]
     rests = above is not None and not above.any() and joint.type in ("revolute", "continuous")
     if mass <= _TOO_LITTLE and rests:
         mass, centre = NEARLY_NOTHING, np.zeros(3)
-    return _inertial(said, mass, centre, suited_)
+    return _inertial(said, mass, centre, adjusted)
 
 
 @dataclass(frozen=True, slots=True)

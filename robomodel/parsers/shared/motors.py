@@ -1,19 +1,294 @@
-"""Motors: limits, torque-speed curves, the constants of DC motors."""
+"""Motors, rotors and transmissions (ros_control's, Drake's, PR2's), read and written."""
 
 from __future__ import annotations
 
-from robomodel.description import Motor
-from robomodel.motors import NAMES, fault
-from robomodel.parsers.xml import Document, Element
+import math
+from collections.abc import Mapping
+from dataclasses import replace
 
-_MOTOR = frozenset(NAMES)
+from robomodel.description import (
+    ONE_DOF,
+    Actuator,
+    Description,
+    Joint,
+    Motor,
+    Rotor,
+    Transmission,
+    TransmittedJoint,
+)
+from robomodel.errors import DescriptionError, did_you_mean, suspect
+from robomodel.parsers.schema import MOTOR, ROTOR, add, add_text, read, write
+from robomodel.parsers.shared.frames import read_value
+from robomodel.parsers.xml import Document, Element
+from robomodel.text import number
+from robomodel.transmissions import SIMPLE, actuator_terms, kind_of
+
+_REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
+_SIMPLE = f"transmission_interface/{SIMPLE}"
+
+
+# --- motors ---------------------------------------------------------------------------------------
 
 
 def read_motor(document: Document, element: Element | None) -> Motor | None:
     """``<motor>`` of a joint or an actuator: every number at the motor's own shaft."""
     if element is None:
         return None
-    found = document.numbers(element, _MOTOR, infinite=frozenset(("effort", "velocity", "current")))
-    if wrong := fault(found):
-        raise document.error(element, wrong)
+    found = read(document, element, MOTOR)
+    if fault := motor_fault(found):
+        raise document.error(element, fault)
     return Motor(**found, source=document.place(element))
+
+
+def motor_fault(found: Mapping[str, float]) -> str:
+    """What is wrong with the numbers of a motor, by name; empty if they are those of one."""
+    if fault := MOTOR.fault(found):
+        return fault
+    for one, other in (("stall_torque", "no_load_speed"), ("no_load_speed", "stall_torque")):
+        if one in found and other not in found:
+            return f"the torque-speed curve has {one} but no {other}; it needs both"
+    if "voltage" in found:
+        if missing := [n for n in ("torque_constant", "resistance") if n not in found]:
+            return f"voltage says a torque-speed curve only with {missing[0]}; give it"
+        if "stall_torque" in found:
+            return "voltage and stall_torque both say a torque-speed curve; keep one of them"
+    if "current" in found and "torque_constant" not in found:
+        return "current limits the torque only with torque_constant; give it"
+    return ""
+
+
+def add_motor(parent: Element, motor: Motor, tag: str = MOTOR.tag) -> None:
+    """``<motor>``."""
+    write(add(parent, tag), MOTOR, motor)
+
+
+# --- rotors ---------------------------------------------------------------------------------------
+
+
+def read_rotor(document: Document, element: Element | None) -> Rotor | None:
+    """``<rotor inertia ratio mass transverse>`` or ``<rotor link ratio>``, of joint or actuator.
+
+    So much hangs on its numbers that a word which may stand for one that is missing is refused.
+    """
+    if element is None:
+        return None
+    names = {str(name) for name in element.attrib}
+    for name in names - ROTOR.known:
+        if hint := did_you_mean(name, ROTOR.known - names):
+            raise document.error(element, f"<rotor> has no attribute '{name}'{hint}")
+    link = document.text(element, "link") if "link" in names else ""
+    if "inertia" not in names and not link:
+        raise document.error(
+            element,
+            '<rotor> needs inertia="...", its moment of inertia about its axis (or link="...", '
+            "the link that it is)",
+        )
+    found = read(document, element, ROTOR)
+    return _checked_rotor(document, element, Rotor(link=link, **found))
+
+
+def _checked_rotor(document: Document, element: Element, rotor: Rotor) -> Rotor:
+    """The rotor with its place, if its numbers are those of one."""
+    if fault := rotor_fault(rotor):
+        raise document.error(element, fault)
+    place = document.place(element)
+    return replace(rotor, source=replace(place, element=f"rotor of {place.element}"))
+
+
+def rotor_fault(rotor: Rotor) -> str:
+    """What is wrong with the numbers of a rotor; empty if they are those of one."""
+    numbers = {each.field: value for each, value in ROTOR.of(rotor).items()}
+    if not all(map(math.isfinite, numbers.values())):
+        return "a number of the rotor is not finite"
+    if rotor.link and not numbers.keys().isdisjoint(("inertia", "mass", "transverse")):
+        return (
+            f"the link '{rotor.link}' is the rotor and has an inertial of its own; leave inertia, "
+            "mass and transverse out"
+        )
+    if not rotor.link and rotor.inertia <= 0.0:
+        return f"the rotor's inertia {rotor.inertia:g} is not positive"
+    return ROTOR.fault(numbers)
+
+
+def add_rotor(parent: Element, rotor: Rotor) -> None:
+    """``<rotor>``."""
+    write(add(parent, "rotor", **({"link": rotor.link} if rotor.link else {})), ROTOR, rotor)
+
+
+# --- transmissions --------------------------------------------------------------------------------
+
+
+def read_transmission(document: Document, element: Element) -> Transmission:
+    """A transmission as ros_control, ros2_control, Drake and PR2 write it.
+
+    Without rotors it changes no dynamics, so nothing in it is refused but what is wrong in a rotor.
+    """
+    name = element.get("name", "")
+    kind = element.findtext("type") or element.findtext("plugin") or element.get("type") or ""
+    actuators = tuple(_actuator(document, part) for part in element.iterfind("actuator"))
+    reduction = _amount(document, element, _REDUCTIONS, must=False)  # PR2 writes it here
+    if reduction is not None and len(actuators) == 1 and actuators[0].reduction is None:
+        actuators = (replace(actuators[0], reduction=reduction),)
+    must = any(actuator.rotor for actuator in actuators)
+    return Transmission(
+        name,
+        kind.strip(),
+        tuple(_transmitted(document, part, must) for part in element.iterfind("joint")),
+        actuators,
+        document.source(element, f"transmission '{name}'"),
+    )
+
+
+def _transmitted(document: Document, element: Element, must: bool) -> TransmittedJoint:
+    return TransmittedJoint(
+        element.get("name", ""),
+        _role(element),
+        _amount(document, element, _REDUCTIONS, must=must),
+        _amount(document, element, ("offset",), must=must, zero=True) or 0.0,
+    )
+
+
+def _actuator(document: Document, element: Element) -> Actuator:
+    """An actuator; its rotor by ``<rotor>``, ``<motorInertia>`` or Drake's ``<rotor_inertia>``."""
+    rotor: Rotor | None = None
+    gear_ratio: float | None = None
+    for part in element:
+        tag = part.tag.rpartition("}")[2]
+        if tag == "gear_ratio":
+            gear_ratio = read_value(document, part)
+        elif tag in ("rotor", "rotor_inertia", "motorInertia"):
+            if rotor is not None:
+                raise document.error(part, "the actuator has a rotor already; keep one of them")
+            if tag == "rotor":
+                rotor = read_rotor(document, part)
+            else:
+                inertia = document.content(part) if tag[0] == "m" else read_value(document, part)
+                rotor = _checked_rotor(document, part, Rotor(inertia))
+        elif tag not in (*_ACTUATOR_IRRELEVANT, "motor") and did_you_mean(tag, _ACTUATOR_PARTS):
+            document.unknown(part, _ACTUATOR_PARTS)
+    reduction = _amount(document, element, _REDUCTIONS, must=rotor is not None)
+    if gear_ratio is not None:
+        if gear_ratio == 0.0:
+            raise document.error(element, "the gear ratio is zero; 1 is a direct drive")
+        if rotor is not None and rotor.ratio is None:
+            rotor = replace(rotor, ratio=gear_ratio)
+        reduction = gear_ratio if reduction is None else reduction
+    motor = read_motor(document, element.find("motor"))
+    return Actuator(element.get("name", ""), _role(element), reduction, rotor, motor)
+
+
+_ACTUATOR_PARTS = ("rotor", "motorInertia", "rotor_inertia", "gear_ratio", "motor", *_REDUCTIONS)
+_ACTUATOR_IRRELEVANT = frozenset(
+    (*_REDUCTIONS, "role", "hardwareInterface", "motorTorqueConstant", "command_interface")
+)
+
+
+def _role(element: Element) -> str:
+    """The role: ros_control writes an element, ros2_control an attribute."""
+    return (element.get("role") or element.findtext("role") or "").strip()
+
+
+def _amount(
+    document: Document, element: Element, tags: tuple[str, ...], *, must: bool, zero: bool = False
+) -> float | None:
+    """The number in the first element of these tags, if there is one.
+
+    One that cannot be is refused if it ``must`` be right, as a rotor depends on it, else warned of.
+    """
+    for tag in tags:
+        if (part := element.find(tag)) is None:
+            continue
+        try:
+            amount = document.content(part)
+            if amount == 0.0 and not zero:
+                raise document.error(part, f"<{tag}> is zero; 1 is a direct drive")
+        except DescriptionError as error:
+            if must:
+                raise
+            document.suspect(part, error.message, f"bad {tag}")
+            return None
+        return amount
+    return None
+
+
+def add_transmission(root: Element, transmission: Transmission, lost: list[str]) -> Element:
+    """A transmission in the words of ros_control, where a reduction divides and is never zero."""
+    element = add(root, "transmission", name=transmission.name)
+    if transmission.type:
+        add_text(element, "type", transmission.type)
+    ends: list[TransmittedJoint | Actuator] = [*transmission.joints, *transmission.actuators]
+    for end in ends:
+        part = add(element, "joint" if isinstance(end, TransmittedJoint) else "actuator")
+        part.set("name", end.name)
+        if end.role:
+            add_text(part, "role", end.role)
+        if end.reduction == 0.0:
+            lost.append(
+                f"the reduction 0 at '{end.name}' of the transmission '{transmission.name}'"
+            )
+        elif end.reduction is not None:
+            add_text(part, "mechanicalReduction", number(end.reduction))
+        if isinstance(end, TransmittedJoint):
+            if end.offset:
+                add_text(part, "offset", number(end.offset))
+            continue
+        if end.rotor is not None:
+            add_rotor(part, end.rotor)
+        if end.motor is not None:
+            add_motor(part, end.motor)
+    return element
+
+
+# --- motors of open trees -------------------------------------------------------------------------
+
+
+def with_motors(description: Description, *, simple: bool) -> Description:
+    """The description with a simple transmission for each joint of known effort that has none.
+
+    ``simple``: for readers that know no other ones, and an armature only as that of a motor. What
+    is of no known kind is replaced by a motor on each of its joints, which is warned of.
+    """
+    joints = {joint.name: joint for joint in description.joints}
+    kept, driven = [], set[str]()
+    for each in description.transmissions:
+        if simple and "/" not in each.type and _is_single(each):
+            each = replace(each, type=_SIMPLE)  # noqa: PLW2901 - an actuator of MJCF
+        ends = [joints.get(end.name) for end in each.joints]
+        known = _is_single(each) and kind_of(each) == SIMPLE if simple else ends and _is_known(each)
+        if known:
+            driven.update(end.name for end in each.joints)
+        elif not simple and ends and all(end and _has_effort(end) for end in ends):
+            suspect(
+                f"a transmission of the type '{each.type}' is not written; each of its joints has "
+                "a motor of its own",
+                each.source,
+                strict=False,
+            )
+            continue
+        kept.append(each)
+    names = {each.name for each in kept}
+    for joint in description.joints:
+        needed = _has_effort(joint) or (simple and joint.armature > 0.0)
+        if joint.type in ONE_DOF and joint.name not in driven and needed:
+            name = f"{joint.name}_transmission" if simple else joint.name
+            while name in names:
+                name += "_"
+            names.add(name)
+            motor = Actuator(f"{joint.name}_motor")
+            ends_ = (TransmittedJoint(joint.name),)
+            kept.append(Transmission(name, _SIMPLE, ends_, (motor,), joint.source))
+    return replace(description, transmissions=tuple(kept))
+
+
+def _is_single(transmission: Transmission) -> bool:
+    """Whether one motor drives one joint."""
+    return len(transmission.actuators) == len(transmission.joints) == 1
+
+
+def _is_known(transmission: Transmission) -> bool:
+    """Whether it is known how its motors move its joints."""
+    return any(True for _ in actuator_terms(transmission))
+
+
+def _has_effort(joint: Joint) -> bool:
+    return joint.type in ONE_DOF and 0.0 < joint.limits.effort < math.inf

@@ -2,69 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypedDict
-
-from robomodel.description import JointSpring, Spring
-from robomodel.parsers.shared.elements import ENDS, read_anchor, read_parts, read_term
+from robomodel.description import LOOP_COORDINATES, Joint, JointSpring, Loop, Pose, Spring
+from robomodel.parsers.schema import DYNAMICS, SPRING, Fields, add, read, write
+from robomodel.parsers.shared.frames import (
+    ENDS,
+    add_ends,
+    add_terms,
+    read_ends,
+    read_parts,
+    read_term,
+)
 from robomodel.parsers.xml import Document, Element
+from robomodel.poses import distance
 
-DYNAMICS = frozenset(("damping", "friction", "spring_stiffness", "spring_reference"))
-_SPRING = frozenset(("name", "stiffness", "length", "damping", "reference", "friction"))
 _SPRING_PARTS = frozenset(ENDS)
 
 
-class Dynamics(TypedDict, total=False):
-    """What ``<dynamics>`` says, by the fields of a joint or a loop."""
-
-    damping: float
-    friction: float
-    stiffness: float
-    reference: float
-
-
-def read_dynamics(document: Document, element: Element | None) -> Dynamics:
-    """``<dynamics damping friction spring_stiffness spring_reference>``, of a joint or a loop."""
-    if element is None:
-        return {}
-    return checked_dynamics(document, element, document.numbers(element, DYNAMICS))
+def loop_dynamics(document: Document, element: Element | None, kind: str) -> Fields:
+    """``<dynamics>`` of a loop, which must leave one coordinate."""
+    if element is not None and kind not in LOOP_COORDINATES:
+        raise document.error(
+            element,
+            f"a {kind} loop leaves no single coordinate on which damping, friction or a spring "
+            "could act; use a <spring> between two points, or leave <dynamics> out",
+        )
+    return read(document, element, DYNAMICS)
 
 
-def checked_dynamics(document: Document, element: Element, found: Mapping[str, float]) -> Dynamics:
-    """What ``<dynamics>`` says by these numbers; refused is what would drive the motion."""
-    for name in ("damping", "friction", "spring_stiffness"):
-        if found.get(name, 0.0) < 0.0:
-            raise document.error(
-                element,
-                f"{name} is {found[name]:g}, which would drive the motion; it is not negative",
-            )
-    return {
-        "damping": found.get("damping", 0.0),
-        "friction": found.get("friction", 0.0),
-        "stiffness": found.get("spring_stiffness", 0.0),
-        "reference": found.get("spring_reference", 0.0),
-    }
+def has_dynamics(record: Joint | Loop) -> bool:
+    """Whether damping, friction or a spring acts on a joint or a loop."""
+    return bool(record.damping or record.friction or record.stiffness)
 
 
 def read_spring(document: Document, element: Element) -> Spring | JointSpring:
     """``<spring>`` between two points of two links, or over a sum of joints."""
-    document.expect(element, _SPRING)
+    found = read(document, element, SPRING)
     name = document.text(element, "name")
     source = document.source(element, f"spring '{name}'")
-    found: dict[str, Any] = {
-        word: document.number(element, word)
-        for word in _SPRING - {"name"}
-        if element.get(word) is not None
-    }
-    for word in ("stiffness", "damping", "friction", "length"):
-        if found.get(word, 0.0) < 0.0:
-            raise document.error(element, f"{word} is {found[word]:g}; it is not negative")
     terms = [child for child in element if child.tag == "joint"]
     parts = read_parts(document, element, _SPRING_PARTS, frozenset(("joint",)))
     if "stiffness" not in found and "damping" not in found and "friction" not in found:
         raise document.error(element, 'a spring needs stiffness="…" [N/m or N m/rad], or damping')
-    wrong = ("length",) if terms else ("reference", "friction")
-    for word in wrong:
+    for word in ("length",) if terms else ("reference", "friction"):
         if word in found:
             raise document.error(
                 element,
@@ -79,5 +58,22 @@ def read_spring(document: Document, element: Element) -> Spring | JointSpring:
     if terms:
         joints = tuple(read_term(document, term) for term in terms)
         return JointSpring(name, joints, source=source, **found)
-    one, other = (read_anchor(document, element, parts, tag) for tag in ENDS)
-    return Spring(name, one, other, source=source, **found)
+    return Spring(name, *read_ends(document, element, parts), source=source, **found)
+
+
+def add_spring(root: Element, spring: Spring | JointSpring) -> Element:
+    """A spring between two points or over joints."""
+    element = add(root, "spring", name=spring.name)
+    write(element, SPRING, spring)
+    if isinstance(spring, Spring):
+        add_ends(element, spring)
+    else:
+        add_terms(element, spring.terms)
+    return element
+
+
+def rest_length(spring: Spring, at_zero: dict[str, Pose]) -> float:
+    """The rest length of a spring between points: given, or their distance at position zero."""
+    if spring.length is not None:
+        return spring.length
+    return distance(spring.predecessor, spring.successor, at_zero)

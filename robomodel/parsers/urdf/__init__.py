@@ -7,9 +7,9 @@ without a place in the tree. No mechanics here: whether loops close is for the m
 ``docs/format.md`` lists every element, ``docs/formats/`` describes them.
 """
 
-from robomodel.parsers.urdf.closures import with_closing_frames
+from robomodel.parsers.urdf.dialects import with_closing_frames
 from robomodel.parsers.urdf.joints import JOINT_TYPES
 from robomodel.parsers.urdf.loops import LOOP_TYPES
-from robomodel.parsers.urdf.robot import read_urdf
+from robomodel.parsers.urdf.robot import read_urdf, to_urdf
 
-__all__ = ["JOINT_TYPES", "LOOP_TYPES", "read_urdf", "with_closing_frames"]
+__all__ = ["JOINT_TYPES", "LOOP_TYPES", "read_urdf", "to_urdf", "with_closing_frames"]

@@ -30,7 +30,7 @@ from robomodel.errors import (
     did_you_mean,
     suspect_all,
 )
-from robomodel.parsers.urdf.found import Found, universal
+from robomodel.parsers.urdf.elements import Elements, universal
 from robomodel.transmissions import SIMPLE
 
 _KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type")
@@ -71,7 +71,7 @@ def _missing(name: str, known: Iterable[str], source: Source) -> Doubt:
 
 def _joints(
     found: Mapping[str, Any], base: Description, file: str, doubts: list[Doubt]
-) -> tuple[list[Joint], Found]:
+) -> tuple[list[Joint], Elements]:
     """The robot's joints, some of other types, and the links between those of universal ones."""
     kinds: dict[str, tuple[str, int]] = {}
     names, types = (list(_names(found, key, file)) for key in ("joint_name", "joint_type"))
@@ -87,7 +87,7 @@ def _joints(
         if name not in joints:
             doubts.append(_missing(name, joints, Source(file, line, f"joint '{name}'")))
         kinds[name] = kind.upper(), at
-    more, changed = Found(), []
+    more, changed = Elements(), []
     for joint in base.joints:
         kind, line = kinds.get(joint.name, ("", 0))
         free = replace(joint, limits=Limits(effort=joint.limits.effort), mimic=None, initial=None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from robomodel.description import (
     AT_ORIGIN,
@@ -31,8 +30,8 @@ from robomodel.parsers.sdf.axes import Axis, pitch, read_axis
 from robomodel.parsers.sdf.document import SdfDocument, read_placed
 from robomodel.parsers.sdf.frames import MODEL, WORLD
 from robomodel.parsers.sdf.links import read_friction, read_surface
-from robomodel.parsers.shared.elements import doubt_limits
-from robomodel.parsers.urdf.found import with_mimics
+from robomodel.parsers.shared.frames import doubt_limits
+from robomodel.parsers.urdf.elements import with_mimics
 from robomodel.parsers.xml import Document, Element, words
 from robomodel.poses import compose, inverse, link_poses, relative, tidy, turned
 from robomodel.spatial import matmul, transpose
@@ -142,27 +141,23 @@ class _Reader:
     def _surface(self, name: str, child: Element, within: Element) -> None:
         """Friction and restitution of all of a link's collision shapes."""
         document, link = self.document, self.links.get(name)
-        friction: float | None
-        restitution: float | None = None
         if child.tag == "collision":
-            friction, restitution = read_surface(document, child)
+            found = read_surface(document, child)
         else:
-            friction = read_friction(document, child, None)
+            found = read_friction(document, child, None)
             if child.tag == "mu2":
                 first = within.find("mu1")
-                if first is None or document.content(first) != friction:
+                if found and (first is None or read_friction(document, first, None) != found):
                     what = "friction is the same in all directions here; <mu1> counts"
                     document.suspect(child, what)
                 return
-        if friction is None and restitution is None:
+        if not found:
             return
         if link is None or all(shape.role != "collision" for shape in link.shapes):
             document.suspect(child, f"there is no link '{name}' with a collision shape to rub")
             return
-        said = {"friction": friction, "restitution": restitution}
-        given: dict[str, Any] = {word: x for word, x in said.items() if x is not None}
         shapes = (
-            replace(shape, **given) if shape.role == "collision" else shape for shape in link.shapes
+            replace(shape, **found) if shape.role == "collision" else shape for shape in link.shapes
         )
         self.links[name] = replace(link, shapes=tuple(shapes))
 

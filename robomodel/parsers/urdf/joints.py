@@ -1,28 +1,29 @@
-"""Joints of the tree, and what an extension changes of them."""
+"""Joints of the tree, read and written, and what an extension changes of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast, get_args
 
 from robomodel.description import FREEDOMS, ONE_DOF, Joint, JointType, Limits, Link, Mimic
-from robomodel.parsers.shared.elements import (
+from robomodel.parsers.schema import DYNAMICS, LARGEST, LIMIT, MIMIC, Fields, add, read, write
+from robomodel.parsers.shared.frames import (
     X,
-    as_limit,
-    check_limits,
+    add_origin,
+    limits_of,
     read_axis,
     read_linked,
     read_origin,
     read_type,
     read_value,
 )
-from robomodel.parsers.shared.motors import read_motor
-from robomodel.parsers.shared.springs import Dynamics, read_dynamics
-from robomodel.parsers.shared.transmissions import read_rotor
+from robomodel.parsers.shared.motors import add_motor, add_rotor, read_motor, read_rotor
+from robomodel.parsers.shared.springs import has_dynamics
 from robomodel.parsers.xml import Document, Element, shown, spelled, words
 from robomodel.spatial import cross
+from robomodel.text import number, numbers
 
 JOINT_TYPES: tuple[str, ...] = get_args(JointType)
 UNIVERSAL = "universal"  # written out as two joints
@@ -34,13 +35,9 @@ _JOINT_PARTS = words(
 )
 _JOINT_IRRELEVANT = frozenset(("calibration", "safety_controller", "gazebo", "sensor"))
 _JOINT = frozenset(("name", "type", "independent"))
-_LIMIT = frozenset(("lower", "upper", "effort", "velocity", "acceleration", "deceleration", "jerk"))
-_MIMIC = frozenset(("joint", "multiplier", "offset"))
 _PLACE = ("parent", "child", "origin", "axis", "pitch")
 _SPRUNG = ONE_DOF | {"spherical"}
 _INITIAL = frozenset(("position",))
-_BOUNDS = (("lower", -math.inf), ("upper", math.inf), ("velocity", math.inf), ("effort", math.inf))
-_NO_LIMIT = 1e308  # how infinity is written for readers that want a number
 
 
 def read_joint(
@@ -65,23 +62,25 @@ def read_joint(
         )
     pitch = _pitch(document, element, parts.get("pitch"), kind)
     source = document.source(element, f"joint '{name}'")
-    said = _properties(document, element, parts, kind)
-    return Joint(name, kind, ends[0], ends[1], origin, axis, pitch=pitch, source=source, **said)
+    properties = _properties(document, element, parts, kind)
+    return Joint(
+        name, kind, ends[0], ends[1], origin, axis, pitch=pitch, source=source, **properties
+    )
 
 
 def _properties(
     document: Document, element: Element, parts: Mapping[str, Element], kind: str
 ) -> dict[str, Any]:
     """What an element says of a joint of this type besides its place in the tree, by fields."""
-    said: dict[str, Any] = {}
-    for tag, (name, read) in _PROPERTIES.items():
+    found: dict[str, Any] = {}
+    for tag, (name, read_part) in _PROPERTIES.items():
         if tag in parts:
-            said[name] = read(document, parts[tag], kind)
+            found[name] = read_part(document, parts[tag], kind)
     if "dynamics" in parts:
-        said |= _dynamics(document, parts["dynamics"], kind)
+        found |= _dynamics(document, parts["dynamics"], kind)
     if (independent := _independent(document, element, kind)) is not None:
-        said["independent"] = independent
-    return said
+        found["independent"] = independent
+    return found
 
 
 def read_universal(document: Document, element: Element) -> tuple[Link, Joint, Joint]:
@@ -117,9 +116,9 @@ def read_universal(document: Document, element: Element) -> tuple[Link, Joint, J
     if marks:
         inner.set("independent", marks[-1])
     parts = document.parts(inner, _JOINT_PARTS, _JOINT_IRRELEVANT)
-    said = _properties(document, inner, parts, kinds[1])
+    properties = _properties(document, inner, parts, kinds[1])
     ends = between.name, one.child
-    other = Joint(second, "revolute", *ends, axis=axis, source=source, **said)
+    other = Joint(second, "revolute", *ends, axis=axis, source=source, **properties)
     return between, replace(one, type="revolute", child=between.name), other
 
 
@@ -161,44 +160,36 @@ def _independent(document: Document, element: Element, kind: str) -> bool | tupl
 
 def _limits(document: Document, element: Element, kind: str) -> Limits:
     """``<limit>``; a continuous joint has no position limits, whatever the file writes."""
-    found = document.numbers(element, _LIMIT, infinite=_LIMIT)
-    lower, upper, velocity, effort = (
-        as_limit(found.get(name, default), _NO_LIMIT) for name, default in _BOUNDS
-    )
-    if kind == "continuous":
-        if -math.inf < lower < upper < math.inf:
-            message = "position limits mean nothing in a continuous joint; is it a revolute one?"
-            document.suspect(element, message)
-        lower, upper = -math.inf, math.inf
-    check_limits(document, element, lower, upper)
-    if velocity < 0.0 or effort < 0.0:
+    found = read(document, element, LIMIT)
+    bounded = kind != "continuous"
+    if (
+        not bounded
+        and -LARGEST < found.get("lower", -math.inf) < found.get("upper", math.inf) < LARGEST
+    ):
+        message = "position limits mean nothing in a continuous joint; is it a revolute one?"
+        document.suspect(element, message)
+    if min(found.get("velocity", 0.0), found.get("effort", 0.0)) < 0.0:
         message = "a negative effort or velocity limit is taken as none; leave it out"
         document.suspect(element, message)
-        velocity, effort = (x if x >= 0.0 else math.inf for x in (velocity, effort))
-    return Limits(lower, upper, velocity, effort)
+    return limits_of(document, element, found, most=LARGEST, bounded=bounded)
 
 
 def _mimic(document: Document, element: Element, kind: str) -> Mimic | None:
     if kind == "fixed":  # as in real files whose gripper was fixed by changing types
         document.suspect(element, "<mimic> means nothing in a fixed joint; it is ignored")
         return None
-    document.expect(element, _MIMIC)
-    return Mimic(
-        document.text(element, "joint"),
-        document.number(element, "multiplier", 1.0),
-        document.number(element, "offset", 0.0),
-    )
+    return Mimic(document.text(element, "joint"), **read(document, element, MIMIC))
 
 
-def _dynamics(document: Document, element: Element, kind: str) -> Dynamics:
+def _dynamics(document: Document, element: Element, kind: str) -> Fields:
     """``<dynamics>``; a spring needs a joint of one degree of freedom, or a ball joint."""
-    found = read_dynamics(document, element)
-    if found["stiffness"] and kind not in (*_SPRUNG, "fixed"):
+    found = read(document, element, DYNAMICS)
+    if found.get("stiffness") and kind not in (*_SPRUNG, "fixed"):
         raise document.error(
             element,
             f"a {kind} joint cannot have a spring of its own; give it a <spring> between two links",
         )
-    if found["reference"] and kind == "spherical":
+    if found.get("reference") and kind == "spherical":
         raise document.error(
             element, "a ball joint's spring pulls to no rotation; leave spring_reference out"
         )
@@ -245,3 +236,41 @@ _PROPERTIES: dict[str, tuple[str, Callable[[Document, Element, str], object]]] =
     "motor": ("motor", lambda document, element, _: read_motor(document, element)),
 }
 """By the parts of a joint, the field that each says and what reads it, by the joint's type."""
+
+
+def add_joint(root: Element, joint: Joint) -> None:
+    """``<joint>``, with what readers of URDF insist on."""
+    element = add(root, "joint", name=joint.name, type=joint.type)
+    if joint.independent is not None:
+        element.set("independent", independent_text(joint.independent))
+    add(element, "parent", link=joint.parent)
+    add(element, "child", link=joint.child)
+    add_origin(element, joint.origin)
+    if joint.type in _JOINTS_WITH_AXIS:
+        add(element, "axis", xyz=numbers(joint.axis))
+    if joint.limits != Limits() or joint.type in ("revolute", "prismatic"):
+        limit = add(element, "limit")
+        write(limit, LIMIT, joint.limits)
+        if joint.type == "continuous":
+            limit.attrib.pop("lower")
+            limit.attrib.pop("upper")
+    if has_dynamics(joint):
+        write(add(element, "dynamics"), DYNAMICS, joint)
+    if joint.mimic is not None and joint.type in ONE_DOF:
+        write(add(element, "mimic", joint=joint.mimic.joint), MIMIC, joint.mimic)
+    if joint.type == "screw":
+        add(element, "pitch", value=number(joint.pitch))
+    if joint.armature and joint.type != "fixed":
+        add(element, "armature", value=number(joint.armature))
+    if joint.rotor is not None:
+        add_rotor(element, joint.rotor)
+    if joint.motor is not None:
+        add_motor(element, joint.motor)
+    if joint.initial is not None and joint.type in ONE_DOF:
+        add(element, "initial", position=number(joint.initial))
+
+
+def independent_text(independent: bool | Iterable[bool]) -> str:
+    """Which freedoms are independent, as a word for all or one for each."""
+    marks = (independent,) if isinstance(independent, bool) else independent
+    return " ".join("true" if mark else "false" for mark in marks)

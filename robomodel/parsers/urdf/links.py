@@ -1,22 +1,23 @@
-"""Links: inertials, and shapes with their colours."""
+"""Links: inertials, and shapes with their colours and surfaces, read and written."""
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
 from robomodel.description import Inertial, Link, Shape, ShapeKind
 from robomodel.errors import DescriptionError
-from robomodel.masses import MOMENTS
-from robomodel.parsers.shared.elements import NAME_TYPE, read_origin, read_value
+from robomodel.parsers.schema import INERTIA, SIZES, SURFACE, add, add_text, read, write
+from robomodel.parsers.shared.frames import NAME_TYPE, add_origin, read_origin, read_value
 from robomodel.parsers.xml import Document, Element, shown, spelled
+from robomodel.text import number, numbers
 
 _LINK_PARTS = frozenset(("inertial", "visual", "collision"))
 _LINK_IRRELEVANT = frozenset(("material", "gazebo", "sensor", "contact", "self_collision_checking"))
-_INERTIA = frozenset(MOMENTS)
 _INERTIAL_PARTS = frozenset(("origin", "mass", "inertia"))
+
+Rgba = tuple[float, float, float, float]
 
 
 def read_link(document: Document, element: Element, colours: Colours) -> Link:
@@ -65,24 +66,53 @@ def _inertial(document: Document, element: Element, label: str) -> Inertial:
         )
     return Inertial(
         kilograms,
-        _inertia(document, inertia),
+        read_moments(document, inertia),
         read_origin(document, parts.get("origin")),
         document.source(element, label),
     )
 
 
-def _inertia(
+def read_moments(
     document: Document, element: Element
 ) -> tuple[float, float, float, float, float, float]:
-    found = document.numbers(element, _INERTIA)
+    """The six numbers of ``<inertia>``, all of which must be there."""
+    found = read(document, element, INERTIA)
     try:
-        xx, xy, xz, yy, yz, zz = (found[entry] for entry in MOMENTS)
+        xx, xy, xz, yy, yz, zz = (found[each.field] for each in INERTIA.attributes)
     except KeyError as error:
         raise document.error(element, f"<inertia>: the attribute {error} is missing") from None
     return xx, xy, xz, yy, yz, zz
 
 
-Rgba = tuple[float, float, float, float]
+def add_link(root: Element, link: Link, colours: dict[Rgba, str]) -> None:
+    """``<link>``; ``colours`` are the names of those written before."""
+    element = add(root, "link", name=link.name)
+    if (inertial := link.inertial) is not None:
+        part = add(element, "inertial")
+        add_origin(part, inertial.origin)
+        add(part, "mass", value=number(inertial.mass))
+        moments = zip(INERTIA.attributes, inertial.inertia, strict=True)
+        add(part, "inertia", **{each.name: number(value) for each, value in moments})
+    common = _common_friction(link)
+    for shape in link.shapes:
+        _add_shape(element, shape, colours, friction=common is None)
+
+
+def add_link_friction(root: Element, link: Link) -> None:
+    """``<gazebo reference>``, which has the friction of all collision shapes of a link."""
+    if (friction := _common_friction(link)) is not None:
+        element = add(root, "gazebo", reference=link.name)
+        for tag in ("mu1", "mu2"):
+            add_text(element, tag, number(friction))
+
+
+def _common_friction(link: Link) -> float | None:
+    """The friction of all of a link's collision shapes; None where they differ."""
+    values = {shape.friction for shape in link.shapes if shape.role == "collision"}
+    return values.pop() if len(values) == 1 else None
+
+
+# --- shapes ---------------------------------------------------------------------------------------
 
 
 class Colours(dict[str, Rgba]):
@@ -113,8 +143,9 @@ def _shape(document: Document, element: Element, label: str, colours: Colours) -
     if geometry is None:
         raise document.error(element, "it has no <geometry>")
     kind, size, file = _geometry(document, geometry)
+    visual = element.tag == "visual"
     return Shape(
-        "visual" if element.tag == "visual" else "collision",
+        "visual" if visual else "collision",
         kind,
         size,
         read_origin(document, element.find("origin")),
@@ -122,24 +153,8 @@ def _shape(document: Document, element: Element, label: str, colours: Colours) -
         element.get("name", ""),
         colours.of(document, element.find("material")),
         document.source(element, label),
-        "",
-        *_surface(document, element),
+        **({} if visual else read(document, element.find("surface"), SURFACE)),
     )
-
-
-def _surface(document: Document, element: Element) -> tuple[float | None, float | None]:
-    """Friction and restitution of a shape: ``<surface>``, a word of our own."""
-    said = element.find("surface")
-    if said is None or element.tag == "visual":
-        return None, None
-    found: list[float | None] = []
-    for word, most in (("friction", math.inf), ("restitution", 1.0)):
-        value = document.number(said, word) if said.get(word) is not None else None
-        if value is not None and not 0.0 <= value <= most:
-            upto = "0 on" if most > 1.0 else "0 to 1"
-            raise document.error(said, f"{word} is from {upto}, not {value:g}")
-        found.append(value)
-    return found[0], found[1]
 
 
 def _geometry(
@@ -151,22 +166,33 @@ def _geometry(
         if kind == "mesh":
             scale = document.vector(shape, "scale", (1.0, 1.0, 1.0))
             return kind, scale, document.text(shape, "filename")
-        if kind == "box":
-            size: tuple[float, ...] = document.vector(shape, "size")
-        elif kind in SIZES:
-            size = tuple(document.number(shape, name) for name in SIZES[kind])
-        else:
+        if kind not in SIZES:
             continue
+        size: list[float] = []
+        for name, count in SIZES[kind].urdf.items():
+            size += document.vector(shape, name) if count > 1 else (document.number(shape, name),)
         if min(size, default=0.0) < 0.0:
             raise document.error(shape, f"the size of the <{shown(shape)}> is negative")
-        return kind, size, None
-    raise document.error(element, f"its <geometry> holds none of box, {', '.join(SIZES)}, mesh")
+        return kind, tuple(size), None
+    raise document.error(element, f"its <geometry> holds none of {', '.join(SIZES)}, mesh")
 
 
-SIZES = {
-    "sphere": ("radius",),
-    "cylinder": ("radius", "length"),
-    "capsule": ("radius", "length"),
-    "ellipsoid": ("a", "b", "c"),
-    "plane": (),
-}
+def _add_shape(link: Element, shape: Shape, colours: dict[Rgba, str], *, friction: bool) -> None:
+    """``<visual>`` or ``<collision>``; its ``friction`` unless that of the link says it."""
+    element = add(link, shape.role, **({"name": shape.name} if shape.name else {}))
+    add_origin(element, shape.origin)
+    geometry = add(add(element, "geometry"), shape.kind)
+    if shape.kind == "mesh":
+        geometry.set("filename", shape.file or "")
+        if shape.size != (1.0, 1.0, 1.0):
+            geometry.set("scale", numbers(shape.size))
+    else:
+        size = iter(shape.size)
+        for name, count in SIZES[shape.kind].urdf.items():
+            geometry.set(name, numbers(next(size) for _ in range(count)))
+    if shape.rgba is not None:
+        name = colours.setdefault(shape.rgba, f"colour_{len(colours) + 1}")
+        add(add(element, "material", name=name), "color", rgba=numbers(shape.rgba))
+    surface = shape if friction else replace(shape, friction=None)
+    if SURFACE.of(surface):
+        write(add(element, "surface"), SURFACE, surface)

@@ -1,31 +1,28 @@
-"""Loops and couplings: URDF+, and a few words more."""
+"""Loops and couplings: URDF+, and a few words more, read and written."""
 
 from __future__ import annotations
 
 from typing import cast, get_args
 
-from robomodel.description import (
-    LOOP_COORDINATES,
-    MAX_TOLERANCE,
-    JointCoupling,
-    LinkCoupling,
-    Loop,
-    LoopType,
-)
-from robomodel.parsers.shared.elements import (
+from robomodel.description import MAX_TOLERANCE, JointCoupling, LinkCoupling, Loop, LoopType
+from robomodel.parsers.schema import DYNAMICS, add, write
+from robomodel.parsers.shared.frames import (
     ENDS,
     NAME_TYPE,
     X,
-    read_anchor,
+    add_ends,
+    add_terms,
     read_axis,
+    read_ends,
     read_linked,
     read_parts,
     read_term,
     read_type,
     read_value,
 )
-from robomodel.parsers.shared.springs import Dynamics, read_dynamics
+from robomodel.parsers.shared.springs import has_dynamics, loop_dynamics
 from robomodel.parsers.xml import Document, Element
+from robomodel.text import number, numbers
 
 LOOP_TYPES: tuple[str, ...] = get_args(LoopType)
 _LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))
@@ -40,32 +37,34 @@ def read_loop(document: Document, element: Element) -> Loop:
     name = document.text(element, "name")
     kind = cast(LoopType, read_type(document, element, LOOP_TYPES))
     parts = read_parts(document, element, _LOOP_PARTS)
-    one, other = (read_anchor(document, element, parts, tag) for tag in ENDS)
     if "axis2" in parts and kind != "universal":
         document.suspect(parts["axis2"], f"<axis2> means nothing in a {kind} loop; it is ignored")
     return Loop(
         name,
         kind,
-        one,
-        other,
+        *read_ends(document, element, parts),
         read_axis(document, parts.get("axis"), used=kind in _LOOPS_WITH_AXIS) or X,
         read_axis(document, parts.get("axis2"), used=kind == "universal"),
         _length(document, element, kind),
         document.source(element, f"loop '{name}'"),
-        **_dynamics(document, parts.get("dynamics"), kind),
+        **loop_dynamics(document, parts.get("dynamics"), kind),
         tolerance=_tolerance(document, element),
     )
 
 
-def _dynamics(document: Document, element: Element | None, kind: str) -> Dynamics:
-    """``<dynamics>`` of a loop that leaves one coordinate."""
-    if element is not None and kind not in LOOP_COORDINATES:
-        raise document.error(
-            element,
-            f"a {kind} loop leaves no single coordinate on which damping, friction or a spring "
-            "could act; use a <spring> between two points, or leave <dynamics> out",
-        )
-    return read_dynamics(document, element)
+def add_loop(root: Element, loop: Loop) -> None:
+    """``<loop>``."""
+    element = add(root, "loop", name=loop.name, type=loop.type)
+    for name, value in (("length", loop.length), ("tolerance", loop.tolerance)):
+        if value is not None:
+            element.set(name, number(value))
+    add_ends(element, loop)
+    if loop.type in _LOOPS_WITH_AXIS:
+        add(element, "axis", xyz=numbers(loop.axis))
+    if loop.axis2 is not None:
+        add(element, "axis2", xyz=numbers(loop.axis2))
+    if has_dynamics(loop):
+        write(add(element, "dynamics"), DYNAMICS, loop)
 
 
 def _tolerance(document: Document, element: Element) -> float | None:
@@ -121,3 +120,16 @@ def read_coupling(document: Document, element: Element) -> LinkCoupling | JointC
             "couplings (the ratio of a joint is an attribute of <joint>)",
         )
     return JointCoupling(name, tuple(read_term(document, term) for term in terms), offset, source)
+
+
+def add_coupling(root: Element, coupling: LinkCoupling | JointCoupling) -> None:
+    """``<coupling>``."""
+    element = add(root, "coupling", name=coupling.name)
+    if isinstance(coupling, LinkCoupling):
+        add(element, "predecessor", link=coupling.predecessor)
+        add(element, "successor", link=coupling.successor)
+        add(element, "ratio", value=number(coupling.ratio))
+    else:
+        add_terms(element, coupling.terms)
+    if coupling.offset:
+        add(element, "offset", value=number(coupling.offset))

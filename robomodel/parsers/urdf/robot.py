@@ -1,24 +1,40 @@
-"""The elements under ``<robot>``, each handed to its reader."""
+"""URDF and URDF+ as a whole: the elements under ``<robot>``, read and written in order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
+from lxml import etree
+
 from robomodel.description import Description, Joint, Link, Mimic
-from robomodel.parsers.shared.elements import XYZ
+from robomodel.parsers.schema import add
+from robomodel.parsers.shared.frames import XYZ
+from robomodel.parsers.shared.motors import add_transmission, read_transmission
+from robomodel.parsers.shared.rotors import driven_by
 from robomodel.parsers.shared.sensors import named_sensors
-from robomodel.parsers.shared.springs import read_spring
-from robomodel.parsers.shared.transmissions import read_transmission
-from robomodel.parsers.transmissions import driven_by
-from robomodel.parsers.urdf.closures import read_loop_joint
-from robomodel.parsers.urdf.drake import READERS as DRAKE
-from robomodel.parsers.urdf.found import Found, has_duplicates, with_mimics
-from robomodel.parsers.urdf.joints import UNIVERSAL, changed_joint, read_joint, read_universal
-from robomodel.parsers.urdf.links import Colours, changed_link, read_link
-from robomodel.parsers.urdf.loops import read_coupling, read_loop
+from robomodel.parsers.shared.springs import add_spring, read_spring
+from robomodel.parsers.urdf.dialects import read_drake, read_loop_joint
+from robomodel.parsers.urdf.elements import Elements, has_duplicates, with_mimics
+from robomodel.parsers.urdf.joints import (
+    UNIVERSAL,
+    add_joint,
+    changed_joint,
+    read_joint,
+    read_universal,
+)
+from robomodel.parsers.urdf.links import (
+    Colours,
+    Rgba,
+    add_link,
+    add_link_friction,
+    changed_link,
+    read_link,
+)
+from robomodel.parsers.urdf.loops import add_coupling, add_loop, read_coupling, read_loop
 from robomodel.parsers.wildcards import filled
-from robomodel.parsers.xml import Document, Element, refuse_xacro, shown, words
+from robomodel.parsers.xml import DRAKE, Document, Element, refuse_xacro, words
+from robomodel.text import numbers
 
 _ROBOT_PARTS = words("link joint loop loop_joint coupling spring transmission ros2_control gravity")
 _WORLD = "world"
@@ -38,7 +54,7 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
     colours = Colours(document)
     known_links = {link.name: link for link in base.links} if base else {}
     known_joints = {joint.name: joint for joint in base.joints} if base else {}
-    found, gazebo = Found(), []
+    elements, gazebo = Elements(), []
     gravity = base.gravity if base else None
     for element in root:
         match element.tag:
@@ -47,28 +63,28 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
                 if link.name in known_links:
                     known_links[link.name] = changed_link(known_links[link.name], link)
                 else:
-                    found.links.append(link)
+                    elements.links.append(link)
             case "joint":
                 if base is not None and (meant := _changed(document, element, known_joints)):
                     known_joints |= meant
                 elif element.get("type") == UNIVERSAL:
                     between, *both = read_universal(document, element)
-                    found.links.append(between)
-                    found.joints += both
+                    elements.links.append(between)
+                    elements.joints += both
                 else:
-                    found.joints.append(read_joint(document, element))
+                    elements.joints.append(read_joint(document, element))
             case "loop":
-                found.loops.append(read_loop(document, element))
+                elements.loops.append(read_loop(document, element))
             case "loop_joint":
-                found.loops.append(read_loop_joint(document, element))
+                elements.loops.append(read_loop_joint(document, element))
             case "coupling":
-                found.couplings.append(read_coupling(document, element))
+                elements.couplings.append(read_coupling(document, element))
             case "spring":
-                found.springs.append(read_spring(document, element))
+                elements.springs.append(read_spring(document, element))
             case "transmission":
-                found.transmissions.append(read_transmission(document, element))
+                elements.transmissions.append(read_transmission(document, element))
             case "ros2_control":
-                _ros2_control(document, element, found)
+                _ros2_control(document, element, elements)
             case "gravity":
                 document.expect(element, XYZ)
                 if element is not root.find("gravity"):
@@ -78,12 +94,10 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
             case "gazebo":
                 gazebo.append(element)
             case tag if tag not in _ROBOT_IRRELEVANT:
-                if (reader := DRAKE.get(shown(element))) is not None:
-                    reader(document, element, found)
-                else:
+                if not read_drake(document, element, elements):
                     document.unknown(element, _ROBOT_PARTS)
-    links = {*known_links, *(link.name for link in found.links)}
-    found.links += _ground(document, found.joints, links)
+    links = {*known_links, *(link.name for link in elements.links)}
+    elements.links += _ground(document, elements.joints, links)
     if base is None:
         name = root.get("name") or "robot"
         if not root.get("name"):
@@ -96,10 +110,10 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
         gravity=gravity,
         sensors=(*base.sensors, *named_sensors(document, root)),
     )
-    description = found.added_to(changed)
+    description = elements.added_to(changed)
     if has_duplicates(description):
         return description  # which is refused when the whole is looked at
-    description = with_mimics(document, description, found.mimics)
+    description = with_mimics(document, description, elements.mimics)
     if any(len(element) for element in gazebo):
         from robomodel.parsers.urdf.gazebo import with_gazebo
 
@@ -107,19 +121,19 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
     return description
 
 
-def _ros2_control(document: Document, element: Element, found: Found) -> None:
+def _ros2_control(document: Document, element: Element, elements: Elements) -> None:
     """Transmissions, and joints that a controller makes mimic others by their parameters."""
     for child in element.iterfind("transmission"):
-        found.transmissions.append(read_transmission(document, child))
+        elements.transmissions.append(read_transmission(document, child))
     for joint in element.iterfind("joint"):
-        said = {part.get("name"): part for part in joint.iterfind("param")}
-        if (leader := said.get("mimic")) is not None:
+        values = {part.get("name"): part for part in joint.iterfind("param")}
+        if (leader := values.get("mimic")) is not None:
             factor, offset = (
-                document.content(said[word]) if word in said else default
+                document.content(values[word]) if word in values else default
                 for word, default in (("multiplier", 1.0), ("offset", 0.0))
             )
             mimic = Mimic((leader.text or "").strip(), factor, offset)
-            found.mimics.append((joint.get("name", ""), mimic, leader))
+            elements.mimics.append((joint.get("name", ""), mimic, leader))
 
 
 def _changed(document: Document, element: Element, known: Mapping[str, Joint]) -> dict[str, Joint]:
@@ -151,3 +165,45 @@ def _ground(document: Document, joints: Sequence[Joint], links: Set[str]) -> lis
     for element in document.root.iterfind(f"joint/parent[@link='{_WORLD}']"):
         document.suspect(element, "the link 'world' is not declared; it is taken for the ground")
     return [Link(_WORLD, source=next(joint.source for joint in joints if joint.parent == _WORLD))]
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def to_urdf(description: Description) -> tuple[str, list[str]]:
+    """The text of a URDF+ file that says all of the description, and what it cannot say.
+
+    A robot without loops, couplings and the like is plain URDF.
+    """
+    lost: list[str] = []
+    return text_of(to_tree(description, lost)), lost
+
+
+def to_tree(description: Description, lost: list[str]) -> Element:
+    """``<robot>``; adds to ``lost`` what it cannot say."""
+    root = etree.Element("robot", {"name": description.name}, nsmap={"drake": DRAKE})
+    if description.gravity is not None:
+        add(root, "gravity", xyz=numbers(description.gravity))
+    colours: dict[Rgba, str] = {}
+    for link in description.links:
+        add_link(root, link, colours)
+    for link in description.links:
+        add_link_friction(root, link)
+    for joint in description.joints:
+        add_joint(root, joint)
+    for loop in description.loops:
+        add_loop(root, loop)
+    for coupling in description.couplings:
+        add_coupling(root, coupling)
+    for spring in description.springs:
+        add_spring(root, spring)
+    for transmission in description.transmissions:
+        add_transmission(root, transmission, lost)
+    return root
+
+
+def text_of(root: Element) -> str:
+    """The text of a document."""
+    etree.cleanup_namespaces(root)
+    body = etree.tostring(root, pretty_print=True, encoding="unicode")
+    return f'<?xml version="1.0"?>\n{body}'

@@ -21,9 +21,11 @@ from robomodel.description import (
     Shape,
     Spring,
 )
-from robomodel.parsers.shared.inertias import carriers, heavy, suited
-from robomodel.parsers.shared.open_tree import with_motors
-from robomodel.parsers.shared.written import add_linear_spring, rest_length
+from robomodel.parsers.shared.drake import add_linear_spring
+from robomodel.parsers.shared.inertias import carriers, heavy, physical_inertias
+from robomodel.parsers.shared.motors import with_motors
+from robomodel.parsers.shared.springs import rest_length
+from robomodel.parsers.urdf.robot import text_of, to_tree
 from robomodel.parsers.xml import DRAKE
 from robomodel.poses import link_poses
 from robomodel.text import number, numbers
@@ -32,7 +34,16 @@ _TRACE = 2e-14  # kg and kg m²: twice the least moment that MuJoCo takes (mjEPS
 _UNKNOWN = ("plane", "ellipsoid")  # shapes for which the one or the other refuses a file
 
 
-def for_simulators(description: Description, lost: list[str]) -> Description:
+def to_open_urdf(description: Description) -> tuple[str, list[str]]:
+    """The text of an open tree as URDF, in words that Drake and MuJoCo read, too."""
+    lost: list[str] = []
+    description = _for_simulators(description, lost)
+    root = to_tree(description, lost)
+    _add_words(root, description)
+    return text_of(root), lost
+
+
+def _for_simulators(description: Description, lost: list[str]) -> Description:
     """An open tree with motors and inertias as they take them, without shapes of other formats."""
     links = tuple(
         replace(link, shapes=tuple(each for each in link.shapes if _is_known(each, link, lost)))
@@ -40,7 +51,7 @@ def for_simulators(description: Description, lost: list[str]) -> Description:
     )
     gravity = None if description.gravity == GRAVITY else description.gravity
     tree = replace(description, links=links, gravity=gravity)
-    return _with_some_mass(suited(with_motors(tree, simple=True)))
+    return _with_some_mass(physical_inertias(with_motors(tree, simple=True)))
 
 
 def _is_known(shape: Shape, link: Link, lost: list[str]) -> bool:
@@ -70,7 +81,7 @@ def _with_trace(said: Inertial) -> Inertial:
     return replace(said, mass=said.mass or _TRACE, inertia=moments)
 
 
-def add_words(root: etree._Element, description: Description) -> None:
+def _add_words(root: etree._Element, description: Description) -> None:
     """Drake's words in the motors of joints, and MuJoCo's in the robot."""
     armature = {
         joint.name: joint.armature
@@ -89,10 +100,11 @@ def add_words(root: etree._Element, description: Description) -> None:
         if not isinstance(spring, Spring):
             continue
         anchors = (spring.predecessor, spring.successor)
-        if (length := rest_length(spring, at_zero)) > 0.0:
+        length = rest_length(spring, at_zero)
+        if length > 0.0:
             root.remove(said)
             bodies, points = [end.link for end in anchors], [end.origin.xyz for end in anchors]
-            add_linear_spring(root, spring, bodies, points, length, as_text=False)
+            add_linear_spring(root, replace(spring, length=length), bodies, points, as_text=False)
     root.insert(0, _mujoco(description))
 
 

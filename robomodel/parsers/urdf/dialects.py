@@ -1,31 +1,122 @@
-"""Loops in words of other programs: ``<loop_joint>``, and pairs of frames that are to coincide."""
+"""Elements of other programs in a URDF: Drake's, ``<loop_joint>``, frames that are to coincide."""
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
+from functools import partial
 from typing import cast
+
+from lxml import etree
 
 from robomodel.description import (
     LOOP_COORDINATES,
     Anchor,
     Description,
     Joint,
+    JointSpring,
     Link,
     Loop,
     LoopType,
     Pose,
 )
-from robomodel.errors import Doubt, suspect_all
-from robomodel.parsers.shared.elements import X, read_axis, read_type
-from robomodel.parsers.xml import Document, Element
+from robomodel.errors import Doubt, did_you_mean, suspect_all
+from robomodel.parsers.shared.drake import (
+    BALL_CONSTRAINT,
+    LINEAR_SPRING,
+    TENDON,
+    Notation,
+    ball_constraint,
+    linear_spring,
+    part_of,
+    tendon,
+)
+from robomodel.parsers.shared.frames import NAME_TYPE, X, read_axis, read_type, read_value
+from robomodel.parsers.urdf.elements import Elements, universal
+from robomodel.parsers.urdf.joints import read_joint
+from robomodel.parsers.xml import Document, Element, shown
 from robomodel.poses import ORIGIN
 
 _LOOP_JOINTS = ("spherical", "ball", "revolute", "continuous", "prismatic", "fixed")
 _LINKS = ("link1", "link2")
-_NAME_TYPE = frozenset(("name", "type"))
 _END = frozenset(("link", "xyz", "rpy"))
 _WEIGHTLESS = 1e-6  # kg; frames are written as links of 1e-9 kg or of none
+
+
+# --- Drake ----------------------------------------------------------------------------------------
+
+_JOINTS = ("ball", "planar", "screw", "universal")
+
+
+def read_drake(document: Document, element: Element, elements: Elements) -> bool:
+    """An element of Drake's under ``<robot>``; whether it is one of those that are read."""
+    text = partial(document.text, name="name")
+    point = partial(document.vector, name="value")
+    notation = Notation(partial(read_value, document), point, text, text)
+    match tag := shown(element):
+        case "drake:joint":
+            _joint(document, element, elements)
+        case _ if tag == BALL_CONSTRAINT:
+            name = _name("ball_constraint", {loop.name for loop in elements.loops})
+            elements.loops.append(ball_constraint(document, element, name, notation))
+        case _ if tag == LINEAR_SPRING:
+            name = _spring_name(element, elements)
+            elements.springs.append(linear_spring(document, element, name, notation))
+        case _ if tag == TENDON:
+            name = _spring_name(element, elements)
+            read = tendon(document, element, name, notation)
+            if isinstance(read, JointSpring):
+                elements.springs.append(read)
+            elif read is not None:
+                elements.couplings.append(read)
+        case _:
+            return False
+    return True
+
+
+def _joint(document: Document, element: Element, elements: Elements) -> None:
+    """``<drake:joint>``: types that URDF does not have."""
+    if element.find("parent") is None and element.find("child") is None:
+        document.unknown(element, ())  # it connects nothing
+        return
+    kind = document.text(element, "type")
+    if kind not in _JOINTS:
+        raise document.error(
+            element,
+            f"the type '{kind}' of <drake:joint> is not known{did_you_mean(kind, _JOINTS)}; known: "
+            f"{', '.join(_JOINTS)}",
+        )
+    if kind == "screw":  # metres per revolution
+        pitch = part_of(document, element, "drake:screw_thread_pitch")
+        radians = repr(read_value(document, pitch) / (2.0 * math.pi))
+        element.replace(pitch, etree.Element("pitch", {"value": radians}))
+    elif kind != "planar":
+        element.set("type", "spherical")
+    joint = read_joint(document, element)
+    if kind == "universal":  # about x of the parent's frame, then y of the child's
+        between, *both = universal(joint, "XY")
+        elements.links.append(between)
+        elements.joints += both
+    else:
+        elements.joints.append(joint)
+
+
+def _spring_name(element: Element, elements: Elements) -> str:
+    kind = shown(element).removeprefix("drake:")
+    taken = {each.name for each in (*elements.springs, *elements.couplings)}
+    return element.get("name") or _name(kind, taken)
+
+
+def _name(kind: str, taken: set[str]) -> str:
+    """A name for what has none in the file."""
+    number = 1
+    while f"{kind}_{number}" in taken:
+        number += 1
+    return f"{kind}_{number}"
+
+
+# --- Isaac Sim, and Drake before it had constraints -----------------------------------------------
 
 
 def read_loop_joint(document: Document, element: Element) -> Loop:
@@ -34,7 +125,7 @@ def read_loop_joint(document: Document, element: Element) -> Loop:
     ``<link1 link xyz rpy>`` and ``<link2>`` are the frames; ``<axis xyz>`` is in them, 1 0 0 by
     default. Isaac Sim reads spherical ones only, old Drake all of them as hinges about the axis.
     """
-    document.expect(element, _NAME_TYPE)
+    document.expect(element, NAME_TYPE)
     name = document.text(element, "name")
     kind = read_type(document, element, _LOOP_JOINTS)
     if element.find("link2") is None and len(twice := element.findall("link1")) == 2:

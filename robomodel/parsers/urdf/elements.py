@@ -1,4 +1,4 @@
-"""What the elements under ``<robot>`` said so far, and ties that stand apart from their joints."""
+"""The elements under ``<robot>`` read so far, and mimics that stand apart from their joints."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _AXES: dict[str, Vec3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0,
 
 
 @dataclass(slots=True)
-class Found:
-    """What a file holds, in its order; ``mimics`` are those that are not said on their joint."""
+class Elements:
+    """The elements of a file, in its order; ``mimics`` are those outside of their joint."""
 
     links: list[Link] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)

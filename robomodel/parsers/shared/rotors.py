@@ -1,4 +1,4 @@
-"""Transmissions: from what readers found on joints and actuators to rotor bodies and couplings.
+"""Rotors: from what readers found on joints and actuators to bodies and couplings.
 
 A rotor is given by a moment of inertia and a ratio, with neither pose nor axis. It is taken to turn
 about the axis of the joint that it drives, in a bearing on that joint's parent, and becomes a link,
@@ -28,6 +28,7 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
+from robomodel.parsers.shared.motors import rotor_fault
 from robomodel.parsers.structure import beside, look_up
 from robomodel.parsers.wildcards import filled, matching
 from robomodel.poses import line, unit
@@ -37,27 +38,6 @@ from robomodel.transmissions import KINDS, SIMPLE, actuator_rows, in_order, kind
 _SAME = 1e-9  # relative: an inertia that is said twice
 
 # --- rotors that are given ------------------------------------------------------------------------
-
-
-def fault(rotor: Rotor) -> str:
-    """What is wrong with the numbers of a rotor; nothing if they are those of one."""
-    numbers = (rotor.inertia, rotor.mass, rotor.transverse, rotor.damping, rotor.friction)
-    if not all(math.isfinite(number) for number in (*numbers, rotor.ratio or 0.0)):
-        return "a number of the rotor is not finite"
-    if rotor.link and any(numbers[:3]):
-        return (
-            f"the link '{rotor.link}' is the rotor and has an inertial of its own; leave inertia, "
-            "mass and transverse out"
-        )
-    if not rotor.link and rotor.inertia <= 0.0:
-        return f"the rotor's inertia {rotor.inertia:g} is not positive"
-    if rotor.ratio == 0.0:
-        return "the ratio of the rotor is zero; 1 is a direct drive"
-    if min(rotor.mass, rotor.transverse) < 0.0:
-        return "the rotor's mass or transverse inertia is negative"
-    if min(rotor.damping, rotor.friction) < 0.0:
-        return "the rotor's damping or friction is negative"
-    return ""
 
 
 def given_rotors(description: Description, rotors: Mapping[str, Rotor]) -> Description:
@@ -77,8 +57,8 @@ def given_rotors(description: Description, rotors: Mapping[str, Rotor]) -> Descr
             raise DescriptionError(str(error), description.source) from None
         for name, stands in driven.items():
             source = replace(joints[name].source, element=f"rotor of joint '{name}'")
-            if said := fault(rotor):
-                raise DescriptionError(said, source)
+            if fault := rotor_fault(rotor):
+                raise DescriptionError(fault, source)
             link = filled(rotor.link, stands)
             joints[name] = replace(joints[name], rotor=replace(rotor, link=link, source=source))
     return replace(description, joints=tuple(joints.values()))

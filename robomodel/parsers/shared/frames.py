@@ -1,14 +1,16 @@
-"""What elements of several kinds have: placements, axes, types, links by name, values."""
+"""Frames, axes, links by name and limits: what elements of several kinds have, read and written."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from robomodel.description import AT_ORIGIN, Anchor, Limits, Pose, Rows3, Vec3
+from robomodel.description import AT_ORIGIN, Anchor, Limits, Loop, Pose, Rows3, Spring, Vec3
 from robomodel.errors import did_you_mean
+from robomodel.parsers.schema import add
 from robomodel.parsers.xml import Document, Element, shown
 from robomodel.poses import ORIGIN, rotation_of_quaternion
+from robomodel.text import number, numbers, rpy_of
 
 ENDS = ("predecessor", "successor")
 NAME_TYPE = frozenset(("name", "type"))
@@ -20,6 +22,9 @@ _XYZ_RPY = frozenset(("xyz", "rpy"))
 _ORIGIN = _XYZ_RPY | {"quat_xyzw"}
 X: Vec3 = (1.0, 0.0, 0.0)
 _UNIT_TOLERANCE = 1e-3  # files round 0.57735; more than this is a slip
+
+
+# --- placements -----------------------------------------------------------------------------------
 
 
 def read_origin(document: Document, element: Element | None) -> Pose:
@@ -38,6 +43,13 @@ def read_origin(document: Document, element: Element | None) -> Pose:
     return Pose(xyz, read_rotation(document, element, quaternion, "quat_xyzw"))
 
 
+def add_origin(parent: Element, pose: Pose) -> None:
+    """``<origin>``, unless it is the identity."""
+    both = {"xyz": pose.xyz, "rpy": rpy_of(pose.rotation)}
+    if attributes := {name: numbers(values) for name, values in both.items() if any(values)}:
+        add(parent, "origin", **attributes)
+
+
 def read_rotation(
     document: Document, element: Element, quaternion: Sequence[float], what: str
 ) -> Rows3:
@@ -52,31 +64,6 @@ def read_rotation(
     return rotation_of_quaternion(x, y, z, w)
 
 
-def read_type(document: Document, element: Element, known: tuple[str, ...]) -> str:
-    """The attribute ``type``, which must be one of those known."""
-    kind = document.text(element, "type")
-    if kind not in known:
-        raise document.error(
-            element,
-            f"the type '{kind}' is not known{did_you_mean(kind, known)}; known: {', '.join(known)}",
-        )
-    return kind
-
-
-def read_linked(document: Document, element: Element, parts: dict[str, Element], tag: str) -> str:
-    """The link that ``<parent link>``, ``<successor link>`` or the like names."""
-    part = parts.get(tag)
-    if part is None:
-        raise document.error(element, f'<{shown(element)}> needs a {tag} link: <{tag} link="..."/>')
-    if part.get("link") is None and part.get("name") is not None:
-        document.suspect(
-            part, f"the link stands in 'name'; write <{shown(part)} link=...>", "name of a link"
-        )
-        return document.text(part, "name")
-    document.expect(part, _LINK)
-    return document.text(part, "link")
-
-
 def read_axis(document: Document, element: Element | None, *, used: bool) -> Vec3 | None:
     """The axis as written; None where none is given, or none is used (only its numbers are read).
 
@@ -88,7 +75,7 @@ def read_axis(document: Document, element: Element | None, *, used: bool) -> Vec
     axis = document.vector(element, "xyz")
     if not used:
         return None
-    if abs(math.hypot(*axis) - 1.0) > _UNIT_TOLERANCE:  # what nearly all are costs no words
+    if abs(math.hypot(*axis) - 1.0) > _UNIT_TOLERANCE:
         tag = shown(element)
         check_direction(document, element, axis, f"<{tag}>", f'<{tag} xyz="0 0 1"/>')
     return axis
@@ -104,6 +91,36 @@ def check_direction(
     if abs(norm - 1.0) > _UNIT_TOLERANCE:
         message = f"{what} has the length {norm:.6g}, not 1; only its direction is used"
         document.suspect(element, message, "axis not of length 1")
+
+
+# --- links and joints by name ---------------------------------------------------------------------
+
+
+def read_type(document: Document, element: Element, known: tuple[str, ...]) -> str:
+    """The attribute ``type``, which must be one of those known."""
+    kind = document.text(element, "type")
+    if kind not in known:
+        raise document.error(
+            element,
+            f"the type '{kind}' is not known{did_you_mean(kind, known)}; known: {', '.join(known)}",
+        )
+    return kind
+
+
+def read_linked(
+    document: Document, element: Element, parts: Mapping[str, Element], tag: str
+) -> str:
+    """The link that ``<parent link>``, ``<successor link>`` or the like names."""
+    part = parts.get(tag)
+    if part is None:
+        raise document.error(element, f'<{shown(element)}> needs a {tag} link: <{tag} link="..."/>')
+    if part.get("link") is None and part.get("name") is not None:
+        document.suspect(
+            part, f"the link stands in 'name'; write <{shown(part)} link=...>", "name of a link"
+        )
+        return document.text(part, "name")
+    document.expect(part, _LINK)
+    return document.text(part, "link")
 
 
 def read_value(document: Document, element: Element, *, infinite: bool = False) -> float:
@@ -131,11 +148,22 @@ def read_parts(
     return document.parts(element, known, irrelevant)
 
 
-def read_anchor(document: Document, owner: Element, parts: dict[str, Element], tag: str) -> Anchor:
-    """``<predecessor link><origin/></predecessor>`` or the successor, of a loop or a spring."""
-    link = read_linked(document, owner, parts, tag)
-    inner = document.parts(parts[tag], frozenset(("origin",)))
-    return Anchor(link, read_origin(document, inner.get("origin")))
+def read_ends(
+    document: Document, element: Element, parts: Mapping[str, Element]
+) -> tuple[Anchor, Anchor]:
+    """``<predecessor link><origin/></predecessor>`` and the successor, of a loop or a spring."""
+    ends = []
+    for tag in ENDS:
+        link = read_linked(document, element, parts, tag)
+        inner = document.parts(parts[tag], frozenset(("origin",)))
+        ends.append(Anchor(link, read_origin(document, inner.get("origin"))))
+    return ends[0], ends[1]
+
+
+def add_ends(parent: Element, record: Loop | Spring) -> None:
+    """``<predecessor>`` and ``<successor>``."""
+    for tag, anchor in zip(ENDS, (record.predecessor, record.successor), strict=True):
+        add_origin(add(parent, tag, link=anchor.link), anchor.origin)
 
 
 def read_term(document: Document, element: Element) -> tuple[str, float]:
@@ -144,9 +172,52 @@ def read_term(document: Document, element: Element) -> tuple[str, float]:
     return document.text(element, "name"), document.number(element, "ratio", 1.0)
 
 
+def add_terms(parent: Element, terms: Sequence[tuple[str, float]]) -> None:
+    """``<joint name ratio>`` of each joint."""
+    for joint, ratio in terms:
+        add(parent, "joint", name=joint, ratio=number(ratio))
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
 def as_limit(value: float, most: float) -> float:
     """A limit; infinite if it is ``most`` or more, as which some formats write infinity."""
     return value if abs(value) < most else math.copysign(math.inf, value)
+
+
+def limits_of(
+    document: Document,
+    element: Element,
+    found: Mapping[str, float],
+    *,
+    most: float,
+    bounded: bool,
+) -> Limits:
+    """The limits of ``<limit>``, infinite from ``most`` on; of position only where ``bounded``.
+
+    Negative limits of effort and velocity are those of exporters that know none.
+    """
+    numbers = {name: as_limit(value, most) for name, value in found.items()}
+    lower, upper = numbers.get("lower", -math.inf), numbers.get("upper", math.inf)
+    if not bounded:
+        lower, upper = -math.inf, math.inf
+    if lower > upper:
+        document.suspect(
+            element,
+            f"the lower limit {lower:g} is above the upper limit {upper:g}, which is how some "
+            "exporters write a joint without limits, and is read so; leave lower and upper out for "
+            "that",
+            "lower limit above upper limit",
+        )
+        lower, upper = -math.inf, math.inf
+    if lower == math.inf or upper == -math.inf:
+        raise document.error(element, "these limits leave no finite position")
+    velocity, effort = (
+        limit if (limit := numbers.get(name, math.inf)) >= 0.0 else math.inf
+        for name in ("velocity", "effort")
+    )
+    return Limits(lower, upper, velocity, effort)
 
 
 def doubt_limits(document: Document, joint: Element, limits: Limits) -> None:
@@ -157,15 +228,3 @@ def doubt_limits(document: Document, joint: Element, limits: Limits) -> None:
             "the joint closes a loop, where limits are not kept; they are left out",
             "limits of a loop",
         )
-
-
-def check_limits(document: Document, element: Element, lower: float, upper: float) -> None:
-    """Refuse limits of position that leave nothing in between."""
-    if lower > upper:
-        raise document.error(
-            element,
-            f"the lower limit {lower:g} is above the upper limit {upper:g}, which is how some "
-            "exporters write a joint without limits; leave lower and upper out for that",
-        )
-    if lower == math.inf or upper == -math.inf:
-        raise document.error(element, "these limits leave no finite position")

@@ -1,0 +1,370 @@
+"""Elements of robot files that hold numbers: each declared once, for reading and for writing.
+
+An :class:`Attribute` is a field of a record of :mod:`robomodel.description` with its unit, default
+and bounds, and what files call it. A :class:`Notation` is where a format keeps such numbers:
+``<e word="1"/>`` in URDF, ``<e><word>1</word></e>`` in SDF, ``<e><word value="1"/></e>`` of Drake
+in URDF, arrays of the compiled model in MJCF. The tables of elements in the documentation are made
+from the declarations.
+
+To add an attribute, add the field to the record and a line to the declaration; it is then read and
+written wherever the element is, with its bounds, and stands in the documentation's table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from lxml import etree
+
+from robomodel.parsers.xml import Document, Element
+from robomodel.text import number
+
+LARGEST = 1e308
+"""How an infinite number is written for readers of URDF that insist on a number."""
+
+_BOUNDS: dict[str, tuple[Callable[[float], bool], str]] = {
+    "": (lambda value: True, ""),
+    "≥ 0": (lambda value: value >= 0.0, "it is not negative"),
+    "> 0": (lambda value: value > 0.0, "it is positive"),
+    "not 0": (lambda value: value != 0.0, "1 is a direct drive"),
+    "from 0 to 1": (lambda value: 0.0 <= value <= 1.0, "it is from 0 to 1"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A number of an element.
+
+    Attributes:
+        field: The record's field.
+        unit: SI unit, for the documentation.
+        meaning: For the documentation, in Markdown.
+        word: The name in files, where it differs from the field's.
+        mjcf: The name in MJCF and in the arrays of MuJoCo's model; empty where MJCF has none.
+        bound: "≥ 0", "> 0", "not 0" or "from 0 to 1".
+        why: What a value beyond its bound would do, for the message.
+        default: The value that says nothing; it is not written.
+        default_text: The default in the documentation, where the number does not say it.
+        infinite: ``inf`` may be written in files.
+        always: Written at its default, too.
+    """
+
+    field: str
+    unit: str
+    meaning: str
+    word: str = ""
+    mjcf: str = ""
+    bound: str = ""
+    why: str = ""
+    default: float | None = 0.0
+    default_text: str | None = None
+    infinite: bool = False
+    always: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name in files."""
+        return self.word or self.field
+
+    def fault(self, value: float) -> str:
+        """What is wrong with a value; empty for one within the bound."""
+        accepts, remedy = _BOUNDS[self.bound]
+        if accepts(value):
+            return ""
+        return f"is {value:g}{f', {self.why}' if self.why else ''}; {remedy}"
+
+    def row(self) -> str:
+        """The row of the documentation's table."""
+        kind = f"number{', ' if self.bound == 'not 0' else ' '}{self.bound}".strip()
+        shown = self.default_text
+        if shown is None:
+            shown = "none" if self.default is None else f"{self.default:g}"
+            shown = "infinite" if self.default == math.inf else shown
+        unit = f", {self.unit}" if self.unit else ""
+        return f"| `{self.name}` | {kind}{unit} | {shown} | {self.meaning} |"
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """An element with its numbers; ``texts`` are its other attributes, ``unused`` those ignored."""
+
+    tag: str
+    attributes: tuple[Attribute, ...]
+    texts: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+    by_name: Mapping[str, Attribute] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {each.name: each for each in self.attributes})
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of its numbers in files."""
+        return frozenset((*self.by_name, *self.unused))
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """All names of attributes in files."""
+        return self.names | frozenset(self.texts)
+
+    @cached_property
+    def infinite(self) -> frozenset[str]:
+        """The names of the numbers that may be infinite."""
+        return frozenset(each.name for each in self.attributes if each.infinite) | {*self.unused}
+
+    def fault(self, values: Mapping[str, float]) -> str:
+        """What is wrong with numbers, by fields; empty for numbers within their bounds."""
+        for each in self.attributes:
+            if each.field in values and (fault := each.fault(values[each.field])):
+                return f"{each.name} of <{self.tag}> {fault}"
+        return ""
+
+    def of(self, record: Any, *, always: bool = True) -> dict[Attribute, float]:
+        """What a record says: numbers other than their defaults, and those written always."""
+        values = {each: getattr(record, each.field, None) for each in self.attributes}
+        return {
+            each: value
+            for each, value in values.items()
+            if value is not None and (value != each.default or (always and each.always))
+        }
+
+    def table(self) -> str:
+        """The documentation's table of its numbers, in Markdown."""
+        head = "| attribute | type, unit | default | meaning |\n|---|---|---|---|"
+        return "\n".join((head, *(each.row() for each in self.attributes)))
+
+
+# --- notations ------------------------------------------------------------------------------------
+
+
+Fields: TypeAlias = dict[str, Any]
+"""Numbers by the fields of a record, to make one of."""
+
+
+def read(document: Document, element: Element | None, declared: Declaration) -> Fields:
+    """The numbers that attributes of an element say, by fields of the record; none if it is None.
+
+    Warns of unknown attributes, raises :class:`robomodel.DescriptionError` for a number beyond its
+    bound.
+    """
+    if element is None:
+        return {}
+    if declared.texts:
+        document.expect(element, declared.known)
+        found = {
+            name: document.number(element, name, infinite=name in declared.infinite)
+            for name in declared.by_name
+            if element.get(name) is not None
+        }
+    else:
+        found = document.numbers(element, declared.names, declared.infinite)
+    return checked(document, element, declared, found)
+
+
+def read_contents(document: Document, element: Element | None, declared: Declaration) -> Fields:
+    """The numbers that children of an element hold as their texts, as in SDF."""
+    if element is None:
+        return {}
+    parts = document.parts(element, declared.names)
+    found = {
+        name: document.content(part, infinite=name in declared.infinite)
+        for name, part in parts.items()
+        if name in declared.by_name
+    }
+    return checked(document, element, declared, found)
+
+
+def checked(
+    document: Document, element: Element, declared: Declaration, found: Mapping[str, float]
+) -> Fields:
+    """Numbers by names in files as numbers by fields, each within its bound."""
+    values = {
+        declared.by_name[name].field: value
+        for name, value in found.items()
+        if name in declared.by_name
+    }
+    if fault := declared.fault(values):
+        raise document.error(element, fault)
+    return values
+
+
+def add(parent: Element, tag: str, **attributes: str) -> Element:
+    """A new element."""
+    return etree.SubElement(parent, tag, attributes)
+
+
+def add_text(parent: Element, tag: str, text: str) -> Element:
+    """A new element that holds a text."""
+    element = etree.SubElement(parent, tag)
+    element.text = text
+    return element
+
+
+def write(element: Element, declared: Declaration, record: Any) -> None:
+    """Give an element the numbers of a record as attributes."""
+    for each, value in declared.of(record).items():
+        element.set(each.name, number(min(max(value, -LARGEST), LARGEST)))
+
+
+def write_contents(element: Element, declared: Declaration, record: Any) -> None:
+    """Give an element the finite numbers of a record as children that hold them as texts."""
+    for each, value in declared.of(record).items():
+        if math.isfinite(value):
+            add_text(element, each.name, number(value))
+
+
+def write_mjcf(
+    element: Element, declared: Declaration, record: Any, fields: Sequence[str] = ()
+) -> None:
+    """Give an element the numbers of a record by MJCF's names; all, or those of these fields."""
+    for each, value in declared.of(record, always=False).items():
+        if each.mjcf and (not fields or each.field in fields):
+            element.set(each.mjcf, number(value))
+
+
+# --- declarations ---------------------------------------------------------------------------------
+
+_FORCE = "N m or N"
+_DAMPING = "N m s/rad or N s/m"
+_DRIVES = "which would drive the motion"
+
+INERTIA = Declaration(
+    "inertia",
+    tuple(
+        Attribute(name, "kg m²", "", default=None)
+        for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    ),
+)
+
+LIMIT = Declaration(
+    "limit",
+    (
+        Attribute("lower", "rad or m", "lower position limit", default=-math.inf,
+                  default_text="infinite", infinite=True, always=True),
+        Attribute("upper", "rad or m", "upper position limit", default=math.inf, infinite=True,
+                  always=True),
+        Attribute("effort", _FORCE, "limit of the joint's torque or force", default=math.inf,
+                  infinite=True, always=True),
+        Attribute("velocity", "rad/s or m/s", "velocity limit", default=math.inf, infinite=True,
+                  always=True),
+    ),
+    unused=("acceleration", "deceleration", "jerk"),
+)  # fmt: skip
+
+DYNAMICS = Declaration(
+    "dynamics",
+    (
+        Attribute("damping", _DAMPING, "viscous damping, on each velocity of the joint",
+                  mjcf="damping", bound="≥ 0", why=_DRIVES, always=True),
+        Attribute("friction", _FORCE, "dry friction", mjcf="frictionloss", bound="≥ 0",
+                  why=_DRIVES, always=True),
+        Attribute("stiffness", "N m/rad or N/m", "stiffness of a spring at the joint",
+                  word="spring_stiffness", mjcf="stiffness", bound="≥ 0", why=_DRIVES),
+        Attribute("reference", "rad or m", "position where the spring is at rest",
+                  word="spring_reference", mjcf="springref"),
+    ),
+)  # fmt: skip
+"""Of a joint, and of a loop that leaves one coordinate."""
+
+SPRING = Declaration(
+    "spring",
+    (
+        Attribute("stiffness", "N/m or N m/rad", "stiffness k", mjcf="stiffness", bound="≥ 0",
+                  always=True),
+        Attribute("damping", "N s/m or N m s/rad", "damping d", mjcf="damping", bound="≥ 0"),
+        Attribute("length", "m", "rest length l of a spring between points", bound="≥ 0",
+                  default=None, default_text="distance at position zero"),
+        Attribute("reference", "", "rest position r of a spring over joints"),
+        Attribute("friction", _FORCE, "dry friction of a spring over joints", mjcf="frictionloss",
+                  bound="≥ 0"),
+    ),
+    texts=("name",),
+)  # fmt: skip
+
+ROTOR = Declaration(
+    "rotor",
+    (
+        Attribute("inertia", "kg m²", "moment of inertia about the rotor's axis, before the gear",
+                  default_text=""),
+        Attribute("ratio", "", "rotations of the rotor for one rotation of the joint; negative for "
+                  "the opposite sense; for a prismatic joint in rad/m", bound="not 0",
+                  default=None, default_text="reduction of the joint's "
+                  "[simple transmission](#transmissions)"),
+        Attribute("mass", "kg", "mass, at the joint's origin", bound="≥ 0"),
+        Attribute("transverse", "kg m²", "moment of inertia about the two other axes", bound="≥ 0"),
+        Attribute("damping", "N m s/rad", "viscous damping of the rotor's bearing, at the rotor's "
+                  "speed", bound="≥ 0"),
+        Attribute("friction", "N m", "dry friction of the rotor's bearing", bound="≥ 0"),
+    ),
+    texts=("link",),
+)  # fmt: skip
+
+MOTOR = Declaration(
+    "motor",
+    (
+        Attribute("effort", _FORCE, "limit of the torque or force", bound="> 0", default=math.inf,
+                  infinite=True),
+        Attribute("velocity", "rad/s or m/s", "limit of the velocity", bound="> 0",
+                  default=math.inf, infinite=True),
+        Attribute("stall_torque", "N m", "torque at rest of the torque-speed curve: the driving "
+                  "torque falls linearly to zero at the no-load speed; braking torque does not "
+                  "fall", bound="> 0", default=None),
+        Attribute("no_load_speed", "rad/s", "where the torque-speed curve is zero", bound="> 0",
+                  default=None),
+        Attribute("torque_constant", "N m/A", "k of a DC motor", bound="> 0", default=None),
+        Attribute("resistance", "Ω", "R of a DC motor", bound="> 0", default=None),
+        Attribute("voltage", "V", "gives the torque-speed curve with stall torque k V/R and "
+                  "no-load speed V/k", bound="> 0", default=None),
+        Attribute("current", "A", "limits the torque to k · `current`", bound="> 0",
+                  default=math.inf, infinite=True),
+    ),
+)  # fmt: skip
+
+MIMIC = Declaration(
+    "mimic",
+    (
+        Attribute("multiplier", "", "ratio of the two positions", default=1.0, always=True),
+        Attribute("offset", "rad or m", "position where the other joint is at zero", always=True),
+    ),
+    texts=("joint",),
+)  # fmt: skip
+
+SURFACE = Declaration(
+    "surface",
+    (
+        Attribute("friction", "", "coefficient of Coulomb friction", bound="≥ 0", default=None),
+        Attribute("restitution", "", "Newton's coefficient of restitution", bound="from 0 to 1",
+                  default=None),
+    ),
+)  # fmt: skip
+
+DECLARATIONS = {each.tag: each for each in (LIMIT, DYNAMICS, SPRING, ROTOR, MOTOR, MIMIC, SURFACE)}
+"""By tags; the tables of the documentation are made from them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeSize:
+    """The numbers of a shape's size, in one order.
+
+    ``urdf`` and ``sdf`` have their names in attributes and elements, with how many numbers each
+    holds; ``mjcf`` what each is multiplied by there, where lengths are halves.
+    """
+
+    urdf: Mapping[str, int]
+    sdf: Mapping[str, int]
+    mjcf: tuple[float, ...]
+
+
+SIZES = {
+    "box": ShapeSize({"size": 3}, {"size": 3}, (0.5, 0.5, 0.5)),
+    "sphere": ShapeSize({"radius": 1}, {"radius": 1}, (1.0,)),
+    "cylinder": ShapeSize({"radius": 1, "length": 1}, {"radius": 1, "length": 1}, (1.0, 0.5)),
+    "capsule": ShapeSize({"radius": 1, "length": 1}, {"radius": 1, "length": 1}, (1.0, 0.5)),
+    "ellipsoid": ShapeSize({"a": 1, "b": 1, "c": 1}, {"radii": 3}, (1.0, 1.0, 1.0)),
+    "plane": ShapeSize({}, {}, ()),
+}
+"""By the kinds of :class:`robomodel.description.Shape`; a mesh has a scale instead."""
