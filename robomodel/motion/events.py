@@ -1,0 +1,135 @@
+"""Events of contacts over time: touch-down, lift-off, slip and stick."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.model.arguments import as_numbers
+from robomodel.model.joints import Array
+
+EventKind: TypeAlias = Literal["touch-down", "lift-off", "slip", "stick"]
+
+CLEARANCE = 1e-4  # m
+SLIP_SPEED = 1e-3  # m/s
+STICK = 0.1  # of the slip speed
+
+
+class Event(NamedTuple):
+    """A change of a contact.
+
+    Attributes:
+        time: When [s].
+        kind: "touch-down", "lift-off", "slip" or "stick".
+        link: Of which link, or what else names the contact.
+    """
+
+    time: float
+    kind: EventKind
+    link: Any
+
+
+def contact_events(
+    times: ArrayLike,
+    forces: ArrayLike,
+    velocities: ArrayLike,
+    names: Sequence[Hashable],
+    *,
+    normals: ArrayLike = (0.0, 0.0, 1.0),
+    clearance: float = CLEARANCE,
+    slip_speed: float = SLIP_SPEED,
+) -> list[Event]:
+    """When contacts begin, end, begin to slide and come to stick, from a recorded motion.
+
+    Contacts of one name count as one: it touches while one of its points bears a force, and slides
+    while all that bear one slide.
+
+    - *touch-down*: the start of the first step with a force. A contact that bears one from the
+      beginning touches down at ``times[0]``.
+    - *lift-off*: the end of the last step with a force, once the point has moved away from the
+      surface by more than ``clearance`` since. Steps without force within it, as of one corner of
+      several that share a load, or of a bounce as small, do not end a contact.
+    - *slip*, *stick*: the end of the first step in which the point's speed along the surface is
+      above ``slip_speed``, and of the first in which it is below a tenth of that. In between it
+      does what it did. A contact sticks at touch-down unless a slip follows; after a lift-off it is
+      neither.
+
+    Args:
+        times: Times (T+1,) of the states [s], increasing; step n is from ``times[n]`` to
+            ``times[n+1]``.
+        forces: Forces (T, k, 3) on the contacts over each step, world axes [N].
+        velocities: Velocities (T, k, 3) of the contact points relative to the surface at the steps'
+            ends, world axes [m/s].
+        names: The link of each contact (k,).
+        normals: Unit vectors of the surface that push the links: (3,), or (T, k, 3).
+        clearance: See lift-off [m].
+        slip_speed: See slip [m/s].
+
+    Returns:
+        events: In the order of time; at one time in that of the contacts, touch-down before slip.
+
+    Raises:
+        ValueError: Shapes that do not fit each other, thresholds that are not positive.
+    """
+    at, force, velocity = (
+        as_numbers(x, name)
+        for x, name in ((times, "times"), (forces, "forces"), (velocities, "velocities"))
+    )
+    if force.ndim != 3 or force.shape[2] != 3 or velocity.shape != force.shape:
+        raise ValueError(
+            f"forces and velocities are (T, k, 3), got shapes {force.shape} and {velocity.shape}"
+        )
+    steps, count, _ = force.shape
+    if at.shape != (steps + 1,) or not np.all(np.diff(at) > 0.0):
+        raise ValueError(f"times are {steps + 1} increasing numbers, got shape {at.shape}")
+    if len(names) != count:
+        raise ValueError(f"names are one for each of {count} contacts, got {len(names)}")
+    if not (clearance > 0.0 and slip_speed > 0.0):
+        raise ValueError(
+            f"clearance and slip_speed are positive, got {clearance!r} and {slip_speed!r}"
+        )
+    normal = as_numbers(normals, "normals")
+    if normal.shape not in ((3,), force.shape):
+        raise ValueError(f"normals are (3,) or {force.shape}, got shape {normal.shape}")
+    normal = np.broadcast_to(normal, force.shape)
+    pushed = np.einsum("tki,tki->tk", force, normal) > 0.0
+    away = np.einsum("tki,tki->tk", velocity, normal)
+    sliding = np.linalg.norm(velocity - away[..., None] * normal, axis=2)
+    found: list[Event] = []
+    for name in dict.fromkeys(names):
+        own = [i for i, each in enumerate(names) if each == name]
+        bears = pushed[:, own]
+        rise = away[:, own] * np.diff(at)[:, None]
+        speed = np.min(np.where(bears, sliding[:, own], np.inf), axis=1, initial=np.inf)
+        found += _of_one(at, bears, rise, speed, name, clearance, slip_speed)
+    return sorted(found, key=lambda event: event.time)
+
+
+def _of_one(
+    times: Array, bears: Any, rise: Array, speed: Array, name: Any, clearance: float, slip: float
+) -> list[Event]:
+    """Events of one contact, whose points bear a force or not, and rise by so much (T, m)."""
+    found: list[Event] = []
+    touches = slides = False
+    last, height = times[0], np.zeros(rise.shape[1])
+    for n, end in enumerate(times[1:].tolist()):
+        if np.any(bears[n]):
+            if not touches:
+                found.append(Event(float(times[n]), "touch-down", name))
+                touches, slides = True, False
+            last, height = end, np.zeros(rise.shape[1])
+            if not slides and speed[n] > slip:
+                slides = True
+                found.append(Event(end, "slip", name))
+            elif slides and speed[n] < STICK * slip:
+                slides = False
+                found.append(Event(end, "stick", name))
+        elif touches:
+            height = np.maximum(height + rise[n], 0.0)
+            if np.min(height) > clearance:
+                found.append(Event(float(last), "lift-off", name))
+                touches = False
+    return found

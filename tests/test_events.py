@@ -1,0 +1,181 @@
+"""Events of contacts: on made-up motions, and on motions whose times mechanics tells."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import robomodel as rm
+from robomodel.motion.events import Event, contact_events
+
+Array = NDArray[np.float64]
+G = 9.81
+
+
+def recorded(
+    bears: list[int], rise: list[float] | None = None, slide: list[float] | None = None
+) -> tuple[Array, Array, Array]:
+    """Times, forces and velocities of one contact, 0.1 s a step."""
+    steps = len(bears)
+    forces, velocities = np.zeros((2, steps, 1, 3))
+    forces[:, 0, 2] = bears
+    velocities[:, 0, 2] = np.where(forces[:, 0, 2] > 0, 0.0, 1.0) if rise is None else rise
+    velocities[:, 0, 0] = 0.0 if slide is None else slide
+    return 0.1 * np.arange(steps + 1), forces, velocities
+
+
+def said(events: list[Event]) -> list[tuple[float, str]]:
+    return [(round(event.time, 9), event.kind) for event in events]
+
+
+def test_touch_down_and_lift_off() -> None:
+    """At the start of the first step with a force, and at the end of the last one."""
+    events = contact_events(*recorded([0, 0, 5, 5, 5, 0, 0, 3]), ["foot"])
+    assert said(events) == [(0.2, "touch-down"), (0.5, "lift-off"), (0.7, "touch-down")]
+    assert events[0] == Event(events[0].time, "touch-down", "foot")
+    assert said(contact_events(*recorded([1, 1]), ["foot"])) == [(0.0, "touch-down")]
+    assert contact_events(*recorded([0, 0]), ["foot"]) == []
+    assert contact_events(*recorded([]), ["foot"]) == []
+
+
+def test_steps_without_force_that_do_not_rise_end_no_contact() -> None:
+    forces = [1, 0, 0, 1, 0, 0]
+    events = contact_events(*recorded(forces, [0, 4e-4, 4e-4, 0, 6e-4, 6e-4]), ["foot"])
+    assert said(events) == [(0.0, "touch-down"), (0.4, "lift-off")]  # 0.08 mm, then 0.12 mm
+    lower = recorded(forces, [0, 4e-4, 4e-4, 0, 6e-4, 6e-4])
+    assert len(contact_events(*lower, ["foot"], clearance=1e-5)) == 4
+    # what comes back before it has left does not add up
+    events = contact_events(*recorded([1, 0, 0, 0, 0], [0, 8e-4, -9e-4, 8e-4, 1e-4]), ["foot"])
+    assert said(events) == [(0.0, "touch-down")]
+
+
+def test_slip_and_stick() -> None:
+    """Above the speed it slips, below a tenth it sticks, and in between it does what it did."""
+    slide = [0.0, 5e-4, 2e-3, 5e-4, 2e-4, 5e-5, 5e-4, 0.0]
+    events = contact_events(*recorded([1] * 8, slide=slide), ["foot"])
+    assert said(events) == [(0.0, "touch-down"), (0.3, "slip"), (0.6, "stick")]
+    # a contact that lands sliding slips again; what slides in the air does not
+    slide = [1.0, 1.0, 1.0, 0.0, 1.0, 1.0]
+    events = contact_events(*recorded([0, 1, 1, 0, 0, 1], slide=slide), ["foot"])
+    assert said(events) == [
+        (0.1, "touch-down"), (0.2, "slip"), (0.3, "lift-off"), (0.5, "touch-down"), (0.6, "slip"),
+    ]  # fmt: skip
+
+
+def test_points_of_one_link_count_as_one() -> None:
+    """It touches while one of its points does, and slides while all that touch slide."""
+    times = 0.1 * np.arange(6)
+    forces, velocities = np.zeros((2, 5, 3, 3))
+    forces[:, 0, 2] = 1, 1, 1, 0, 0  # the heel, then the toe
+    forces[:, 1, 2] = 0, 1, 1, 1, 0
+    forces[:, 2, 2] = 0, 0, 1, 0, 0
+    velocities[3:, 0, 2] = 1.0
+    velocities[4:, 1, 2] = 1.0
+    velocities[:, 0, 0] = 1.0  # the heel slides, the toe does not
+    events = contact_events(times, forces, velocities, ["foot", "foot", "hand"])
+    assert [(round(e.time, 9), e.kind, e.link) for e in events] == [
+        (0.0, "touch-down", "foot"),
+        (0.1, "slip", "foot"),
+        (0.2, "stick", "foot"),
+        (0.2, "touch-down", "hand"),
+        (0.4, "lift-off", "foot"),
+    ]
+
+
+def test_speeds_are_along_the_surface_and_forces_along_its_normal() -> None:
+    normal = np.array([0.6, 0.0, 0.8])
+    times, forces, velocities = recorded([1, 1, 1])
+    velocities[:, 0] = 0.5 * normal
+    events = contact_events(times, forces[..., [2, 1, 0]], velocities, ["foot"], normals=normal)
+    assert said(events) == [(0.0, "touch-down")]
+    each = np.broadcast_to(normal, forces.shape)
+    assert contact_events(times, forces, velocities, ["foot"], normals=each) == events
+    assert contact_events(times, -forces, velocities, ["foot"], normals=each) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"times": [0.0, 1.0]}, "times are 4 increasing numbers"),
+        ({"times": [0.0, 1.0, 1.0, 2.0]}, "times are 4 increasing numbers"),
+        ({"forces": np.zeros((3, 1))}, r"forces and velocities are \(T, k, 3\)"),
+        ({"velocities": np.zeros((2, 1, 3))}, r"forces and velocities are \(T, k, 3\)"),
+        ({"names": ["a", "b"]}, "one for each of 1 contacts, got 2"),
+        ({"normals": [[0.0, 0.0, 1.0]]}, r"normals are \(3,\) or \(3, 1, 3\)"),
+        ({"clearance": 0.0}, "clearance and slip_speed are positive"),
+        ({"slip_speed": math.nan}, "clearance and slip_speed are positive"),
+    ],
+)
+def test_wrong_arguments(change: dict[str, Any], text: str) -> None:
+    times, forces, velocities = recorded([1, 1, 1])
+    arguments = {"times": times, "forces": forces, "velocities": velocities, "names": ["foot"]}
+    with pytest.raises(ValueError, match=text):
+        contact_events(**(arguments | change))
+
+
+# ---- motions -------------------------------------------------------------------------------------
+
+
+def body(geometry: str) -> rm.Model:
+    return rm.load(
+        f'<robot name="r"><link name="a"><inertial><mass value="2"/><inertia ixx="0.01" iyy="0.01" '
+        'izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial><collision><geometry>'
+        f"{geometry}</geometry></collision></link></robot>",
+        floating_base=True,
+    )
+
+
+def events_of(motion: rm.Trajectory) -> list[Event]:
+    """Of points without a radius on the ground, whose velocities are in the model's axes."""
+    points = [(at.link, at.offset) for at in motion.contact_points]
+    velocities = [
+        [
+            rm.frame_velocity(motion.model, q, v, at, reference="local_world_aligned")[3:]
+            for at in points
+        ]
+        for q, v in zip(motion.q[1:], motion.v[1:], strict=True)
+    ]
+    names = [at.link for at in motion.contact_points]
+    return contact_events(motion.times, motion.contact_forces, np.array(velocities), names)
+
+
+def test_a_block_slides_and_stops() -> None:
+    """On its four corners: it slips from the start and sticks after v / (μ g)."""
+    model = body('<box size="0.2 0.2 0.2"/>')
+    q = model.neutral()
+    q[2] = 0.1
+    motion = rm.simulate(
+        model, q, [0, 0, 0, 1.0, 0, 0], duration=0.3, ground=rm.Ground(friction=0.5)
+    )
+    events = events_of(motion)
+    assert [event.kind for event in events] == ["touch-down", "slip", "stick"]
+    assert {event.link for event in events} == {"a"}
+    assert events[0].time == 0.0
+    assert events[1].time == pytest.approx(1e-3)
+    assert events[2].time == pytest.approx(1.0 / (0.5 * G), abs=2e-3)
+
+
+def test_a_point_mass_bounces() -> None:
+    """Falls from 0.2 m with restitution 0.6: every touch-down and lift-off where flights end."""
+    model = body('<sphere radius="0.1"/>')
+    q = model.neutral()
+    q[2] = 0.2
+    motion = rm.simulate(
+        model, q, duration=0.9, step=5e-4, ground=rm.Ground(restitution=0.6),
+        contacts=[("a", (0.0, 0.0, 0.0))],
+    )  # fmt: skip
+    events = events_of(motion)
+    speed, time, expected = math.sqrt(2 * G * 0.2), math.sqrt(2 * 0.2 / G), []
+    while time < 0.9:
+        expected.append(time)
+        speed *= 0.6
+        time += 2 * speed / G
+    downs = [event.time for event in events if event.kind == "touch-down"]
+    ups = [event.time for event in events if event.kind == "lift-off"]
+    np.testing.assert_allclose(downs[:4], expected[:4], atol=3e-3)
+    np.testing.assert_allclose(ups[:4], expected[:4], atol=3e-3)
+    assert not {"slip", "stick"} & {event.kind for event in events}
