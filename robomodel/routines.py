@@ -17,15 +17,11 @@ from robomodel.dynamics.table import TABLE
 from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced
-from robomodel.model.configurations.coordinates import joint_slices
-from robomodel.model.configurations.traced import left_open, settled, speeds
-from robomodel.model.constraints import LoopConstraint
+from robomodel.model.configurations.traced import CLOSE_STEPS, integrated, left_open, settled
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, neg, select, sqrt
+from robomodel.scalars import Scalar, neg, select, sqrt
 
 Inputs = Mapping[str, Sequence[Traced]]
-STEPS = 4  # of Newton's, by which `close` closes loops: from 0.1 away to rounding
-FOLLOWED = 3  # by which `integrate` does, which starts nearer
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,7 @@ def _checked(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
 # ---- functions of the configuration --------------------------------------------------------------
 
 
-def _close(model: Model, steps: int = STEPS) -> Routine:
+def _close(model: Model, steps: int = CLOSE_STEPS) -> Routine:
     def build(x: Inputs) -> list[Scalar]:
         q, _, _ = settled(model, x["q"], steps)
         return [*q, _root(left_open(model, q))]
@@ -134,23 +130,6 @@ def _integrate(model: Model) -> Routine:
         model, "integrate", sizes, {"next": (model.nq,)},
         lambda x: integrated(model, x["q"], x["v_dt"]), said,
     )  # fmt: skip
-
-
-def integrated(model: Model, q: Vector, v_dt: Vector) -> list[Scalar]:
-    """q moved along v_dt: joints by their exponentials, loops closed as :func:`settled` does."""
-    result: list[Scalar] = list(q)
-    for cluster in model.clusters:
-        own = list(q[cluster.q])
-        rates = speeds(cluster, own, v_dt[cluster.v])
-        at = 0
-        for body, part, _ in joint_slices(model, cluster):
-            joint = model.nodes[body].joint
-            own[part] = joint.moved(own[part], rates[at : at + joint.nv])
-            at += joint.nv
-        result[cluster.q] = own
-    if any(isinstance(c.constraint, LoopConstraint) for c in model.clusters):
-        result = settled(model, result, FOLLOWED)[0]
-    return result
 
 
 def _first(model: Model, kind: str) -> int:

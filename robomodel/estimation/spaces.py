@@ -11,7 +11,7 @@ import numpy as np
 
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.configurations.moving import integrate
-from robomodel.model.configurations.traced import speeds, stepped
+from robomodel.model.configurations.traced import integrated
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, JointModel
@@ -106,15 +106,9 @@ class Configurations:
         if largest > SMALL or not self._steady:
             return integrate(self.model, x, dx, whole=True)
         follow: Array = _following(self.model)(x, dx)
-        result, gaps = follow[..., : self.size].copy(), follow[..., self.size :]
+        result, gaps = follow[..., : self.size], follow[..., self.size :]
         if not np.max(np.abs(gaps), initial=0.0) <= CLOSED:
             return integrate(self.model, x, dx, whole=True)
-        for cluster in self.model.clusters:
-            if not cluster.implicit:
-                for body, at, along in joint_slices(self.model, cluster):
-                    part = slice(cluster.q.start + at.start, cluster.q.start + at.stop)
-                    joint = self.model.nodes[body].joint
-                    result[..., part] = joint.integrate(x[..., part], dx[..., along])
         return result
 
     @cached_property
@@ -153,7 +147,7 @@ class Configurations:
 
 
 def _following(model: Model) -> Function:
-    """(q, dx) → q with the joints of loops moved along G dx and closed by Newton, then gaps."""
+    """(q, dx) → q moved along dx, loops closed by Newton, then gaps."""
     loops = [
         (cluster, cluster.constraint)
         for cluster in model.clusters
@@ -161,14 +155,8 @@ def _following(model: Model) -> Function:
     ]
 
     def build(q: Vector, dx: Vector) -> list[Scalar]:
-        result, gaps = list(q), []
-        for cluster, constraint in loops:
-            own = list(q[cluster.q])
-            own = stepped(model, cluster, own, speeds(cluster, own, dx[cluster.v]))
-            for _ in range(NEWTON):
-                own = stepped(model, cluster, own, constraint.closing(own).step)
-            gaps += constraint.closing(own).gaps
-            result[cluster.q] = own
+        result = integrated(model, q, dx, NEWTON)
+        gaps = [x for cluster, loop in loops for x in loop.closing(result[cluster.q]).gaps]
         return [*result, *gaps]
 
     count = sum(len(constraint.keep) for _, constraint in loops)

@@ -13,7 +13,7 @@ from robomodel.model.constraints.evaluation import evaluate_loops
 from robomodel.model.constraints.links import Link
 from robomodel.model.constraints.rows import LoopJoint, Perpendicular
 from robomodel.model.joints import Array, Mask
-from robomodel.scalars import Scalar, stack, unstack
+from robomodel.scalars import Scalar, Vector, add, mul, neg, stack, unstack
 
 CLOSED = 1e-10  # a gap [m, or sine of an angle] below this counts as closed
 
@@ -80,21 +80,26 @@ class Geometry:
         rates = None
         if qd is not None:
             rates = qd.ravel().tolist() if alone else unstack(qd)
-        loops = evaluate_loops(self.links, self.loops, at, rates)
-        values = list(loops.values)
-        jacobian = [list(row) for row in loops.jacobian]
-        bias = [-x for x in loops.bias] + [0.0] * len(self.linear)
+        values, jacobian, bias = self.conditions(at, rates)
+        flat = [entry for row in jacobian for entry in row]
+        matrix = stack(flat, batch).reshape(*batch, len(jacobian), self.nv)
+        return stack(values, batch), matrix, stack(bias, batch)
+
+    def conditions(
+        self, q: Vector, qd: Vector | None = None
+    ) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
+        """What :meth:`evaluate` gives, over scalars of any kind."""
+        loops = evaluate_loops(self.links, self.loops, q, qd)
+        values, jacobian = loops.values, loops.jacobian
         for coupling in self.linear:
             total: Scalar = -coupling.offset
             row: list[Scalar] = [0.0] * self.nv
             for link, coefficient in coupling.terms:
-                total = total + coefficient * at[self.links[link].q]
-                row[self.links[link].v] += coefficient
+                total = add(total, mul(coefficient, q[self.links[link].q]))
+                row[self.links[link].v] = add(row[self.links[link].v], coefficient)
             values.append(total)
             jacobian.append(row)
-        flat = [entry for row in jacobian for entry in row]
-        matrix = stack(flat, batch).reshape(*batch, len(jacobian), self.nv)
-        return stack(values, batch), matrix, stack(bias, batch)
+        return values, jacobian, [*(neg(x) for x in loops.bias), *([0.0] * len(self.linear))]
 
     def integrate(self, q: Array, dq: Array) -> Array:
         """Spanning positions moved along spanning velocities for unit time."""

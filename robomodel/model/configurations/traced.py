@@ -12,10 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from robomodel.model.configurations.coordinates import joint_slices
-from robomodel.model.constraints import LoopConstraint, Rows, evaluate_loops
+from robomodel.model.constraints import LoopConstraint, Rows
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector, add, added, div, dot, mul, sqrt, sub
+from robomodel.scalars import Scalar, Vector, add, added, div, dot, mul, sqrt
+
+CLOSE_STEPS = 4  # of Newton's, by which loops close from 0.1 rad or m away to rounding
+INTEGRATE_STEPS = 3  # after a motion along G v, which ends nearer
 
 
 def rates(model: Model, q: Vector, v: Vector) -> list[Scalar]:
@@ -130,6 +133,23 @@ def coupled(linear: Sequence[Coupled], q: Vector) -> list[Scalar]:
     return result
 
 
+def integrated(model: Model, q: Vector, v_dt: Vector, steps: int = INTEGRATE_STEPS) -> list[Scalar]:
+    """q moved along v_dt: joints by their exponentials, loops closed as :func:`settled` does."""
+    result: list[Scalar] = list(q)
+    for cluster in model.clusters:
+        own = list(q[cluster.q])
+        rates = speeds(cluster, own, v_dt[cluster.v])
+        at = 0
+        for body, part, _ in joint_slices(model, cluster):
+            joint = model.nodes[body].joint
+            own[part] = joint.moved(own[part], rates[at : at + joint.nv])
+            at += joint.nv
+        result[cluster.q] = own
+    if any(isinstance(c.constraint, LoopConstraint) for c in model.clusters):
+        result = settled(model, result, steps)[0]
+    return result
+
+
 def left_open(model: Model, q: Vector) -> Scalar:
     """Σ of the squares of what loops and couplings fail by at q; see :func:`openness`."""
     values: list[Scalar] = [0.0]
@@ -141,10 +161,5 @@ def left_open(model: Model, q: Vector) -> Scalar:
 
 def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
     """What loops and couplings of a cluster fail by at its positions, redundant rows too."""
-    geometry = cluster.geometry
-    assert geometry is not None
-    values = evaluate_loops(geometry.links, geometry.loops, q).values
-    for linear in geometry.linear:
-        terms = [mul(c, q[geometry.links[link].q]) for link, c in linear.terms]
-        values.append(sub(dot(terms, [1.0] * len(terms)), linear.offset))
+    values, _, _ = cluster.closure.conditions(q)
     return [values[row] for row in cluster.closing_rows]
