@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 from numpy.typing import DTypeLike
 
 from robomodel.files import replace_file
-from robomodel.kernels import c_lanes
 from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
 from robomodel.kernels.function import as_dtype
 from robomodel.kernels.precision import Dtype
@@ -22,7 +21,6 @@ from robomodel.routines import Routine, routine
 
 Wanted: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapping[str, Any]]]"
 
-LANES = (2, 4, 8, 16)
 _WORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline
     int long register restrict return short signed sizeof static struct switch typedef union
@@ -38,7 +36,6 @@ def write_c(
     functions: Wanted = ("rnea", "aba"),
     *,
     dtype: DTypeLike = "float64",
-    lanes: int = 1,
 ) -> list[Path]:
     """Write functions of a robot as C99, and a header beside it.
 
@@ -57,24 +54,18 @@ def write_c(
             ("efpa:a+b" of two), and called ``…_frame_pose_foot``. A mapping gives names of one's
             own, and options: ``{"knee": ("jacobian", {"frame": ("shank", (0, 0, -0.2))})}``.
         dtype: "float64" or "float32".
-        lanes: With 2, 4, 8 or 16, there are functions of many states besides, ``…_aba_batch(states,
-            q, v, tau, a)`` on rows one behind the other, so many at a time, in GCC's and Clang's
-            vectors.
 
     Returns:
         paths: The two paths.
 
     Raises:
         ValueError: Before anything is written: functions that are not known or cannot be
-            straight-line programs, by name; a ``path`` that does not end in ``.c``, other
-            ``lanes``.
+            straight-line programs, by name; a ``path`` that does not end in ``.c``.
     """
     source = Path(path)
     if source.suffix != ".c":
         raise ValueError(f"path must end in .c, got '{source}'")
     number = as_dtype(dtype)
-    if lanes != 1 and lanes not in LANES:
-        raise ValueError(f"lanes must be 1, 2, 4, 8 or 16, got {lanes!r}")
     stem = identifier(source.stem)
     made = {}
     for name, found in _wanted(model, functions):
@@ -85,8 +76,8 @@ def write_c(
         raise ValueError("no functions are asked for")
     texts = [_function(stem, name, found, number) for name, found in made.items()]
     header = source.with_suffix(".h")
-    said = _header(model, stem, header.name, list(made.values()), texts, number, lanes)
-    replace_file(str(source), _source(model, header.name, texts, lanes))
+    said = _header(model, stem, header.name, list(made.values()), texts, number)
+    replace_file(str(source), _source(model, header.name, texts))
     replace_file(str(header), said)
     return [source, header]
 
@@ -146,18 +137,16 @@ def _function(stem: str, name: str, found: Routine, dtype: Dtype) -> CFunction:
 # ---- the source ----------------------------------------------------------------------------------
 
 
-def _source(model: Model, header: str, functions: Sequence[CFunction], lanes: int) -> str:
+def _source(model: Model, header: str, functions: Sequence[CFunction]) -> str:
     lines = [
         f"/* {_plain(model.name)}: see {header}. Written by robomodel; each t is used once or more,"
         " and set once. */",
         f'#include "{header}"',
         "",
-        *(preamble(functions[0].dtype) if lanes == 1 else c_lanes.preamble(functions, lanes)),
+        *preamble(functions[0].dtype),
     ]
     for f in functions:
         lines += ["", *f.definition()]
-        if lanes > 1:
-            lines += ["", *c_lanes.definition(f, lanes)]
     return "\n".join(lines) + "\n"
 
 
@@ -201,7 +190,6 @@ def _header(
     routines: Sequence[Routine],
     functions: Sequence[CFunction],
     dtype: Dtype,
-    lanes: int,
 ) -> str:
     guard = f"{stem.upper()}_H"
     kind = TYPES[dtype]
@@ -217,19 +205,10 @@ def _header(
         f"#define {guard}",
         "",
     ]
-    if lanes > 1:
-        lines += ["#include <stddef.h>", ""]
     lines += _sizes(model, stem, dtype)
     lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif"]
     for found, f in zip(routines, functions, strict=True):
-        lines += ["", *_told(found, f, lanes), f"{f.declaration};"]
-        if lanes > 1:
-            lines += [
-                "",
-                f"/* The same of many states, rows one behind the other, {lanes} at a time;",
-                f"   results lie across no arguments; stack: {f.stack(lanes)} bytes of arrays. */",
-                f"{f.batch_declaration};",
-            ]
+        lines += ["", *_told(found, f), f"{f.declaration};"]
     lines += ["", "#ifdef __cplusplus", '}  /* extern "C" */', ""]
     lines += _for_cpp(stem, functions, kind)
     lines += ["#endif", "", f"#endif  /* {guard} */"]
@@ -294,7 +273,7 @@ def position_names(model: Model) -> list[str]:
     ]
 
 
-def _told(found: Routine, f: CFunction, lanes: int) -> list[str]:
+def _told(found: Routine, f: CFunction) -> list[str]:
     """The comment on a function: what it does, its arguments and results, its stack."""
     lines = [f"/* {found.said or found.name}"]
     if found.task is not None and found.task.frames:
@@ -313,7 +292,7 @@ def _told(found: Routine, f: CFunction, lanes: int) -> list[str]:
         by = f"{size}, by rows" if len(shape) > 1 else ""
         note = "; ".join(x for x in (unit, by) if x)
         lines.append(f"   {own}: {note}" if note else f"   {own}")
-    stack = f.stack()
+    stack = f.stack
     what = (
         f"{stack} bytes of arrays"
         if f.in_parts

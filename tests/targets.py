@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from robomodel.kernels import Program, c_lanes, compile_program, machine, ptx
-from robomodel.kernels.c import CFunction
+from robomodel.kernels import Program, compile_program, machine, ptx
+from robomodel.kernels.c import CFunction, preamble
 from robomodel.kernels.slices import Slice, sliced
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
@@ -48,40 +48,21 @@ def called(
     return np.array(rows)
 
 
-def batched(
-    function: object, arguments: Sequence[np.ndarray], sizes: Sequence[int], dtype: str
-) -> np.ndarray:
-    count = len(arguments[0])
-    given = [np.ascontiguousarray(x, dtype) for x in arguments]
-    results = [np.full(count * n + 1, 7.0, dtype) for n in sizes]
-    function(ctypes.c_size_t(count), *pointers([*given, *results]))
-    assert all(result[-1] == 7.0 for result in results)
-    return np.concatenate([x[:-1].reshape(count, -1) for x in results], axis=1)
-
-
 def numpy_kernel(program: Program, sizes: Sequence[int], dtype: str, folder: Path) -> Run:
     compiled = compile_program(program, sizes, dtype=dtype)  # which its ufunc does not keep
     return lambda arrays: compiled.ufunc(*arrays)
 
 
-def in_c(compiler: str, lanes: int) -> Callable[..., Run]:
+def in_c(compiler: str) -> Callable[..., Run]:
     def target(program: Program, sizes: Sequence[int], dtype: str, folder: Path) -> Run:
         *given, size = sizes
         parts = [size] if size < 6 else [5, size - 5]
         arguments = {f"x{i}": n for i, n in enumerate(given)}
         f = CFunction("f", program, arguments, {f"y{i}": n for i, n in enumerate(parts)}, dtype)
-        declared = [f"{f.declaration};", f"{f.batch_declaration};", *c_lanes.preamble([f], lanes)]
-        text = [*f.definition(), *c_lanes.definition(f, lanes), ""]
-        source = folder / f"f{lanes}.c"
-        source.write_text("\n".join(["#include <stddef.h>", *declared, *text]))
+        source = folder / "f.c"
+        source.write_text("\n".join([f"{f.declaration};", *preamble(dtype), *f.definition(), ""]))
         made = library(source, compiler, "-O0" if f.in_parts else "-O1")
-
-        def run(arrays: Sequence[np.ndarray]) -> np.ndarray:
-            alone = called(made.f, arrays, parts, dtype)
-            together = batched(made.f_batch, arrays, parts, dtype)
-            return np.stack([alone, together])
-
-        return run
+        return lambda arrays: called(made.f, arrays, parts, dtype)
 
     return target
 
@@ -130,7 +111,7 @@ def on_card(
 TARGETS = {
     "numpy": numpy_kernel,
     "card": on_card,
-    **{compiler: in_c(compiler, 4) for compiler in COMPILERS},
+    **{compiler: in_c(compiler) for compiler in COMPILERS},
 }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from shipped import LARGE, ROBOTS
-from targets import COMPILERS, WARNINGS, batched, called, library, pointers
+from targets import COMPILERS, WARNINGS, called, library, pointers
 
 import robomodel as rm
 from robomodel.c import identifier
@@ -59,9 +59,7 @@ def arguments_of(model: rm.Model, sizes: Mapping[str, int], count: int = 9) -> l
     ]
 
 
-def compare(
-    model: rm.Model, made: ctypes.CDLL, stem: str, name: str, dtype: str, lanes: int = 1
-) -> None:
+def compare(model: rm.Model, made: ctypes.CDLL, stem: str, name: str, dtype: str) -> None:
     """Results against those of the kernels, as far as the numbers' last bits."""
     found = routine(model, name)
     arguments = arguments_of(model, found.arguments)
@@ -73,19 +71,15 @@ def compare(
     expected = kernel.ufunc(*wide)
     counts = [math.prod(shape) for shape in found.results.values()]
     own = name.replace(":", "_")
-    results = [called(getattr(made, f"{stem}_{own}"), arguments, counts, dtype)]
-    if lanes > 1:
-        results.append(batched(getattr(made, f"{stem}_{own}_batch"), arguments, counts, dtype))
-    tolerance = 1e-11 if dtype == "float64" else 2e-3
-    for result in results:
-        at = 0
-        for count in counts:
-            part, right = (x[:, at : at + count] for x in (result, expected))
-            scale = np.maximum(np.max(np.abs(right), axis=1), 1.0)
-            off = np.max(np.abs(part - right), axis=1) / scale
-            assert np.median(off) < tolerance / 100, name
-            assert np.max(off) < tolerance, name
-            at += count
+    result = called(getattr(made, f"{stem}_{own}"), arguments, counts, dtype)
+    tolerance, at = 1e-11 if dtype == "float64" else 2e-3, 0
+    for count in counts:
+        part, right = (x[:, at : at + count] for x in (result, expected))
+        scale = np.maximum(np.max(np.abs(right), axis=1), 1.0)
+        off = np.max(np.abs(part - right), axis=1) / scale
+        assert np.median(off) < tolerance / 100, name
+        assert np.max(off) < tolerance, name
+        at += count
 
 
 QUICK = ("rnea", "aba", "close", "integrate", "joint_positions")
@@ -94,11 +88,11 @@ QUICK = ("rnea", "aba", "close", "integrate", "joint_positions")
 @quick_compiler
 def test_a_robot_with_a_loop(compiler: str, tmp_path: Path) -> None:
     model = rm.robots.load("four_bar")
-    source, header = rm.write_c(model, tmp_path / "four_bar.c", QUICK, lanes=4)
-    assert header.read_text().count("four_bar_aba") == 3  # for C, for batches, and for C++
+    source, header = rm.write_c(model, tmp_path / "four_bar.c", QUICK)
+    assert header.read_text().count("four_bar_aba") == 2  # for C, and for C++
     made = library(source, compiler)
     for name in QUICK:
-        compare(model, made, "four_bar", name, "float64", 4)
+        compare(model, made, "four_bar", name, "float64")
 
 
 SLOW = (*QUICK, "actuator_map", "crba", "bias_force", "energy", "center_of_mass",
@@ -122,11 +116,11 @@ def test_every_robot_and_algorithm(name: str, dtype: str, compiler: str, tmp_pat
     link = model.bodies[-1].name
     wanted = {each: each for each in SLOW if each != "actuator_map" or model.actuators}
     wanted |= {f"{each}:{link}": f"{each}:{link}" for each in ("jacobian", "frame_pose")}
-    source, _ = rm.write_c(model, tmp_path / "robot.c", list(wanted), dtype=dtype, lanes=4)
+    source, _ = rm.write_c(model, tmp_path / "robot.c", list(wanted), dtype=dtype)
     made = library(source, compiler, "-O0")
     for each in SLOW:
         if each in wanted:
-            compare(model, made, "robot", each, dtype, 4)
+            compare(model, made, "robot", each, dtype)
 
 
 @pytest.mark.slow
@@ -135,21 +129,20 @@ def test_derivatives_in_parts_and_the_sanitizers(compiler: str, tmp_path: Path) 
     """A program in C that calls everything, with undefined behaviour and overruns told."""
     model = rm.robots.load("mini_cheetah")
     names = ("aba_derivatives", "integrate", "close")
-    source, _ = rm.write_c(model, tmp_path / "r.c", names, lanes=4)
-    compare(model, library(source, compiler, "-O0"), "r", "aba_derivatives", "float64", 4)
+    source, _ = rm.write_c(model, tmp_path / "r.c", names)
+    compare(model, library(source, compiler, "-O0"), "r", "aba_derivatives", "float64")
     calls, n = [], 0
     for name in names:
         found = routine(model, name)
         sizes = [*found.arguments.values(), *(math.prod(s) for s in found.results.values())]
         given = []
         for size in sizes:
-            calls.append(f"    static double x{n}[7 * {size}];")
+            calls.append(f"    static double x{n}[{size}];")
             if size == model.nq:
-                calls.append(f"    for (int i = 0; i < 7; ++i) x{n}[{size} * i + 6] = 1.0;")
+                calls.append(f"    x{n}[6] = 1.0;")
             given.append(f"x{n}")
             n += 1
         calls.append(f"    r_{name}({', '.join(given)});")
-        calls.append(f"    r_{name}_batch(7, {', '.join(given)});")
     text = ['#include "r.h"', "int main(void)", "{", *calls, "    return 0;", "}", ""]
     (tmp_path / "main.c").write_text("\n".join(text))
     program = tmp_path / "program"
@@ -302,8 +295,6 @@ def test_what_cannot_be_had_is_said_before_anything_is_written(tmp_path: Path) -
             rm.write_c(model, path, functions)
     with pytest.raises(ValueError, match="float16"):
         rm.write_c(model, path, dtype="float16")
-    with pytest.raises(ValueError, match="lanes"):
-        rm.write_c(model, path, lanes=3)
     with pytest.raises(ValueError, match=r"end in \.c"):
         rm.write_c(model, tmp_path / "robot.cpp")
     for functions in ([("aba", {})], None, 3, {"a": None}, {"a": ("aba",)}, {1: "aba"}):

@@ -1,7 +1,7 @@
 """Speed of generated C beside Pinocchio's C++: ``python -m benchmarks.kernels.c_code``.
 
 One state a call, called from compiled loops on 64 random states in turns, by every C compiler that
-is found at ``-O3 -march=native``; batches by ``lanes``. Thread CPU time, medians of interleaved
+is found at ``-O3 -march=native``. Thread CPU time, medians of interleaved
 rounds, in nanoseconds a state. Pinocchio (``rivals.py`` builds it) gets the open tree without
 rotors, on which the generated code is timed too; its faster variant and compiler count.
 """
@@ -26,12 +26,11 @@ from benchmarks.shared.states import States
 
 ALGORITHMS = ("rnea", "aba")
 COUNT = 1024
-LANES = 8
 
 
 def generated(model: rm.Model, compiler: str, folder: Path) -> ctypes.CDLL:
     """The robot's code with a loop over states, as a library."""
-    source, _ = rm.write_c(model, folder / "robot.c", ALGORITHMS, lanes=LANES)
+    source, _ = rm.write_c(model, folder / "robot.c", ALGORITHMS)
     loops = [
         f"void loop_{name}(size_t n, const double *q, const double *v, const double *x, double *y)"
         " { for (size_t i = 0; i < n; ++i)"
@@ -76,12 +75,8 @@ def main() -> None:
                 folder.mkdir()
                 library = generated(model, compiler, folder)
                 for algorithm in ALGORITHMS:
-                    for kind, function in (
-                        ("one", f"loop_{algorithm}"),
-                        (f"{LANES} lanes", f"robot_{algorithm}_batch"),
-                    ):
-                        label = f"{what}, {compiler}, {kind}"
-                        actions[label, algorithm] = called(getattr(library, function), states)
+                    function = getattr(library, f"loop_{algorithm}")
+                    actions[f"{what}, {compiler}", algorithm] = called(function, states)
         rival = Rival(tree)
         theirs = rival.states(States.of(tree, COUNT))
         for library in build([])[0]:

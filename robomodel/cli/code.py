@@ -13,7 +13,7 @@ from robomodel.reports.document import Document
 
 EXAMPLES = (
     "robomodel code four_bar -o generated",
-    "robomodel code mini_cheetah -o generated --functions rnea,crba --lanes 4",
+    "robomodel code mini_cheetah -o generated --functions rnea,crba",
 )
 
 
@@ -39,10 +39,6 @@ def command(
     dtype: Annotated[
         Literal["float64", "float32"], typer.Option(help="The type of all numbers.")
     ] = "float64",
-    lanes: Annotated[
-        int,
-        typer.Option(help="2, 4, 8 or 16: functions of batches besides, so many states at a time."),
-    ] = 1,
     stem: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="What names begin with. [default: the robot's]"),
@@ -50,7 +46,7 @@ def command(
 ) -> Result:
     """Write functions of a robot as C99, which C++ includes too: no heap, no state, no libraries.
 
-    Keys of the JSON document: robot, file, source, header, functions, dtype, lanes, warnings.
+    Keys of the JSON document: robot, file, source, header, functions, dtype, warnings.
     """
     from robomodel.c import identifier, write_c
 
@@ -59,7 +55,7 @@ def command(
     with blaming(robot.file):
         output.mkdir(parents=True, exist_ok=True)
         source, header = write_c(
-            model, output / f"{identifier(stem or model.name)}.c", wanted, dtype=dtype, lanes=lanes
+            model, output / f"{identifier(stem or model.name)}.c", wanted, dtype=dtype
         )
     data = {
         "robot": model.name,
@@ -68,6 +64,5 @@ def command(
         "header": str(header),
         "functions": wanted,
         "dtype": dtype,
-        "lanes": lanes,
     }
     return Result(document=Document(f"wrote {source} and {header}", "", data=data))

@@ -3,14 +3,13 @@
 A short program is one function of named values. A long one is cut into parts, as machine code is
 (:mod:`robomodel.kernels.plan`), so that compilers take time in proportion to its length; what
 crosses a cut stands in arrays on the stack. Nothing is called but ``sin``, ``cos`` and ``sqrt``.
-Batches on vectors: :mod:`robomodel.kernels.c_lanes`.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,7 +37,7 @@ from robomodel.kernels.schedule import ordered
 TYPES: Mapping[Dtype, str] = {"float64": "double", "float32": "float"}
 SIGNS = {ADD: "+", SUB: "-", MUL: "*", DIV: "/"}
 CALLED = {SIN: "sin", COS: "cos", SQRT: "sqrt"}
-LOCALS = frozenset(("xs", "rs", "ws", "states", "state", "from", "i", "k", "n"))
+LOCALS = frozenset(("xs", "rs", "ws", "i"))
 """What functions call their own."""
 ARRAYS: Mapping[Memory, str] = {"input": "xs", "result": "rs", "work": "ws"}
 LISTED = 64  # results that are stored one by one; more of them in a loop over a table
@@ -78,31 +77,18 @@ class CFunction:
         return f"void {self.name}({', '.join(given)})"
 
     @property
-    def batch_declaration(self) -> str:
-        """The function of many states, one behind the other, without its semicolon."""
-        given = [f"const {self.type} *{name}" for name in self.arguments]
-        given += [f"{self.type} *{name}" for name in self.results]
-        return f"void {self.name}_batch({', '.join(['size_t states', *given])})"
-
-    @property
     def in_parts(self) -> bool:
         """Whether the function of one state works on arrays."""
         return len(self.plan.pieces) > 1
 
-    def stack(self, lanes: int = 1) -> int:
+    @property
+    def stack(self) -> int:
         """Bytes on the stack: arrays, or else the most values that are alive at a time.
 
         Besides come what a compiler saves, and what it holds in registers and spills within parts.
         """
-        if lanes == 1 and not self.in_parts:
-            return _alive(self.plan) * self.plan.precision.bytes
-        return self.numbers * lanes * self.plan.precision.bytes
-
-    @property
-    def numbers(self) -> int:
-        """Of the arrays on which parts work."""
-        plan = self.plan
-        return plan.program.inputs + len(plan.columns) + len(plan.constants) + plan.workspace
+        numbers = sum(n for _, n in _arrays(self)) if self.in_parts else _alive(self.plan)
+        return numbers * self.plan.precision.bytes
 
     def definition(self) -> list[str]:
         """The function of one state."""
@@ -125,12 +111,9 @@ def preamble(dtype: Dtype) -> list[str]:
         f"#if {fused}",
         f"#define FMA(a, b, c) {called}(a, b, c)",
         "#else",
-        PRODUCT,
+        "#define FMA(a, b, c) ((a) * (b) + (c))",
         "#endif",
     ]
-
-
-PRODUCT = "#define FMA(a, b, c) ((a) * (b) + (c))"
 
 
 # ---- numbers and steps ---------------------------------------------------------------------------
@@ -156,10 +139,10 @@ def _short(x: float) -> str:
 
 
 class Statements(Target):
-    """Of one piece, which works on arrays; ``kind``: the type of values."""
+    """Of one piece, which works on arrays."""
 
-    def __init__(self, dtype: Dtype, kind: str) -> None:
-        self.dtype, self.kind, self.static = dtype, kind, "static"
+    def __init__(self, dtype: Dtype) -> None:
+        self.dtype, self.kind = dtype, TYPES[dtype]
         self.lines: list[str] = []
 
     def constant(self, x: float) -> str:
@@ -206,7 +189,7 @@ class _Named(Statements):
     """The whole of a short program: arguments have names already, and results are kept by name."""
 
     def __init__(self, f: CFunction, inputs: Mapping[int, str]) -> None:
-        super().__init__(f.dtype, f.type)
+        super().__init__(f.dtype)
         self._inputs = inputs
         self.results: dict[int, str] = {}
 
@@ -263,15 +246,15 @@ def _straight(f: CFunction) -> list[str]:
 
 def _on_arrays(f: CFunction) -> list[str]:
     """Parts, and the function that calls them: a copy of the arguments, results, a workspace."""
-    lines = parts(f, f.name, lambda: Statements(f.dtype, f.type))
-    lines += [*tables(f, f.name), f"{f.declaration}", "{"]
-    lines += [f"    {f.type} {name}[{count}];" for name, count in arrays(f)]
+    lines = [*_parts(f), *_tables(f), f"{f.declaration}", "{"]
+    lines += [f"    {f.type} {name}[{count}];" for name, count in _arrays(f)]
     for (argument, count), numbers in zip(f.arguments.items(), f.plan.arguments(), strict=True):
         at = f"xs[{numbers.start} + i]" if numbers.start else "xs[i]"
         lines.append(f"    for (int i = 0; i < {count}; ++i) {at} = {argument}[i];")
     for i, constant in enumerate(f.plan.constants, len(f.plan.columns)):
         lines.append(f"    rs[{i}] = {literal(constant, f.dtype)};")
-    lines += [f"    {call}" for call in calls(f, f.name)]
+    names = ", ".join(name for name, _ in _arrays(f))
+    lines += [f"    {f.name}_part{n}({names});" for n in range(len(f.plan.pieces))]
     first = 0
     for result, count in f.results.items():
         own = f.plan.index[first : first + count]
@@ -284,7 +267,7 @@ def _on_arrays(f: CFunction) -> list[str]:
     return [*lines, "}"]
 
 
-def arrays(f: CFunction) -> Iterator[tuple[str, int]]:
+def _arrays(f: CFunction) -> Iterator[tuple[str, int]]:
     """The arrays of parts: arguments, distinct results, workspace; C has none without entries."""
     plan = f.plan
     yield "xs", plan.program.inputs
@@ -293,43 +276,31 @@ def arrays(f: CFunction) -> Iterator[tuple[str, int]]:
         yield "ws", plan.workspace
 
 
-def calls(f: CFunction, prefix: str) -> list[str]:
-    """The parts, called."""
-    given = ", ".join(name for name, _ in arrays(f))
-    return [f"{prefix}_part{n}({given});" for n in range(len(f.plan.pieces))]
-
-
-def parts(f: CFunction, prefix: str, words: Callable[[], Statements]) -> list[str]:
+def _parts(f: CFunction) -> list[str]:
     """The parts as functions of arrays."""
     lines: list[str] = []
-    names = [name for name, _ in arrays(f)]
+    names = [name for name, _ in _arrays(f)]
     for n in range(len(f.plan.pieces)):
-        body = words()
+        body = Statements(f.dtype)
         write(f.plan, n, body)
         text = "\n".join(body.lines)
         unused = [f"    (void){name};" for name in names if f"{name}[" not in text]
         given = ", ".join(
             f"{'const ' if name == 'xs' else ''}{body.kind} *restrict {name}" for name in names
         )
-        lines += [
-            f"{body.static} void {prefix}_part{n}({given})",
-            "{",
-            *unused,
-            *body.lines,
-            "}",
-            "",
-        ]
+        head = f"static void {f.name}_part{n}({given})"
+        lines += [head, "{", *unused, *body.lines, "}", ""]
     return lines
 
 
-def tables(f: CFunction, prefix: str, most: int = LISTED) -> list[str]:
+def _tables(f: CFunction) -> list[str]:
     """Which distinct result each entry of the long results is."""
     lines, at = [], 0
     kind = "unsigned char" if max(f.plan.index, default=0) < 256 else "unsigned short"
     kind = "unsigned int" if max(f.plan.index, default=0) > 65535 else kind
     for result, count in f.results.items():
-        if count > most:
+        if count > LISTED:
             entries = ", ".join(map(str, f.plan.index[at : at + count]))
-            lines.append(f"static const {kind} {prefix}_{result}_at[{count}] = {{{entries}}};")
+            lines.append(f"static const {kind} {f.name}_{result}_at[{count}] = {{{entries}}};")
         at += count
     return [*lines, ""] if lines else []
