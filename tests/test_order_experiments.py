@@ -18,6 +18,7 @@ from robomodel.dynamics.equations import System
 from robomodel.dynamics.equations.system import Factor, Variable
 from robomodel.estimation import gauss
 from robomodel.estimation.instant import Problem
+from robomodel.papers.equations import elementwise_operations
 
 ROOT = Path(__file__).parent.parent
 
@@ -42,7 +43,7 @@ def test_operations_of_dense_and_of_arrow_matrices() -> None:
     expected = 2 * updates + n * (n - 1) // 2 + 2 * n * (n - 1) + n
     assert done.operations == expected
     elementwise = 2 * sum(range(n)) + n * (n - 1) // 2 + 2 * n * (n - 1) + n
-    assert done.counted(outer=False) == elementwise
+    assert elementwise_operations(done) == elementwise
 
     arrow = np.diag(np.full(n, 8.0))
     arrow[0, 1:] = arrow[1:, 0] = 2.0

@@ -32,6 +32,7 @@ from robomodel.estimation import gauss
 from robomodel.estimation.instant import Problem
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_program
+from robomodel.papers.equations import elementwise_operations
 from robomodel.scalars import unstack
 
 try:
@@ -376,7 +377,7 @@ def serial(links: int) -> dict[str, float]:
         plan = forward.permutation(1)
         done = gauss.eliminate(forward(*at), (), plan)
         if net:
-            found["elementwise"] = done.counted(outer=False)
+            found["elementwise"] = elementwise_operations(done)
             found["counted"] = done.operations
         else:
             found["without"] = done.operations

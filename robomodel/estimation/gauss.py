@@ -70,28 +70,13 @@ class Elimination:
 
     @property
     def operations(self) -> int:
-        """Multiplications, additions and divisions of the factorisation and of one solution."""
-        return self.counted()
+        """Multiplications, additions and divisions of the factorisation and of one solution.
 
-    def counted(self, *, outer: bool = True) -> int:
-        """The same: of a sparse LU on numbers; nothing is merged, and fill counts an addition.
-
-        Products with ±1 are free. A pivot's update is an outer product; not ``outer``: an
-        elementwise one, as document 003 counts it.
+        Of a sparse LU on numbers; nothing is merged, and fill counts an addition. Products with ±1
+        are free.
         """
         each = zip(self.plan.pivots, self.rows, self.lost, strict=True)
-        if outer:
-            return sum(operations(row, c, steps) for (_, c), row, steps in each)
-        row_at = {r: k for k, (r, _) in enumerate(self.plan.pivots)}
-        column_at = {c: k for k, (_, c) in enumerate(self.plan.pivots)}
-        total = 0
-        for (_, c), row, steps in each:
-            left = {row_at.get(target, -1 - target): _unit(x) for target, x in steps}
-            right = {column_at.get(o, -1 - o): _unit(x) for o, x in row.items() if o != c}
-            pairs = [(left[k], right[k]) for k in left.keys() & right.keys()]
-            total += len(pairs) + sum(not (a or b) for a, b in pairs)
-            total += _single(left.values(), right.values(), row[c])
-        return total
+        return sum(operations(row, c, steps) for (_, c), row, steps in each)
 
     def solve(self, right: Sequence[Scalar]) -> tuple[dict[str, list[Scalar]], list[Scalar]]:
         """D d = right: every variable by name; and what the rows left over fail by."""
@@ -124,15 +109,15 @@ class Elimination:
 
 def operations(row: Row, column: int, steps: Sequence[tuple[int, Scalar]]) -> int:
     """What one pivot costs: its row, and the rows it is taken from with the factors."""
-    left = [_unit(x) for _, x in steps]
-    right = [_unit(x) for o, x in row.items() if o != column]
+    left = [is_unit(x) for _, x in steps]
+    right = [is_unit(x) for o, x in row.items() if o != column]
     both = (len(left) - sum(left)) * (len(right) - sum(right))
-    return len(left) * len(right) + both + _single(left, right, row[column])
+    return len(left) * len(right) + both + single_operations(left, right, row[column])
 
 
-def _single(left: Collection[bool], right: Collection[bool], pivot: Scalar) -> int:
+def single_operations(left: Collection[bool], right: Collection[bool], pivot: Scalar) -> int:
     """Divisions by a pivot, and its part of one solution, forwards and backwards."""
-    found = 0 if _unit(pivot) else len(left) + 1
+    found = 0 if is_unit(pivot) else len(left) + 1
     return found + 2 * (len(left) + len(right)) - sum(left) - sum(right)
 
 
@@ -338,7 +323,8 @@ class Choice:
         return self._shape
 
 
-def _unit(x: Scalar) -> bool:
+def is_unit(x: Scalar) -> bool:
+    """Whether a scalar is 1 or -1, with which products are free."""
     return abs(x) == 1.0 if type(x) is float else bool(np.all(np.abs(x) == 1.0))
 
 

@@ -8,10 +8,24 @@ A module for each paper; nothing in the rest of the package imports them:
   Hybrid Manipulator Dynamics using Factor Graphs" (001)
 - :mod:`clusters`: Chignoli, Adrian, Kim, Wensing, "Recursive Rigid-Body Dynamics Algorithms for
   Systems with Kinematic Loops" (002)
+- :mod:`equations`: Nori, "Inverse, forward and other dynamic computations computationally
+  optimized with sparse matrix factorizations" (003)
 - :mod:`spatial_operators`: Jain, "Graph theoretic foundations of multibody dynamics, part II:
   analysis and algorithms" (004)
 """
 
-from robomodel.papers import clusters, elimination_orders, natural_coordinates, spatial_operators
+from robomodel.papers import (
+    clusters,
+    elimination_orders,
+    equations,
+    natural_coordinates,
+    spatial_operators,
+)
 
-__all__ = ["clusters", "elimination_orders", "natural_coordinates", "spatial_operators"]
+__all__ = [
+    "clusters",
+    "elimination_orders",
+    "equations",
+    "natural_coordinates",
+    "spatial_operators",
+]

@@ -1,0 +1,262 @@
+"""Newton-Euler equations as one triangular system: permutations, and the ABA as matrices (003).
+
+After Nori, "Inverse, forward and other dynamic computations computationally optimized with sparse
+matrix factorizations": D d + b = 0 over all accelerations a_i, wrenches f_i and f_i^x, torques τ_i
+and joint accelerations q̈_i, (6). In RNEA's permutation D of inverse dynamics is lower triangular
+(property 1); D of forward dynamics is so between two matrices W_L and W_R, which are the ABA's
+substitutions (property 2). Other measurements, loops and clusters are
+:mod:`robomodel.estimation.instant`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics.equations import equations
+from robomodel.dynamics.equations.segments import pieces
+from robomodel.dynamics.kinematics.frames import body_wrenches
+from robomodel.estimation.gauss import Elimination, is_unit, single_operations
+from robomodel.model.arguments import as_array
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+
+__all__ = ["DynamicSystem", "elementwise_operations", "forward_dynamics", "inverse_dynamics"]
+
+
+@dataclass(frozen=True, eq=False)
+class DynamicSystem:
+    """The square system D d + b = 0 of a robot at a state, (6), with its measurements, (8), (15).
+
+    Attributes:
+        D: (20 N, 20 N) where joints have one degree of freedom, rows and columns permuted.
+        b: the constants, permuted.
+        q: the variables' names in the permutation of columns, (11).
+        p: the equations' names in the permutation of rows, (12); measurements are named as what
+            they measure.
+        W_L, W_R: what makes W_L D W_R lower triangular (property 2); 1 for inverse dynamics.
+        columns: the places of each variable in d.
+    """
+
+    D: Array = field(repr=False)
+    b: Array = field(repr=False)
+    q: tuple[str, ...]
+    p: tuple[str, ...]
+    W_L: Array = field(repr=False)
+    W_R: Array = field(repr=False)
+    columns: Mapping[str, range] = field(repr=False)
+
+    @cached_property
+    def triangular(self) -> Array:
+        """W_L D W_R, lower triangular up to rounding."""
+        product: Array = self.W_L @ self.D @ self.W_R
+        return product
+
+    def solve(self) -> dict[str, Array]:
+        """All variables by name, by forward substitution (IV-C, V-C); wrenches in bodies' axes."""
+        lower, right = self.triangular, -self.W_L @ self.b
+        d = np.zeros(len(right))
+        for row in range(len(right)):
+            d[row] = (right[row] - lower[row, :row] @ d[:row]) / lower[row, row]
+        d = self.W_R @ d
+        return {name: d[at] for name, at in self.columns.items()}
+
+
+def inverse_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    f_ext: Mapping[str, ArrayLike] | None = None,
+) -> DynamicSystem:
+    """D d + b = 0 of inverse dynamics in RNEA's permutation, (10)-(12); property 1.
+
+    Args:
+        model: an open tree.
+        q: (nq,) configuration.
+        v: (nv,) velocities.
+        a: (nv,) accelerations.
+        f_ext: wrenches on links, as :func:`robomodel.rnea` takes them.
+
+    Raises ValueError for robots with loops or couplings, and for arrays of other sizes.
+    """
+    written = _Written.at(model, q, v, "qdd", as_array(a, model.nv, "a", "nv"), f_ext)
+    order = [
+        name for pair in zip(written.of("fx"), written.of("qdd"), strict=True) for name in pair
+    ]
+    columns = [*order, *written.of("a"), *written.of("tau", "f")[::-1]]
+    rows = [*order, *written.of("acceleration"), *written.of("torque", "wrench")[::-1]]
+    count = len(written.b)
+    return written.permuted(rows, columns, np.eye(count), np.eye(count))
+
+
+def forward_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    f_ext: Mapping[str, ArrayLike] | None = None,
+) -> DynamicSystem:
+    """D d + b = 0 of forward dynamics, (16), with the ABA as W_L and W_R (property 2, appendix B).
+
+    W_R puts p_i^A = f_i - I_i^A a_i in the place of f_i (step 1, (29)); W_L puts accelerations into
+    the torques (step 2), divides by Sᵀ I^A S (step 3), puts joint accelerations into the
+    accelerations (step 4) and those of the children into the wrenches (step 5).
+
+    The permutation of rows that the paper prints is not triangular; this one is: measurements,
+    wrenches from the tips, accelerations from the base, torques. Arguments and errors as of
+    :func:`inverse_dynamics`, with ``tau`` (nv,).
+    """
+    written = _Written.at(model, q, v, "tau", as_array(tau, model.nv, "tau", "nv"), f_ext)
+    order = [
+        name for pair in zip(written.of("fx"), written.of("tau"), strict=True) for name in pair
+    ]
+    columns = [*order, *reversed(written.of("f")), *written.of("a"), *written.of("qdd")]
+    rows = [*order, *reversed(written.of("wrench")), *written.of("acceleration")]
+    rows += written.of("torque")
+    return written.permuted(rows, columns, *_substitutions(written))
+
+
+def _substitutions(written: _Written) -> tuple[Array, Array]:
+    """W_L and W_R, not yet permuted: (29), and the four matrices of steps 2 to 5."""
+    parents = written.parents
+    inertia = [written.block("wrench", i, "a", i) for i in range(len(parents))]
+    subspace = [written.block("acceleration", i, "qdd", i) for i in range(len(parents))]
+    joint: list[Array] = [np.zeros((0, 0))] * len(parents)
+    for i in reversed(range(len(parents))):  # (13): I^A
+        u = inertia[i] @ subspace[i]
+        joint[i] = subspace[i].T @ u + written.block("torque", i, "qdd", i)
+        if parents[i] >= 0:
+            x = written.block("acceleration", i, "a", parents[i])
+            left = inertia[i] - u @ np.linalg.solve(joint[i], u.T)
+            inertia[parents[i]] = inertia[parents[i]] + x.T @ left @ x
+    right, steps = np.eye(len(written.b)), [np.eye(len(written.b)) for _ in range(4)]
+    for i in range(len(parents)):
+        torque, motion = written.row("torque", i), written.row("acceleration", i)
+        right[np.ix_(written.column("f", i), written.column("a", i))] = inertia[i]
+        steps[0][np.ix_(torque, motion)] = subspace[i].T @ inertia[i]
+        steps[1][np.ix_(torque, torque)] = np.linalg.inv(joint[i])
+        steps[2][np.ix_(motion, torque)] = -subspace[i]
+        if parents[i] >= 0:
+            carried = written.block("wrench", parents[i], "f", i) @ inertia[i]
+            steps[3][np.ix_(written.row("wrench", parents[i]), motion)] = carried
+    return steps[3] @ steps[2] @ steps[1] @ steps[0], right
+
+
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """D and b in the order in which equations are written, measurements last."""
+
+    D: Array
+    b: Array
+    rows: Mapping[str, range]
+    columns: Mapping[str, range]
+    bodies: tuple[str, ...]
+    joints: tuple[str, ...]
+    parents: tuple[int, ...]
+
+    @classmethod
+    def at(
+        cls,
+        model: Model,
+        q: ArrayLike,
+        v: ArrayLike,
+        kind: str,
+        values: Array,
+        f_ext: Mapping[str, ArrayLike] | None,
+    ) -> _Written:
+        tied = [cluster.name for cluster in model.clusters if cluster.kind != "joint"]
+        if tied:
+            raise ValueError(
+                f"cluster '{tied[0]}' of '{model.name}' has loops or couplings, and the paper's "
+                "equations are those of open trees; use robomodel.estimation.instant"
+            )
+        at, speed = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
+        for array, what in ((at, "q"), (speed, "v"), (values, "values")):
+            if array.ndim > 1:
+                raise ValueError(f"{what} is one state, not a batch of shape {array.shape[:-1]}")
+        system = equations(model, at.tolist(), speed.tolist(), turned=range(len(model.nodes)))
+        measured = {
+            f"{kind}[{piece.name}]": values[list(piece.dofs)]
+            for piece in pieces(model)
+            if piece.dofs
+        }
+        links = {link: np.asarray(w, dtype=float).tolist() for link, w in (f_ext or {}).items()}
+        wrenches = body_wrenches(model, links)
+        for body, node in enumerate(model.nodes):
+            entries = wrenches[body].entries() if body in wrenches else [0.0] * 6
+            measured[f"fx[{node.name}]"] = np.array(entries, dtype=float)
+        matrix, constant = system.matrix()
+        rows, first = {}, 0
+        for factor in system.factors:
+            rows[factor.name] = range(first, first + factor.rows)
+            first += factor.rows
+        full, b = np.zeros((system.unknowns, system.unknowns)), np.zeros(system.unknowns)
+        full[:first], b[:first] = matrix, constant
+        for name, value in measured.items():  # (8), (15)
+            rows[name] = range(first, first + len(value))
+            full[np.ix_(rows[name], system.columns[name])] = np.eye(len(value))
+            b[rows[name]] = -value
+            first += len(value)
+        bodies = tuple(node.name for node in model.nodes)
+        joints = tuple(piece.name for piece in pieces(model))
+        return cls(full, b, rows, system.columns, bodies, joints,
+                   tuple(node.parent for node in model.nodes))  # fmt: skip
+
+    def name(self, kind: str, i: int) -> str:
+        owner = self.joints[i] if kind in ("tau", "torque", "qdd") else self.bodies[i]
+        return f"{kind}[{owner}]"
+
+    def of(self, *kinds: str) -> list[str]:
+        return [self.name(kind, i) for i in range(len(self.bodies)) for kind in kinds]
+
+    def row(self, kind: str, i: int) -> range:
+        return self.rows[self.name(kind, i)]
+
+    def column(self, kind: str, i: int) -> range:
+        return self.columns[self.name(kind, i)]
+
+    def block(self, row: str, i: int, column: str, j: int) -> Array:
+        found: Array = self.D[np.ix_(self.row(row, i), self.column(column, j))]
+        return found
+
+    def permuted(
+        self, p: Sequence[str], q: Sequence[str], left: Array, right: Array
+    ) -> DynamicSystem:
+        rows = [r for name in p for r in self.rows[name]]
+        columns = [c for name in q for c in self.columns[name]]
+        places, first = {}, 0
+        for name in q:
+            places[name] = range(first, first + len(self.columns[name]))
+            first += len(self.columns[name])
+        return DynamicSystem(
+            D=self.D[np.ix_(rows, columns)],
+            b=self.b[rows],
+            q=tuple(q),
+            p=tuple(p),
+            W_L=left[np.ix_(rows, rows)],
+            W_R=right[np.ix_(columns, columns)],
+            columns=places,
+        )
+
+
+def elementwise_operations(done: Elimination) -> int:
+    """Operations of an elimination as figures 1 and 2 count them: fewer than it takes.
+
+    A pivot's update of the other rows is counted as an elementwise product of its row and column,
+    where it is their outer product (:attr:`Elimination.operations`).
+    """
+    row_at = {r: k for k, (r, _) in enumerate(done.plan.pivots)}
+    column_at = {c: k for k, (_, c) in enumerate(done.plan.pivots)}
+    total = 0
+    for (_, c), row, steps in zip(done.plan.pivots, done.rows, done.lost, strict=True):
+        left = {row_at.get(target, -1 - target): is_unit(x) for target, x in steps}
+        right = {column_at.get(o, -1 - o): is_unit(x) for o, x in row.items() if o != c}
+        pairs = [(left[k], right[k]) for k in left.keys() & right.keys()]
+        total += len(pairs) + sum(not (a or b) for a, b in pairs)
+        total += single_operations(left.values(), right.values(), row[c])
+    return total
