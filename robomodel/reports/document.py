@@ -61,7 +61,9 @@ class Table:
 
     def lines(self) -> Iterator[str]:
         """The table in columns of text."""
-        cells = [list(self.columns), *([self.cell(x) for x in row] for row in self.rows)]
+        cells = [[self.cell(x) for x in row] for row in self.rows]
+        if any(self.columns):
+            cells.insert(0, list(self.columns))
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for row in cells:
             yield "  ".join(
@@ -72,8 +74,10 @@ class Table:
     def html(self) -> Iterator[str]:
         """The table's element."""
         marks = [' class="number"' if number else "" for number in self.numeric]
-        yield '<div class="wide"><table class="numbers"><tr>'
-        yield "".join(f"<th{m}>{escape(x)}</th>" for m, x in zip(marks, self.columns, strict=True))
+        yield '<div class="wide"><table class="numbers">'
+        if any(self.columns):
+            heads = zip(marks, self.columns, strict=True)
+            yield f"<tr>{''.join(f'<th{m}>{escape(x)}</th>' for m, x in heads)}</tr>"
         for row in self.rows:
             cells = zip(marks, map(self.cell, row), strict=True)
             yield "<tr>" + "".join(f"<td{m}>{escape(x)}</td>" for m, x in cells) + "</tr>"
@@ -203,6 +207,8 @@ def _html(part: Part) -> Iterator[str]:
         case Drawings():
             yield html.figures(drawings.svg(part))
             yield from drawings.key(part.sketches[:1])
+            if part.caption:
+                yield f'<p class="place">{escape(part.caption)}</p>'
 
 
 def _wrapped(text: str, width: int | None, indent: str) -> list[str]:

@@ -67,6 +67,7 @@ class Drawings:
 
     sketches: tuple[Sketch, ...]
     ghosts: tuple[Sketch, ...] = ()
+    caption: str = ""
 
 
 def sketch(model: Model, cluster: Cluster, positions: Sequence[float], title: str) -> Sketch:

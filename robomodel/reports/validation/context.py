@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +12,8 @@ import numpy as np
 
 from robomodel.description import Joint as SaidJoint
 from robomodel.description import Link, Loop, Vec3
-from robomodel.errors import NOWHERE, Source
+from robomodel.dynamics import crba
+from robomodel.errors import NOWHERE, ClosureError, Source
 from robomodel.model import Model
 from robomodel.model.approximate import select_in
 from robomodel.model.elements import Cluster, Node
@@ -176,8 +179,13 @@ class CheckContext:
     def carried(self, body: int) -> tuple[float, float]:
         """What the joint of a body moves without rotors [kg m² or kg]: the least and the most.
 
-        That is at neutral and at some other positions of the joints, loops not closed.
+        That is at neutral and at some other positions of the joints, loops not closed; in a
+        linkage at closed ones, as what resists a torque on the joint.
         """
+        if self.model.clusters[self.model.nodes[body].cluster].kind == "loops":
+            felt = self._felt[:, self.model.nodes[body].v]
+            felt = felt[np.isfinite(felt)]
+            return (float(felt.min()), float(felt.max())) if len(felt) else (0.0, math.inf)
         own = self.beyond[body]
         found = []
         for places in self._poses:
@@ -187,6 +195,25 @@ class CheckContext:
                 axis = places.turns[body] @ self._direction(body)
                 found.append(places.about(places.origins[body], axis, own))
         return min(found), max(found)
+
+    @cached_property
+    def _felt(self) -> Array:
+        """1 / (G M⁻¹ Gᵀ) of each spanning velocity at closed configurations, without rotors."""
+        rng = np.random.default_rng(0)
+        poses = [self.model.neutral()]
+        with suppress(ClosureError):
+            poses += [self.model.random_configuration(rng) for _ in range(POSES)]
+        g = self.model.constraint_jacobian(np.array(poses))
+        mass = np.array(crba(self.model, np.array(poses), backend="numpy"))
+        for rotor in self.rotors:
+            spin = g[:, self.model.nodes[rotor.body].v]
+            mass -= rotor.inertia * spin[:, :, None] * spin[:, None, :]
+        regular = np.isfinite(g).all(axis=(1, 2)) & np.isfinite(mass).all(axis=(1, 2))
+        g, mass = g[regular], mass[regular]
+        with np.errstate(all="ignore"):
+            inverse: Array = np.linalg.pinv(mass, hermitian=True)
+            felt: Array = 1.0 / np.einsum("nsi,nij,nsj->ns", g, inverse, g)
+        return felt
 
     @cached_property
     def _poses(self) -> list[Places]:
@@ -204,45 +231,65 @@ class CheckContext:
 
     @cached_property
     def rotors(self) -> list[Rotor]:
-        """The rotors of clusters without loops: balanced bodies that carry nothing.
+        """Balanced bodies that carry nothing, and that gears or belts turn.
 
         What turns no farther than twice the joint that it mimics is a finger or a lever, and so it
         is in formats of simulators, which have one word for all that follows a joint.
         """
         model = self.model
-        g = model.constraint_jacobian(model.neutral())
         carriers = {node.parent for node in model.nodes}
+        carriers |= {body for loop in model.loops for body in self._ends(loop.name)}
         found = []
         for cluster in model.clusters:
-            if cluster.kind != "couplings":
-                continue
+            for body, ratios in self._geared(cluster):
+                node = model.nodes[body]
+                if body in carriers or not _balanced(node):
+                    continue
+                follows = model.description.simulated or self.is_mimic(model.joints[body].name)
+                if follows and max(map(abs, ratios.values()), default=0.0) <= LEVER:
+                    continue
+                k = next(i for i, x in enumerate(node.joint.subspace[0].angular) if x)
+                inertia = float(node.inertia.inertia[k][k])
+                link = self.links[model.bodies[body].name]
+                found.append(Rotor(body, ratios, inertia, model.bodies[body].mass, link.source))
+        return found
+
+    def _ends(self, loop: str) -> tuple[int, int]:
+        """The bodies that a loop joins."""
+        said = self.loops[loop]
+        first, second = (self.model.frame(end.link).body
+                         for end in (said.predecessor, said.successor))  # fmt: skip
+        return first, second
+
+    def _geared(self, cluster: Cluster) -> Iterator[tuple[int, dict[str, float]]]:
+        """Bodies whose joints follow others of the cluster, and how far for each of these.
+
+        Among couplings all that do not move in the open tree; in a linkage what one coupling ties
+        to it, the ratios being constant.
+        """
+        model = self.model
+        if cluster.kind == "couplings":
+            g = model.constraint_jacobian(model.neutral())
             try:
                 moving = select_in(model, cluster, g[cluster.spanning_v, cluster.v])
             except ValueError:  # parts of joints lead, which no gear does
-                continue
+                return
             kept = [body for body in cluster.bodies if body in moving]
-            rows = [v for body in kept for v in model.nodes[body].freedoms]
-            inverse = np.linalg.inv(g[rows, cluster.v])
+            inverse = np.linalg.inv(
+                g[[v for body in kept for v in model.nodes[body].freedoms], cluster.v]
+            )
+            names = [model.joints[body].name for body in kept]
             for body in cluster.bodies:
-                node = model.nodes[body]
-                if body in moving or body in carriers or not _balanced(node):
-                    continue
-                ratios = g[node.v, cluster.v] @ inverse
-                follows = model.description.simulated or self.is_mimic(model.joints[body].name)
-                if follows and np.max(np.abs(ratios)) <= LEVER:
-                    continue
-                names = [model.joints[other].name for other in kept]
-                k = next(i for i, x in enumerate(node.joint.subspace[0].angular) if x)
-                found.append(
-                    Rotor(
-                        body,
-                        {n: float(x) for n, x in zip(names, ratios, strict=True) if abs(x) > 1e-9},
-                        float(node.inertia.inertia[k][k]),
-                        model.bodies[body].mass,
-                        self.links[model.bodies[body].name].source,
-                    )
-                )
-        return found
+                if body not in moving:
+                    ratios = (g[model.nodes[body].v, cluster.v] @ inverse).tolist()
+                    yield body, {n: x for n, x in zip(names, ratios, strict=True) if abs(x) > 1e-9}
+        elif cluster.kind == "loops":
+            for body in cluster.bodies:
+                name = model.joints[body].name
+                tied = [dict(each.terms) for each in model.couplings if name in dict(each.terms)]
+                if len(tied) == 1:
+                    own = tied[0].pop(name)
+                    yield body, {joint: -k / own for joint, k in tied[0].items() if k}
 
 
 def _middle(lengths: list[float]) -> float:

@@ -137,10 +137,8 @@ def _sections(linkage: Linkage) -> Iterator[Section]:
     yield Section(
         f"Cluster {linkage.cluster}",
         [_words(linkage), _numbers(linkage), _ranges(linkage),
-         Drawings(linkage.sketches, linkage.ghosts)],
+         Drawings(linkage.sketches, linkage.ghosts, KEY if linkage.other_sweeps else "")],
     )  # fmt: skip
-    if linkage.other_sweeps:
-        yield Section("", [KEY])
     for number, sweep in enumerate(linkage.sweeps[: linkage.mobility]):
         turned = not np.all(sweep.ahead)  # it has met the other way itself
         others = () if turned else linkage.other_sweeps[number : number + 1]
@@ -200,7 +198,8 @@ def _ranges(linkage: Linkage) -> Table:
         if i >= linkage.mobility and not sweep.singularities:
             continue
         points = ", ".join(
-            f"{each.kind} at {each.position:.4g}{'' if each.reached else ' (out of reach)'}"
+            f"{each.kind} at {round(each.position, 9) + 0.0:.4g}"
+            + ("" if each.reached else " (out of reach)")
             for each in sweep.singularities
         )
         rows.append([sweep.joint, *sweep.range, units[sweep.joint], sweep.others, points or "none"])
