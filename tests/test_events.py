@@ -165,12 +165,12 @@ def test_a_point_mass_bounces() -> None:
     q = model.neutral()
     q[2] = 0.2
     motion = rm.simulate(
-        model, q, duration=0.9, step=5e-4, ground=rm.Ground(restitution=0.6),
+        model, q, duration=0.7, step=5e-4, ground=rm.Ground(restitution=0.6),
         contacts=[("a", (0.0, 0.0, 0.0))],
     )  # fmt: skip
     events = events_of(motion)
     speed, time, expected = math.sqrt(2 * G * 0.2), math.sqrt(2 * 0.2 / G), []
-    while time < 0.9:
+    while time < 0.7:  # all rebounds are over at 0.81 s
         expected.append(time)
         speed *= 0.6
         time += 2 * speed / G
