@@ -31,7 +31,7 @@ from robomodel.files import is_no_file, replace_file
 from robomodel.model import Cluster, Model
 from robomodel.model.build import build
 from robomodel.model.options import labels
-from robomodel.parsers.sdf.plan import LOOPS
+from robomodel.parsers.sdf.writer import LOOPS
 from robomodel.poses import cosine, link_poses, off_axis, placed, relative, second_axis, unit
 from robomodel.spatial import apply, minus
 from robomodel.text import difference
@@ -156,9 +156,9 @@ class _Format:
 
 
 def _urdf(description: Description, tree: bool) -> tuple[str, list[str]]:
-    from robomodel.parsers.urdf import simulators, to_urdf
+    from robomodel.parsers import urdf
 
-    return simulators.to_open_urdf(description) if tree else to_urdf(description)
+    return urdf.to_open_urdf(description) if tree else urdf.to_urdf(description)
 
 
 def _sdf(description: Description, tree: bool) -> tuple[str, list[str]]:

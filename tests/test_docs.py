@@ -101,7 +101,7 @@ def test_the_format_examples_load(number: int) -> None:
 
 URDF_READERS = ("joints", "links", "loops", "robot", "dialects")
 SHARED_READERS = ("frames", "motors", "springs", "rotors")
-SDF_READERS = ("axes", "joints", "links", "robot", "document")
+SDF_READERS = ("joints", "links", "robot", "document")
 READERS = {
     "urdf": [f"urdf.{name}" for name in URDF_READERS]
     + [f"shared.{name}" for name in SHARED_READERS],

@@ -16,9 +16,8 @@ from robomodel import files
 from robomodel.description import Description, Rotor
 from robomodel.errors import DescriptionError
 from robomodel.parsers import urdf, xml
-from robomodel.parsers.plausibility import check_plausible
+from robomodel.parsers.checks import check_plausible, check_structure
 from robomodel.parsers.shared.rotors import given_rotors, with_rotors
-from robomodel.parsers.structure import check_structure
 from robomodel.resources import Given, Resources, with_packages
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def _extended(
     """The description with what a further file, in URDF+ or YAML, says of it."""
     name = extension if isinstance(extension, str | os.PathLike) else getattr(extension, "name", "")
     if isinstance(name, str | os.PathLike) and os.fsdecode(name).endswith((".yaml", ".yml")):
-        from robomodel.parsers.urdf.extended import read_extended
+        from robomodel.parsers.urdf.dialects import read_extended
 
         return read_extended(*_fetch(extension), description, strict=strict)
     more = _extension(open_document(extension, strict=strict, resources=resources))

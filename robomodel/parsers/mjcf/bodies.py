@@ -24,11 +24,9 @@ from robomodel.description import (
     Shape,
     ShapeKind,
 )
-from robomodel.parsers.mjcf.actuators import Actuators
+from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
+from robomodel.parsers.mjcf.constraints import Springs, Ties
 from robomodel.parsers.mjcf.elements import JOINT_KINDS, Section, pose, vec
-from robomodel.parsers.mjcf.motors import JOINT_MOTOR
-from robomodel.parsers.mjcf.springs import Springs
-from robomodel.parsers.mjcf.ties import Ties
 from robomodel.parsers.schema import SIZES
 from robomodel.parsers.shared.frames import as_limit
 from robomodel.poses import ORIGIN, compose, displacement, inverse, tidy

@@ -8,8 +8,7 @@ from typing import Any
 
 from robomodel.description import Pose, Vec3
 from robomodel.errors import Doubt, Source
-from robomodel.parsers.mjcf.files import Node
-from robomodel.parsers.mjcf.source import Compiled
+from robomodel.parsers.mjcf.source import Compiled, Node
 from robomodel.poses import rotation_of_quaternion, tidy
 from robomodel.text import Names
 

@@ -2,7 +2,7 @@
 
 MuJoCo resolves defaults, classes, angles, frames and inertias; :mod:`robomodel.parsers.mjcf.source`
 hands it the file. Its model becomes links and joints (:mod:`robomodel.parsers.mjcf.bodies`), loops
-and couplings (:mod:`robomodel.parsers.mjcf.ties`) and transmissions
+and couplings (:mod:`robomodel.parsers.mjcf.constraints`) and transmissions
 (:mod:`robomodel.parsers.mjcf.actuators`). docs/mjcf.md tells what becomes of each element.
 """
 
@@ -14,11 +14,9 @@ from robomodel.description import Description, Joint, Link
 from robomodel.errors import DescriptionError
 from robomodel.parsers.mjcf.actuators import Actuators
 from robomodel.parsers.mjcf.bodies import Bodies
+from robomodel.parsers.mjcf.constraints import Springs, Ties
 from robomodel.parsers.mjcf.elements import Elements, vec
-from robomodel.parsers.mjcf.prepared import UNNAMED
-from robomodel.parsers.mjcf.source import compile_mjcf
-from robomodel.parsers.mjcf.springs import Springs
-from robomodel.parsers.mjcf.ties import Ties
+from robomodel.parsers.mjcf.source import UNNAMED, compile_mjcf
 from robomodel.parsers.xml import Document
 from robomodel.poses import ORIGIN
 

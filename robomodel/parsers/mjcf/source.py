@@ -10,19 +10,501 @@ over as bytes.
 from __future__ import annotations
 
 import os
+import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from robomodel.description import Sensor
 from robomodel.errors import DescriptionError, Doubt, MissingPackageError, Source
-from robomodel.files import MAX_MESH_BYTES, Allowance
+from robomodel.files import MAX_CLIMB, MAX_MESH_BYTES, Allowance, contents, is_within
 from robomodel.locks import Turn
-from robomodel.parsers.mjcf.files import MARK, Folder, Node, Reader
-from robomodel.parsers.mjcf.prepared import Mesh, Preparation, Whole, element_named
-from robomodel.parsers.xml import Document, spelled
+from robomodel.parsers import xml
+from robomodel.parsers.xml import Document, shown, spelled, words
+
+_MAX_DEPTH = 250  # of elements: MuJoCo's own readers recurse
+_MODELS = (".xml", ".mjcf")
+
+MARK = "\ue000"
+"""Within the names that are given by the reader; no file has this private character."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Where the files that a model names are: ``within`` its own folder ``path``, None for a text.
+
+    Paths count from the folder of the main file, also those in the models that it attaches.
+    """
+
+    path: str | None
+    within: str = ""
+
+    @staticmethod
+    def of(file: str) -> Folder:
+        """The folder of a document's file, if it is one."""
+        return Folder(os.path.dirname(file) if os.path.isfile(file) else None)
+
+    def joined(self, *steps: str) -> str:
+        """The path of a file here, from the main folder, with slashes only."""
+        return posixpath.join(self.within, *(step.replace("\\", "/") for step in steps))
+
+    def first(self, *paths: str) -> str:
+        """The first of these paths that leads to a file here, else the first one."""
+        here = () if self.path is None else paths
+        return next((p for p in here if os.path.isfile(os.path.join(self.path or "", p))), paths[0])
+
+    def read(self, path: str, node: Node, endings: tuple[str, ...], most: int) -> tuple[bytes, str]:
+        """The content of a file and what to call it; refuses what no model needs.
+
+        ``most``: bytes that it may have.
+
+        Raises :class:`DescriptionError` for paths that are not followed, FileNotFoundError for
+        files that are not there.
+        """
+        what = f"the file {spelled(path)}"
+
+        def refused(why: str) -> DescriptionError:
+            return node.error(f"{what} is not read{why}")
+
+        if self.path is None:
+            raise refused(", as a model given as text has no folder; load it from its path")
+        if path.startswith(("/", "~")) or ":" in path or "\0" in path:
+            raise refused(": write its path relative to the model, as in 'meshes/arm.stl'")
+        if any(step[:1] == "." and step not in (".", "..") for step in path.split("/")):
+            raise refused(": it is hidden, as no part of a model is")
+        if not path.lower().endswith(endings):
+            raise refused(f": it must end in {' or '.join(endings)}")
+        climb = posixpath.normpath(path).split("/").count("..")
+        if climb > MAX_CLIMB:
+            raise refused(
+                f": it leads {climb} folders up from the model's own, and at most {MAX_CLIMB} are "
+                "followed; keep a model's files together"
+            )
+        top = os.path.realpath(os.path.join(self.path, *[".."] * climb))
+        full = os.path.realpath(os.path.join(self.path, path))
+        if os.path.dirname(top) == top or not is_within(full, top):
+            raise refused(": it leads out of the folders of the model")
+        return contents(full, what, node.source, most=most), os.path.join(self.path, path)
+
+
+NO_FOLDER = Folder(None)
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """An element of the file that MuJoCo is to see, and where it stands.
+
+    ``folder`` is that of its own file, which the main one may include from elsewhere.
+    """
+
+    tag: str
+    attributes: dict[str, str]
+    source: Source
+    folder: Folder = NO_FOLDER
+    children: list[Node] = field(default_factory=list)
+
+    def error(self, message: str) -> DescriptionError:
+        """The error to raise for what is wrong with it."""
+        return DescriptionError(message, self.source)
+
+    def walk(self) -> Iterator[Node]:
+        """The element and all below it, in the file's order."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+    def find(self, tag: str) -> Iterator[Node]:
+        """The children of this tag."""
+        return (child for child in self.children if child.tag == tag)
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads documents with all that they include; each file once, and not endlessly much."""
+
+    strict: bool
+    doubts: list[Doubt]
+    seen: set[str] = field(default_factory=set)
+    left: int = xml.MAX_BYTES
+
+    def tree(self, document: Document, folder: Folder) -> Node:
+        """The document's elements, included ones in the place of their ``<include>``."""
+        root = _node(document, document.root, folder)
+        self._add(document, document.root, root, (folder, folder), 1)
+        return root
+
+    def _add(
+        self,
+        document: Document,
+        element: xml.Element,
+        node: Node,
+        folders: tuple[Folder, Folder],
+        depth: int,
+    ) -> None:
+        """Add what is in an element; ``folders`` are the model's and this document's own."""
+        if depth > _MAX_DEPTH:
+            raise node.error(f"elements are nested more than {_MAX_DEPTH} deep")
+        for below in element:
+            child = _node(document, below, folders[1])
+            if child.tag == "include":
+                included, beside = self.open(child, *folders)
+                self._add(included, included.root, node, (folders[0], beside), depth + 1)
+            else:
+                node.children.append(child)
+                self._add(document, below, child, folders, depth + 1)
+
+    def open(self, node: Node, *folders: Folder) -> tuple[Document, Folder]:
+        """The document that ``node`` names in its ``file``, and the folder it stands in.
+
+        It is looked for in one folder after the other.
+        """
+        written = node.attributes.get("file")
+        if not written:
+            raise node.error(f"<{node.tag}> needs the attribute 'file'")
+        path = folders[0].first(*(folder.joined(written) for folder in folders))
+        try:
+            data, file = folders[0].read(path, node, _MODELS, xml.MAX_BYTES)
+        except FileNotFoundError:
+            raise node.error(f"there is no file {spelled(path)} beside the model") from None
+        real = os.path.realpath(file)
+        if real in self.seen:
+            raise node.error(
+                f"the file {spelled(path)} is read already; a file is included once, and never "
+                "within itself"
+            )
+        self.seen.add(real)
+        self.left -= len(data)
+        if self.left < 0:
+            raise node.error(
+                f"the files of the model are larger than {xml.MAX_BYTES // 2**20} MiB together"
+            )
+        text = xml.decode(data, file)
+        document = xml.parse(text, file, strict=self.strict, doubts=self.doubts)
+        return document, Folder(folders[0].path, posixpath.dirname(path))
+
+
+def _node(document: Document, element: xml.Element, folder: Folder) -> Node:
+    tag, name = shown(element), element.get("name")
+    source = document.source(element, f"{tag} '{name}'" if name else f"<{tag}>")
+    node = Node(tag, {str(key): str(value) for key, value in element.items()}, source, folder)
+    if any(MARK in value for value in node.attributes.values()):
+        raise node.error("holds the private character U+E000, which is kept for the reader")
+    return node
+
+
+UNNAMED = "MuJoCo Model"
+"""What MuJoCo calls a model without a name."""
+MAX_COPIES = 10_000
+"""How many copies the ``replicate`` and ``attach`` elements of a file may make."""
+_MAX_MESH_PARAMETER = 200.0  # of builtin meshes: the size of what they make grows with its square
+
+
+_BODIES = {"worldbody": "body", "frame": "body", "replicate": "body"}
+_IRRELEVANT = {  # what has no mechanics, and may have what size a file likes
+    "mujoco": words("size statistic visual contact sensor keyframe custom extension"),
+    "asset": words("texture skin"),
+    "default": words("texture camera light pair"),
+    "deformable": words("skin"),
+    "body": words("camera light"),
+    "material": words("layer"),
+}
+_DROPPED = {  # attributes that MuJoCo is not to see
+    "compiler": words(
+        "meshdir texturedir assetdir strippath discardvisual fusestatic usethread saveinertial "
+        "savecompiled savecanonical passthrough"
+    ),
+    "option": words(  # of solvers and contacts; some of any version is unknown to others
+        "timestep apirate impratio tolerance ls_tolerance noslip_tolerance mpr_tolerance "
+        "ccd_tolerance sleep_tolerance o_margin o_solref o_solimp o_friction integrator collision "
+        "cone jacobian solver iterations ls_iterations noslip_iterations mpr_iterations "
+        "ccd_iterations sdf_iterations sdf_initpoints actuatorgroupdisable"
+    ),
+    "flag": words(
+        "frictionloss limit contact passive spring damper clampctrl warmstart filterparent "
+        "actuation refsafe sensor midphase eulerdamp autoreset nativeccd island override energy "
+        "fwdinv invdiscrete multiccd sleep"
+    ),
+}
+_KEPT = {  # and the only ones that it is to see
+    "material": words("name class rgba"),
+    "hfield": words("name size"),
+    "plugin": words(  # of an actuator, which drives what any other one does
+        "name class joint jointinparent tendon site refsite body slidersite cranksite cranklength "
+        "gear armature"
+    ),
+}
+_SOFT = words("flex flexcomp flexvert flexstrain")
+_KINDS = {
+    "body": "body",
+    "joint": "joint",
+    "freejoint": "joint",
+    "geom": "geom",
+    "spatial": "tendon",
+    "fixed": "tendon",
+}
+_WORDS = words(  # attributes that hold names or words; in others, "nan" is a number
+    "name class childclass model prefix file mesh hfield material body body1 body2 site site1 "
+    "site2 geom sidesite joint joint1 joint2 tendon tendon1 tendon2 cranksite slidersite refsite "
+    "jointinparent frame target sep meshdir texturedir assetdir plugin instance"
+)
+_NOT_A_NUMBER = re.compile(r"(^|\s)[-+]?nan", re.IGNORECASE)
+_INFINITE = re.compile(r"(^|\s)[-+]?inf", re.IGNORECASE)
+_STAND_IN = "1 0 0 -1 0 0 0 2 0 0 -2 0 0 0 3 0 0 -3"  # an octahedron: centred, its axes principal
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """A mesh asset as the file has it; ``path`` is relative to the model's folder.
+
+    ``path`` is None for a mesh that is no file; ``node`` is the element as written, ``stand_in``
+    the one in the tree.
+    """
+
+    node: Node
+    stand_in: Node
+    path: str | None
+    scale: tuple[float, float, float]
+
+    @property
+    def moved(self) -> bool:
+        """Whether the coordinates in its file are moved before they are scaled."""
+        return "refpos" in self.node.attributes or "refquat" in self.node.attributes
+
+
+def element_named(names: Mapping[tuple[str, str], Node], kind: str, name: str) -> Node | None:
+    """The element of this name, else the one whose name is most of this one: copies get more."""
+    if (node := names.get((kind, name))) is not None:
+        return node
+    known = [known for of, known in names if of == kind and known in name]
+    return names[kind, max(known, key=len)] if known else None
+
+
+@dataclass(slots=True)
+class Whole:
+    """What the models of a file share: the main one, and those that it attaches."""
+
+    reader: Reader
+    doubts: list[Doubt] = field(default_factory=list)
+    names: dict[tuple[str, str], Node] = field(default_factory=dict)
+    meshes: dict[str, Mesh] = field(default_factory=dict)
+    attached: list[tuple[Node, Node]] = field(default_factory=list)  # a <model> and its tree
+    sensors: list[Sensor] = field(default_factory=list)
+    serial: int = 0
+
+    def named(self, kind: str, name: str) -> Node | None:
+        """The element that the compiled one of this name came from."""
+        return element_named(self.names, kind, name)
+
+    def fresh(self) -> str:
+        """A name that no other element has, nor any with something added to it."""
+        self.serial += 1
+        return f"{MARK}{self.serial}_"
+
+
+@dataclass(slots=True)
+class Preparation:
+    """Makes a model's tree what MuJoCo is to see.
+
+    What is irrelevant goes, what is dangerous is refused, what has no name is given one.
+    """
+
+    whole: Whole
+    folder: Folder
+    sizes: dict[str, int] = field(default_factory=dict)  # elements of each model that is attached
+    made: int = 0  # elements that replicate and attach make
+
+    def prepare(self, root: Node, *, attached: bool = False) -> None:
+        """Change the tree; an attached model's meshes are renamed, to be told from others."""
+        for section in root.find("sensor"):
+            self.whole.sensors += [
+                Sensor(node.attributes.get("name", ""), node.tag, node.source)
+                for node in section.children
+            ]
+        for node in root.walk():  # which goes no further than what is left
+            node.children = [child for child in node.children if not self._drops(node, child)]
+        if attached:
+            mark = self.whole.fresh()
+            for node in root.walk():
+                if "mesh" in node.attributes:
+                    node.attributes["mesh"] = mark + node.attributes["mesh"]
+        else:
+            mark = ""
+        assets, scales = self._assets(root), _mesh_scales(root)
+        for section in root.find("asset"):
+            for mesh in section.find("mesh"):
+                self._mesh(mesh, assets, scales, mark)
+            for model in section.find("model"):
+                self._model(model)
+        self._clean(root, "", named=True, copies=1)
+        # what muscles can reach would be found by simulating them
+        none = Node("lengthrange", {"mode": "none"}, root.source)
+        root.children.append(Node("compiler", {}, root.source, children=[none]))
+
+    def _drops(self, node: Node, child: Node) -> bool:
+        """Whether a child has nothing to do with mechanics."""
+        where = _BODIES.get(node.tag, node.tag)
+        if child.tag in _IRRELEVANT.get(where, ()):
+            return True
+        if child.tag != "plugin" or where == "actuator":
+            return False
+        if where not in ("body", "composite"):
+            raise child.error(
+                f"plugins are not run, and this <{node.tag}> takes its shape from one"
+            )
+        self.whole.doubts.append(
+            Doubt("has a plugin, whose forces no function applies", node.source, "plugin")
+        )
+        return True
+
+    def _clean(self, node: Node, section: str, *, named: bool, copies: int) -> None:
+        """Refuse, rewrite and name, element by element; all these stand in ``section``."""
+        for child in node.children:
+            where = section or child.tag
+            if child.tag in _SOFT:
+                raise child.error(f"<{child.tag}> is of a soft body; only rigid bodies are read")
+            below = copies
+            if child.tag in ("replicate", "composite"):
+                below *= _count(child)
+            self.made += copies - 1
+            if child.tag == "attach":
+                self.made += copies * self.sizes.get(child.attributes.get("model", ""), 0)
+            if self.made > MAX_COPIES or below > MAX_COPIES:
+                raise child.error(f"makes more than {MAX_COPIES} copies of elements")
+            self._without_empty(child)
+            _rewrite(child, where)
+            keeps = named and child.tag not in ("default", "composite")
+            if keeps and child.tag != "mesh" and node.tag not in ("fixed", "spatial"):
+                if where in ("equality", "actuator") and section:
+                    self._name(child, where)
+                elif child.tag in _KINDS and where in ("worldbody", "tendon"):
+                    self._name(child, _KINDS[child.tag])
+            self._clean(child, where, named=keeps, copies=below)
+
+    def _without_empty(self, node: Node) -> None:
+        """Remove numbers that are empty: of those that it requires MuJoCo takes any."""
+        for name, value in list(node.attributes.items()):
+            if name not in _WORDS and not value.strip():
+                self.whole.doubts.append(
+                    Doubt(f"{name} is empty; it is read as if it were not there", node.source)
+                )
+                del node.attributes[name]
+
+    def _name(self, node: Node, kind: str) -> None:
+        """Note where an element stands; give it a name if it has none."""
+        name = node.attributes.get("name")
+        if not name:
+            name = node.attributes["name"] = self.whole.fresh()
+        self.whole.names.setdefault((kind, name), node)
+
+    # ---- assets
+
+    @staticmethod
+    def _assets(root: Node) -> tuple[str, bool]:
+        """The folder of meshes as written, and whether file names lose their own path."""
+        found: dict[str, str] = {}
+        for compiler in root.find("compiler"):
+            found |= compiler.attributes
+        return found.get("meshdir", found.get("assetdir", "")), found.get("strippath") == "true"
+
+    def _mesh(
+        self, node: Node, assets: tuple[str, bool], scales: Mapping[str, str], mark: str
+    ) -> None:
+        """Put a stand-in into the tree, and keep what the file says."""
+        _name_by_file(node)
+        name = mark + node.attributes.get("name", "")
+        kept = Node(node.tag, dict(node.attributes), node.source)
+        path = None
+        if file := node.attributes.get("file"):
+            folder, strip = assets
+            if strip:
+                path = self.folder.joined(folder, file.replace("\\", "/").rpartition("/")[2])
+            else:  # else beside the file that names it
+                beside = node.folder.joined(file)
+                path = self.folder.first(self.folder.joined(folder, file), beside)
+        written = node.attributes.get("scale", scales.get(node.attributes.get("class", "main"), ""))
+        scale = _numbers(written or "1 1 1", kept, "scale")
+        if len(scale) != 3:
+            raise kept.error(f"scale needs three numbers, got {spelled(written)}")
+        for number in _numbers(node.attributes.get("params", ""), kept, "params"):
+            if not abs(number) <= _MAX_MESH_PARAMETER:
+                raise kept.error(f"params of a mesh are read up to {_MAX_MESH_PARAMETER:g}")
+        node.attributes = {"name": name, "scale": "1 1 1", "vertex": _STAND_IN}
+        node.children = []
+        self.whole.meshes[name] = Mesh(kept, node, path, (scale[0], scale[1], scale[2]))
+        self.whole.names["mesh", name] = node
+
+    def _model(self, node: Node) -> None:
+        """A model that this one attaches parts of is prepared as this one is."""
+        document, folder = self.whole.reader.open(node, node.folder, self.folder)
+        tree = self.whole.reader.tree(document, folder)
+        inner = Preparation(self.whole, folder)
+        inner.prepare(tree, attached=True)
+        name = node.attributes.get("name") or tree.attributes.get("model") or UNNAMED
+        self.sizes[name] = inner.made + sum(1 for _ in tree.walk())
+        node.attributes = {"name": name, "file": f"{self.whole.fresh()}.xml"}
+        self.whole.attached.append((node, tree))
+
+
+def _rewrite(node: Node, section: str) -> None:
+    """Attributes that MuJoCo is not to see, or to see otherwise; numbers that are none."""
+    attributes, tag = node.attributes, node.tag
+    if tag in _DROPPED:
+        node.attributes = {k: v for k, v in attributes.items() if k not in _DROPPED[tag]}
+    elif tag in _KEPT and (tag != "hfield" or section == "asset"):
+        if tag == "hfield":
+            _name_by_file(node)
+        node.attributes = {k: v for k, v in attributes.items() if k in _KEPT[tag]}
+        node.attributes |= {"nrow": "2", "ncol": "2"} if tag == "hfield" else {}
+        node.tag = "general" if tag == "plugin" else tag
+    elif "file" in attributes and tag != "model":
+        raise node.error(f"the file of a <{tag}> is not read; remove it")
+    if tag in ("compiler", "plugin"):
+        node.children = []
+    for name, value in node.attributes.items():
+        if name not in _WORDS and (
+            _NOT_A_NUMBER.search(value) or (_INFINITE.search(value) and not name.endswith("range"))
+        ):
+            raise node.error(f"{name} is {spelled(value)}, which is not a finite number")
+
+
+def _name_by_file(node: Node) -> None:
+    """An asset without a name is called after its file."""
+    file = node.attributes.get("file", "").replace("\\", "/")
+    if file and not node.attributes.get("name"):
+        node.attributes["name"] = file.rpartition("/")[2].rpartition(".")[0]
+
+
+def _mesh_scales(root: Node) -> dict[str, str]:
+    """The scale of meshes, by default class."""
+    scales: dict[str, str] = {}
+    stack = [(node, "1 1 1") for node in root.find("default")]
+    while stack:
+        node, scale = stack.pop()
+        for mesh in node.find("mesh"):
+            scale = mesh.attributes.get("scale", scale)
+        scales[node.attributes.get("class", "main")] = scale
+        stack.extend((child, scale) for child in node.find("default"))
+    return scales
+
+
+def _count(node: Node) -> int:
+    """How many copies an element makes of what is in it."""
+    product = 1
+    for value in _numbers(node.attributes.get("count", "1"), node, "count"):
+        product *= max(1, int(min(max(value, 1.0), 1e9)))
+    return product
+
+
+def _numbers(text: str, node: Node, name: str) -> list[float]:
+    try:
+        return [float(word) for word in text.split()]
+    except ValueError:
+        raise node.error(f"{name} is {spelled(text)}, which is not numbers") from None
+
 
 _MESHES = (".stl", ".obj", ".msh")
 _MESH_GEOM = 7  # mjtGeom

@@ -10,9 +10,10 @@ it back.
 from __future__ import annotations
 
 import math
+import posixpath
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 
 from lxml import etree
@@ -23,35 +24,453 @@ from robomodel.description import (
     GRAVITY,
     IDENTITY,
     ONE_DOF,
+    Actuator,
+    Anchor,
     Description,
     Joint,
+    JointSpring,
     Link,
     LinkCoupling,
+    Loop,
+    Motor,
     Pose,
     Rows3,
+    Shape,
+    Spring,
+    Transmission,
     Vec3,
 )
-from robomodel.parsers.mjcf.actuators import WORLD
+from robomodel.masses import scaled
+from robomodel.motors import carried
+from robomodel.parsers.meshes import MUJOCO
+from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR, WORLD
 from robomodel.parsers.mjcf.bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
-from robomodel.parsers.mjcf.draft import Draft
-from robomodel.parsers.mjcf.motors import JOINT_MOTOR
-from robomodel.parsers.mjcf.poses import pose_words, turn_words
-from robomodel.parsers.mjcf.shapes import Shapes
-from robomodel.parsers.mjcf.sliders import with_sliders
-from robomodel.parsers.mjcf.written_ties import Ties, couple, note_motor
-from robomodel.parsers.schema import DYNAMICS, MOTOR, add, write_mjcf
+from robomodel.parsers.schema import DYNAMICS, MOTOR, SIZES, SPRING, add, write_mjcf
 from robomodel.parsers.shared.inertias import (
     NEARLY_NOTHING,
     carriers,
+    heavy,
     of_a_body,
     physical_inertias,
     principal,
 )
+from robomodel.parsers.shared.springs import rest_length
 from robomodel.parsers.urdf.joints import independent_text
-from robomodel.poses import align, compose, initial_positions, standing, unit
-from robomodel.spatial import apply, matmul, transpose
-from robomodel.text import number, numbers
-from robomodel.transmissions import rotor_name
+from robomodel.poses import (
+    align,
+    along,
+    branches,
+    compose,
+    distance,
+    initial_positions,
+    link_poses,
+    placed,
+    quaternion_of_rotation,
+    relative,
+    second_axis,
+    standing,
+    unit,
+)
+from robomodel.spatial import apply, inner, matmul, transpose
+from robomodel.text import Names, number, numbers
+from robomodel.transmissions import actuator_terms, rotor_name
+
+_SECTIONS = ("default", "asset", "worldbody", "tendon", "equality", "actuator", "custom")
+
+
+@dataclass
+class Draft:
+    """A document. ``bodies`` are the elements of links, ``refs`` joints' initial positions."""
+
+    name: str
+    lost: list[str] = field(default_factory=list)
+    bodies: dict[str, etree._Element] = field(default_factory=dict)
+    refs: dict[str, float] = field(default_factory=dict)
+    names: dict[str, Names] = field(default_factory=lambda: defaultdict(Names))
+
+    def __post_init__(self) -> None:
+        self.root = etree.Element("mujoco", model=self.name)
+        add(self.root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        self.option = add(self.root, "option")
+        self.sections = {name: add(self.root, name) for name in _SECTIONS}
+
+    def add(self, section: str, tag: str, **words: str) -> etree._Element:
+        """A new element in a section."""
+        return add(self.sections[section], tag, **words)
+
+    def unused(self, kind: str, name: str) -> str:
+        """The name, with a number if an element of this kind has it already; it is taken then."""
+        return self.names[kind].fresh(name)
+
+    def text(self) -> str:
+        """The document, without empty sections."""
+        for section in self.sections.values():
+            if not len(section) and section.tag != "worldbody":
+                self.root.remove(section)
+        text: str = etree.tostring(self.root, pretty_print=True, encoding="unicode")
+        return text
+
+
+def pose_words(pose: Pose) -> dict[str, str]:
+    """The attributes ``pos`` and ``quat`` of a pose, as far as it needs them."""
+    words = {"pos": numbers(pose.xyz)} if any(pose.xyz) else {}
+    return words | turn_words(pose.rotation)
+
+
+def turn_words(rotation: Rows3) -> dict[str, str]:
+    """The attribute ``quat`` of a rotation, if it needs one."""
+    return {} if rotation == IDENTITY else {"quat": numbers(quaternion_of_rotation(rotation))}
+
+
+@dataclass
+class Shapes:
+    """What writes the geoms of a document, and has the meshes that they name."""
+
+    draft: Draft
+    meshes: dict[tuple[str, tuple[float, ...]], str] = field(default_factory=dict)
+
+    def write(self, link: Link, body: etree._Element, *, moves: bool) -> None:
+        """The link's shapes; one that is seen and touches is a single geom."""
+        left = list(link.shapes)
+        while left:
+            shape = left.pop(0)
+            twin = next((other for other in left if _alike(shape, other)), None)
+            if twin is not None:
+                left.remove(twin)
+            size = self._size(shape, link, moves)
+            if size is None:
+                continue
+            geom = add(body, "geom", type=shape.kind, **size, **pose_words(shape.origin))
+            if shape.name:
+                geom.set("name", self.draft.unused("geom", shape.name))
+            if shape.rgba is not None:
+                geom.set("rgba", numbers(shape.rgba))
+            touching = shape if shape.role == "collision" else twin
+            if touching is not None and touching.friction is not None:
+                geom.set("friction", number(touching.friction))
+            if touching is not None and touching.restitution:
+                self.draft.lost.append(
+                    f"the restitution {touching.restitution:g} of a {shape.kind} of the link "
+                    f"'{link.name}': MuJoCo's contacts are soft"
+                )
+            if twin is None and shape.role == "visual":
+                geom.set("contype", "0")
+                geom.set("conaffinity", "0")
+                geom.set("group", "2")
+            elif twin is None:
+                geom.set("group", "3")
+
+    def _size(self, shape: Shape, link: Link, moves: bool) -> dict[str, str] | None:
+        """The attributes that tell a shape's size; None for what MuJoCo does not have."""
+        if shape.kind == "mesh":
+            file = (shape.file or "").replace("\\", "/")
+            if not file.lower().endswith(MUJOCO) or ":" in file:
+                self.draft.lost.append(
+                    f"the mesh '{shape.file}' of the link '{link.name}': MuJoCo reads STL, OBJ and "
+                    "MSH from plain paths"
+                )
+                return None
+            return {"mesh": self._mesh(file, shape.size or (1.0, 1.0, 1.0))}
+        if shape.kind == "plane":
+            if moves:
+                self.draft.lost.append(f"the plane of the link '{link.name}': one that moves")
+                return None
+            return {"size": "0 0 1"}
+        size = tuple(a * b for a, b in zip(shape.size, SIZES[shape.kind].mjcf, strict=True))
+        if not size or min(size) <= 0.0:
+            self.draft.lost.append(f"a {shape.kind} of the link '{link.name}' without extent")
+            return None
+        return {"size": numbers(size)}
+
+    def _mesh(self, file: str, scale: tuple[float, ...]) -> str:
+        """The asset of a mesh file at a scale; it may be open or flat, as it weighs nothing."""
+        if not self.meshes:
+            self.draft.add("default", "mesh", inertia="shell")
+        if (file, scale) not in self.meshes:
+            name = self.draft.unused("mesh", posixpath.splitext(posixpath.basename(file))[0])
+            mesh = self.draft.add("asset", "mesh", name=name, file=file)
+            if scale != (1.0, 1.0, 1.0):
+                mesh.set("scale", numbers(scale))
+            self.meshes[file, scale] = name
+        return self.meshes[file, scale]
+
+
+def _alike(shape: Shape, other: Shape) -> bool:
+    """Whether two shapes are one geom, seen and touching."""
+    as_other = replace(
+        shape, role=other.role, source=other.source, friction=other.friction,
+        restitution=other.restitution,
+    )  # fmt: skip
+    return shape.role != other.role and as_other == other
+
+
+def with_sliders(description: Description) -> Description:
+    """The description with a body, a joint and a fixed loop for each prismatic and planar loop."""
+    links = {link.name: link for link in description.links}
+    joints = list(description.joints)
+    poses = link_poses(description, initial_positions(joints))
+    taken = {joint.name for joint in joints}
+    loops = []
+    for loop in description.loops:
+        if loop.type not in ("prismatic", "planar"):
+            loops.append(loop)
+            continue
+        carrier, lender = loop.predecessor, loop.successor
+        if not heavy(links[lender.link].inertial):
+            carrier, lender = lender, carrier
+        name = loop.name
+        while name in links or name in taken:
+            name += ".slider"
+        links[name] = Link(name, None, loop.source)
+        taken.add(name)
+        if (said := links[lender.link].inertial) is not None and heavy(said):
+            half = scaled(said, 0.5)
+            links[lender.link] = replace(links[lender.link], inertial=half)
+            inside = relative(lender.origin, said.origin)
+            links[name] = replace(links[name], inertial=replace(half, origin=inside))
+        initial, rest = None, loop.reference if carrier is loop.predecessor else -loop.reference
+        if loop.type == "prismatic":
+            between = relative(placed(carrier, poses), placed(lender, poses))
+            initial = float(inner(between.xyz, unit(loop.axis)))
+        joints.append(
+            Joint(
+                name,
+                "prismatic" if loop.type == "prismatic" else "planar",
+                carrier.link,
+                name,
+                carrier.origin,
+                loop.axis,
+                independent=False,
+                damping=loop.damping,
+                friction=loop.friction,
+                initial=initial,
+                source=loop.source,
+                stiffness=loop.stiffness,
+                reference=rest,
+            )
+        )
+        loops.append(Loop(loop.name, "fixed", Anchor(name), lender, source=loop.source))
+    return replace(
+        description, links=tuple(links.values()), joints=tuple(joints), loops=tuple(loops)
+    )
+
+
+_ARM = 0.1  # m: how far along an axis the point is that stands for it
+_STIFF = "0.9999 0.9999 0.001 0.5 2"  # solimp: as little as MuJoCo lets its constraints yield
+_YIELDS = (
+    " Equality constraints of MuJoCo yield. Written as stiff as they can be, these let through a"
+    " ten-thousandth or so of what they hold; docs/mjcf.md tells how far accelerations are off. "
+)
+
+_Relation = Sequence[tuple[str, float]]  # joints and coefficients
+
+
+@dataclass
+class Ties:
+    """What ties the bodies of a document, once they are written."""
+
+    description: Description
+    draft: Draft
+
+    def __post_init__(self) -> None:
+        self.moved_by = {joint.child: joint for joint in self.description.joints}
+        self.at_zero = link_poses(self.description)
+        self.placed = link_poses(self.description, initial_positions(self.description.joints))
+        self.moved_as = {joint.name: joint for joint in self.description.joints}
+
+    def write(self) -> None:
+        """Write all of it, and how stiff it is."""
+        for loop in self.description.loops:
+            self._loop(loop)
+        self._couplings()
+        for spring in self.description.springs:
+            self._spring(spring)
+        for transmission in self.description.transmissions:
+            self._transmission(transmission)
+        equality = self.draft.sections["equality"]
+        if len(equality):
+            equality.insert(0, etree.Comment(_YIELDS))
+            self.draft.add("default", "equality", solimp=_STIFF)
+
+    # ---- loops
+
+    def _loop(self, loop: Loop) -> None:
+        """A loop by the constraints between points that say the same of its two links."""
+        if loop.damping or loop.friction or loop.stiffness:
+            self.draft.lost.append(f"damping, friction and spring of the loop '{loop.name}'")
+        name, ends = loop.name, (loop.predecessor, loop.successor)
+        if loop.type == "fixed":
+            self._tie("weld", name, *ends)
+        elif loop.type == "rod":
+            length = distance(*ends, self.at_zero) if loop.length is None else loop.length
+            self._rod(name, *ends, length)
+        else:
+            self._tie("connect", name, *ends)
+            axis = unit(loop.axis)
+            if loop.type in ("revolute", "continuous"):
+                self._tie("connect", f"{name}.axis", *(_along(end, axis) for end in ends))
+            elif loop.type == "universal":
+                # axes of one length from one point are at right angles where their ends are so far
+                one, other = _along(ends[0], axis), _along(ends[1], unit(second_axis(loop)))
+                self._rod(f"{name}.axes", one, other, math.sqrt(2.0) * _ARM)
+
+    def _sites(self, tie: str, one: Anchor, other: Anchor) -> list[str]:
+        """The sites at the ends of what is called so."""
+        names = []
+        for role, end in (("predecessor", one), ("successor", other)):
+            names.append(self.draft.unused("site", f"{tie}.{role}"))
+            add(self.draft.bodies[end.link], "site", name=names[-1], **pose_words(end.origin))
+        return names
+
+    def _tie(self, tag: str, name: str, one: Anchor, other: Anchor) -> None:
+        site1, site2 = self._sites(name, one, other)
+        name = self.draft.unused("equality", name)
+        self.draft.add("equality", tag, name=name, site1=site1, site2=site2)
+
+    def _spatial(self, name: str, one: Anchor, other: Anchor) -> etree._Element:
+        """A tendon between two sites."""
+        tendon = self.draft.add("tendon", "spatial", name=self.draft.unused("tendon", name))
+        for site in self._sites(name, one, other):
+            add(tendon, "site", site=site)
+        return tendon
+
+    def _rod(self, name: str, one: Anchor, other: Anchor, length: float) -> None:
+        """A tendon between two sites keeps its length; MuJoCo counts from that at ``ref``."""
+        tendon = self._spatial(name, one, other)
+        keep(self.draft, name, tendon, length - distance(one, other, self.placed))
+
+    # ---- springs
+
+    def _spring(self, spring: Spring | JointSpring) -> None:
+        """A spring as a tendon: fixed, over joints, or straight between two sites."""
+        if isinstance(spring, JointSpring):
+            tendon = fixed_tendon(self.draft, spring.name, spring.terms)
+            rest = spring.reference
+        else:
+            tendon = self._spatial(spring.name, spring.predecessor, spring.successor)
+            rest = rest_length(spring, self.at_zero)
+        tendon.set("springlength", number(rest))
+        write_mjcf(tendon, SPRING, spring)
+
+    # ---- couplings
+
+    def _couplings(self) -> None:
+        for coupling in self.description.couplings:
+            if isinstance(coupling, LinkCoupling):
+                couple(self.draft, coupling.name, self._paths(coupling), coupling.offset)
+            else:
+                relation = [(name, ratio) for name, ratio in coupling.terms if ratio]
+                couple(self.draft, coupling.name, self._led(relation), coupling.offset)
+        for joint in self.description.joints:
+            if joint.mimic is not None:
+                relation = [(joint.name, 1.0), (joint.mimic.joint, -joint.mimic.multiplier)]
+                couple(self.draft, joint.name, relation, joint.mimic.offset)
+
+    def _paths(self, coupling: LinkCoupling) -> _Relation:
+        """The joints from the common ancestor to either link, the successor's last one first."""
+        one, other = branches(self.moved_by, coupling.predecessor, coupling.successor)
+        ways = ((other, 1.0), (one, -coupling.ratio))
+        return [(j.name, k) for path, k in ways for j in reversed(path) if j.type != "fixed"]
+
+    def _led(self, relation: _Relation) -> _Relation:
+        """The relation with that joint first that depends on the others: the reader takes it so."""
+        marks = {joint.name: joint.independent for joint in self.description.joints}
+
+        def order(term: tuple[str, float]) -> tuple[int, float]:
+            mark = marks[term[0]]
+            return 1 if mark is None else 2 if mark else 0, -abs(term[1])
+
+        return sorted(relation, key=order)
+
+    # ---- actuators
+
+    def _transmission(self, transmission: Transmission) -> None:
+        """Motors on the joints, or on tendons of the joints, of a transmission."""
+        found = [
+            (each, {k: x for k, x in terms if x}) for each, terms in actuator_terms(transmission)
+        ]
+        known = found and all(
+            terms and terms.keys() <= self.draft.refs.keys() for _, terms in found
+        )
+        if not known or any(joint.offset for joint in transmission.joints):
+            self.draft.lost.append(f"the transmission '{transmission.name}'")
+            return
+        for actuator, terms in found:
+            called = actuator.name if len(found) > 1 else transmission.name
+            name = self.draft.unused("actuator", called or transmission.name)
+            element = self.draft.add("actuator", "motor", name=name)
+            if len(terms) == 1:
+                ((joint, gear),) = terms.items()
+                element.set("joint", joint)
+            else:
+                gear = 1.0 if actuator.reduction is None else actuator.reduction
+                relation = [(joint, turns / gear) for joint, turns in terms.items()]
+                element.set("tendon", fixed_tendon(self.draft, name, relation).get("name", ""))
+            if gear != 1.0:
+                element.set("gear", number(gear))
+            self._motor(element, name, actuator, terms)
+
+    def _motor(
+        self, element: etree._Element, name: str, actuator: Actuator, terms: Mapping[str, float]
+    ) -> None:
+        """What the motor can do: its effort as its range of control, the rest noted."""
+        first, ratio = next(iter(terms.items()))
+        motor = actuator.motor
+        if motor is None and (motor := self.moved_as[first].motor) is not None:
+            rotors = {rotor_name(actuator.name), rotor_name(first)}
+            couplings = {coupling.name for coupling in self.description.couplings}
+            if not rotors & (self.moved_as.keys() | couplings):  # its numbers are the joint's
+                motor = carried(motor, 1.0 / abs(ratio))
+        effort = math.inf if motor is None else motor.effort
+        if len(terms) == 1 and effort == math.inf:
+            effort = self.moved_as[first].limits.effort / abs(ratio)
+        if 0.0 < effort < NO_LIMIT:
+            element.set("ctrlrange", numbers((-effort, effort)))
+        if motor is not None and MOTOR.of(rest := replace(motor, effort=math.inf)):
+            note_motor(self.draft, ACTUATOR_MOTOR + name, rest)
+
+
+def note_motor(draft: Draft, key: str, motor: Motor) -> None:
+    """A ``<custom>`` text with the numbers of a motor that MJCF has no word for."""
+    data = " ".join(f"{each.name}={number(x)}" for each, x in MOTOR.of(motor).items())
+    draft.add("custom", "text", name=key, data=data)
+
+
+def fixed_tendon(draft: Draft, name: str, relation: _Relation) -> etree._Element:
+    """A tendon over joints."""
+    tendon = draft.add("tendon", "fixed", name=draft.unused("tendon", name))
+    for joint, coefficient in relation:
+        add(tendon, "joint", joint=joint, coef=number(coefficient))
+    return tendon
+
+
+def keep(draft: Draft, name: str, tendon: etree._Element, constant: float) -> None:
+    """Keep the length of a tendon, so much longer than at ``ref``."""
+    equality, line = draft.unused("equality", name), numbers((constant, 0, 0, 0, 0))
+    tendon1 = tendon.get("name", "")
+    draft.add("equality", "tendon", name=equality, tendon1=tendon1, polycoef=line)
+
+
+def couple(draft: Draft, name: str, relation: _Relation, offset: float) -> None:
+    """Tie joints by Σ coefficient · q = offset; MuJoCo counts positions from ``ref``."""
+    (first, k), *others = relation
+    if len(others) > 1:
+        constant = offset - math.fsum(c * draft.refs[joint] for joint, c in relation)
+        keep(draft, name, fixed_tendon(draft, name, relation), constant)
+        return
+    constant, slope = offset / k - draft.refs[first], 0.0
+    element = draft.add("equality", "joint", name=draft.unused("equality", name), joint1=first)
+    for second, coefficient in others:
+        slope = -coefficient / k
+        constant += slope * draft.refs[second]
+        element.set("joint2", second)
+    element.set("polycoef", numbers((constant, slope, 0, 0, 0)))
+
+
+def _along(end: Anchor, axis: Vec3) -> Anchor:
+    """The point on an axis that stands for it."""
+    return replace(end, origin=along(end.origin, axis, _ARM))
+
 
 _MOST_FREEDOMS = 6  # of a body: MuJoCo's own limit
 _FLAT = 1e-12  # relative: a largest moment that is the sum of the others but for rounding

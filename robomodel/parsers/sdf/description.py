@@ -23,29 +23,32 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import Source
-from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, source_of
-from robomodel.parsers.sdf.gearboxes import Gearboxes
+from robomodel.parsers.checks import by_name
+from robomodel.parsers.sdf.document import BETWEEN, WORLD
+from robomodel.parsers.sdf.frames import Frame, Frames, source_of
 from robomodel.parsers.sdf.joints import (
     JOINT,
     JOINT_IRRELEVANT,
     Carriers,
+    Connection,
+    Gearboxes,
+    Span,
+    Step,
     own_numbers,
     read_steps,
+    span,
     truths,
     type_of,
 )
 from robomodel.parsers.sdf.links import read_link
-from robomodel.parsers.sdf.tree import Connection, Span, Step, span
-from robomodel.parsers.shared.drake import (
+from robomodel.parsers.shared.frames import doubt_limits, named_sensors
+from robomodel.parsers.shared.springs import (
     LINEAR_SPRING,
     Notation,
     ball_constraint,
     linear_spring,
     tendon,
 )
-from robomodel.parsers.shared.frames import doubt_limits
-from robomodel.parsers.shared.sensors import named_sensors
-from robomodel.parsers.structure import by_name
 from robomodel.parsers.xml import CUSTOM, Element, shown
 from robomodel.poses import compose, cosine, displacement, inverse, off_axis, tidy, turned
 from robomodel.spatial import transpose

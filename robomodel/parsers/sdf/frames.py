@@ -13,13 +13,9 @@ from typing import Literal
 
 from robomodel.description import Pose
 from robomodel.errors import Source, did_you_mean, few
-from robomodel.parsers.sdf.document import Placed, SdfDocument
+from robomodel.parsers.sdf.document import BETWEEN, MODEL, WORLD, Placed, SdfDocument
 from robomodel.parsers.xml import Element, spelled
 from robomodel.poses import compose, inverse, relative, tidy
-
-WORLD = "world"
-MODEL = "__model__"
-BETWEEN = "::"
 
 _KINDS = ("link", "frame", "model", "joint")  # in the order in which names are looked up
 _FAR = 32  # more steps than lie between the frames of any joint that a person wrote

@@ -1,21 +1,302 @@
-"""Joints of an SDF file by themselves: types, what they connect, what they are made of."""
+"""Joints of an SDF file: axes, types, what they connect, the tree that they span, gearboxes.
+
+A link may be the child of several joints, or of none. :func:`span` chooses the joints of the tree;
+the others close loops. A joint that the tree passes from child to parent is reversed: its links
+change places and its axis its sign, so that its position stays what the file means.
+"""
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from robomodel.description import Joint, JointType, Motor, Vec3
-from robomodel.errors import did_you_mean
-from robomodel.parsers.sdf.axes import Axis, drake_mimic, pitch, read_axis
-from robomodel.parsers.sdf.document import SdfDocument
-from robomodel.parsers.sdf.frames import BETWEEN, MODEL, WORLD, Frame, Frames, source_of
-from robomodel.parsers.sdf.tree import Step
+from robomodel.description import (
+    ONE_DOF,
+    Joint,
+    JointCoupling,
+    JointType,
+    Limits,
+    LinkCoupling,
+    Motor,
+    Pose,
+    Vec3,
+)
+from robomodel.errors import Source, did_you_mean
+from robomodel.parsers.schema import DYNAMICS, LIMIT, Fields, read_contents
+from robomodel.parsers.sdf.document import BETWEEN, MODEL, WORLD, SdfDocument
+from robomodel.parsers.sdf.frames import Frame, Frames, source_of
+from robomodel.parsers.shared.frames import check_direction, limits_of
 from robomodel.parsers.shared.motors import read_motor
 from robomodel.parsers.xml import CUSTOM, Element, shown, spelled, words
-from robomodel.poses import turned
+from robomodel.poses import branches, cosine, displacement, sine, turned
+
+_UNBOUNDED = 1e16  # SDF before 1.10 writes infinity so
+
+
+@dataclass(frozen=True, slots=True)
+class AxisMimic:
+    """A ``<mimic>``: position = multiplier (leader − reference) + offset, with b of all constants.
+
+    ``axis2`` says whether the leader is the second axis of its joint.
+    """
+
+    joint: str
+    axis2: bool
+    multiplier: float
+    offset: float
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An ``<axis>`` or ``<axis2>`` as written; ``expressed_in`` is None for the joint's frame."""
+
+    xyz: Vec3
+    expressed_in: str | None
+    limits: Limits
+    dynamics: Fields
+    initial: float | None
+    mimic: AxisMimic | None
+    element: Element
+
+
+_AXIS = words("xyz dynamics limit mimic use_parent_model_frame initial_position")
+_AXIS_LIMIT = replace(LIMIT, unused=("stiffness", "dissipation"))
+_AXIS_MIMIC = frozenset(("multiplier", "offset", "reference"))
+
+
+def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) -> Axis:
+    """An ``<axis>``; of one that is not ``bounded`` the position limits mean nothing."""
+    parts = document.parts(element, _AXIS)
+    xyz, expressed_in = _direction(document, parts)
+    initial = None
+    if "initial_position" in parts:
+        initial = document.content(parts["initial_position"])
+    return Axis(
+        xyz,
+        expressed_in,
+        _limits(document, parts.get("limit"), bounded),
+        _dynamics(document, parts.get("dynamics")),
+        initial,
+        _mimic(document, parts.get("mimic")),
+        element,
+    )
+
+
+def _dynamics(document: SdfDocument, element: Element | None) -> Fields:
+    found = read_contents(document, element, DYNAMICS)
+    return found if found.get("stiffness") else found | {"reference": 0.0}
+
+
+def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, str | None]:
+    """The axis, and the frame that it is written in.
+
+    Up to 1.4 that is the model's frame, from 1.5 the joint's (unless <use_parent_model_frame>
+    says the model's), from 1.7 what ``expressed_in`` says.
+    """
+    element = parts.get("xyz")
+    expressed_in: str | None = None
+    if document.version < (1, 7):
+        in_model = document.version < (1, 5)
+        if "use_parent_model_frame" in parts:
+            flag = parts["use_parent_model_frame"]
+            in_model = document.as_truth(flag, flag.text or "")
+        expressed_in = "__model__" if in_model else None
+    elif "use_parent_model_frame" in parts:
+        document.suspect(
+            parts["use_parent_model_frame"],
+            "<use_parent_model_frame> means nothing from SDF 1.7 on and is ignored; write "
+            '<xyz expressed_in="__model__">',
+        )
+    if element is None:
+        return (0.0, 0.0, 1.0), expressed_in
+    if name := element.get("expressed_in"):
+        expressed_in = name
+    xyz = document.three(element)
+    check_direction(document, element, xyz, "the axis", "0 0 1")
+    return xyz, expressed_in
+
+
+def _limits(document: SdfDocument, element: Element | None, bounded: bool) -> Limits:
+    if element is None:
+        return Limits()
+    found = read_contents(document, element, _AXIS_LIMIT)
+    return limits_of(document, element, found, most=_UNBOUNDED, bounded=bounded)
+
+
+def _mimic(document: SdfDocument, element: Element | None) -> AxisMimic | None:
+    if element is None:
+        return None
+    document.parts(element, _AXIS_MIMIC)
+    leader = element.get("axis", "axis")
+    if leader not in ("axis", "axis2"):
+        raise document.error(element, f"axis of <mimic> is axis or axis2, not {spelled(leader)}")
+    multiplier = document.value(element, "multiplier", 1.0)
+    offset = document.value(element, "offset") - multiplier * document.value(element, "reference")
+    joint = document.text(element, "joint")
+    return AxisMimic(joint, leader == "axis2", multiplier, offset, document.place(element))
+
+
+def drake_mimic(document: SdfDocument, joint: Element) -> AxisMimic | None:
+    """Drake's ``<drake:mimic joint multiplier offset>`` of a joint; None where there is none."""
+    for element in joint:
+        if shown(element) == "drake:mimic":
+            return AxisMimic(
+                document.text(element, "joint"),
+                False,
+                document.number(element, "multiplier", 1.0),
+                document.number(element, "offset", 0.0),
+                document.place(element),
+            )
+    return None
+
+
+def pitch(document: SdfDocument, element: Element) -> float:
+    """Metres per radian. ``thread_pitch`` is in radians per metre, of a left-handed thread."""
+    if (new := element.find("screw_thread_pitch")) is not None:
+        return document.content(new) / (2.0 * math.pi)
+    if (old := element.find("thread_pitch")) is None:
+        raise document.error(
+            element, "a screw joint needs <screw_thread_pitch>, in metres per revolution"
+        )
+    if not (turns := document.content(old)):
+        raise document.error(
+            old,
+            "<thread_pitch> is in radians per metre, so it cannot be 0; write "
+            "<screw_thread_pitch>, in metres per revolution",
+        )
+    return -1.0 / turns
+
+
+_NOTHING = 9  # rank of what a link carries that carries nothing
+RANKS = {"fixed": 0, "universal": 2, "revolute2": 2, "ball": 3}  # others have 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One of the simple joints that a joint of the file is made of.
+
+    ``joint`` has no links and no place yet; its axis is in the frame of the file's joint.
+    ``position`` is where it stands in the file's poses: 0 and no turn unless the file says
+    otherwise, as files written from models do whose loops are not closed at zero.
+    """
+
+    joint: Joint
+    mimic: AxisMimic | None = None
+    position: tuple[float, ...] | None = None
+
+    def backward(self) -> Step:
+        """The step from the child to the parent."""
+        x, y, z = self.joint.axis
+        return replace(self, joint=replace(self.joint, axis=(0.0 - x, 0.0 - y, 0.0 - z)))
+
+    @property
+    def standing(self) -> float:
+        """Where a joint of one freedom stands in the file's poses."""
+        return self.position[0] if self.position else 0.0
+
+    def undone(self) -> Pose:
+        """What takes the joint from its position in the file's poses to position zero."""
+        if self.position is None:
+            return Pose()
+        back = (*(-p for p in self.position[:3]), *self.position[3:])
+        return displacement(self.joint.type, self.joint.axis, back, self.joint.pitch)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Connection:
+    """A joint of the file: what it connects, where it stands, and the steps that it is made of."""
+
+    name: str
+    kind: str
+    parent: Frame
+    child: Frame
+    frame: Frame
+    steps: tuple[Step, ...]
+    cut: bool
+
+    @property
+    def rank(self) -> int:
+        """The lower, the rather it is a joint of the tree."""
+        return RANKS.get(self.kind, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A spanning tree: its connections (and whether reversed), free links, and what is left."""
+
+    tree: tuple[tuple[Connection, bool], ...]
+    free: tuple[Frame, ...]
+    loops: tuple[Connection, ...]
+
+
+def span(
+    world: Frame, links: Sequence[Frame], held: Collection[Frame], connections: Sequence[Connection]
+) -> Span:
+    """A tree over all links that grows from the world and what is ``held`` there, then free links.
+
+    The tree takes fixed joints first, then those of one, two and three freedoms; of joints alike
+    those that lead from parent to child, and then the first in the file. Joints that are ``cut``
+    are loops even where nothing else holds a link, which is then free.
+    """
+    touching: dict[Frame, list[tuple[int, bool]]] = defaultdict(list)
+    for index, each in enumerate(connections):
+        if each.cut:
+            continue
+        touching[each.parent].append((index, False))
+        touching[each.child].append((index, True))
+    reached: set[Frame] = set()
+    tree: dict[int, bool] = {}
+    ready: list[tuple[int, bool, int]] = []
+
+    def reach(frame: Frame) -> None:
+        reached.add(frame)
+        for index, reverse in touching[frame]:
+            heapq.heappush(ready, (connections[index].rank, reverse, index))
+
+    def grow() -> None:
+        while ready:
+            _, reverse, index = heapq.heappop(ready)
+            each = connections[index]
+            new = each.parent if reverse else each.child
+            if new not in reached:
+                tree[index] = reverse
+                reach(new)
+
+    reach(world)
+    for link in held:
+        reach(link)
+    grow()
+    free = []
+    for root in _roots(links, connections):
+        if root not in reached:
+            free.append(root)
+            reach(root)
+            grow()
+    return Span(
+        tuple((connections[index], tree[index]) for index in sorted(tree)),
+        tuple(free),
+        tuple(each for index, each in enumerate(connections) if index not in tree),
+    )
+
+
+def _roots(links: Sequence[Frame], connections: Sequence[Connection]) -> list[Frame]:
+    """The links in the order in which they may be roots: first those that are no joint's child.
+
+    Of these a link that carries others by fixed joints or joints of one freedom comes before rods
+    and the like, which only hang between balls.
+    """
+    carries: dict[Frame, int] = {}
+    connections = [each for each in connections if not each.cut]
+    for each in connections:
+        carries[each.parent] = min(carries.get(each.parent, _NOTHING), max(each.rank, 1))
+    children = {each.child for each in connections}
+    return sorted(links, key=lambda link: (link in children, carries.get(link, _NOTHING)))
+
 
 _AXES = {  # how many each type has
     **{"revolute": 1, "continuous": 1, "prismatic": 1, "screw": 1, "fixed": 0, "ball": 0},
@@ -195,3 +476,119 @@ def truths(document: SdfDocument, element: Element, count: int) -> bool | tuple[
 
 def _mark(document: SdfDocument, element: Element, word: str) -> bool | None:
     return None if word == "-" else document.as_truth(element, word)
+
+
+_ALONG = 1e-5  # sine of the angle by which a gearbox's axis may miss those of its joints: 1.5708
+_NEARLY_ALONG = 2e-3  # and of one that is warned of: 1.57, 3.14
+_MOST_GEARED = 100  # joints that one gearbox may add up
+
+
+@dataclass(frozen=True, slots=True)
+class Gearboxes:
+    """Reads gearboxes once the tree stands.
+
+    ``above`` are joints by the link that each moves; ``axes`` and ``steps`` are by the names of
+    joints, the axes with the frame that each is in.
+    """
+
+    frames: Frames
+    carriers: Carriers
+    above: Mapping[str, Joint]
+    axes: Mapping[str, tuple[Frame, Vec3]]
+    steps: Mapping[str, Step]
+
+    def read(self, frame: Frame) -> LinkCoupling | JointCoupling:
+        """θ₂ = −gearbox_ratio θ₁, of the angles of child and parent in the reference body."""
+        document, element = frame.document, frame.element
+        document.parts(element, JOINT, JOINT_IRRELEVANT)
+        source = document.source(element, f"joint '{frame.name}'")
+        parent, child = self.carriers.end(frame, "parent"), self.carriers.end(frame, "child")
+        name = document.required(element, "gearbox_reference_body")
+        reference = self.frames.world
+        if not is_world(frame, name):
+            reference = self.carriers.carrier(frame, name, element)
+        ratio = document.value(element, "gearbox_ratio", 1.0)
+        terms: list[dict[str, float]] = []
+        for end, tag in ((parent, "axis"), (child, "axis2")):
+            part = element.find(tag)
+            if part is None:
+                raise document.error(element, f"a gearbox joint needs <{tag}>")
+            axis = direction(self.frames, frame, read_axis(document, part, bounded=False))
+            terms.append(self._angle(reference, end, self._upright(frame, axis), frame, tag))
+        first, second = terms
+        offset = sum(k * self.steps[q].standing for q, k in second.items())
+        offset += ratio * sum(k * self.steps[q].standing for q, k in first.items())
+        offset += 0.0
+        signs = [set(each.values()) for each in terms]
+        if (
+            all(len(sign) == 1 for sign in signs)
+            and first.keys().isdisjoint(second)
+            and all(map(self._turns_only, (reference, reference), (parent, child), terms))
+        ):
+            (s1,), (s2,) = signs
+            return LinkCoupling(
+                frame.name, parent.name, child.name, 0.0 - ratio * s1 * s2, s2 * offset, source
+            )
+        total = dict(second)
+        for joint, k in first.items():
+            total[joint] = total.get(joint, 0.0) + ratio * k
+        return JointCoupling(frame.name, tuple(total.items()), offset, source)
+
+    def _angle(
+        self, reference: Frame, end: Frame, direction: Vec3, gearbox: Frame, tag: str
+    ) -> dict[str, float]:
+        """By how much each joint turns ``end`` about the direction, as seen from the reference."""
+        document = gearbox.document
+        up, down = branches(self.above, reference.name, end.name)
+        if len(up) + len(down) > _MOST_GEARED:
+            raise document.error(
+                gearbox.element,
+                f"{len(up) + len(down)} joints lie between the reference body '{reference.name}' "
+                f"and '{end.name}'; more than {_MOST_GEARED} are not read",
+            )
+        terms = {}
+        for joint, way in (*((j, -1.0) for j in reversed(up)), *((j, 1.0) for j in down)):
+            if joint.type in ("fixed", "prismatic"):
+                continue
+            sign = miss = 0.0
+            if joint.type in ONE_DOF:
+                sign, miss = _alignment(self._upright(*self.axes[joint.name]), direction)
+            if not sign:
+                raise document.error(
+                    gearbox.element,
+                    f"the joint '{joint.name}', between the reference body '{reference.name}' and "
+                    f"'{end.name}', does not turn about <{tag}>, so there is no angle to gear",
+                )
+            if miss > _ALONG:
+                document.suspect(
+                    gearbox.element,
+                    f"<{tag}> misses the axis of the joint '{joint.name}' by {miss:.2g} rad; the "
+                    "two are taken as one",
+                )
+            terms[joint.name] = way * sign
+        if not terms:
+            raise document.error(
+                gearbox.element,
+                f"nothing turns '{end.name}' in the reference body '{reference.name}'",
+            )
+        return terms
+
+    def _upright(self, frame: Frame, axis: Vec3) -> Vec3:
+        """An axis of a frame in the world."""
+        return turned(self.frames.in_world(frame).rotation, axis)
+
+    def _turns_only(self, reference: Frame, end: Frame, terms: dict[str, float]) -> bool:
+        """Whether these joints are all that moves ``end``, which hangs on the reference body."""
+        up, down = branches(self.above, reference.name, end.name)
+        return all(joint.type == "fixed" for joint in up) and all(
+            joint.type == "fixed" or joint.name in terms for joint in down
+        )
+
+
+def _alignment(one: Vec3, other: Vec3) -> tuple[float, float]:
+    """1 for nearly the same direction, -1 for nearly the opposite one, and the sine between them.
+
+    0 for none of the two.
+    """
+    apart = sine(one, other)
+    return (math.copysign(1.0, cosine(one, other)) if apart <= _NEARLY_ALONG else 0.0), apart

@@ -20,9 +20,8 @@ from robomodel.description import (
 )
 from robomodel.masses import inertial_of, placed, scaled
 from robomodel.parsers.schema import INERTIA, SIZES, SURFACE, Fields, add_text
-from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed
-from robomodel.parsers.sdf.draft import own
-from robomodel.parsers.sdf.draft import pose as add_pose
+from robomodel.parsers.sdf.document import Placed, SdfDocument, own, read_placed
+from robomodel.parsers.sdf.document import pose as add_pose
 from robomodel.parsers.sdf.frames import Frame, Frames, source_of
 from robomodel.parsers.xml import CUSTOM, Element, words
 from robomodel.poses import compose, tidy

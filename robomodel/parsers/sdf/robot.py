@@ -3,7 +3,7 @@
 The reader goes over the file four times: it collects the links, joints and frames of a model with
 those of nested and included ones (:class:`_Reader`), finds where each stands
 (:mod:`robomodel.parsers.sdf.frames`), spans a tree over the joints
-(:mod:`robomodel.parsers.sdf.tree`), and writes it all down as a description
+(:mod:`robomodel.parsers.sdf.joints`), and writes it all down as a description
 (:mod:`robomodel.parsers.sdf.description`).
 
 Every word is described in ``docs/sdf.md``.
@@ -19,12 +19,11 @@ from typing import Literal, cast
 from robomodel.description import Description, Vec3
 from robomodel.errors import DescriptionError, did_you_mean, few
 from robomodel.parsers.sdf.description import Describer, Parts, stands_for_world
-from robomodel.parsers.sdf.document import SdfDocument, read_placed
+from robomodel.parsers.sdf.document import BETWEEN, WORLD, SdfDocument, read_placed
 from robomodel.parsers.sdf.files import Library, opened
-from robomodel.parsers.sdf.frames import BETWEEN, WORLD, Frame, Frames, Scope
-from robomodel.parsers.shared.drake import BALL_CONSTRAINT, LINEAR_SPRING, TENDON
+from robomodel.parsers.sdf.frames import Frame, Frames, Scope
 from robomodel.parsers.shared.motors import read_transmission
-from robomodel.parsers.shared.springs import read_spring
+from robomodel.parsers.shared.springs import BALL_CONSTRAINT, LINEAR_SPRING, TENDON, read_spring
 from robomodel.parsers.xml import CUSTOM, Document, Element, shown, words
 from robomodel.resources import Resources
 from robomodel.text import Names

@@ -1,46 +1,414 @@
-"""SDF: the inverse of :mod:`robomodel.parsers.sdf`, for a description from any format.
+"""SDF: the inverse of the reader, for a description from any format.
 
 An SDF file shows a robot in one configuration: poses of links, in which every joint is at zero and
 every loop is closed. A robot whose loops are not closed at position zero is shown in its neutral
 configuration, and the positions there are noted in attributes of this package's own. Such
 attributes also keep which joints are independent and where loop closing starts; other readers pass
-them over, and miss nothing mechanical.
+them over, and miss nothing mechanical. SDF has no links without mass between joints: what is such a
+link here is the frame of a joint, the middle of a universal joint, or a frame that is attached to
+another link.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 
 from lxml import etree
 
 from robomodel.description import (
+    AT_ORIGIN,
     GRAVITY,
     ONE_DOF,
     Anchor,
     Description,
     Inertial,
     Joint,
+    JointCoupling,
     JointSpring,
     Link,
+    LinkCoupling,
+    Loop,
+    Pose,
     Spring,
     Vec3,
 )
 from robomodel.parsers.schema import LIMIT, add_text, write_contents
-from robomodel.parsers.sdf.draft import Draft, dynamics, own, pose
-from robomodel.parsers.sdf.frames import BETWEEN, WORLD
+from robomodel.parsers.sdf.document import BETWEEN, WORLD, Draft, dynamics, own, pose, prefix
 from robomodel.parsers.sdf.links import add_inertial, add_shape
-from robomodel.parsers.sdf.plan import Plan
-from robomodel.parsers.sdf.written_ties import Ties
-from robomodel.parsers.shared.drake import add_linear_spring
 from robomodel.parsers.shared.inertias import physical_inertias
 from robomodel.parsers.shared.motors import add_motor, add_transmission
-from robomodel.parsers.shared.springs import add_spring, has_dynamics, rest_length
+from robomodel.parsers.shared.springs import (
+    add_linear_spring,
+    add_spring,
+    has_dynamics,
+    rest_length,
+)
 from robomodel.parsers.urdf.joints import independent_text
 from robomodel.parsers.xml import CUSTOM, DRAKE
-from robomodel.poses import Positions, compose, cosine, inverse, link_poses, relative, tidy, turned
+from robomodel.poses import (
+    Positions,
+    branches,
+    compose,
+    cosine,
+    inverse,
+    line,
+    link_poses,
+    off_axis,
+    placed,
+    relative,
+    second_axis,
+    sine,
+    standing,
+    tidy,
+    turned,
+    unit,
+)
 from robomodel.text import Names, number, numbers
+
+LOOPS = {
+    **{"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"},
+    **{"fixed": "fixed", "spherical": "ball", "universal": "universal"},
+}
+"""The loops that SDF can say, and by which joint."""
+_ON_AXIS = 1e-12  # m
+
+
+class Plan:
+    """A description, the configuration in which the file shows it, and what says its parts.
+
+    ``held`` are the links fixed to the world, ``frames`` those that are frames, ``crosses`` the two
+    joints of each link in the middle of a universal joint, ``carriers`` the link and its pose that
+    stands for each one that is its joint's frame. ``ground`` tells that the root is the world.
+    """
+
+    def __init__(self, description: Description, positions: Positions) -> None:
+        self.description = description
+        self.links = {link.name: link for link in description.links}
+        self.above = {joint.child: joint for joint in description.joints}
+        self.below: dict[str, list[Joint]] = defaultdict(list)
+        for joint in description.joints:
+            self.below[joint.parent].append(joint)
+        self.joints = {joint.name: joint for joint in description.joints}
+        self.root = next(name for name in self.links if name not in self.above)
+        self.positions = positions
+        self.poses = link_poses(description, self.positions)
+        self.held = {
+            name for name in self.links if all(j.type == "fixed" for j in line(self.above, name))
+        }
+        self.crosses: dict[str, tuple[Joint, Joint]] = {}
+        self.carriers: dict[str, tuple[str, Pose]] = {}
+        self.frames: set[str] = set()
+        self.ground = self._is_ground()
+        self._decide()
+
+    def _decide(self) -> None:
+        """Decide how each link is said: by a link, or by a frame if it has no mass and is fixed.
+
+        A link without mass that a joint moves, and to which another one is fixed, is that joint's
+        frame; the joint then moves the other one.
+        """
+        for link in self.description.links:
+            if self._has_substance(link.name) or link.name not in self.above:
+                continue
+            joint = self.above[link.name]
+            fixed = next((j for j in self.below[link.name] if j.type == "fixed"), None)
+            if joint.type == "fixed":
+                if not (self.ground and joint.parent == self.root):
+                    self.frames.add(link.name)
+            elif second := self._second(joint):
+                self.crosses[link.name] = joint, second
+            elif (
+                fixed is not None
+                and self._has_substance(fixed.child)
+                and joint.type not in ("floating", "planar")
+            ):
+                self.carriers[link.name] = fixed.child, fixed.origin
+
+    def _is_ground(self) -> bool:
+        """Whether the root link is the world itself, and no link of its own."""
+        floats = [joint.type for joint in self.below[self.root]] == ["floating"]
+        return not self._has_substance(self.root) and (floats or self.root == WORLD)
+
+    def _has_substance(self, name: str) -> bool:
+        link = self.links[name]
+        return link.inertial is not None or bool(link.shapes)
+
+    def _second(self, joint: Joint) -> Joint | None:
+        """The second joint, where ``joint`` is the first one of a universal joint.
+
+        So they are read: two revolute joints whose axes meet, with nothing on the link between.
+        """
+        below = self.below[joint.child]
+        if joint.type != "revolute" or len(below) != 1:
+            return None
+        (second,) = below
+        names = f"{joint.name}{BETWEEN}cross", f"{joint.name}{BETWEEN}2"
+        if (joint.child, second.name) != names or second.type != "revolute":
+            return None
+        axis = turned(second.origin.rotation, second.axis)
+        loops, couplings = self.description.loops, self.description.couplings
+        ends = [(loop.predecessor.link, loop.successor.link) for loop in loops]
+        ends += [(c.predecessor, c.successor) for c in couplings if isinstance(c, LinkCoupling)]
+        tied = any(joint.child in pair for pair in ends)
+        plain = not tied and not joint.armature and not second.armature
+        return second if plain and off_axis(second.origin.xyz, axis) <= _ON_AXIS else None
+
+    # ---- links
+
+    def is_implied(self, name: str) -> bool:
+        """Whether no element stands for a link: the world, and that between a joint's two axes."""
+        return name in self.crosses or (self.ground and name == self.root)
+
+    def is_joints_own(self, name: str) -> bool:
+        """Whether a link that is fixed to the one it moves is what reading makes of the joint."""
+        joint = self.above[name]
+        first = self.first(joint).name
+        if name != (f"{first}{BETWEEN}frame" if first in self.links and first != name else first):
+            return False
+        inner = self.carriers[name][1].xyz
+        if joint.type == "spherical":
+            return math.hypot(*inner) > _ON_AXIS
+        return joint.type != "prismatic" and off_axis(inner, joint.axis) > _ON_AXIS
+
+    def body(self, link: str) -> str:
+        """The link of the file that carries a link."""
+        while link in self.frames:
+            link = self.above[link].parent
+        return self.carriers[link][0] if link in self.carriers else link
+
+    def standing(self, joint: Joint) -> Pose:
+        """The pose of the child in the parent, as the file shows it."""
+        return standing(joint, self.positions)
+
+    def anchor(self, anchor: Anchor) -> Pose:
+        """Where a loop ends, on the link of the file that is there."""
+        body = self.body(anchor.link)
+        if body == anchor.link:
+            return anchor.origin
+        back = relative(self.poses[body], self.poses[anchor.link])
+        return compose(back, anchor.origin)
+
+    # ---- joints
+
+    def is_element(self, joint: Joint) -> bool:
+        """Whether a joint is not said by a frame, a free link, or with the joint above."""
+        return not (
+            joint.type == "floating"
+            or joint.child in self.frames
+            or self.carriers.get(joint.parent, ("",))[0] == joint.child
+            or joint.parent in self.crosses
+        )
+
+    def first(self, joint: Joint) -> Joint:
+        """The joint that the element of a joint is called after."""
+        return self.crosses[joint.parent][0] if joint.parent in self.crosses else joint
+
+    def moved(self, joint: Joint) -> str:
+        """The link of the file that the element of a joint moves."""
+        last = self.crosses[joint.child][1] if joint.child in self.crosses else joint
+        return self.carriers.get(last.child, (last.child,))[0]
+
+    def inner(self, joint: Joint) -> Pose:
+        """The pose of the link that a joint's element moves, in the frame of the joint."""
+        return self.carriers[joint.child][1] if joint.child in self.carriers else AT_ORIGIN
+
+    def at(self, joint: str) -> float:
+        """Where a joint of one freedom stands."""
+        return self.positions[joint][0] if joint in self.positions else 0.0
+
+    def direction(self, joint: Joint) -> Vec3:
+        """A joint's axis in the root link."""
+        return turned(self.poses[joint.child].rotation, joint.axis)
+
+
+_PARALLEL = 1e-9  # sine of an angle
+
+
+class Ties:
+    """What ties the links of a document once they have their names.
+
+    ``mimics`` are followers with their leader, multiplier and offset.
+    """
+
+    def __init__(self, plan: Plan, draft: Draft) -> None:
+        self.plan = plan
+        self.draft = draft
+        self.mimics = self._mimics()
+
+    def write(self) -> None:
+        """Loops and gearboxes; mimics are said by their joints."""
+        for loop in self.plan.description.loops:
+            self._loop(loop)
+        for coupling in self.plan.description.couplings:
+            self._coupling(coupling)
+
+    # ---- names
+
+    def name_joints(self, joints: Sequence[Joint]) -> None:
+        """Give joints their names, in models from which those that mimic reach their leaders."""
+        called = self.draft.joints
+        for joint in joints:
+            ends = [self._end(end) for end in (joint.parent, self.plan.moved(joint))]
+            called[joint.name] = self.draft.claim(joint.name, *ends, more="joint")
+        changed = True
+        while changed:
+            changed = False
+            for name, (leader, *_) in self.mimics.items():
+                follower = self.plan.first(self.plan.joints[name]).name
+                said = called[follower]
+                first = self.plan.first(self.plan.joints[leader]).name
+                if not called[first].startswith(prefix(said)):
+                    called[follower] = self.draft.claim(said.replace(BETWEEN, "_"))
+                    changed = True
+
+    def joint(self, kind: str, name: str, parent: str | None, child: str) -> etree._Element:
+        """A joint between two links, called as in the description; None is the world."""
+        ends = [WORLD if end is None else self._end(end) for end in (parent, child)]
+        said = self.draft.joints.get(name) or self.draft.claim(name, *ends, more="joint")
+        element = self.draft.element("joint", name, said, type=kind)
+        within = len(prefix(said))
+        for tag, end in zip(("parent", "child"), ends, strict=True):
+            add_text(element, tag, end if end == WORLD else end[within:])
+        return element
+
+    def _within(self, element: etree._Element, link: str) -> str:
+        """How a joint's element names a link."""
+        said, model = self._end(link), element.getparent()
+        while said != WORLD and model is not None and model is not self.draft.models[()]:
+            said, model = said.partition(BETWEEN)[2], model.getparent()
+        return said
+
+    def _end(self, link: str) -> str:
+        """The name of the link of the file that carries a link."""
+        return self.draft.links[self.plan.body(link)]
+
+    # ---- loops
+
+    def _loop(self, loop: Loop) -> None:
+        if loop.type not in LOOPS:
+            self.draft.lost.append(f"the {loop.type} loop '{loop.name}'")
+            return
+        one, other = loop.predecessor, loop.successor
+        first = second = loop.axis
+        if loop.type == "universal":
+            second = unit(second_axis(loop))
+        rest, shown = loop.reference, self._shown(loop) if loop.stiffness else 0.0
+        if self._end(other.link) == WORLD:
+            one, other, first, second, rest, shown = other, one, second, first, -rest, -shown
+        element = self.joint(LOOPS[loop.type], loop.name, one.link, other.link)
+        pose(element, tidy(self.plan.anchor(other)))
+        if loop.type == "universal":
+            here, there = (placed(end, self.plan.poses) for end in (other, one))
+            between = tidy(relative(here, there)).rotation
+            add_text(etree.SubElement(element, "axis"), "xyz", numbers(turned(between, first)))
+            add_text(etree.SubElement(element, "axis2"), "xyz", numbers(second))
+        elif loop.type not in ("fixed", "spherical"):
+            axis = etree.SubElement(element, "axis")
+            add_text(axis, "xyz", numbers(loop.axis))
+            dynamics(axis, loop, rest - shown)
+            if shown:
+                own(element, "position", number(shown))
+        engine = etree.SubElement(etree.SubElement(element, "physics"), "simbody")
+        add_text(engine, "must_be_loop_joint", "true")
+
+    def _shown(self, loop: Loop) -> float:
+        """The coordinate of a revolute or prismatic loop as the file shows it."""
+        there, here = (placed(end, self.plan.poses) for end in (loop.predecessor, loop.successor))
+        found, (x, y, z) = relative(there, here), unit(loop.axis)
+        if loop.type == "prismatic":
+            return x * found.xyz[0] + y * found.xyz[1] + z * found.xyz[2]
+        r = found.rotation
+        turn = x * (r[2][1] - r[1][2]) + y * (r[0][2] - r[2][0]) + z * (r[1][0] - r[0][1])
+        return math.atan2(turn, r[0][0] + r[1][1] + r[2][2] - 1.0)
+
+    # ---- couplings
+
+    def _mimics(self) -> dict[str, tuple[str, float, float]]:
+        """Mimics, and couplings that can be said as such."""
+        description, joints = self.plan.description, self.plan.joints
+        mimics = {
+            joint.name: (joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
+            for joint in description.joints
+            if joint.mimic is not None and joint.type in ONE_DOF
+        }
+        for each in description.couplings:
+            terms: list[tuple[str, float]] = []
+            if isinstance(each, JointCoupling):
+                terms = [(joint, k) for joint, k in each.terms if k]
+            elif not self._gears(each):
+                paths = self._paths(each)
+                terms = [(joint.name, -each.ratio) for joint in paths[0]]
+                terms += [(joint.name, 1.0) for joint in paths[1]]
+            else:
+                continue
+            free = [joint for joint, _ in terms if joint not in mimics]
+            if len(terms) != 2 or not free:
+                self.draft.lost.append(f"the coupling '{each.name}' of {len(terms)} joints")
+                continue
+            follower = next((j for j in free if joints[j].independent is False), free[-1])
+            factors = dict(terms)
+            (leader,) = factors.keys() - {follower}
+            ratio = -factors[leader] / factors[follower]
+            mimics[follower] = leader, ratio, each.offset / factors[follower]
+        return mimics
+
+    def mimic(self, axis: etree._Element, joint: Joint) -> None:
+        """``<mimic>`` in the axis of a joint, if it is tied to another one so."""
+        if joint.name not in self.mimics:
+            return
+        leader, multiplier, offset = self.mimics[joint.name]
+        plan, called = self.plan, self.draft.joints
+        first = plan.first(plan.joints[leader]).name
+        within = len(prefix(called[plan.first(joint).name]))
+        element = etree.SubElement(axis, "mimic", {"joint": called[first][within:]})
+        if first != leader:
+            element.set("axis", "axis2")
+        offset += multiplier * plan.at(leader) - plan.at(joint.name)
+        add_text(element, "multiplier", number(multiplier))
+        add_text(element, "offset", number(offset))
+        add_text(element, "reference", "0")
+
+    def _paths(self, coupling: LinkCoupling) -> tuple[list[Joint], list[Joint]]:
+        """The moving joints from the common ancestor down to predecessor and successor."""
+        lines = branches(self.plan.above, coupling.predecessor, coupling.successor)
+        one, other = ([joint for joint in line if joint.type != "fixed"] for line in lines)
+        return one, other
+
+    def _gears(self, coupling: LinkCoupling) -> bool:
+        """Whether a coupling is one of angles about parallel axes, as a gearbox is."""
+        paths = self._paths(coupling)
+        for path in paths:
+            if not path or any(j.type not in ("revolute", "continuous") for j in path):
+                return False
+            axes = [self.plan.direction(joint) for joint in path]
+            if any(sine(axes[0], axis) > _PARALLEL or cosine(axes[0], axis) < 0 for axis in axes):
+                return False
+        if coupling.offset:  # a gearbox has none but that of the configuration that is shown
+            one, other = (sum(self.plan.at(joint.name) for joint in path) for path in paths)
+            if abs(coupling.ratio * one + coupling.offset - other) > _PARALLEL:
+                return False
+        return paths[0][0].parent not in self.plan.crosses
+
+    def _coupling(self, coupling: LinkCoupling | JointCoupling) -> None:
+        if isinstance(coupling, JointCoupling) or not self._gears(coupling):
+            return  # said as a mimic
+        paths = self._paths(coupling)
+        ends = [path[-1].child for path in paths]
+        element = self.joint("gearbox", coupling.name, *ends)
+        reference = self._within(element, paths[0][0].parent)
+        add_text(element, "gearbox_reference_body", reference)
+        add_text(element, "gearbox_ratio", number(0.0 - coupling.ratio))
+        for tag, path, end in zip(("axis", "axis2"), paths, ends, strict=True):
+            axis, body = path[-1].axis, self.plan.body(end)
+            if body != end:
+                back = relative(self.plan.poses[body], self.plan.poses[end])
+                axis = turned(tidy(back).rotation, axis)
+            xyz = add_text(etree.SubElement(element, tag), "xyz", numbers(axis))
+            xyz.set("expressed_in", self._within(element, end))
+
 
 _TYPES = {"spherical": "ball", "planar": "fixed", "floating": "fixed"}
 _RIGHT = 1e-9  # cosine of an angle

@@ -1,11 +1,11 @@
-"""Frames, axes, links by name and limits: what elements of several kinds have, read and written."""
+"""Frames, axes, links by name, limits, sensors: what elements of several kinds have."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from robomodel.description import AT_ORIGIN, Anchor, Limits, Loop, Pose, Rows3, Spring, Vec3
+from robomodel.description import AT_ORIGIN, Anchor, Limits, Loop, Pose, Rows3, Sensor, Spring, Vec3
 from robomodel.errors import did_you_mean
 from robomodel.parsers.schema import add
 from robomodel.parsers.xml import Document, Element, shown
@@ -228,3 +228,11 @@ def doubt_limits(document: Document, joint: Element, limits: Limits) -> None:
             "the joint closes a loop, where limits are not kept; they are left out",
             "limits of a loop",
         )
+
+
+def named_sensors(document: Document, element: Element) -> Iterator[Sensor]:
+    """What ``<sensor name type>`` of URDF, Gazebo and SDF say, within an element."""
+    for each in element.iter("sensor"):
+        name = each.get("name", "")
+        label = f"sensor '{name}'" if name else "<sensor>"
+        yield Sensor(name, each.get("type", ""), document.source(each, label))

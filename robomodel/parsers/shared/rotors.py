@@ -2,12 +2,13 @@
 
 A rotor is given by a moment of inertia and a ratio, with neither pose nor axis. It is taken to turn
 about the axis of the joint that it drives, in a bearing on that joint's parent, and becomes a link,
-a joint and a coupling of one name. Description in, description out: any format's reader may use it.
+a joint and a coupling of one name. Any format's reader may use it.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,12 +29,32 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
+from robomodel.parsers.checks import beside, look_up
 from robomodel.parsers.shared.motors import rotor_fault
-from robomodel.parsers.structure import beside, look_up
-from robomodel.parsers.wildcards import filled, matching
 from robomodel.poses import line, unit
 from robomodel.spatial import apply, matmul, transpose
 from robomodel.transmissions import KINDS, SIMPLE, actuator_rows, in_order, kind_of, rotor_name
+
+
+def matching(pattern: str, names: Iterable[str]) -> dict[str, list[str]]:
+    """The names that a pattern matches, each with what its wildcards stand for, in order.
+
+    Where a wildcard could stand for more or less, it stands for less.
+    """
+    first, *others = map(re.escape, pattern.split("*"))
+    # atomic groups: what a wildcard stands for is never tried again, as a later fit would not help
+    middle = "".join(f"(?>(.*?){piece})" for piece in others[:-1])
+    last = "".join(f"(.*){piece}" for piece in others[-1:])
+    found = ((name, re.fullmatch(first + middle + last, name, re.DOTALL)) for name in names)
+    return {name: list(match.groups()) for name, match in found if match}
+
+
+def filled(template: str, stands: Iterable[str]) -> str:
+    """The template with its wildcards in turn replaced by what those of a match stand for."""
+    first, *others = template.split("*")
+    texts = iter(stands)
+    return first + "".join(next(texts, "*") + piece for piece in others)
+
 
 _SAME = 1e-9  # relative: an inertia that is said twice
 
@@ -86,7 +107,7 @@ def driven_by(pattern: str, joints: Mapping[str, Joint]) -> dict[str, list[str]]
 def with_rotors(description: Description, *, strict: bool = False) -> Description:
     """The description with its rotors as links, joints and couplings, and no longer as rotors.
 
-    Every name must mean something, as :func:`robomodel.parsers.structure.check_structure` sees to.
+    Every name must mean something, as :func:`robomodel.parsers.checks.check_structure` sees to.
     """
     if not any(joint.rotor for joint in description.joints) and not any(
         actuator.rotor for each in description.transmissions for actuator in each.actuators

@@ -1,9 +1,40 @@
-"""Springs, damping and friction: of joints, of loops, between links, over several joints."""
+"""Springs, damping and friction: of joints, of loops, between links, over several joints; Drake's.
+
+Sources of Drake's elements, which its URDF and SDF write alike: its reference of its extensions,
+``detail_urdf_parser.cc``, ``detail_common.cc``, ``MultibodyPlant::AddTendonConstraint``.
+"""
 
 from __future__ import annotations
 
-from robomodel.description import LOOP_COORDINATES, Joint, JointSpring, Loop, Pose, Spring
-from robomodel.parsers.schema import DYNAMICS, SPRING, Fields, add, read, write
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lxml import etree
+
+from robomodel.description import (
+    LOOP_COORDINATES,
+    Anchor,
+    Joint,
+    JointCoupling,
+    JointSpring,
+    Loop,
+    Pose,
+    Spring,
+    Vec3,
+)
+from robomodel.errors import DescriptionError
+from robomodel.parsers.schema import (
+    DYNAMICS,
+    SPRING,
+    Attribute,
+    Declaration,
+    Fields,
+    add,
+    read,
+    write,
+)
 from robomodel.parsers.shared.frames import (
     ENDS,
     add_ends,
@@ -12,8 +43,9 @@ from robomodel.parsers.shared.frames import (
     read_parts,
     read_term,
 )
-from robomodel.parsers.xml import Document, Element
+from robomodel.parsers.xml import CUSTOM, DRAKE, Document, Element, shown
 from robomodel.poses import distance
+from robomodel.text import number, numbers
 
 _SPRING_PARTS = frozenset(ENDS)
 
@@ -77,3 +109,143 @@ def rest_length(spring: Spring, at_zero: dict[str, Pose]) -> float:
     if spring.length is not None:
         return spring.length
     return distance(spring.predecessor, spring.successor, at_zero)
+
+
+LINEAR_SPRING = "drake:linear_spring_damper"
+TENDON = "drake:tendon_constraint"
+BALL_CONSTRAINT = "drake:ball_constraint"
+_LINEAR = Declaration(
+    LINEAR_SPRING,
+    (
+        Attribute("length", "m", "rest length", word="free_length", bound="≥ 0", always=True),
+        Attribute("stiffness", "N/m", "stiffness", bound="≥ 0", always=True),
+        Attribute("damping", "N s/m", "damping", bound="≥ 0", always=True),
+    ),
+)
+_TENDON_NUMBERS = {  # and what each is where it is not given
+    "offset": 0.0,
+    "lower_limit": -math.inf,
+    "upper_limit": math.inf,
+    "stiffness": math.inf,
+    "damping": 0.0,
+}
+
+
+class ReadNumber(Protocol):
+    """Reads the number that an element holds, finite unless it may be ``infinite``."""
+
+    def __call__(self, element: Element, /, *, infinite: bool = False) -> float:
+        """The number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """How a format holds values: in an attribute in URDF, as text in SDF; names of bodies, joints.
+
+    Each is a function of the element that holds the value.
+    """
+
+    number: ReadNumber
+    point: Callable[[Element], Vec3]
+    body: Callable[[Element], str]
+    joint: Callable[[Element], str]
+
+
+def part_of(document: Document, element: Element, tag: str) -> Element:
+    """The child of this tag, which must be there."""
+    for child in element:
+        if shown(child) == tag:
+            return child
+    raise document.error(element, f"<{shown(element)}> needs a <{tag}>")
+
+
+def _ends(document: Document, element: Element, notation: Notation) -> tuple[Anchor, Anchor]:
+    """A point P of a body A and a point Q of a body B."""
+    prefix, ends = shown(element), []
+    for body, point in (("body_A", "p_AP"), ("body_B", "p_BQ")):
+        link, at = (part_of(document, element, f"{prefix}_{word}") for word in (body, point))
+        ends.append(Anchor(notation.body(link), Pose(notation.point(at))))
+    return ends[0], ends[1]
+
+
+def ball_constraint(document: Document, element: Element, name: str, notation: Notation) -> Loop:
+    """``<drake:ball_constraint>``: a point of body A stays at a point of body B."""
+    source = document.source(element, f"<{BALL_CONSTRAINT}>")
+    return Loop(name, "spherical", *_ends(document, element, notation), source=source)
+
+
+def linear_spring(document: Document, element: Element, name: str, notation: Notation) -> Spring:
+    """``<drake:linear_spring_damper>`` between points of two bodies."""
+    ends = _ends(document, element, notation)
+    parts = {word: part_of(document, element, f"{LINEAR_SPRING}_{word}") for word in _LINEAR.names}
+    values: Fields = {
+        _LINEAR.by_name[word].field: notation.number(part) for word, part in parts.items()
+    }
+    source = document.source(element, f"<{LINEAR_SPRING}>")
+    if fault := _LINEAR.fault(values):
+        raise DescriptionError(fault, source)
+    return Spring(name, *ends, source=source, **values)
+
+
+def add_linear_spring(
+    root: Element, spring: Spring, bodies: Sequence[str], points: Sequence[Vec3], *, as_text: bool
+) -> None:
+    """``<drake:linear_spring_damper>``; values are attributes in URDF and texts in SDF.
+
+    ``bodies`` and ``points`` are its ends as the file has them. Its name is an attribute of this
+    package's own.
+    """
+    element = etree.SubElement(root, f"{{{DRAKE}}}linear_spring_damper")
+    element.set(f"{{{CUSTOM}}}name" if as_text else "name", spring.name)
+    values = {
+        "body_A": bodies[0],
+        "p_AP": numbers(points[0]),
+        "body_B": bodies[1],
+        "p_BQ": numbers(points[1]),
+        **{each.name: number(value) for each, value in _LINEAR.of(spring).items()},
+    }
+    for word, value in values.items():
+        part = etree.SubElement(element, f"{{{DRAKE}}}linear_spring_damper_{word}")
+        if as_text:
+            part.text = value
+        else:
+            part.set("name" if word.startswith("body") else "value", value)
+
+
+def tendon(
+    document: Document, element: Element, name: str, notation: Notation
+) -> JointSpring | JointCoupling | None:
+    """``<drake:tendon_constraint>``: lower ≤ Σ a q + offset ≤ upper, held by a spring and damper.
+
+    None where the bounds leave room between them, so that it acts like a stop, which no word says.
+    """
+    source = document.source(element, f"<{TENDON}>")
+    terms, found = [], dict(_TENDON_NUMBERS)
+    for child in element:
+        word = shown(child).removeprefix(f"{TENDON}_")
+        if word == "joint":
+            terms.append((notation.joint(child), document.number(child, "a")))
+        elif word in found:
+            found[word] = notation.number(child, infinite=True)
+        else:
+            document.unknown(child, [f"{TENDON}_{each}" for each in ("joint", *found)])
+    lower, upper, stiffness = (found[w] for w in ("lower_limit", "upper_limit", "stiffness"))
+    if not terms:
+        raise DescriptionError("names no joint; give it joints and coefficients", source)
+    if math.isnan(sum(found.values())) or lower > upper:
+        raise DescriptionError(
+            f"its limits [{lower:g}, {upper:g}] leave nothing in between", source
+        )
+    if min(stiffness, found["damping"]) < 0.0:
+        raise DescriptionError("its stiffness or damping is negative", source)
+    if lower < upper:
+        document.suspect(
+            element,
+            f"the tendon constraint is left out: between its limits {lower:g} and {upper:g} it "
+            "lets joints move freely, which no word says",
+        )
+        return None
+    rest = lower - found["offset"]
+    if stiffness == math.inf:
+        return JointCoupling(name, tuple(terms), rest, source)
+    return JointSpring(name, tuple(terms), stiffness, rest, found["damping"], source=source)

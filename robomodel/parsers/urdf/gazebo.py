@@ -26,12 +26,11 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.errors import Source, did_you_mean
-from robomodel.parsers.sdf.axes import Axis, pitch, read_axis
-from robomodel.parsers.sdf.document import SdfDocument, read_placed
-from robomodel.parsers.sdf.frames import MODEL, WORLD
+from robomodel.parsers.sdf.document import MODEL, WORLD, SdfDocument, read_placed
+from robomodel.parsers.sdf.joints import Axis, pitch, read_axis
 from robomodel.parsers.sdf.links import read_friction, read_surface
 from robomodel.parsers.shared.frames import doubt_limits
-from robomodel.parsers.urdf.elements import with_mimics
+from robomodel.parsers.urdf.joints import with_mimics
 from robomodel.parsers.xml import Document, Element, words
 from robomodel.poses import compose, inverse, link_poses, relative, tidy, turned
 from robomodel.spatial import matmul, transpose

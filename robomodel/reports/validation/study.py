@@ -9,7 +9,7 @@ from typing import Any
 from robomodel.errors import DescriptionError, DescriptionWarning, Source
 from robomodel.loading import load
 from robomodel.model import Model, build
-from robomodel.parsers.plausibility import check_plausible
+from robomodel.parsers.checks import check_plausible
 from robomodel.reports.validation import inertia_checks as matter
 from robomodel.reports.validation import mechanism_checks as mechanics
 from robomodel.reports.validation import rotor_checks as rotors
