@@ -165,7 +165,7 @@ def test_a_point_mass_bounces() -> None:
     q = model.neutral()
     q[2] = 0.2
     motion = rm.simulate(
-        model, q, duration=0.7, step=5e-4, ground=rm.Ground(restitution=0.6),
+        model, q, duration=0.7, step=2.5e-4, ground=rm.Ground(restitution=0.6),
         contacts=[("a", (0.0, 0.0, 0.0))],
     )  # fmt: skip
     events = events_of(motion)
