@@ -132,10 +132,9 @@ class Declaration:
             if value is not None and (value != each.default or (always and each.always))
         }
 
-    def table(self) -> str:
-        """The documentation's table of its numbers, in Markdown."""
-        head = "| attribute | type, unit | default | meaning |\n|---|---|---|---|"
-        return "\n".join((head, *(each.row() for each in self.attributes)))
+    def rows(self) -> str:
+        """The rows of the documentation's table, in Markdown."""
+        return "\n".join(each.row() for each in self.attributes)
 
 
 # --- notations ------------------------------------------------------------------------------------

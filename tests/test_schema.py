@@ -1,0 +1,158 @@
+"""Declared elements: every attribute in every format, bounds, tables of the documentation."""
+
+import io
+import re
+from dataclasses import dataclass, replace
+
+import pytest
+from documents import PAGES
+
+import robomodel as rm
+from robomodel import description
+from robomodel.parsers import read, schema
+from robomodel.parsers.mjcf import actuators
+from robomodel.parsers.mjcf import writer as mjcf_writer
+from robomodel.parsers.schema import DECLARATIONS, Attribute
+from robomodel.parsers.shared import motors
+
+WRITERS = {"urdf": rm.write_urdf, "sdf": rm.write_sdf, "mjcf": rm.write_mjcf}
+NEEDS = {  # numbers without which another one says nothing
+    "spring_reference": {"spring_stiffness": 2.0},
+    "stall_torque": {"no_load_speed": 3.0},
+    "no_load_speed": {"stall_torque": 3.0},
+    "voltage": {"torque_constant": 0.1, "resistance": 2.0},
+    "current": {"torque_constant": 0.1},
+    "length": {"stiffness": 5.0},
+    "reference": {"stiffness": 5.0},
+    "lower": {"upper": 1.0},
+    "upper": {"lower": -1.0},
+}
+LOST = {("surface", "restitution", "mjcf")}  # MuJoCo's contacts have no such number
+TEXT = """<robot name="r">
+<link name="a"/>
+<link name="b">{mass}<collision>{surface}<geometry><sphere radius="1"/></geometry></collision>
+</link>
+<link name="c">{mass}</link>
+<joint name="j" type="revolute"><parent link="a"/><child link="b"/>{joint}</joint>
+<joint name="k" type="revolute"><parent link="b"/><child link="c"/><origin xyz="0 0 1"/>
+<axis xyz="0 1 0"/>{limit}</joint>{spring}</robot>"""
+MASS = """<inertial><origin xyz="0 0.1 0"/><mass value="1"/>
+<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>"""
+LIMIT = '<limit lower="-2" upper="2" effort="9" velocity="9"/>'
+ENDS = '<predecessor link="a"/><successor link="c"/>'
+TERMS = '<joint name="j"/><joint name="k" ratio="2"/>'
+
+
+def element(tag: str, numbers: dict[str, float]) -> str:
+    """The text of a robot that has an element with these numbers."""
+    written = " ".join(f'{name}="{value!r}"' for name, value in numbers.items())
+    parts = {"joint": "", "limit": LIMIT, "surface": "", "spring": ""}
+    if tag == "spring":
+        inner = TERMS if numbers.keys() & {"reference", "friction"} else ENDS
+        parts["spring"] = f'<spring name="s" {written}>{inner}</spring>'
+    elif tag == "surface":
+        parts["surface"] = f"<surface {written}/>"
+    elif tag == "mimic":
+        parts["joint"] = f'<mimic joint="k" {written}/>'
+    else:
+        parts["joint"] = f"<{tag} {written}/>"
+    if tag != "limit":
+        parts["joint"] += LIMIT
+    return TEXT.format(mass=MASS, **parts)
+
+
+def record(found: description.Description, tag: str) -> object:
+    """What a description has of the element."""
+    joint = next(each for each in found.joints if each.name == "j")
+    shapes = [shape for link in found.links for shape in link.shapes if shape.role == "collision"]
+    return {
+        "dynamics": joint,
+        "limit": joint.limits,
+        "motor": joint.motor,
+        "mimic": joint.mimic,
+        "spring": found.springs[0] if found.springs else None,
+        "surface": shapes[0],
+    }[tag]
+
+
+CASES = [
+    (tag, each, form)
+    for tag, declared in DECLARATIONS.items()
+    if tag != "rotor"  # becomes a link, a joint and a coupling: see test_rotors.py
+    for each in declared.attributes
+    for form in WRITERS
+    if (tag, each.name, form) not in LOST
+]
+
+
+def case_name(value: object) -> str:
+    return value.name if isinstance(value, Attribute) else str(value)
+
+
+@pytest.mark.parametrize(("tag", "each", "form"), CASES, ids=case_name)
+def test_every_number_is_read_and_written(tag: str, each: Attribute, form: str) -> None:
+    value = -0.75 if each.name == "lower" else 0.75
+    text = element(tag, NEEDS.get(each.name, {}) | {each.name: value})
+    assert getattr(record(read(text), tag), each.field) == value
+    stream = io.StringIO()
+    WRITERS[form](rm.load(text), stream)
+    again = getattr(record(read(stream.getvalue()), tag), each.field)
+    assert again == pytest.approx(value, rel=1e-12)
+
+
+BEYOND = {"≥ 0": [-1.0], "> 0": [0.0, -1.0], "not 0": [0.0], "from 0 to 1": [-0.1, 1.1]}
+BOUNDS = [
+    (tag, each, value)
+    for tag, declared in DECLARATIONS.items()
+    for each in declared.attributes
+    for value in {
+        "≥ 0": [-1.0],
+        "> 0": [0.0, -1.0],
+        "not 0": [0.0],
+        "from 0 to 1": [-0.1, 1.1],
+    }.get(each.bound, ())
+]
+
+
+@pytest.mark.parametrize(("tag", "each", "value"), BOUNDS, ids=case_name)
+def test_numbers_beyond_their_bounds_are_refused(tag: str, each: Attribute, value: float) -> None:
+    numbers = {"inertia": 1.0} if tag == "rotor" else {}
+    text = element(tag, numbers | NEEDS.get(each.name, {}) | {each.name: value})
+    with pytest.raises(rm.DescriptionError) as caught:
+        read(text, strict=True)
+    line = {"surface": 4, "spring": 10}.get(tag, 8)
+    owner = {"surface": "link 'b'", "spring": "spring 's'"}.get(tag, "joint 'j'")
+    assert (caught.value.line, caught.value.element) == (line, owner)
+    assert f"{each.name} of <{tag}> is {value:g}" in caught.value.message
+
+
+def test_the_documentation_has_the_table_of_every_declaration() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    shown = re.findall(r"^<!-- rows of <(\w+)> -->$", pages, re.MULTILINE)
+    assert sorted(shown) == sorted(DECLARATIONS)
+
+
+@dataclass(frozen=True)
+class InductiveMotor(description.Motor):
+    """The field of the example in CONTRIBUTING.md."""
+
+    inductance: float | None = None
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_an_attribute_is_one_line(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the field and the line of CONTRIBUTING.md, all formats read and write it."""
+    line = Attribute("inductance", "H", "L of a DC motor", bound="> 0", default=None)
+    motor = replace(schema.MOTOR, attributes=(*schema.MOTOR.attributes, line))
+    for module in (motors, actuators, mjcf_writer):
+        monkeypatch.setattr(module, "MOTOR", motor)
+    for module in (motors, actuators):
+        monkeypatch.setattr(module, "Motor", InductiveMotor)
+    text = element("motor", {"inductance": 0.002})
+    stream = io.StringIO()
+    WRITERS[form](rm.load(text), stream)
+    found = record(read(stream.getvalue()), "motor")
+    assert isinstance(found, InductiveMotor)
+    assert found.inductance == 0.002
+    with pytest.raises(rm.DescriptionError, match="inductance of <motor> is -1; it is positive"):
+        read(element("motor", {"inductance": -1.0}))
