@@ -9,7 +9,7 @@ from robomodel import parsers
 from robomodel.description import Rotor
 from robomodel.errors import as_names
 from robomodel.model import Model, build
-from robomodel.model.clusters.problem import RigidError
+from robomodel.model.mobility.problem import RigidError
 
 if TYPE_CHECKING:
     from robomodel.resources import Given

@@ -14,7 +14,7 @@ from mechanisms import LOOP_KINDS, Mechanism, linear_hip, random_mechanism
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.model.clusters import partitioning
+from robomodel.model.mobility import exploration
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*only its direction is used")
 
@@ -79,7 +79,7 @@ def test_exchange_finds_what_trying_all_finds(kind: str, monkeypatch: pytest.Mon
             np.random.default_rng(seed), [kind], marked=False, n_joints=0, floating_base=False
         ).text
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(partitioning, "ATTEMPTS", 0)
+            patch.setattr(exploration, "ATTEMPTS", 0)
             by_exchange = rm.load(text)
         model = rm.load(text)
         q = model.neutral()

@@ -25,7 +25,7 @@ from mujoco_side import (
 import robomodel as rm
 from robomodel.model.approximate import approximate
 from robomodel.model.build import build
-from robomodel.model.clusters.problem import RigidError
+from robomodel.model.mobility.problem import RigidError
 from robomodel.parsers.mjcf.writer import to_mjcf
 
 QUICK = [

@@ -9,8 +9,8 @@ import pytest
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.model.clusters.problem import ClusterProblem
 from robomodel.model.constraints import LoopConstraint
+from robomodel.model.mobility.problem import ClusterProblem
 
 
 def refused(text: str, **options: object) -> rm.DescriptionError:
@@ -490,7 +490,7 @@ def test_clusters_that_differ_in_names_only_are_studied_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Left and right legs, and a robot that is loaded again; what is wrong is said by name."""
-    from robomodel.model.clusters import exploration
+    from robomodel.model.mobility import exploration
 
     studied: list[str] = []
     sample = exploration.sample

@@ -33,7 +33,7 @@ from robomodel.errors import DescriptionError, DescriptionWarning
 from robomodel.model import Model
 from robomodel.model.approximate import approximate
 from robomodel.model.build import build
-from robomodel.model.clusters.problem import RigidError
+from robomodel.model.mobility.problem import RigidError
 from robomodel.parsers import open_document, read, urdf
 from robomodel.parsers.urdf.robot import to_urdf
 from robomodel.text import number, rpy_of

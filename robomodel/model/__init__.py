@@ -1,7 +1,7 @@
 """The model: a robot's connectivity, its clusters and their constraints, its configurations.
 
 From the bottom: ``graph`` (spanning tree, clusters), ``joints``, ``constraints`` (G and g over any
-scalars), ``closure`` (Newton's method), ``clusters`` (their analysis), ``elements`` (what a model
+scalars), ``closure`` (Newton's method), ``mobility`` (of clusters), ``elements`` (what a model
 consists of), ``model``, ``build``; on models, ``configurations`` (closed, moved, solved for, drawn
 at random), ``conventions`` (other libraries' orders), ``parameters``, ``regroup`` and ``variants``
 (the same robot with other parameters, inertias or coordinates).

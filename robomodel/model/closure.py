@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.model.constraints.evaluation import evaluate_loops
 from robomodel.model.constraints.links import Link
-from robomodel.model.constraints.rows import LoopJoint, Perpendicular
+from robomodel.model.constraints.loops import LoopJoint, Perpendicular, evaluate_loops
 from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Scalar, Vector, add, mul, neg, stack, unstack
 

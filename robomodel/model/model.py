@@ -208,7 +208,7 @@ class Model(Kinematics, StateConversions):
             KeyError: Unknown joints.
             ValueError: Contradicting positions.
         """
-        from robomodel.model.configurations.solving import solve
+        from robomodel.model.configurations.moving import solve
 
         at = self.neutral() if guess is None else self._positions(guess, "guess")
         wanted = {} if positions is None else positions

@@ -10,8 +10,8 @@ import numpy as np
 
 from robomodel.description import Description, Joint, Limits, Pose, Rows3, Vec3
 from robomodel.errors import suspect
-from robomodel.model.clusters.problem import RigidError
 from robomodel.model.joints import Array
+from robomodel.model.mobility.problem import RigidError
 from robomodel.spatial import from_quaternion
 
 

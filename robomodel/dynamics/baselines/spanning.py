@@ -24,10 +24,10 @@ from robomodel.dynamics.calling import Backend, Wrenches
 from robomodel.dynamics.functions.motion import bias_force, crba
 from robomodel.errors import as_real
 from robomodel.model.arguments import as_array, common_batch
-from robomodel.model.clusters.problem import column_units
 from robomodel.model.configurations.coordinates import columns_of
 from robomodel.model.configurations.states import check_finite
 from robomodel.model.joints import Array
+from robomodel.model.mobility.problem import column_units
 from robomodel.model.model import Model
 from robomodel.scalars import stack, unstack
 

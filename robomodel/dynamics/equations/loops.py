@@ -14,7 +14,7 @@ from robomodel.model.constraints import (
     Unconstrained,
     evaluate_loops,
 )
-from robomodel.model.constraints.rows import End
+from robomodel.model.constraints.loops import End
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.scalars import Scalar, dot, is_zero, neg

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robomodel.model.clusters.problem import Column
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Planar
+from robomodel.model.mobility.problem import Column
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model

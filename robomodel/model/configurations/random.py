@@ -9,12 +9,12 @@ import numpy as np
 from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration
 from robomodel.model.closure import Geometry
-from robomodel.model.clusters.problem import Column, column_limits, column_units
-from robomodel.model.clusters.sampling import random_positions, regularity
-from robomodel.model.configurations.continuation import is_closed, move
 from robomodel.model.configurations.coordinates import columns_of, joint_slices
+from robomodel.model.configurations.moving import is_closed, move
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
+from robomodel.model.mobility.exploration import random_positions, regularity
+from robomodel.model.mobility.problem import Column, column_limits, column_units
 
 if TYPE_CHECKING:
     from numpy.random import Generator

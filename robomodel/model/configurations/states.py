@@ -15,8 +15,8 @@ import numpy as np
 
 from robomodel.errors import ClosureError, few
 from robomodel.model.closure import Geometry
-from robomodel.model.configurations.continuation import enough
 from robomodel.model.configurations.coordinates import position_names, quaternions
+from robomodel.model.configurations.moving import enough
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
 

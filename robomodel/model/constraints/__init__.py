@@ -5,11 +5,10 @@ derivatives (``evaluation``), constraints with a constant G (``explicit``) and t
 (``implicit``); and which of them a description asks for (``tree``, ``loop_joints``).
 """
 
-from robomodel.model.constraints.evaluation import evaluate_loops
 from robomodel.model.constraints.explicit import LinearConstraint, Unconstrained
 from robomodel.model.constraints.implicit import LoopConstraint, Rows
 from robomodel.model.constraints.links import Link
-from robomodel.model.constraints.rows import Anchor, Coincident, LoopJoint
+from robomodel.model.constraints.loops import Anchor, Coincident, LoopJoint, evaluate_loops
 
 __all__ = [
     "Anchor",

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from robomodel.model.constraints.evaluation import evaluate_loops
 from robomodel.model.constraints.explicit import Conditions, dependent_rows
 from robomodel.model.constraints.links import Link
-from robomodel.model.constraints.rows import LoopJoint
+from robomodel.model.constraints.loops import LoopJoint, evaluate_loops
 from robomodel.scalars import Scalar, Vector, dot, is_zero, mul, neg, solve, sub, transposed
 
 Rows: TypeAlias = Sequence[Sequence[Scalar]]

@@ -17,13 +17,13 @@ import numpy as np
 
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED
-from robomodel.model.clusters.partitioning import best_columns
-from robomodel.model.clusters.redundancy import blocks
 from robomodel.model.configurations.coordinates import columns_of
 from robomodel.model.constraints.implicit import LoopConstraint
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
+from robomodel.model.mobility.exploration import best_columns
+from robomodel.model.mobility.loops import blocks
 from robomodel.model.model import Model
 from robomodel.model.options import LABELS
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED, Geometry
-from robomodel.model.clusters.problem import Column
-from robomodel.model.clusters.sampling import conditioning
 from robomodel.model.configurations.coordinates import columns_of
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
+from robomodel.model.mobility.exploration import conditioning
+from robomodel.model.mobility.problem import Column
 from robomodel.model.model import Model
 from robomodel.reports.validation.linkage import Kind, Singularity, Sweep
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from robomodel.model.clusters.sampling import conditioning, random_positions
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
+from robomodel.model.mobility.exploration import conditioning, random_positions
 from robomodel.model.model import Model
 from robomodel.reports.drawings import Sketch, sketch
 from robomodel.reports.validation.curves import ClusterMotion, full_rank_rows, sweep_all, wrapped

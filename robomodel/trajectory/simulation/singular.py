@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from robomodel.model.clusters.partitioning import best_columns
 from robomodel.model.configurations.coordinates import columns_of
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
+from robomodel.model.mobility.exploration import best_columns
 from robomodel.model.model import Model
 
 EXACT = 1e-7  # singular values of K below this share are zero

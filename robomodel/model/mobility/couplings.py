@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.errors import DescriptionError
-from robomodel.model.clusters.problem import (
+from robomodel.model.constraints.explicit import LinearConstraint
+from robomodel.model.joints import Array
+from robomodel.model.mobility.problem import (
     ClusterProblem,
     ClusterSolution,
     check_counts,
@@ -17,8 +19,6 @@ from robomodel.model.clusters.problem import (
     first_source,
     names,
 )
-from robomodel.model.constraints.explicit import LinearConstraint
-from robomodel.model.joints import Array
 
 SAME = 1.0 - 1e-9  # coefficients that differ by less are equally large
 

@@ -11,7 +11,7 @@ import numpy as np
 from robomodel.errors import DescriptionError, Source
 from robomodel.model.closure import CLOSED, Geometry
 from robomodel.model.constraints.explicit import Constraint
-from robomodel.model.constraints.rows import Perpendicular
+from robomodel.model.constraints.loops import Perpendicular
 from robomodel.model.joints import Array
 
 

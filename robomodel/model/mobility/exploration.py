@@ -1,0 +1,578 @@
+"""Closed configurations of a cluster with loops, and its motions there.
+
+Random ones, whose generic rank of K gives the mobility, and those around the configuration that the
+file closes in; which coordinates are independent, where the file leaves it open; what stays open.
+
+For independent coordinates two things are wanted: a well conditioned G wherever the cluster goes
+from the configuration that the file closes in, and the same answer for the same mechanism, whatever
+its joints are called, in which order they stand and whether it is the mirror image. So nothing of
+that is drawn by lot.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from robomodel.errors import NOWHERE
+from robomodel.model.closure import CLOSED, Geometry, close
+from robomodel.model.constraints.loops import Distance, LoopJoint, Perpendicular
+from robomodel.model.joints import Array, Mask, Prismatic, Revolute
+from robomodel.model.mobility.problem import (
+    ClosureTolerance,
+    ClusterError,
+    ClusterProblem,
+    Column,
+    condition_names,
+    first_source,
+    names,
+)
+
+SAMPLES = 24
+
+
+ROUNDING = 0.02  # of the cluster's size: a gap that may be put down to rounding
+
+
+NEARLY_CLOSED = 0.01  # of the cluster's size: a start as near to closing says where to close
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Closed configurations, the conditions' Jacobians there in comparable units, their ranks."""
+
+    q: Array
+    jacobian: Array
+    ranks: Array
+    gap: float
+
+
+def sample(problem: ClusterProblem) -> Samples:
+    """Closed configurations: near the start, and anywhere."""
+    geometry = problem.geometry
+    rng = np.random.default_rng(20240607)
+    exact = CLOSED * max(1.0, problem.scale)
+    smallest, best = math.inf, problem.start
+    found: list[tuple[Array, Array]] = []
+    for attempt in range(6):
+        anywhere = random_positions(geometry, problem.columns, rng, SAMPLES, problem.scale)
+        near = geometry.integrate(
+            np.broadcast_to(problem.start, (SAMPLES, geometry.nq)),
+            rng.uniform(-0.6, 0.6, (SAMPLES, geometry.nv)) * problem.unit,
+        )
+        guesses = np.concatenate([problem.start[None], near, anywhere])
+        if attempt == 0:
+            guesses = guesses[: SAMPLES + 1 + SAMPLES // 2]
+        q, gaps = close(geometry, guesses, iterations=30, rank=problem.tolerance.rank)
+        if float(np.min(gaps)) < smallest:
+            smallest, best = float(np.min(gaps)), q[int(np.argmin(gaps))]
+        # where loops close only nearly, how nearly may depend on the configuration
+        enough = exact if smallest <= exact else problem.tolerance.gap
+        good = ~geometry.flipped(q)
+        found.append((q[good], gaps[good]))
+        if sum(np.count_nonzero(left <= enough) for _, left in found) >= SAMPLES // 2:
+            break
+    q, gaps = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    q = q[gaps <= enough]
+    if not len(q):
+        raise _not_closing(problem, best, smallest, exact)
+    jacobian = problem.conditions(q)[1]
+    singular = np.linalg.svd(jacobian, compute_uv=False)
+    ranks = np.sum(singular > problem.tolerance.rank * singular[:, :1], axis=1)
+    return Samples(q, jacobian, ranks, smallest)
+
+
+def explore(problem: ClusterProblem) -> tuple[Samples, ClosedConfigurations]:
+    """Closed configurations and motions, found once for clusters that differ in names only."""
+    geometry = problem.geometry
+    nameless = Geometry(
+        geometry.links,
+        tuple(replace(loop, name="") for loop in geometry.loops),
+        tuple(replace(coupling, name="") for coupling in geometry.linear),
+    )
+    columns = tuple(replace(column, label="", joint="") for column in problem.columns)
+    try:
+        return _explored_once(nameless, columns, tuple(problem.start.tolist()), problem.tolerance)
+    except ClusterError:
+        sample(problem)  # which says it with names and places
+        raise
+
+
+@lru_cache(maxsize=64)
+def _explored_once(
+    geometry: Geometry,
+    columns: tuple[Column, ...],
+    start: tuple[float, ...],
+    tolerance: ClosureTolerance,
+) -> tuple[Samples, ClosedConfigurations]:
+    problem = ClusterProblem("", geometry, columns, (NOWHERE,), (), np.array(start), tolerance)
+    samples = sample(problem)
+    rank = int(np.max(samples.ranks))
+    generic = samples.ranks == rank
+    _, _, right = np.linalg.svd(samples.jacobian[generic])
+    null = np.swapaxes(right[:, rank:, :], 1, 2)  # (samples, n, mobility), orthonormal
+    return samples, ClosedConfigurations(problem, rank, samples.q[generic], null)
+
+
+def _not_closing(
+    problem: ClusterProblem, best: Array, smallest: float, exact: float
+) -> ClusterError:
+    """What is said of loops that close nowhere; ``best`` is where they are least open."""
+    start = float(problem.geometry.gap(problem.start))
+    of = f"(at the start it is {start:.3g}; conditions {condition_names(problem)})"
+    remedy = "check the anchors, the lengths and axes"
+    source = first_source(problem)
+    if smallest <= exact:
+        summary = f"cannot close: it closes only with an axis the wrong way round {of}"
+        return ClusterError(summary, remedy, source)
+    remedy += tolerance_advice(smallest, problem.scale)
+    what = at_most(describe_gaps(problem, best, 0.5 * smallest))
+    summary = f"cannot close: the smallest gap found is {smallest:.3g} {of}: {what}"
+    return ClusterError(summary, remedy, source)
+
+
+def tolerance_advice(off: float, scale: float = 1.0) -> str:
+    """Advice to take loops for exact that are off by as little as rounding may be."""
+    if off > ROUNDING * scale:
+        return ""
+    enough = tolerance_above(off)
+    return f"; if the file is no more exact than {off:.1g}, load it with tolerance={enough:g}"
+
+
+class ClosedConfigurations:
+    """Closed configurations and their motions: anywhere, and around the one the file closes in."""
+
+    def __init__(self, problem: ClusterProblem, rank: int, samples: Array, null: Array) -> None:
+        self.problem, self.rank = problem, rank
+        self.samples, self.null = samples, null
+
+    @cached_property
+    def closed(self) -> Array:
+        """The configuration (1, nq) that the file closes in: the nearest to its start.
+
+        From a start that is open, it is one in which as many joints as can be may move: some ways
+        to close a linkage lock joints that others leave free.
+        """
+        problem, geometry = self.problem, self.problem.geometry
+        rank = problem.tolerance.rank
+        q, gap = close(geometry, problem.start[None], nearest=True, rank=rank)
+        exact = CLOSED * max(1.0, problem.scale)
+        largest = 2.0 * max(exact, float(np.max(geometry.gap(self.samples))))
+        candidates, moving = self.samples, _moving(self.null)
+        if float(gap[0]) <= largest and not bool(geometry.flipped(q)[0]):
+            if float(geometry.gap(problem.start)) <= NEARLY_CLOSED * problem.scale:
+                return q
+            _, singular, right = np.linalg.svd(problem.conditions(q)[1])
+            moves = int(np.sum(singular > rank * singular[:, :1]))
+            candidates = np.concatenate([q, candidates])
+            moving = np.concatenate([_moving(np.swapaxes(right[:, moves:], 1, 2)), moving])
+        return _most_mobile(problem, candidates, moving)
+
+    @cached_property
+    def around(self) -> tuple[Array, Array]:
+        """Configurations reached from there, and orthonormal motions there; never none.
+
+        From within the limits, where they are met.
+        """
+        problem, samples = self.problem, self.samples
+        q, null = configurations_around(problem, self.closed[0], self.rank)
+        if bool(outside_limits(problem, self.closed)[0]):
+            reached = np.concatenate([q, samples])
+            moving = np.concatenate([_moving(null), _moving(self.null)])
+            inside = ~outside_limits(problem, reached)
+            if np.any(inside):
+                start = _most_mobile(problem, reached[inside], moving[inside])
+                q, null = configurations_around(problem, start[0], self.rank)
+        return (q, null) if len(q) else (samples, self.null)
+
+
+def _most_mobile(problem: ClusterProblem, q: Array, moving: Array) -> Array:
+    """Of the configurations in which most columns move the one (1, nq) nearest to the start."""
+    q = q[moving == np.max(moving)]
+    nearest: Array = q[int(np.argmin(distances_from_start(problem, q)))][None]
+    return nearest
+
+
+def _moving(null: Array) -> Array:
+    """How many columns move at each configuration."""
+    moving: Array = np.sum(np.linalg.norm(null, axis=2) > 1e-6, axis=1)
+    return moving
+
+
+def distances_from_start(problem: ClusterProblem, q: Array) -> Array:
+    """How far configurations (n, nq) are from the start, in comparable units."""
+    start = np.broadcast_to(problem.start, q.shape)
+    away: Array = np.linalg.norm(problem.geometry.difference(start, q) / problem.unit, axis=1)
+    return away
+
+
+def outside_limits(problem: ClusterProblem, q: Array) -> Mask:
+    """Which configurations (n, nq) are beyond a joint limit."""
+    geometry, (low, high) = problem.geometry, problem.limits
+    at = geometry.difference(np.broadcast_to(geometry.zero(), q.shape), q)
+    outside: Mask = np.any((at < low - 1e-9) | (at > high + 1e-9), axis=1)
+    return outside
+
+
+# ---- random positions ---------------------------------------------------------------------------
+
+
+def random_positions(
+    geometry: Geometry,
+    columns: Sequence[Column],
+    rng: np.random.Generator,
+    count: int,
+    scale: float,
+) -> Array:
+    """Spanning positions drawn within the joints' limits, anywhere where there are none."""
+    q = np.empty((count, geometry.nq))
+    for n, link in enumerate(geometry.links):
+        own = [column for column in columns if column.link == n]
+        drawn = np.empty((count, link.joint.nv))
+        for i, column in enumerate(own):
+            reach = scale if column.length else math.pi
+            low, high = column.limits
+            low = max(low, high - 2 * reach if high < math.inf else -reach)
+            high = min(high, low + 2 * reach)
+            drawn[:, i] = rng.uniform(low, max(low, high), count)
+        neutral = np.broadcast_to(np.array(link.joint.neutral()), (count, link.joint.nq))
+        if link.joint.nq == link.joint.nv:
+            q[:, link.q : link.q + link.joint.nq] = drawn
+        else:
+            q[:, link.q : link.q + link.joint.nq] = link.joint.integrate(neutral, drawn)
+            quaternion = rng.standard_normal((count, 4))
+            quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
+            q[:, link.q + link.joint.nq - 4 : link.q + link.joint.nq] = quaternion
+    return q
+
+
+def conditioning(null: Array, columns: Sequence[int]) -> Array:
+    """1/‖G‖-like measure of a choice of independent columns, at each sample: σ_min(N_I)."""
+    return np.asarray(np.linalg.svd(null[:, list(columns), :], compute_uv=False)[:, -1])
+
+
+def regularity(geometry: Geometry, q: Array, unit: Array, independent: Sequence[int]) -> Array:
+    """How regular closed configurations (n, nq) are for these independent columns.
+
+    1 where G is an isometry (in columns scaled by ``unit``), 0 where it blows up or K loses rank.
+    """
+    _, singular, right = np.linalg.svd(geometry.evaluate(q)[1] * unit)
+    rank = geometry.nv - len(independent)
+    null = np.swapaxes(right[:, rank:, :], 1, 2)
+    weakest = singular[:, max(rank, 1) - 1]
+    return np.where(weakest >= 1e-4 * singular[:, 0], conditioning(null, independent), 0.0)
+
+
+# ---- independent columns ------------------------------------------------------------------------
+
+
+STRIDE, STRIDES = 0.3, 12  # radians, or cluster sizes; about half a turn to either side
+WALKERS = 400  # configurations, about, in which a choice is judged; fewer of more freedoms
+SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # of the configurations, in which a choice may be worse
+POOR = 1e-3  # a worse conditioned choice is none, if there is another
+AS_GOOD = 2.0  # choices conditioned within this factor of the best are good; a part costs as much
+EQUAL = 1.05  # and of these, those within this factor of each other are equally good
+ATTEMPTS = 40_000  # choices times configurations up to which all choices are tried
+
+
+def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tuple[Array, Array]:
+    """Closed configurations around ``at`` (n, nq), and what moves there (n, columns, mobility).
+
+    From there every joint is driven, to and fro, as far as the loops let it; the motion then goes
+    straight on, as a geodesic of the closed configurations in comparable units. A way ends at a
+    joint limit, and where the loops do not follow. Configurations of another rank are left out; the
+    first one is ``at`` itself, if it is not.
+    """
+    geometry, unit = problem.geometry, problem.unit
+    _, singular, right = np.linalg.svd(problem.conditions(at[None])[1])
+    own_rank = int(np.sum(singular > problem.tolerance.rank * singular[:, :1]))
+    free = right[0, own_rank:]
+    ahead = _directions(free.T @ free)
+    count = WALKERS // (len(ahead) * max(1, (geometry.nv - rank) // 3) + 1)
+    strides = max(2, min(STRIDES, count))
+    q = np.broadcast_to(at, (len(ahead), len(at)))
+    generic = np.array([own_rank == rank])
+    found_q, found_null = [at[None][generic]], [np.swapaxes(right[generic, rank:], 1, 2)]
+    closed = max(1e-8 * max(1.0, problem.scale), 2.0 * float(geometry.gap(at)))
+    for _ in range(strides):
+        before = q
+        q = geometry.integrate(q, STRIDE * ahead * unit)
+        for _ in range(3):
+            values, scaled = problem.conditions(q)
+            inverse = np.linalg.pinv(scaled, rcond=problem.tolerance.rank)
+            q = geometry.integrate(q, -np.einsum("nij,nj->ni", inverse, values) * unit)
+        values, scaled = problem.conditions(q)
+        way = np.linalg.norm(geometry.difference(before, q) / unit, axis=1)
+        gap = np.max(np.abs(values / problem.row_unit), axis=1, initial=0.0)
+        good = (gap <= closed) & (way < 2 * STRIDE) & ~geometry.flipped(q)
+        good &= _within(problem, at, q)
+        if not np.any(good):
+            break
+        _, singular, right = np.linalg.svd(scaled[good])
+        generic = np.sum(singular > problem.tolerance.rank * singular[:, :1], axis=1) == rank
+        q, ahead = q[good][generic], ahead[good][generic]
+        null = np.swapaxes(right[generic, rank:], 1, 2)
+        found_q.append(q)
+        found_null.append(null)
+        ahead = np.einsum("nij,nkj,nk->ni", null, null, ahead)
+        ahead /= np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), 1e-12)
+    return np.concatenate(found_q), np.concatenate(found_null)
+
+
+def _directions(projection: Array) -> Array:
+    """The columns of a projection as unit vectors, to and fro, each once."""
+    found: list[Array] = []
+    for column in projection.T:
+        size = float(np.linalg.norm(column))
+        if size < 1e-3:
+            continue
+        direction = column / size
+        if all(abs(float(direction @ other)) < 1.0 - 1e-6 for other in found):
+            found.append(direction)
+    ways = np.array(found).reshape(-1, len(projection))
+    return np.concatenate([ways, -ways])
+
+
+def _within(problem: ClusterProblem, at: Array, q: Array) -> Array:
+    """Which configurations are no further out of the joint limits than ``at`` is."""
+    geometry = problem.geometry
+    low, high = problem.limits
+    zero = geometry.zero()
+    here = geometry.difference(zero, at)
+    there = geometry.difference(np.broadcast_to(zero, q.shape), q)
+    low, high = np.minimum(low, here) - 1e-6, np.maximum(high, here) + 1e-6
+    inside: Array = np.all((there >= low) & (there <= high), axis=1)
+    return inside
+
+
+def choose_independent(
+    problem: ClusterProblem, null: Array, forced: Sequence[int], pool: Sequence[int], mobility: int
+) -> tuple[int, ...]:
+    """``forced`` and the best of ``pool``, sorted, for ``mobility`` independent columns.
+
+    ``null`` (samples, columns, mobility) are orthonormal motions at configurations. Choices are
+    judged by how they are conditioned in all but a tenth of the configurations; where that is
+    nothing for any choice, as where the configurations are of several kinds, in all but a quarter,
+    and so on. Of those within twice the best the one nearest the base is taken, and among equals
+    the best. Followers of mimics and couplings are chosen only if they must be.
+    """
+    first = [i for i in pool if not problem.columns[i].follower]
+    options = [each for each in (first, list(pool)) if len(forced) + len(each) >= mobility]
+    found: tuple[int, ...] = ()
+    for option, share in itertools.product(options, SHARES):
+        judged = _judged(null, sorted(forced), option, mobility, share)
+        found = _simplest(problem, judged)
+        if max(judged.values()) > POOR:
+            break
+    return found
+
+
+Judged = dict[tuple[int, ...], float]
+
+
+def _scores(null: Array, choices: Sequence[tuple[int, ...]], share: float) -> Judged:
+    """How choices are conditioned in all but this share of the configurations."""
+    picked = null[:, np.array(choices), :]
+    measure = np.linalg.svd(picked, compute_uv=False)[..., -1]
+    return dict(zip(choices, np.quantile(measure, share, axis=0).tolist(), strict=True))
+
+
+def _judged(null: Array, forced: list[int], pool: list[int], mobility: int, share: float) -> Judged:
+    """Choices and their scores: all of them, or those around the best that is found by exchange."""
+    missing = mobility - len(forced)
+    if math.comb(len(pool), missing) * len(null) <= ATTEMPTS:
+        extras = itertools.combinations(pool, missing)
+        return _scores(null, [tuple(sorted([*forced, *extra])) for extra in extras], share)
+    choice = _pivoted(null, forced, pool, mobility, share)
+    gain = _gain(null, choice, forced, pool, share)
+    for _ in range(2 * mobility):  # each exchange makes the columns span more
+        out, new = max(gain, key=lambda pair: gain[pair])
+        if gain[out, new] <= EQUAL:
+            break
+        choice = _exchanged(choice, out, new)
+        gain = _gain(null, choice, forced, pool, share)
+    near = [pair for pair, factor in gain.items() if factor * AS_GOOD**2 >= 1.0]
+    return _scores(null, [choice, *(_exchanged(choice, *pair) for pair in near)], share)
+
+
+def _gain(
+    null: Array, choice: tuple[int, ...], forced: Sequence[int], pool: Sequence[int], share: float
+) -> dict[tuple[int, int], float]:
+    """By what the volume that a choice spans is multiplied as one column gives way to another."""
+    g = null @ np.linalg.pinv(null[:, list(choice), :])
+    factors = np.quantile(np.abs(g), share, axis=0)
+    return {
+        (out, new): float(factors[new, choice.index(out)])
+        for out in choice
+        if out not in forced
+        for new in pool
+        if new not in choice
+    }
+
+
+def _exchanged(choice: Sequence[int], out: int, new: int) -> tuple[int, ...]:
+    return tuple(sorted([*(i for i in choice if i != out), new]))
+
+
+def _pivoted(
+    null: Array, forced: Sequence[int], pool: Sequence[int], mobility: int, share: float
+) -> tuple[int, ...]:
+    """A choice by pivoted Gram-Schmidt on the rows of the motions, all samples at once."""
+    rows = np.swapaxes(null, 1, 2).copy()  # (samples, mobility, columns)
+    choice: list[int] = []
+    for step in range(mobility):
+        size = np.quantile(np.linalg.norm(rows, axis=1), share, axis=0)
+        options = [i for i in (forced if step < len(forced) else pool) if i not in choice]
+        largest = max(size[i] for i in options)
+        pick = next(i for i in options if size[i] * EQUAL >= largest)
+        choice.append(pick)
+        direction = rows[:, :, pick]
+        direction = direction / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
+        rows -= direction[:, :, None] * np.einsum("sm,smn->sn", direction, rows)[:, None, :]
+    return tuple(sorted(choice))
+
+
+def best_columns(motions: Array) -> tuple[int, ...]:
+    """The columns that say best how a cluster moves (columns, mobility) at one configuration."""
+    columns, mobility = motions.shape
+    return _pivoted(motions[None], [], range(columns), mobility, 0.0)
+
+
+def _simplest(problem: ClusterProblem, judged: Judged) -> tuple[int, ...]:
+    """Of the good choices the one of most whole joints, nearest the base, that carry most.
+
+    Of several such the best, and of equals the first.
+    """
+    columns, links = problem.columns, problem.geometry.links
+    depth: list[int] = []
+    for link in links:
+        depth.append(0 if link.parent is None else depth[link.parent] + 1)
+    carried = [1] * len(links)
+    for i in reversed(range(len(links))):
+        parent = links[i].parent
+        if parent is not None:
+            carried[parent] += carried[i]
+
+    def cost(choice: tuple[int, ...]) -> tuple[int, int, int]:
+        at = [columns[i].link for i in choice]
+        parts = sum(columns[i].part for i in choice)
+        return parts, sum(depth[i] for i in at), -sum(carried[i] for i in at)
+
+    worth = {choice: score / AS_GOOD ** cost(choice)[0] for choice, score in judged.items()}
+    best = max(worth.values())
+    good = [choice for choice in judged if worth[choice] * AS_GOOD >= best]
+    least = min(map(cost, good))
+    good = [choice for choice in good if cost(choice) == least]
+    best = max(judged[choice] for choice in good)
+    return min(choice for choice in good if judged[choice] * EQUAL >= best)
+
+
+def singular_everywhere(null: Array, choice: Sequence[int]) -> float | None:
+    """The largest conditioning of a choice that is independent nowhere; None if it is somewhere."""
+    worst = float(np.max(conditioning(null, choice), initial=0.0))
+    return worst if worst < 1e-6 else None
+
+
+# ---- loops that stay open -----------------------------------------------------------------------
+
+
+PARALLEL = 1e-3  # sine of an angle up to which axes count as parallel
+ROUND = (1.0, 2.0, 5.0, 10.0)
+
+
+def common_axis(problem: ClusterProblem, loop: LoopJoint) -> tuple[Array, tuple[str, ...]] | None:
+    """The direction that the axes of a loop's revolute joints share, and these joints' names.
+
+    A unit vector in the axes of the loop's common ancestor, with the joints at their start. None
+    where there is no such joint, or no such direction, or a joint of several freedoms.
+    """
+    geometry = problem.geometry
+    joint_of = {column.link: column.joint for column in problem.columns}
+    found: list[Array] = []
+    joints: list[str] = []
+    for branch in loop.branches:
+        for at, n in enumerate(branch):
+            joint = geometry.links[n].joint
+            if isinstance(joint, Prismatic):
+                continue
+            if not isinstance(joint, Revolute):
+                return None
+            found.append(branch_rotation(problem, branch[: at + 1])[:, joint.k])
+            joints.append(joint_of[n])
+    if not found or any(np.linalg.norm(np.cross(found[0], axis)) > PARALLEL for axis in found):
+        return None
+    return found[0], tuple(joints)
+
+
+def branch_rotation(problem: ClusterProblem, branch: Sequence[int]) -> Array:
+    """The rotation matrix of a branch's last body in what the branch hangs on, at the start."""
+    result: Array = np.eye(3)
+    for n in branch:
+        step = problem.geometry.links[n].transform(problem.start.tolist())
+        result = result @ np.array(step.matrix())
+    return result
+
+
+def describe_gaps(problem: ClusterProblem, q: Array, closed: float) -> list[str]:
+    """What stays open at q (nq,) by more than ``closed`` [m, sine], loop by loop."""
+    values = problem.geometry.evaluate(q)[0]
+    found, at = [], 0
+    for loop in problem.geometry.loops:
+        texts = _describe_gap(problem, loop, values[at : at + len(loop.rows)], closed)
+        at += len(loop.rows)
+        if texts:
+            found.append(f"'{loop.name}' stays open by {texts}")
+    return found
+
+
+def _describe_gap(problem: ClusterProblem, loop: LoopJoint, values: Array, closed: float) -> str:
+    apart = np.array(
+        [x for row, x in zip(loop.rows, values, strict=True) if not isinstance(row, Perpendicular)]
+    )
+    turned = [x for row, x in zip(loop.rows, values, strict=True) if isinstance(row, Perpendicular)]
+    texts = []
+    if np.max(np.abs(apart), initial=0.0) > closed:
+        if isinstance(loop.rows[0], Distance):
+            length = loop.rows[0].length
+            apart = np.array([math.sqrt(max(0.0, length**2 + 2 * length * apart[0])) - length])
+        texts.append(length_text(float(np.linalg.norm(apart))) + _along(problem, loop, apart))
+    if max(map(abs, turned), default=0.0) > closed:
+        angle = math.degrees(math.asin(min(1.0, math.hypot(*turned))))
+        texts.append(f"{angle:.3g}° between its frames")
+    return " and ".join(texts)
+
+
+def _along(problem: ClusterProblem, loop: LoopJoint, apart: Array) -> str:
+    """What of a gap between two points is along the axis that the joints share."""
+    shared = common_axis(problem, loop)
+    if len(apart) != 3 or shared is None:
+        return ""
+    axis, joints = shared
+    size, along = float(np.linalg.norm(apart)), abs(float(apart @ axis))
+    if along < 0.01 * size:
+        return ""
+    part = "" if along > 0.999 * size else f", of which {length_text(along)} are"
+    return f"{part} along the axis of {names(joints)}, which they cannot close"
+
+
+def length_text(length: float) -> str:
+    """A length with a unit fit for it."""
+    return f"{1e3 * length:.3g} mm" if length < 0.1 else f"{length:.3g} m"
+
+
+def tolerance_above(gap: float) -> float:
+    """A round number twice as large as a gap, or more: 1, 2 or 5 times a power of ten."""
+    enough = 1.99 * gap
+    power = 10.0 ** math.floor(math.log10(enough))
+    return float(f"{next(x * power for x in ROUND if x * power >= enough):.0e}")
+
+
+def at_most(items: Sequence[str], count: int = 3) -> str:
+    """The first few of several texts."""
+    more = f"; and {len(items) - count} more" if len(items) > count else ""
+    return "; ".join(items[:count]) + more
