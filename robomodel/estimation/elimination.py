@@ -1,29 +1,35 @@
-"""Elimination along time: a linearised graph solved by QR, one time after the other.
+"""Elimination by QR: exact rows first, then weighted ones; along time, or in an order of variables.
 
-The rows in which time t occurs give x_t as a linear function of x_t+1 plus unit noise, and leave
-rows on x_t+1: first the conditions, by a rank-revealing QR with exact substitution into the rest,
-then the weighted rows by QR. No normal equations are formed, so that no digits are lost to their
-squared condition number. What is left after time t is also what a fixed-lag smoother keeps of the
-past; and the chain of conditionals, run backwards, gives solution and covariances (the square-root
-form of the smoother of Rauch, Tung and Striebel).
+:func:`eliminate` is the one step (document 001, IV-C): the rows in which some unknowns x occur give
+x as a linear function of the other unknowns in them plus unit noise, and leave rows on those: first
+the conditions, by a rank-revealing QR with exact substitution into the rest, then the weighted rows
+by QR. No normal equations are formed, so that no digits are lost to their squared condition number.
+
+Along time, x is all of time t and the others are x_t+1. What is left after time t is also what a
+fixed-lag smoother keeps of the past; and the chain of conditionals, run backwards, gives solution
+and covariances (the square-root form of the smoother of Rauch, Tung and Striebel). At an instant, x
+is one variable of a sparse system after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
+from robomodel.dynamics.equations.system import SingularError, System, refined
 from robomodel.estimation.graph import Linear
 from robomodel.model.joints import Array, Mask
+from robomodel.scalars import Scalar
 
 RANK = 1e-10  # of a condition's row, scaled to length 1
 DETERMINED = 1e-13  # of what a column was before the others were taken out of it
 WHOLE = 32  # columns that LAPACK takes one by one, and in one call
 PANEL, BLOCK = 16, 32  # columns factored together here, and reflectors that LAPACK takes together
+CONTRADICTION = 1e-7  # of the largest entry: what exact rows may fail by
 REFLECTED, SOLVED = 100_000, 1000  # sizes of products, and of solves, that OpenBLAS does not share
 
 
@@ -33,6 +39,20 @@ def _routines() -> tuple[Any, Any]:
     from scipy.linalg import blas, lapack
 
     return lapack, blas
+
+
+class ContradictionError(ValueError):
+    """Exact rows contradict each other; a ``residual`` of one of them remains."""
+
+    def __init__(self, residual: float) -> None:
+        super().__init__(
+            "equations and exact measurements contradict each other: a residual of "
+            f"{residual:.1e} remains; give readings a covariance"
+        )
+        self.residual = residual
+
+    def __reduce__(self) -> tuple[type[ContradictionError], tuple[float]]:
+        return type(self), (self.residual,)
 
 
 class UndeterminedError(ValueError):
@@ -49,7 +69,7 @@ class UndeterminedError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Conditional:
-    """x_t = gain · x_t+1 + offset + root · ε with ε ~ N(0, 1): (n, n), (n,), (n, free)."""
+    """x = gain · others + offset + root · ε with ε ~ N(0, 1): (n, m), (n,), (n, free)."""
 
     gain: Array
     offset: Array
@@ -57,24 +77,34 @@ class Conditional:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows on one time's x (…, n + 1): conditions, and weighted rows of unit noise."""
+class RemainingRows:
+    """Rows [C d] (…, m + 1): conditions, and weighted rows of unit noise.
+
+    ``contradiction``: the largest right-hand side of conditions, scaled to length 1, in which no
+    unknown is left.
+    """
 
     hard: Array
     soft: Array
+    contradiction: float = 0.0
 
 
 def eliminate(
-    hard: Array, soft: Array, labels: Sequence[str], time: int = 0
-) -> tuple[Conditional, Rows]:
-    """Eliminate x_t from rows [A B b] (…, 2n + 1); what is left are rows on x_t+1."""
+    hard: Array, soft: Array, labels: Sequence[str], time: int | None = 0
+) -> tuple[Conditional, RemainingRows]:
+    """Eliminate x from rows [A B b] (…, n + m + 1), by x and m others; what is left is on these.
+
+    Raises UndeterminedError with one of the ``labels`` (n) of x.
+    """
     lapack, _ = _routines()
     n = len(labels)
-    rank, order = 0, np.arange(n)
-    solved, kept = np.zeros((0, 2 * n + 1)), np.zeros((0, n + 1))
+    m = hard.shape[1] - n - 1
+    rank, order, contradiction = 0, np.arange(n), 0.0
+    solved, kept = np.zeros((0, hard.shape[1])), np.zeros((0, m + 1))
     if len(hard):
         norms = np.sqrt(np.einsum("ij,ij->i", hard[:, :-1], hard[:, :-1]))
         if not norms.all():
+            contradiction = float(np.max(np.abs(hard[norms == 0.0, -1])))
             hard, norms = hard[norms > 0.0], norms[norms > 0.0]
         hard = hard / norms[:, np.newaxis]
         triangle, order, tau, _, _ = lapack.dgeqp3(hard[:, :n])
@@ -82,17 +112,23 @@ def eliminate(
         rank = int(np.count_nonzero(np.abs(np.diagonal(triangle)) > RANK))
         reflectors = triangle[:, : len(tau)]
         turned = _reflected(reflectors, tau, hard[:, n:])
-        # the columns of the other unknowns, of x_t+1, and b, solved for the first ``rank``
+        # the columns of the other unknowns, of those that stay, and b, solved for the first
         mixed = np.concatenate([triangle[:rank, rank:], turned[:rank]], axis=1)
         solved = _solved(triangle[:rank, :rank], mixed) if rank else mixed
         kept = turned[rank:]
         if len(kept):
-            kept = kept[np.abs(kept[:, :-1]).max(axis=1, initial=0.0) > RANK]
+            says = np.abs(kept[:, :-1]).max(axis=1, initial=0.0) > RANK
+            if not says.all():
+                contradiction = max(contradiction, float(np.max(np.abs(kept[~says, -1]))))
+                kept = kept[says]
     free, pivot_at, rest_at = n - rank, order[:rank], order[rank:]
     work = np.concatenate([soft[:, rest_at], soft[:, n:]], axis=1)
+    sizes = np.einsum("ij,ij->j", work[:, :free], work[:, :free])
     if rank:
-        work -= soft[:, pivot_at] @ solved
-    sizes = np.sqrt(np.einsum("ij,ij->j", work[:, :free], work[:, :free]))
+        through = soft[:, pivot_at] @ solved
+        sizes += np.einsum("ij,ij->j", through[:, :free], through[:, :free])
+        work -= through
+    np.sqrt(sizes, out=sizes)
     # heavy rows first, as Householder's method wants them where weights differ much
     work = work[np.argsort(-np.abs(work).max(axis=1, initial=0.0))]
     r = triangle_of(work)
@@ -103,17 +139,17 @@ def eliminate(
     if loose.any():
         raise UndeterminedError(time, labels[rest_at[int(np.argmax(loose))]])
     # gain, offset and root side by side: first of the rest, then of the pivots through it
-    found = np.zeros((n, n + 1 + free))
+    found = np.zeros((n, m + 1 + free))
     if free:
         right = np.concatenate([r[:free, free:], _unit(free)], axis=1)
-        right[:, :n] *= -1.0
+        right[:, :m] *= -1.0
         found[rest_at] = _solved(r[:free, :free], right)
     if rank:
-        found[pivot_at, : n + 1] = solved[:, free:]
-        found[pivot_at, :n] *= -1.0
+        found[pivot_at, : m + 1] = solved[:, free:]
+        found[pivot_at, :m] *= -1.0
         found[pivot_at] -= solved[:, :free] @ found[rest_at]
-    conditional = Conditional(found[:, :n], found[:, n], found[:, n + 1 :])
-    return conditional, Rows(kept, r[free : free + n, free:])
+    conditional = Conditional(found[:, :m], found[:, m], found[:, m + 1 :])
+    return conditional, RemainingRows(kept, r[free : free + m, free:], contradiction)
 
 
 # LAPACK's own blocks become large enough for BLAS to share each among threads, which wait for one
@@ -179,7 +215,7 @@ def _solved(triangle: Array, columns: Array) -> Array:
 def chain(linear: Linear, damping: Array | None = None) -> list[Conditional]:
     """The conditionals of all times; ``damping`` (count, n) adds a row damping · x = 0 for each."""
     n = linear.n
-    left = Rows(np.zeros((0, n + 1)), np.zeros((0, n + 1)))
+    left = RemainingRows(np.zeros((0, n + 1)), np.zeros((0, n + 1)))
     result = []
     for t in range(linear.count):
         hard = np.concatenate([widened(left.hard, n), linear.hard[t]])
@@ -216,4 +252,97 @@ def covariances(conditionals: Sequence[Conditional]) -> Array:
         gain, root = conditionals[t].gain, conditionals[t].root
         sigma = gain @ sigma @ gain.T + root @ root.T
         result[t] = sigma
+    return result
+
+
+# ---- an instant ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Rows over some variables, [matrix | right]; soft ones are weighted to unit deviation."""
+
+    names: tuple[str, ...]
+    matrix: Array
+    soft: bool
+
+
+def solve_in_order(
+    system: System, order: Sequence[str], *, refine: int = 0
+) -> dict[str, list[float]]:
+    """The d of D d + b = 0 that meets the exact rows and, of those, fits the measurements best.
+
+    ``order``: all variables, eliminated one after the other. ``refine``: steps that solve again for
+    what is missing. Redundant exact rows vanish by themselves. Raises :class:`SingularError` where
+    a variable is not determined, ValueError where exact rows contradict each other.
+    """
+
+    def solved(right: Sequence[Scalar]) -> dict[str, list[Scalar]]:
+        return _solved_once(system, order, right)
+
+    return refined(system, solved, refine)
+
+
+def _solved_once(
+    system: System, order: Sequence[str], right: Sequence[float]
+) -> dict[str, list[float]]:
+    sizes = {v.name: v.size for v in system.variables}
+    conditionals: list[tuple[str, tuple[str, ...], Conditional]] = []
+    pool = _blocks(system, right)
+    for name in order:
+        joined = [block for block in pool if name in block.names]
+        pool = [block for block in pool if name not in block.names]
+        parents = tuple(dict.fromkeys(n for block in joined for n in block.names if n != name))
+        hard, soft = (
+            _stacked([b for b in joined if b.soft == kind], (name, *parents), sizes)
+            for kind in (False, True)
+        )
+        try:
+            conditional, left = eliminate(hard, soft, [name] * sizes[name], None)
+        except UndeterminedError:
+            raise SingularError(
+                name, "is not determined by the equations and measurements"
+            ) from None
+        if left.contradiction > CONTRADICTION * max(
+            1.0, float(np.max(np.abs(hard[:, -1]), initial=0.0))
+        ):
+            raise ContradictionError(left.contradiction)
+        conditionals.append((name, parents, conditional))
+        pool += [
+            _Block(parents, rows, kind)
+            for rows, kind in ((left.hard, False), (left.soft, True))
+            if len(rows) and parents
+        ]
+    found: dict[str, Array] = {}
+    for name, parents, c in reversed(conditionals):
+        above = np.concatenate([found[p] for p in parents]) if parents else np.zeros(0)
+        found[name] = c.gain @ above + c.offset
+    return {name: found[name].tolist() for name in sizes}
+
+
+def _blocks(system: System, right: Sequence[float]) -> list[_Block]:
+    """The factors' rows, weighted, with these right-hand sides."""
+    result, at = [], 0
+    for factor in system.factors:
+        names = tuple(factor.blocks)
+        parts = [np.array(factor.blocks[n], dtype=float).reshape(factor.rows, -1) for n in names]
+        wanted = np.array(right[at : at + factor.rows], dtype=float)[:, None]
+        matrix = np.hstack([*parts, wanted])
+        if factor.deviation is not None:
+            matrix = matrix / np.array(factor.deviation)[:, None]
+        result.append(_Block(names, matrix, factor.deviation is not None))
+        at += factor.rows
+    return result
+
+
+def _stacked(blocks: Sequence[_Block], names: Sequence[str], sizes: Mapping[str, int]) -> Array:
+    """All rows over these variables and the right-hand side."""
+    stops = np.cumsum([0, *(sizes[n] for n in names)]).tolist()
+    columns = {n: range(a, b) for n, a, b in zip(names, stops, stops[1:], strict=False)}
+    result = np.zeros((sum(len(block.matrix) for block in blocks), stops[-1] + 1))
+    first = 0
+    for block in blocks:
+        at = [c for n in block.names for c in columns[n]]
+        result[first : first + len(block.matrix), [*at, -1]] = block.matrix
+        first += len(block.matrix)
     return result

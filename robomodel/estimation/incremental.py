@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.errors import warn
 from robomodel.estimation import elimination
-from robomodel.estimation.elimination import Conditional, Rows
+from robomodel.estimation.elimination import Conditional, RemainingRows
 from robomodel.estimation.graph import Factor, Graph, Term, Values, linearized
 from robomodel.estimation.noise import Noise, NoiseLike, as_noise
 from robomodel.estimation.solve import Lagged, is_small
@@ -89,8 +89,8 @@ class Incremental:
         self._at = {name: np.empty((16, space.size)) for name, space in spaces.items()}
         self._delta, self._passed = np.zeros((16, self.n)), np.zeros((16, self.n))
         self._placed: list[list[_Placed]] = []
-        self._rows: list[Rows] = []
-        self._left: list[Rows] = []
+        self._rows: list[RemainingRows] = []
+        self._left: list[RemainingRows] = []
         self._conditionals: list[Conditional] = []
         self._stale: set[int] = set()  # whose factors are not linearised where they should be
         self._first = 0  # from here on conditionals are to be computed
@@ -118,7 +118,7 @@ class Incremental:
             x[t] = value
         self._delta[t] = 0.0
         self._placed.append([])
-        none = Rows(np.zeros((0, 2 * self.n + 1)), np.zeros((0, 2 * self.n + 1)))
+        none = RemainingRows(np.zeros((0, 2 * self.n + 1)), np.zeros((0, 2 * self.n + 1)))
         self._rows.append(none)
         self.count = t + 1
         return t
@@ -254,7 +254,8 @@ class Incremental:
                     found[t][kind].append(row)
         none = np.zeros((0, 2 * n + 1))
         for t, kinds in found.items():
-            self._rows[t] = Rows(*(np.concatenate(rows) if rows else none for rows in kinds))
+            hard, soft = (np.concatenate(rows) if rows else none for rows in kinds)
+            self._rows[t] = RemainingRows(hard, soft)
 
     def _back_substitute(self, first: int, stop: int, small: Array) -> int:
         """Corrections from the newest time back: to ``first``, and on while they are not small.

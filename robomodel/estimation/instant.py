@@ -25,7 +25,8 @@ from robomodel.dynamics.equations.sensors import Sensor
 from robomodel.dynamics.equations.system import Group, System, backward_error
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import as_names, check_names
-from robomodel.estimation import gauss, qr
+from robomodel.estimation import gauss
+from robomodel.estimation.elimination import CONTRADICTION, ContradictionError, solve_in_order
 from robomodel.estimation.instant_solution import Determinacy, Solution
 from robomodel.model.arguments import as_array
 from robomodel.model.derived import cached_on_model
@@ -356,7 +357,7 @@ class Problem:
         self, system: System, order: tuple[str, ...], method: str, refine: int
     ) -> Mapping[str, Sequence[float]]:
         if method == "qr":
-            return qr.solve(system, order, refine=refine)
+            return solve_in_order(system, order, refine=refine)
         if method == "ldlt":
             return ldlt.solve(system, order, refine=refine)
         if method != "gauss":
@@ -368,11 +369,8 @@ class Problem:
         _, left = done.solve(right)
         scale = max((abs(x) for x in right), default=0.0)
         worst = max((abs(x) for x in left), default=0.0)
-        if worst > qr.CONTRADICTION * max(scale, 1.0):
-            raise ValueError(
-                "equations and exact measurements contradict each other: a residual of "
-                f"{worst:.1e} remains; give readings a covariance"
-            )
+        if worst > CONTRADICTION * max(scale, 1.0):
+            raise ContradictionError(worst)
         return done.solution(refine=refine)
 
     def _arrays(

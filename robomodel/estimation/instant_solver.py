@@ -29,8 +29,8 @@ from robomodel.dynamics.kinematics.frames import place
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, check_names, did_you_mean
 from robomodel.estimation import gauss
+from robomodel.estimation.elimination import CONTRADICTION, ContradictionError
 from robomodel.estimation.estimate import Estimation
-from robomodel.estimation.qr import CONTRADICTION
 from robomodel.kernels.compile import compile_program
 from robomodel.kernels.program import Program
 from robomodel.kernels.threads import run_ufunc
@@ -315,10 +315,7 @@ class _Kernel:
             at += n * n
         worst = float(np.max(np.abs(flat[..., at:]), initial=0.0))
         if worst > CONTRADICTION * max(1.0, float(np.nanmax(np.abs(flat), initial=0.0))):
-            raise ValueError(
-                "equations and exact measurements contradict each other: a residual of "
-                f"{worst:.1e} remains; give readings a covariance"
-            )
+            raise ContradictionError(worst)
         return Estimate(values, covariances)
 
     # ---- the choice
