@@ -185,7 +185,7 @@ CORE: Mapping[str, tuple[str, Mapping[str, str]]] = {
 """The recursions: what they are called here, and what they are to ``rm.compile``."""
 
 
-def scalar_lu(forward: Forward, plan: gauss.Plan) -> Program:
+def scalar_lu(forward: Forward, plan: gauss.PivotSequence) -> Program:
     """Forward dynamics by Gaussian elimination of scalars with these pivots."""
     model, trace = forward.problem.model, Trace()
     q, v, tau = (trace.inputs(n) for n in (model.nq, model.nv, model.nv))
@@ -212,7 +212,7 @@ class Forward:
         values = {f"tau[{p.name}]": [tau[i] for i in p.dofs] for p in joints}
         return self.problem.system(q, v, values, {})
 
-    def permutation(self, count: int = 8, *, scalar: bool = True) -> gauss.Plan:
+    def permutation(self, count: int = 8, *, scalar: bool = True) -> gauss.PivotSequence:
         """Pivots that are safe at so many states, of the fewest operations of a few ways.
 
         Variable by variable in the orders of COLAMD and ABA, and scalar by scalar (``scalar``; slow
@@ -220,7 +220,7 @@ class Forward:
         all these states, half as many are asked for.
         """
         system = self(*(unstack(x) for x in states(self.problem.model, count)))
-        ways: list[Callable[[], gauss.Plan]] = [
+        ways: list[Callable[[], gauss.PivotSequence]] = [
             lambda order=order: gauss.plan(system, self.problem.order(order))
             for order in ("colamd", "aba")
         ]
@@ -286,7 +286,7 @@ Solver = tuple[Callable[[], object], Array]
 
 
 def matrix_solvers(
-    forward: Forward, plan: gauss.Plan, effort: Effort, dense: bool
+    forward: Forward, plan: gauss.PivotSequence, effort: Effort, dense: bool
 ) -> dict[str, Solver]:
     """Solvers of M or D: what is timed, and the accelerations that come out.
 

@@ -39,7 +39,7 @@ MULTIPLIERS = 1e10  # how far z may be from μ/s, either way
 
 
 @dataclass(frozen=True, eq=False)
-class Inside:
+class InteriorPointResult:
     """Values at the minimum inside the margins.
 
     ``cost`` of the weighted factors, ``violation`` the norm of conditions' errors, ``margin`` the
@@ -84,7 +84,7 @@ def minimize_inside(
     max_iterations: int = 300,
     linear_solver: LinearSolver = "qr",
     progress: Callable[[int, float, float, float], None] | None = None,
-) -> Inside:
+) -> InteriorPointResult:
     """The least cost of a graph inside the margins of another with the same variables.
 
     The start may lie outside of margins. ``parameter`` is the first μ, ``least`` the last, in units
@@ -174,7 +174,7 @@ def minimize_inside(
             "the interior point method", iterations, gap,
             "conditions and margins may contradict each other; else raise max_iterations",
         )  # fmt: skip
-    return Inside(at.values, at.cost, gap, least_margin, mu, iterations, converged)
+    return InteriorPointResult(at.values, at.cost, gap, least_margin, mu, iterations, converged)
 
 
 def _evaluated(

@@ -20,7 +20,7 @@ from robomodel.estimation import elimination
 from robomodel.estimation.elimination import Conditional, RemainingRows
 from robomodel.estimation.graph import Factor, Graph, Term, Values, linearized
 from robomodel.estimation.noise import Noise, NoiseLike, as_noise
-from robomodel.estimation.solve import Lagged, is_small
+from robomodel.estimation.solve import FixedLagResult, is_small
 from robomodel.estimation.spaces import Space
 from robomodel.model.joints import Array
 
@@ -356,7 +356,7 @@ def follow(
     threshold: float | Mapping[str, float] = THRESHOLD,
     lag: int | None = None,
     covariances: bool = False,
-) -> Lagged:
+) -> FixedLagResult:
     """Go through a graph time by time with one update each; arguments as of ``fixed_lag``.
 
     ``smoothed`` are the estimates once all times are known; ``iterations`` how many times each
@@ -385,4 +385,4 @@ def follow(
             newest[name][t] = x[0]
         if sigmas is not None:
             sigmas[t] = smoother.newest_covariance
-    return Lagged(graph, newest, smoother.values, sigmas, iterations)
+    return FixedLagResult(graph, newest, smoother.values, sigmas, iterations)

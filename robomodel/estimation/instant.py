@@ -6,8 +6,9 @@ sensors, make a problem in the same way (documents 003 and 001).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -21,19 +22,18 @@ from robomodel.dynamics.elimination.orders import scalar_order
 from robomodel.dynamics.equations.assembly import equations
 from robomodel.dynamics.equations.loops import LoopRowsKept
 from robomodel.dynamics.equations.segments import Piece, Split, View, pieces
-from robomodel.dynamics.equations.sensors import Sensor
+from robomodel.dynamics.equations.sensors import Sensor, motion_at, wrench_at
 from robomodel.dynamics.equations.system import Group, System, backward_error
 from robomodel.dynamics.kinematics.state import State
-from robomodel.errors import as_names, check_names
+from robomodel.errors import UnknownNameError, as_names, check_names, did_you_mean
 from robomodel.estimation import gauss
 from robomodel.estimation.elimination import CONTRADICTION, ContradictionError, solve_in_order
-from robomodel.estimation.instant_solution import Determinacy, Solution
 from robomodel.model.arguments import as_array
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar
-from robomodel.spatial import Wrench
+from robomodel.spatial import Motion, Transform, Wrench
 
 if TYPE_CHECKING:
     from robomodel.estimation.instant_solver import Solver
@@ -410,6 +410,103 @@ class Problem:
                 numbers = list(pose.to_parent(Wrench.of(numbers)).entries())
             inside[name] = numbers
         return one(q), one(v), inside, {name: one(x) for name, x in readings.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Determinacy:
+    """Rank of the system against its unknowns, and the names of unknowns that stay open."""
+
+    rank: int
+    unknowns: int
+    rows: int
+    undetermined: tuple[str, ...]
+
+    @property
+    def well_posed(self) -> bool:
+        """Whether every unknown is determined."""
+        return self.rank == self.unknowns
+
+    @property
+    def nullity(self) -> int:
+        """Dimension of what stays open."""
+        return self.unknowns - self.rank
+
+    @property
+    def redundant(self) -> int:
+        """Rows that repeat others: more measurements than needed, or loops that repeat."""
+        return self.rows - self.rank
+
+
+@dataclass(frozen=True)
+class Solution(Mapping[str, Any]):
+    """Values of all unknowns by name, (..., size), wrenches and accelerations in link axes.
+
+    ``raw`` holds them in the bodies' internal axes. ``backward_error``: the largest of all states.
+    """
+
+    problem: Problem
+    q: Array
+    v: Array
+    raw: Mapping[str, Array]
+    known: Mapping[str, Array] = field(repr=False)
+    backward_error: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw)
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self.raw:
+            raise UnknownNameError(f"no unknown '{name}'{did_you_mean(name, self.raw)}")
+        value = self.raw[name]
+        kind, _, owner = name.partition("[")
+        link = owner[:-1]
+        if kind not in ("a", "f", "fx", "net") or ":" in link:
+            return value
+        pose = self.problem.model.frame(link).pose
+        body = self.problem.model.frame(link).body
+        result = np.empty_like(value)
+        q = np.broadcast_to(self.q, (*value.shape[:-1], self.q.shape[-1]))
+        v = np.broadcast_to(self.v, (*value.shape[:-1], self.v.shape[-1]))
+        for index in np.ndindex(*value.shape[:-1]):
+            numbers = value[index].tolist()
+            if kind == "a":
+                everything = range(len(self.problem.model.nodes))
+                state = State(self.problem.model, q[index].tolist(), everything, v[index].tolist())
+                around = state.centripetal[body] if _offset(pose) else None
+                result[index] = motion_at(Motion.of(numbers), pose, around).entries()
+            else:
+                result[index] = wrench_at(Wrench.of(numbers), pose).entries()
+        return result
+
+    def _by_dof(self, kind: str) -> Array:
+        parts: list[tuple[Piece, Array]] = []
+        for piece in pieces(self.problem.model):
+            if piece.dofs:
+                name = f"{kind}[{piece.name}]"
+                value = self.raw.get(name, self.known.get(name, np.zeros(len(piece.dofs))))
+                parts.append((piece, value))
+        batch = np.broadcast_shapes(*(value.shape[:-1] for _, value in parts))
+        result = np.zeros((*batch, self.problem.model.nv))
+        for piece, value in parts:
+            result[..., list(piece.dofs)] = value
+        return result
+
+    @property
+    def tau(self) -> Array:
+        """Torques of the independent joints, (..., nv), known ones included."""
+        return self._by_dof("tau")
+
+    @property
+    def acceleration(self) -> Array:
+        """Accelerations of the independent joints, (..., nv), known ones included."""
+        return self._by_dof("qdd")
+
+
+def _offset(pose: Transform) -> bool:
+    return any(not math.isclose(x, 0.0, abs_tol=0.0) for x in pose.offset)
 
 
 @cached_on_model

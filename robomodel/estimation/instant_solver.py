@@ -30,11 +30,9 @@ from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, check_names, did_you_mean
 from robomodel.estimation import gauss
 from robomodel.estimation.elimination import CONTRADICTION, ContradictionError
-from robomodel.estimation.estimate import Estimation
-from robomodel.kernels.compile import compile_program
+from robomodel.estimation.gauss import WeightedElimination
+from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Program
-from robomodel.kernels.threads import run_ufunc
-from robomodel.kernels.trace import Trace
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.scalars import Scalar, add, dot, transposed
@@ -71,11 +69,11 @@ class Estimate(Mapping[str, Array]):
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class EliminationPlan:
     """How a system is solved: by blocks where it is symmetric, else with the pivots of a plan."""
 
     order: tuple[Group, ...]
-    plan: gauss.Plan | None = None
+    plan: gauss.PivotSequence | None = None
     bias_first: bool = False
 
 
@@ -109,15 +107,21 @@ class Solver:
         self.masked = tuple(s.name for s in uncertain) if masked else ()
         self.refine = bool(uncertain) if refine is None else refine
         self.estimates = bool(uncertain)
-        self.wish = order
-        self._kernels: dict[tuple[str, ...], _Kernel] = {}
+        self.requested_order = order
+        self._kernels: dict[tuple[str, ...], SolverKernel] = {}
         required = tuple(sorted(n for n in problem.known if not problem.optional(n)))
         self._required = required
         first = self.kernel(())
         self.way, self.backward_error = first.way, first.backward_error
 
     def __reduce__(self) -> tuple[type[Solver], tuple[object, ...]]:
-        given = (self.problem, self.variables, self.covariances, self.wish, bool(self.masked))
+        given = (
+            self.problem,
+            self.variables,
+            self.covariances,
+            self.requested_order,
+            bool(self.masked),
+        )
         return Solver, (*given, self.refine)
 
     def __repr__(self) -> str:
@@ -126,9 +130,9 @@ class Solver:
     @property
     def program(self) -> Program:
         """What is compiled; inputs are q, v, the known variables, readings, and the mask."""
-        return self.kernel(()).program
+        return self.kernel(()).function.program
 
-    def kernel(self, optional: Sequence[str] = ()) -> _Kernel:
+    def kernel(self, optional: Sequence[str] = ()) -> SolverKernel:
         """The kernel with these known variables besides those that must be given.
 
         Its ``ufunc`` takes flat arrays: q, v, the variables ``known`` one after the other, the
@@ -138,7 +142,7 @@ class Solver:
         key = tuple(sorted(set(optional)))
         found = self._kernels.get(key)
         if found is None:
-            found = self._kernels[key] = _Kernel(self, (*self._required, *key))
+            found = self._kernels[key] = SolverKernel(self, (*self._required, *key))
         return found
 
     def __call__(
@@ -184,7 +188,7 @@ class Solver:
         # where measurements may be missing, nothing left to divide by is no error
         quiet: Literal["ignore"] | None = "ignore" if self.masked else None
         with np.errstate(divide=quiet, invalid=quiet):
-            flat = _spread(kernel.ufunc, arrays, kernel.size, threads)
+            flat = kernel.function.kernel()(*arrays, threads=threads)
         return kernel.estimate(flat)
 
     def _reading(
@@ -211,7 +215,7 @@ class Solver:
         return there
 
 
-class _Kernel:
+class SolverKernel:
     """The compiled program for one choice of what is given."""
 
     def __init__(self, solver: Solver, known: tuple[str, ...]) -> None:
@@ -222,16 +226,8 @@ class _Kernel:
         written = problem.written.by_name
         self.sizes = {name: written[name].size for name in known}
         self.turned = self._turned()
-        self.way, self.program, self.backward_error = self._chosen()
-        flat = [problem.model.nq, problem.model.nv, sum(self.sizes.values()),
-                sum(s.size for s in self.sensors), len(solver.masked)]  # fmt: skip
-        self.inputs = [n for n in flat if n]
-        self.size = len(self.program.outputs)
-        self._compiled = compile_program(
-            self.program, [*self.inputs, self.size],
-            label=f"compiling a solver of '{problem.model.name}'",
-        )  # fmt: skip
-        self.ufunc = self._compiled.ufunc
+        self.way, self.function, self.backward_error = self._chosen()
+        self.ufunc = self.function.kernel().ufunc
 
     def _turned(self) -> frozenset[int] | None:
         """The bodies whose own axes matter; None: all."""
@@ -271,35 +267,61 @@ class _Kernel:
         return system.with_factors(asked), shown
 
     def _solved(
-        self, way: Way, system: System, present: Named
-    ) -> tuple[dict[str, list[Scalar]], Estimation | None]:
+        self, way: EliminationPlan, system: System, present: Named
+    ) -> tuple[dict[str, list[Scalar]], WeightedElimination | None]:
         if way.plan is None:
             refine, names = self.solver.refine, [str(name) for name in way.order]
             return ldlt.solve(system, names, refine=refine, bias_first=way.bias_first), None
         weights = {name: x[0] for name, x in present.items()}
-        found = Estimation(system, way.order, way.plan, weights)
+        found = WeightedElimination(system, way.order, way.plan, weights)
         return found.solution(refine=self.solver.refine), found
 
-    def _traced(self, way: Way) -> Program:
-        trace, problem = Trace(), self.solver.problem
-        q, v = trace.inputs(problem.model.nq), trace.inputs(problem.model.nv)
-        values = {name: trace.inputs(size) for name, size in self.sizes.items()}
-        readings = {s.name: trace.inputs(s.size) for s in self.sensors}
-        present = {name: trace.inputs(1) for name in self.solver.masked}
-        system, shown = self._written(q, v, values, readings)
-        found, estimation = self._solved(way, system, present)
-        outputs: list[Scalar] = []
-        for name in self.solver.variables:
-            factor = shown[name]
-            total = list(factor.constant)
-            for other, rows in factor.blocks.items():
-                total = [add(t, dot(r, found[other])) for t, r in zip(total, rows, strict=True)]
-            outputs += total
-        if estimation is not None:
-            for name in self.solver.covariances:
-                outputs += [x for row in estimation.covariance(shown[name].name) for x in row]
-            outputs += [x for x in estimation.failing() if type(x) is not float]
-        return trace.program(outputs).fused()
+    def _written_out(self, way: EliminationPlan) -> TracedFunction:
+        """The function of q, v, known variables, readings and mask, those that have numbers."""
+        problem, solver = self.solver.problem, self.solver
+        readings = {s.name: s.size for s in self.sensors}
+        masked = dict.fromkeys(solver.masked, 1)
+        arguments = {"q": problem.model.nq, "v": problem.model.nv} | {
+            name: sum(sizes.values())
+            for name, sizes in (("values", self.sizes), ("readings", readings), ("mask", masked))
+            if sizes
+        }
+        arguments = {name: size for name, size in arguments.items() if size}
+
+        def build(*inputs: Sequence[Scalar]) -> list[Scalar]:
+            numbers = dict(zip(arguments, inputs, strict=True))
+            values, reads, present = (
+                _named(numbers.get(name, ()), sizes)
+                for name, sizes in (("values", self.sizes), ("readings", readings),
+                                    ("mask", masked))
+            )  # fmt: skip
+            q, v = numbers["q"], numbers.get("v", ())
+            system, shown = self._written(q, v, values, reads)
+            solution, estimation = self._solved(way, system, present)
+            outputs: list[Scalar] = []
+            for name in solver.variables:
+                factor = shown[name]
+                total = list(factor.constant)
+                for other, rows in factor.blocks.items():
+                    total = [
+                        add(t, dot(r, solution[other])) for t, r in zip(total, rows, strict=True)
+                    ]
+                outputs += total
+            if estimation is not None:
+                for name in solver.covariances:
+                    outputs += [x for row in estimation.covariance(shown[name].name) for x in row]
+                outputs += estimation.failing()
+            return outputs
+
+        model, wanted = problem.model, problem.graph.sizes
+        numbers = sum(wanted[name] for name in solver.variables)
+        numbers += sum(wanted[name] ** 2 for name in solver.covariances)
+        if way.plan is not None:
+            exact = sum(f.rows for f in problem.structure.factors if f.deviation is None)
+            numbers += exact - len(way.plan.pivots)
+        return TracedFunction(
+            "solve", arguments, {"d": (numbers,)}, build, owner=model, label="a solver"
+        )
 
     def estimate(self, flat: Array) -> Estimate:
         """The program's numbers by name."""
@@ -329,15 +351,17 @@ class _Kernel:
         readings = {s.name: [*rng.normal(size=(s.size, count))] for s in self.sensors}
         return self._written([*q.T], [*v.T], values, readings)[0]
 
-    def _chosen(self) -> tuple[Way, Program, float]:
+    def _chosen(self) -> tuple[EliminationPlan, TracedFunction, float]:
         """The way of the fewest operations that is safe at random states."""
         system = self._states(PLANNED, 2)
-        ways: list[tuple[Way, Program]] = []
+        ways: list[tuple[EliminationPlan, TracedFunction]] = []
         refused: Exception | None = None
         for order, way in self._ways():
             try:
-                found = way if way is not None else Way(order, gauss.plan(system, order))
-                ways.append((found, self._traced(found)))
+                plan = way if way is not None else EliminationPlan(order, gauss.plan(system, order))
+                function = self._written_out(plan)
+                _ = function.program  # traced here, so that what cannot be is refused here
+                ways.append((plan, function))
             except (ValueError, SingularError) as problem:
                 refused = problem
         if not ways:
@@ -345,10 +369,10 @@ class _Kernel:
             raise refused
         worst = math.inf
         other = self._states(CHECKED, 3)
-        for way, program in sorted(ways, key=lambda one: one[1].flops):
+        for way, function in sorted(ways, key=lambda one: one[1].program.flops):
             error = self._error(way, other)
             if error <= SAFE:
-                return way, program, error
+                return way, function, error
             worst = min(worst, error)
         open_ = self.solver.problem.determinacy().undetermined
         if open_:
@@ -359,19 +383,19 @@ class _Kernel:
             f"{SAFE:g} is allowed; Problem.solve chooses pivots at each state"
         )
 
-    def _ways(self) -> Iterator[tuple[tuple[Group, ...], Way | None]]:
+    def _ways(self) -> Iterator[tuple[tuple[Group, ...], EliminationPlan | None]]:
         """Orders to try; with a way where no plan of pivots is needed."""
-        problem, wish = self.solver.problem, self.solver.wish
-        names = ("aba", "crba") if wish is None else (wish,)
+        problem, requested = self.solver.problem, self.solver.requested_order
+        names = ("aba", "crba") if requested is None else (requested,)
         for order in () if self.solver.estimates else map(problem.groups, names):
             variables = tuple(name for name in order if isinstance(name, str))
             if len(variables) == len(order):
-                yield order, Way(variables)
-                yield order, Way(variables, bias_first=True)
-        for name in ("rnea", "aba", "tips") if wish is None else (wish,):
+                yield order, EliminationPlan(variables)
+                yield order, EliminationPlan(variables, bias_first=True)
+        for name in ("rnea", "aba", "tips") if requested is None else (requested,):
             yield tips(problem) if name == "tips" else problem.groups(name), None
 
-    def _error(self, way: Way, system: System) -> float:
+    def _error(self, way: EliminationPlan, system: System) -> float:
         """The largest backward error: of the exact rows, and of the conditions of least squares.
 
         These say that the weighted residuals are at right angles to all that exact rows allow.
@@ -460,13 +484,12 @@ def _joined(parts: Sequence[Array]) -> Array:
     return np.concatenate([np.broadcast_to(x, (*batch, x.shape[-1])) for x in parts], axis=-1)
 
 
-def _spread(ufunc: np.ufunc, arrays: Sequence[Array], size: int, threads: int) -> Array:
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-    if threads == 1 or not batch:
-        result: Array = ufunc(*arrays)
-        return result
-    result = np.empty((*batch, size))
-    run_ufunc(ufunc, arrays, result, threads)
+def _named(numbers: Sequence[Scalar], sizes: Mapping[str, int]) -> dict[str, list[Scalar]]:
+    """Numbers that stand one after the other, by name."""
+    result, at = {}, 0
+    for name, size in sizes.items():
+        result[name] = list(numbers[at : at + size])
+        at += size
     return result
 
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics import actuator_map, frame_pose, rnea
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key
 from robomodel.errors import did_you_mean, no_model
-from robomodel.estimation.barrier import Inside, minimize_inside
+from robomodel.estimation.barrier import InteriorPointResult, minimize_inside
 from robomodel.estimation.factors import Marker, Prior, Reading, Trapezoid
 from robomodel.estimation.graph import Graph, Values
 from robomodel.estimation.margins import (
@@ -209,7 +209,9 @@ def plan(
     """
     if not isinstance(model, Model):
         raise no_model(model)
-    problem = _Problem(model, count, step, tuple(goals), tuple(stances), dict(weights or {}))
+    problem = _PlanningProblem(
+        model, count, step, tuple(goals), tuple(stances), dict(weights or {})
+    )
     at = as_array(q, model.nq, "q", "nq")
     speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
     model.check(at, speed)
@@ -234,7 +236,7 @@ def _rows(graph: Graph) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class _PlanningProblem:
     """A planning problem as two graphs: conditions and costs, and margins."""
 
     model: Model
@@ -473,7 +475,7 @@ class _Problem:
             found["f"] = forces.reshape(count, -1)
         return found
 
-    def plan(self, found: Inside) -> Plan:
+    def plan(self, found: InteriorPointResult) -> Plan:
         """What was found, with what it costs and how well it obeys the equations of motion."""
         model, count, values = self.model, self.count, found.values
         q, v, a, tau = (values[name] for name in ("q", "v", "a", "tau"))

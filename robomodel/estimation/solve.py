@@ -262,7 +262,7 @@ def step_of(linear_solver: str) -> Callable[[Linear, Array | None], Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class Lagged:
+class FixedLagResult:
     """What a fixed-lag smoother says.
 
     ``newest``: each time's values as soon as that time was reached; ``smoothed``: when it left the
@@ -278,7 +278,7 @@ class Lagged:
 
 
 @dataclass(frozen=True, eq=False)
-class Past:
+class MarginalFactor:
     """The past as a factor: rows [C d] on the motion of one time's variables from ``anchor``."""
 
     graph: Graph
@@ -316,7 +316,7 @@ def fixed_lag(
     tolerance: float = 1e-9,
     max_iterations: int = 15,
     covariances: bool = False,
-) -> Lagged:
+) -> FixedLagResult:
     """Solve the graph time by time, keeping the last ``window`` times as unknowns.
 
     At each time its variables and factors are added and the window is solved anew; then the oldest
@@ -332,7 +332,7 @@ def fixed_lag(
     sigmas = np.zeros((graph.count, graph.n, graph.n)) if covariances else None
     iterations = np.zeros(graph.count, dtype=int)
     current = {name: x[np.newaxis] for name, x in graph.checked(start, alone=True).items()}
-    past: tuple[tuple[Past, Array], ...] = ()
+    past: tuple[tuple[MarginalFactor, Array], ...] = ()
     first = 0
     unconverged: list[int] = []
     for t in range(graph.count):
@@ -367,15 +367,17 @@ def fixed_lag(
                 "max_iterations or predict nearer to the next time"
             )
         )
-    return Lagged(graph, newest, smoothed, sigmas, iterations)
+    return FixedLagResult(graph, newest, smoothed, sigmas, iterations)
 
 
-def _marginal(graph: Graph, linear: Linear, values: Values) -> tuple[tuple[Past, Array], ...]:
+def _marginal(
+    graph: Graph, linear: Linear, values: Values
+) -> tuple[tuple[MarginalFactor, Array], ...]:
     """What the factors of time 0 say of time 1, linear at these values."""
     _, rows = elimination.eliminate(linear.hard[0], linear.soft[0], graph.labels)
     anchor = {name: x[1] for name, x in values.items()}
     return tuple(
-        (Past(graph, block[:, :-1], block[:, -1], anchor), np.full(len(block), sigma))
+        (MarginalFactor(graph, block[:, :-1], block[:, -1], anchor), np.full(len(block), sigma))
         for block, sigma in ((rows.hard, 0.0), (rows.soft, 1.0))
         if len(block)
     )
