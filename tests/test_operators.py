@@ -33,6 +33,7 @@ from robomodel.papers.spatial_operators import (
     Propagator,
     Space,
     Tree,
+    Underactuated,
     draw_sparsity,
     draw_tree,
     identity,
@@ -703,3 +704,44 @@ def test_the_documentation_runs() -> None:
     assert snippets
     for snippet in snippets:
         exec(compile(snippet, "operators.md", "exec"), names)
+
+
+# ---- some accelerations given, other forces ------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", few(["tello", "mini_cheetah", "five_bar"], "mini_cheetah"))
+def test_underactuated_operators(name: str) -> None:
+    """Against :func:`rm.hybrid` and dense Schur complements."""
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(6)
+    q, v = model.random_configuration(rng), rng.normal(size=model.nv)
+    active = tuple(range(1, model.nv, 3))
+    split = Underactuated(robot_operators(model, q, v), active)
+    passive = split.passive
+    given_, push = rng.normal(size=len(active)), rng.normal(size=len(passive))
+    tau, a = split.hybrid(given_, push)
+    expected = rm.hybrid(
+        model, q, v,
+        tau={model.dof_names[i]: x for i, x in zip(passive, push, strict=True)},
+        a={model.dof_names[i]: x for i, x in zip(active, given_, strict=True)},
+    )  # fmt: skip
+    for found, wanted in zip((tau, a), expected, strict=True):
+        assert np.abs(found - wanted).max() < 1e-10 * np.abs(wanted).max()
+    mass = rm.crba(model, q)
+    pp, pa = mass[np.ix_(passive, passive)], mass[np.ix_(passive, active)]
+    near(split.S_pp, np.linalg.inv(pp))
+    near(split.S_pa, -np.linalg.solve(pp, pa))
+    schur = mass[np.ix_(active, active)] - pa.T @ np.linalg.solve(pp, pa)
+    near(split.S_aa, schur, np.abs(mass).max())
+    many = split.hybrid(np.stack([given_, 0 * given_]), push)
+    near(many[0][0], tau)
+
+
+def test_active_coordinates_are_checked() -> None:
+    model = rm.robots.load("five_bar")
+    operators = robot_operators(model, model.neutral())
+    for active in ((1, 0), (0, 0), (5,), (-1,)):
+        with pytest.raises(ValueError, match="ascending indices"):
+            Underactuated(operators, active)
+    with pytest.raises(ValueError, match="passive"):
+        Underactuated(operators, (0,)).hybrid([1.0], [1.0, 2.0, 3.0])

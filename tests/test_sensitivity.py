@@ -7,7 +7,9 @@ import pytest
 
 import robomodel as rm
 from robomodel.papers.spatial_operators import SKO, Sensitivity, robot_sensitivity
-from robomodel.papers.spatial_operators.sensitivity import STENCIL, STEP
+
+STEP = 0.03
+STENCIL = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # central differences of eighth order
 
 FRAMES = {
     "puma560": ["link6"],
@@ -92,3 +94,13 @@ def test_what_does_not_belong_together_is_refused() -> None:
         Sensitivity(one.model, other.weights, one.H, one.M)
     with pytest.raises(ValueError, match="direction needs nv = 6 numbers"):
         robot_sensitivity(one.model.robot, np.zeros(6), [1.0])
+
+
+@pytest.mark.parametrize("name", ["puma560", "mini_cheetah", "four_bar", "tello"])
+def test_the_mass_matrixs_rate_is_that_of_coriolis(name: str) -> None:
+    """Exact: along v, the rate of M is C + Cᵀ with the Coriolis matrix of :func:`rm.coriolis`."""
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(2)
+    q, v = model.random_configuration(rng), rng.normal(size=model.nv)
+    c = rm.coriolis(model, q, v)
+    close(robot_sensitivity(model, q, v).mass_operator.dense(), c + c.T, 1e-12)

@@ -20,6 +20,7 @@ from robomodel.papers.spatial_operators.robot import RobotOperators, robot_opera
 from robomodel.papers.spatial_operators.sensitivity import Sensitivity, robot_sensitivity
 from robomodel.papers.spatial_operators.sko import SKO, Articulated
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
+from robomodel.papers.spatial_operators.underactuated import Underactuated
 
 __all__ = [
     "ROOT",
@@ -37,6 +38,7 @@ __all__ = [
     "Sensitivity",
     "Space",
     "Tree",
+    "Underactuated",
     "diagonal_equations",
     "draw_sparsity",
     "draw_tree",

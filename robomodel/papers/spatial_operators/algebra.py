@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.model.joints import Array
+from robomodel.papers.matrices import transposed
 from robomodel.papers.spatial_operators.operator import (
     Blocks,
     Derived,
@@ -26,7 +27,6 @@ from robomodel.papers.spatial_operators.operator import (
     Sum,
     compatible,
     multiply,
-    transposed,
 )
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
 

@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.papers.matrices import transposed
 from robomodel.papers.spatial_operators.algebra import BlockDiagonal, blockwise
-from robomodel.papers.spatial_operators.operator import Operator, transposed
+from robomodel.papers.spatial_operators.operator import Operator
 from robomodel.papers.spatial_operators.robot import RobotOperators, robot_operators
 from robomodel.papers.spatial_operators.sensitivity import Sensitivity, robot_sensitivity
 

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.model.joints import Array
+from robomodel.papers.matrices import transposed
 from robomodel.papers.spatial_operators.algebra import BlockDiagonal, PickOff, Propagator
-from robomodel.papers.spatial_operators.operator import Operator, compatible, transposed
+from robomodel.papers.spatial_operators.operator import Operator, compatible
 from robomodel.papers.spatial_operators.tree import ROOT
 
 

@@ -85,11 +85,6 @@ def multiply(matrix: Array, x: Array) -> Array:
     return product[..., 0]
 
 
-def transposed(matrix: Array) -> Array:
-    """The last two axes exchanged."""
-    return np.swapaxes(matrix, -1, -2)
-
-
 class Operator(ABC):
     """A linear map from stacked vectors of ``cols`` to those of ``rows``."""
 

@@ -17,12 +17,19 @@ from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.papers.spatial_operators.algebra import Adjacency, PickOff, blockwise
-from robomodel.papers.spatial_operators.operator import Space, transposed
+from robomodel.papers.matrices import (
+    cross_matrix,
+    from_rows,
+    jacobian_rate,
+    motion_matrix,
+    transposed,
+)
+from robomodel.papers.spatial_operators.algebra import Adjacency, BlockDiagonal, PickOff, blockwise
+from robomodel.papers.spatial_operators.operator import Space
 from robomodel.papers.spatial_operators.sko import SKO
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
-from robomodel.scalars import Scalar, stack, unstack
-from robomodel.spatial import NO_MOTION, NO_WRENCH, UNIT_MOTIONS, ZERO, Motion, Transform, minus
+from robomodel.scalars import stack, unstack
+from robomodel.spatial import NO_MOTION, NO_WRENCH, UNIT_MOTIONS, ZERO, Motion, minus
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,7 +58,7 @@ class RobotOperators(SKO):
                 continue
             node, first = self.sites[at.body]
             block = np.zeros((self.nodes.sizes[node], 6))
-            block[first : first + 6] = _motion_matrix(at.pose, ()).T
+            block[first : first + 6] = motion_matrix(at.pose).T
             nodes.append(node)
             blocks.append(block)
         return PickOff(self.nodes, tuple(nodes), tuple(blocks))
@@ -110,15 +117,8 @@ def robot_operators(
     space = Space(tree, tuple(node.inertia.shape[-1] for node in made))
     rates = Space(tree, tuple(cluster.nv for cluster in state.model.clusters))
 
-    def weight(k: int) -> Array:
-        if carrier[k] == WORLD:
-            return np.zeros((0, space.sizes[k]))
-        padded = np.zeros((*made[k].carried.shape[:-1], space.sizes[carrier[k]]))
-        padded[..., : made[k].carried.shape[-1]] = made[k].carried
-        return transposed(padded)
-
     return RobotOperators(
-        weights=Adjacency(space, space, tuple(map(weight, range(len(tree))))),
+        weights=_weights(space, tree, [node.carried for node in made]),
         H=blockwise(space, rates, lambda k: transposed(made[k].motions), "H"),
         M=blockwise(space, space, lambda k: made[k].inertia, "M"),
         a=space.join([node.drift for node in made]),
@@ -126,6 +126,78 @@ def robot_operators(
         robot=model,
         sites=tuple(sites[body] for body in everything),
     )
+
+
+def _weights(space: Space, tree: Tree, carried: Sequence[Array]) -> Adjacency:
+    """𝓔 of what parents' bodies do to nodes' velocities; armatures' velocities do nothing."""
+    blocks = []
+    for k, parent in enumerate(tree.parents):
+        rows = 0 if parent == ROOT else space.sizes[parent]
+        padded = np.zeros((*carried[k].shape[:-1], rows))
+        if rows:
+            padded[..., : carried[k].shape[-1]] = carried[k]
+        blocks.append(transposed(padded))
+    return Adjacency(space, space, tuple(blocks))
+
+
+def rates_along(
+    operators: RobotOperators, q: Array, direction: Array
+) -> tuple[Adjacency, BlockDiagonal]:
+    """Derivatives of 𝓔 and H of a model of clusters at q along a velocity; M is constant.
+
+    X of a body from its parent changes by -s × X, s the direction's velocity between the two; the
+    explicit constraint Jacobian by :func:`robomodel.papers.matrices.jacobian_rate`.
+    """
+    model, space = operators.robot, operators.nodes
+    batch = np.broadcast_shapes(q.shape[:-1], direction.shape[:-1])
+    with np.errstate(all="ignore"):
+        state = State(model, unstack(q), range(len(model.nodes)), unstack(direction))
+        jacobian_rates = jacobian_rate(model, q, direction)
+        pairs = [
+            _node_rates(state, cluster, operators.sites, rate, batch)
+            for cluster, rate in zip(model.clusters, jacobian_rates, strict=True)
+        ]
+    motions = blockwise(space, operators.rates, lambda k: transposed(pairs[k][1]), "H")
+    return _weights(space, operators.tree, [carried for carried, _ in pairs]), motions
+
+
+def _node_rates(
+    state: State,
+    cluster: Cluster,
+    sites: Sequence[tuple[int, int]],
+    jacobian_rate: Array,
+    batch: tuple[int, ...],
+) -> tuple[Array, Array]:
+    """The derivatives of ``carried`` and ``motions`` of a node along the state's velocity."""
+    model, bodies = state.model, cluster.bodies
+    above = 0 if cluster.parent == WORLD else 6 * len(model.clusters[cluster.parent].bodies)
+    geared = [r for b in bodies if model.nodes[b].armature for r in model.nodes[b].freedoms]
+    size = 6 * len(bodies) + len(geared)
+    carried, carried_rate = np.zeros((2, *batch, size, above))
+    motions, motions_rate = np.zeros((2, *batch, size, cluster.nv))
+    first_row = cluster.spanning_v.start
+    for i, body in enumerate(bodies):
+        node, x = model.nodes[body], motion_matrix(state.transforms[body], batch)
+        apart = stack(state.relative[body].entries(), batch)
+        rate, own = -cross_matrix(apart) @ x, slice(6 * i, 6 * i + 6)
+        columns = [motion.entries() for motion in node.joint.subspace]
+        subspace = from_rows(list(zip(*columns, strict=True)), (6, node.joint.nv))
+        rows = [r - first_row for r in node.freedoms]
+        g = from_rows([state.rows[r] for r in node.freedoms], (len(rows), cluster.nv), batch)
+        if node.parent in bodies:
+            first = 6 * bodies.index(node.parent)
+            inside = slice(first, first + 6)
+            for value, change in ((carried, carried_rate), (motions, motions_rate)):
+                change[..., own, :] = rate @ value[..., inside, :] + x @ change[..., inside, :]
+                value[..., own, :] = x @ value[..., inside, :]
+        elif node.parent != WORLD:
+            first = sites[node.parent][1]
+            carried[..., own, first : first + 6] = x
+            carried_rate[..., own, first : first + 6] = rate
+        motions[..., own, :] += subspace @ g
+        motions_rate[..., own, :] += subspace @ jacobian_rate[..., rows, :]
+    motions_rate[..., 6 * len(bodies) :, :] = jacobian_rate[..., [r - first_row for r in geared], :]
+    return carried_rate, motions_rate
 
 
 @dataclass(frozen=True)
@@ -167,7 +239,7 @@ class _Node:
         drift: dict[int, Motion] = {}
         for i, body in enumerate(bodies):
             node, x = model.nodes[body], state.transforms[body]
-            own, matrix = slice(6 * i, 6 * i + 6), _motion_matrix(x, batch)
+            own, matrix = slice(6 * i, 6 * i + 6), motion_matrix(x, batch)
             if node.parent in drift:  # within the cluster
                 first = 6 * bodies.index(node.parent)
                 inside = slice(first, first + 6)
@@ -182,26 +254,15 @@ class _Node:
                 moved = base
             drift[body] = x.to_child(moved) + state.drift(body)
             columns = [motion.entries() for motion in state.subspace(body)]
-            motions[..., own, :] += _rows(list(zip(*columns, strict=True)), batch, (6, cluster.nv))
+            motions[..., own, :] += from_rows(
+                list(zip(*columns, strict=True)), (6, cluster.nv), batch
+            )
             inertia[own, own] = [[*(node.inertia * motion).entries()] for motion in UNIT_MOTIONS]
         fast = slice(6 * len(bodies), size)
-        motions[..., fast, :] = _rows(
-            [state.rows[r] for r in geared], batch, (len(geared), cluster.nv)
+        motions[..., fast, :] = from_rows(
+            [state.rows[r] for r in geared], (len(geared), cluster.nv), batch
         )
         inertia[fast, fast] = np.diag(list(armature.values()))
         entries = [x for body in bodies for x in drift[body].entries()]
         entries += [state.bias[r] for r in geared]
         return cls(carried, motions, stack(entries, batch), inertia, geared)
-
-
-def _rows(
-    rows: Sequence[Sequence[Scalar]], batch: tuple[int, ...], shape: tuple[int, int]
-) -> Array:
-    """Scalars by rows as an array (*batch, *shape)."""
-    return stack([x for row in rows for x in row], batch).reshape(*batch, *shape)
-
-
-def _motion_matrix(x: Transform, batch: tuple[int, ...]) -> Array:
-    """X (*batch, 6, 6): motions of the parent frame to motions of the child's."""
-    columns = [x.to_child(motion).entries() for motion in UNIT_MOTIONS]
-    return _rows(list(zip(*columns, strict=True)), batch, (6, 6))

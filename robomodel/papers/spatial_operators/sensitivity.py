@@ -15,15 +15,12 @@ from numpy.typing import ArrayLike
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.papers.matrices import transposed
 from robomodel.papers.spatial_operators.algebra import Adjacency, BlockDiagonal, PickOff, blockwise
-from robomodel.papers.spatial_operators.operator import Operator, Space, compatible, transposed
-from robomodel.papers.spatial_operators.robot import robot_operators
+from robomodel.papers.spatial_operators.operator import Operator, compatible
+from robomodel.papers.spatial_operators.robot import rates_along, robot_operators
 from robomodel.papers.spatial_operators.sko import SKO
 from robomodel.papers.spatial_operators.tree import ROOT
-
-STEP = 0.03  # [rad, m], along directions whose largest component is LARGEST
-LARGEST = 0.25
-STENCIL = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # central differences of eighth order
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,36 +111,15 @@ class Sensitivity:
 
 
 def robot_sensitivity(model: Model, q: ArrayLike, direction: ArrayLike) -> Sensitivity:
-    """The operators of a robot at q, with their derivatives along a velocity (..., nv).
+    """The operators of a robot at q (..., nq), with their derivatives along a velocity (..., nv).
 
-    Along ``numpy.eye(nv)[i]``: by coordinate i. Blocks are differentiated by central differences of
-    eighth order (about 1e-13 of their size, less in loops near a singularity); all that follows
-    from them is exact.
+    Along ``numpy.eye(nv)[i]``: by coordinate i. Exact, loops included. Raises ValueError for arrays
+    of other sizes.
     """
     at = as_array(q, model.nq, "q", "nq")
     wanted = as_array(direction, model.nv, "direction", "nv")
-    size = np.max(np.abs(wanted), axis=-1, keepdims=True, initial=0.0) / LARGEST
-    along = wanted / np.where(size > 0, size, 1.0)
-    still = np.zeros(model.nv)
-    base = robot_operators(model, at, still)
-    parts: dict[str, list[Array | float]] = {}
-    for n, factor in enumerate(STENCIL, 1):
-        for sign in (1.0, -1.0):
-            there = robot_operators(model, model.integrate(at, sign * n * STEP * along), still)
-            for name, blocks in (
-                ("weights", there.weights.weights), ("H", there.H.blocks), ("M", there.M.blocks)
-            ):  # fmt: skip
-                known = parts.setdefault(name, [0.0] * len(blocks))
-                parts[name] = [
-                    x + sign * factor / STEP * y for x, y in zip(known, blocks, strict=True)
-                ]
-    nodes, rates = base.nodes, base.rates
-
-    def made(name: str, space: Space, rows: Space) -> BlockDiagonal:
-        return blockwise(space, rows, lambda k: size[..., None] * parts[name][k])
-
-    weights = tuple(size[..., None] * x for x in parts["weights"])
-    return Sensitivity(
-        base, Adjacency(nodes, nodes, weights), made("H", nodes, rates),
-        made("M", nodes, nodes),
-    )  # fmt: skip
+    base = robot_operators(model, at)
+    weights, motions = rates_along(base, at, wanted)
+    nodes = base.nodes
+    still = blockwise(nodes, nodes, lambda k: np.zeros((nodes.sizes[k], nodes.sizes[k])))
+    return Sensitivity(base, weights, motions, still)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.model.joints import Array
+from robomodel.papers.matrices import transposed
 from robomodel.papers.spatial_operators.algebra import (
     Adjacency,
     BlockDiagonal,
@@ -28,7 +29,7 @@ from robomodel.papers.spatial_operators.algebra import (
     identity,
 )
 from robomodel.papers.spatial_operators.lyapunov import BackwardLyapunov, ForwardLyapunov
-from robomodel.papers.spatial_operators.operator import Operator, Space, compatible, transposed
+from robomodel.papers.spatial_operators.operator import Operator, Space, compatible
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
 from robomodel.scalars import Factorization
 
