@@ -153,7 +153,7 @@ class TracedFunction:
 
     @cached_property
     def _compiled(self) -> Compiled | None:
-        if self.compiles:
+        if self.compiles and all(self.sizes):
             with suppress(NoCompilerError):
                 return self.compiled(self.dtype)
         return None

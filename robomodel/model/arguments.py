@@ -12,6 +12,9 @@ from robomodel.model.joints import Array
 
 def common_batch(**arrays: Array) -> tuple[int, ...]:
     """The batch axes that arguments broadcast to; ValueError with their names and shapes."""
+    first, *others = (x.shape[:-1] for x in arrays.values())
+    if all(shape == first for shape in others):
+        return first
     try:
         return np.broadcast_shapes(*(x.shape[:-1] for x in arrays.values()))
     except ValueError:

@@ -68,6 +68,23 @@ class Geometry:
             lengths += [math.hypot(*end.point) for end in (loop.predecessor, loop.successor)]
         return max(lengths, default=0.0) or 1.0
 
+    def conditions(
+        self, q: Vector, qd: Vector | None = None
+    ) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
+        """Values φ, Jacobian K and bias k = -K̇ q̇ (zero without q̇), over scalars of any kind."""
+        loops = evaluate_loops(self.links, self.loops, q, qd)
+        values = list(loops.values)
+        jacobian = [list(row) for row in loops.jacobian]
+        for coupling in self.linear:
+            total: Scalar = -coupling.offset
+            row: list[Scalar] = [0.0] * self.nv
+            for link, coefficient in coupling.terms:
+                total = add(total, mul(coefficient, q[self.links[link].q]))
+                row[self.links[link].v] += coefficient
+            values.append(total)
+            jacobian.append(row)
+        return values, jacobian, [*(neg(x) for x in loops.bias), *([0.0] * len(self.linear))]
+
     def evaluate(self, q: Array, qd: Array | None = None) -> tuple[Array, Array, Array]:
         """Values φ, Jacobian K and bias k = -K̇ q̇ (zero without q̇) of every condition."""
         batch = q.shape[:-1] if qd is None else np.broadcast_shapes(q.shape[:-1], qd.shape[:-1])
@@ -83,22 +100,6 @@ class Geometry:
         flat = [entry for row in jacobian for entry in row]
         matrix = stack(flat, batch).reshape(*batch, len(jacobian), self.nv)
         return stack(values, batch), matrix, stack(bias, batch)
-
-    def conditions(
-        self, q: Vector, qd: Vector | None = None
-    ) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
-        """What :meth:`evaluate` gives, over scalars of any kind."""
-        loops = evaluate_loops(self.links, self.loops, q, qd)
-        values, jacobian = loops.values, loops.jacobian
-        for coupling in self.linear:
-            total: Scalar = -coupling.offset
-            row: list[Scalar] = [0.0] * self.nv
-            for link, coefficient in coupling.terms:
-                total = add(total, mul(coefficient, q[self.links[link].q]))
-                row[self.links[link].v] = add(row[self.links[link].v], coefficient)
-            values.append(total)
-            jacobian.append(row)
-        return values, jacobian, [*(neg(x) for x in loops.bias), *([0.0] * len(self.linear))]
 
     def integrate(self, q: Array, dq: Array) -> Array:
         """Spanning positions moved along spanning velocities for unit time."""
@@ -142,7 +143,13 @@ class Geometry:
         Perpendicularity of axes cannot tell the two apart; Newton may find either.
         """
         wrong = np.zeros(q.shape[:-1], dtype=bool)
-        at = unstack(q)
+        for value in self.alignments(unstack(q)):
+            wrong |= np.asarray(value) < 0.0
+        return wrong
+
+    def alignments(self, q: Vector) -> list[Scalar]:
+        """Cosines of the angles of axes that loops align; negative where one is flipped."""
+        values: list[Scalar] = []
         for loop in self.loops:
             pairs = {(row.i, row.j) for row in loop.rows if isinstance(row, Perpendicular)}
             checks: list[tuple[int, int]] = []
@@ -152,9 +159,8 @@ class Geometry:
                 checks.append((2, 2))
             if checks:
                 probe = replace(loop, rows=tuple(Perpendicular(i, j) for i, j in checks))
-                for value in evaluate_loops(self.links, [probe], at).values:
-                    wrong |= np.asarray(value) < 0.0
-        return wrong
+                values += evaluate_loops(self.links, [probe], q).values
+        return values
 
 
 def close(

@@ -5,10 +5,11 @@ A body's *internal* axes are chosen so that its joint moves along or about a coo
 Then every joint's motion subspace S is constant and made of zeros and ones: Ṡ = 0, and the velocity
 products of the recursions need no joint-specific terms (only the screw has a pitch in S).
 
-Configuration-space arithmetic (``integrate``, ``difference``) is on NumPy arrays with leading batch
-axes: vectors for the one-axis joints, SO(3) and SE(3) for the others (as Pinocchio, Sophus).
-Exponentials are straight-line programs over scalars: factors that are 0/0 at rest are series there,
-chosen between without branching. Quaternions are x, y, z, w.
+Configuration-space arithmetic is over scalars (``moved``, ``displacement``) and on NumPy arrays
+with leading batch axes (``integrate``, ``difference``): vectors for the one-axis joints, SO(3) and SE(3)
+for the others (as Pinocchio, Sophus). Exponentials and logarithms are straight-line programs:
+factors that are 0/0 at rest are series there, chosen between without branching. Quaternions are x,
+y, z, w.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from robomodel.scalars import (
     sincos,
     sqrt,
     sub,
+    subtracted,
 )
 from robomodel.spatial import (
     UNIT,
@@ -82,8 +84,11 @@ class JointModel(Protocol):
     def integrate(self, q: Array, dv: Array) -> Array:
         """The same of arrays with leading batch axes."""
 
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """The dv that leads from q0 to q1."""
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """The same of arrays with leading batch axes."""
 
     def neutral(self) -> tuple[float, ...]:
         """The position zero."""
@@ -116,6 +121,10 @@ class _VectorSpace:
     def integrate(self, q: Array, dv: Array) -> Array:
         """q + dv."""
         return q + dv
+
+    def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
+        """q1 - q0."""
+        return subtracted(q1, q0)
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """q1 - q0."""
@@ -189,6 +198,15 @@ class _Group(ABC):
         entries = self.moved(list(np.moveaxis(q, -1, 0)), list(np.moveaxis(dv, -1, 0)))
         return np.stack(np.broadcast_arrays(*entries), axis=-1)
 
+    @abstractmethod
+    def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
+        """The dv that leads from q0 to q1."""
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """The same of arrays with leading batch axes."""
+        entries = self.displacement(list(np.moveaxis(q0, -1, 0)), list(np.moveaxis(q1, -1, 0)))
+        return np.stack(np.broadcast_arrays(*entries), axis=-1)
+
 
 @dataclass(frozen=True, slots=True)
 class Planar(_Group):
@@ -227,7 +245,7 @@ class Planar(_Group):
         """Exponential of SE(2), the angle unwrapped."""
         return displaced_in_plane(q, dv)
 
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """Logarithm of SE(2), the angle unwrapped."""
         return displacement_in_plane(q0, q1)
 
@@ -260,7 +278,7 @@ class Spherical(_Group):
         """q Exp(dv)."""
         return turned(q, dv)
 
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """Log(q0⁻¹ q1), the shorter way round."""
         return turn_between(q0, q1)
 
@@ -294,7 +312,7 @@ class Floating(_Group):
         """Exponential of SE(3)."""
         return displaced(q, dv)
 
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """Logarithm of SE(3)."""
         return displacement_between(q0, q1)
 
@@ -413,62 +431,78 @@ def _left(square: Scalar) -> tuple[Scalar, Scalar]:
 # ---- logarithms ----------------------------------------------------------------------------------
 
 
-def turn_between(q0: Array, q1: Array) -> Array:
+def turn_between(q0: Vector, q1: Vector) -> list[Scalar]:
     """Log(q0⁻¹ q1) of two quaternions, the shorter way round."""
-    q = _product(_inverse(q0), q1)
-    q = np.where(q[..., 3:] < 0.0, -q, q)
-    norm = np.linalg.norm(q[..., :3], axis=-1, keepdims=True)
-    angle = 2.0 * np.arctan2(norm, q[..., 3:])
-    factor = np.where(norm > 1e-150, angle / np.where(norm > 1e-150, norm, 1.0), 2.0)
-    return q[..., :3] * factor
+    return _turn(q0, q1)[0]
 
 
-def displacement_between(q0: Array, q1: Array) -> Array:
+def displacement_between(q0: Vector, q1: Vector) -> list[Scalar]:
     """The [angular | linear] that leads from one pose to another: the logarithm of SE(3)."""
-    turn = turn_between(q0[..., 3:], q1[..., 3:])
-    slide = _rotate(_inverse(q0[..., 3:]), q1[..., :3] - q0[..., :3])
-    return np.concatenate([turn, _inverse_left_jacobian(turn, slide)], axis=-1)
+    turn, half_cotangent = _turn(q0[3:], q1[3:])
+    way = (sub(q1[0], q0[0]), sub(q1[1], q0[1]), sub(q1[2], q0[2]))
+    slide = from_quaternion(q0[3], q0[4], q0[5], q0[6]).unrotate(way)
+    once = cross(_vec(turn), slide)
+    square = dot(turn, turn)
+    near, _ = _angle(square)
+    series = _series(square, 1 / 12, 1 / 720, 1 / 30240, 1 / 1209600)
+    exact = div(sub(1.0, half_cotangent), select(near, 1.0, square))
+    twice = scale(select(near, series, exact), cross(_vec(turn), once))
+    return [*turn, *plus(slide, plus(scale(-0.5, once), twice))]
 
 
-def displacement_in_plane(q0: Array, q1: Array) -> Array:
+def displacement_in_plane(q0: Vector, q1: Vector) -> list[Scalar]:
     """The [x, y, θ] that leads from q0 to q1: the logarithm of SE(2), the angle unwrapped."""
-    turn = q1[..., 2] - q0[..., 2]
-    s, c = np.sin(q0[..., 2]), np.cos(q0[..., 2])
-    x, y = q1[..., 0] - q0[..., 0], q1[..., 1] - q0[..., 1]
-    along, aside = c * x + s * y, c * y - s * x
-    sinc, half = np.sinc(turn / math.pi), turn / 2
-    cosc = np.sin(half) * np.sinc(half / math.pi)  # (1 - cos θ) / θ
-    size = sinc * sinc + cosc * cosc
-    return np.stack(
-        [(sinc * along + cosc * aside) / size, (sinc * aside - cosc * along) / size, turn], axis=-1
-    )
+    turn = sub(q1[2], q0[2])
+    s, c = sincos(q0[2])
+    x, y = sub(q1[0], q0[0]), sub(q1[1], q0[1])
+    along, aside = add(mul(c, x), mul(s, y)), sub(mul(c, y), mul(s, x))
+    square = mul(turn, turn)
+    first, second = _left(square)
+    sinc, cosc = sub(1.0, mul(square, second)), mul(turn, first)
+    inverse = div(1.0, add(mul(sinc, sinc), mul(cosc, cosc)))
+    return [
+        mul(inverse, add(mul(sinc, along), mul(cosc, aside))),
+        mul(inverse, sub(mul(sinc, aside), mul(cosc, along))),
+        turn,
+    ]
 
 
-def _product(p: Array, q: Array) -> Array:
-    pv, pw, qv, qw = p[..., :3], p[..., 3:], q[..., :3], q[..., 3:]
-    vector = pw * qv + qw * pv + np.cross(pv, qv)
-    scalar = pw * qw - np.sum(pv * qv, axis=-1, keepdims=True)
-    return np.concatenate([vector, scalar], axis=-1)
+def _turn(q0: Vector, q1: Vector) -> tuple[list[Scalar], Scalar]:
+    """Log(q0⁻¹ q1) = θ u, and θ/2 cot θ/2.
+
+    θ/2 = atan(n/w) of the vector's length n and w ≥ 0. Where n/w is small, θ/n is a series in its
+    square, which needs no root; beyond, the arctangent is that of (n - w)/(n + w) or -w/n.
+    """
+    p, own = _vec(q0), _vec(q1)
+    vector = plus(plus(scale(q0[3], own), scale(neg(q1[3]), p)), scale(-1.0, cross(p, own)))
+    scalar = add(mul(q0[3], q1[3]), dot(p, own))
+    sign = select(scalar, -1.0, 1.0)
+    w, v = mul(sign, scalar), scale(sign, vector)
+    square = dot(v, v)
+    near = sub(square, mul(SMALL**2, mul(w, w)))
+    n = sqrt(select(near, 1.0, square))
+    far = sub(n, mul(LARGE, w))  # negative where n/w is not large
+    above = select(near, 0.0, select(far, sub(n, w), neg(w)))
+    below = select(near, 1.0, select(far, add(n, w), n))
+    tangent = div(above, below)
+    whole = select(near, 1.0, w)
+    z = select(near, div(square, mul(w, w)), mul(tangent, tangent))
+    share = _arctangent(z)
+    beyond = add(select(far, math.pi / 4, math.pi / 2), mul(tangent, share))
+    ratio = mul(2.0, select(near, div(share, w), div(beyond, n)))  # θ/n
+    half_cotangent = select(near, share, div(mul(beyond, whole), n))
+    return list(scale(ratio, v)), half_cotangent
 
 
-def _inverse(q: Array) -> Array:
-    result: Array = q * np.array([-1.0, -1.0, -1.0, 1.0])
-    return result
+SMALL, LARGE = 0.66, 1 + math.sqrt(2.0)  # tangents between which the arctangent changes its form
 
 
-def _rotate(q: Array, v: Array) -> Array:
-    t = 2.0 * np.cross(q[..., :3], v)
-    return v + q[..., 3:] * t + np.cross(q[..., :3], t)
-
-
-def _inverse_left_jacobian(turn: Array, v: Array) -> Array:
-    angle = np.linalg.norm(turn, axis=-1, keepdims=True)
-    small = angle < 0.05
-    safe = np.where(small, 1.0, angle)
-    square = angle * angle
-    series = 1 / 12 + square / 720 + square**2 / 30240 + square**3 / 1209600
-    half = safe / 2
-    exact = (1.0 - half / np.tan(half)) / safe**2
-    once = np.cross(turn, v)
-    result: Array = v - 0.5 * once + np.where(small, series, exact) * np.cross(turn, once)
-    return result
+def _arctangent(z: Scalar) -> Scalar:
+    """atan(x)/x at the square of x, for x up to ``SMALL`` (Cephes, by S. Moshier)."""
+    above = _series(z, -6.485021904942025371773e1, -1.228866684490136173410e2,
+                    -7.500855792314704667340e1, -1.615753718733365076637e1,
+                    -8.750608600031904122785e-1)  # fmt: skip
+    below = _series(z, 1.945506571482613964425e2, 4.853903996359136964868e2,
+                    4.328810604912902668951e2, 1.650270098316988542046e2,
+                    2.485846490142306297962e1, 1.0)  # fmt: skip
+    return add(1.0, div(mul(z, above), below))

@@ -9,17 +9,19 @@ K q̈ = k, q̇ = G v, q̈ = G a + g.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.kernels.function import TracedFunction
 from robomodel.model.arguments import as_array, common_batch
+from robomodel.model.configurations import functions
 from robomodel.model.elements import Cluster, Coupling, Joint, Loop, Node
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.scalars import Scalar, Vector, dot, stack, unstack
+from robomodel.scalars import Scalar, Vector
 
 
 class Kinematics:
@@ -128,16 +130,7 @@ class Kinematics:
             G: (..., n_joint_velocities, nv), rows in the order of ``joint_names``, a floating base
                 first; ratios of joints' units (m, rad).
         """
-        at = self._positions(q)
-        batch = at.shape[:-1]
-        result = np.zeros((*batch, self.n_joint_velocities, self.nv))
-        with np.errstate(all="ignore"):
-            scalars = unstack(at)
-            for c in self.clusters:
-                rows = c.constraint.jacobian(c.constraint.positions(scalars[c.q]))
-                block = stack([x for row in rows for x in row], batch)
-                result[..., c.spanning_v, c.v] = block.reshape(*batch, len(rows), c.nv)
-        return result
+        return self._run(functions.constraint_jacobian, self._positions(q))
 
     def constraint_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
         """g, all joints' accelerations at zero independent acceleration: q̈ = G a + g.
@@ -151,18 +144,8 @@ class Kinematics:
                 clusters with loops.
         """
         at, speed = self._positions(q), self._velocities(v)
-        batch = common_batch(q=at, v=speed)
-        result = np.zeros((*batch, self.n_joint_velocities))
-        with np.errstate(all="ignore"):
-            scalars, speeds = unstack(at), unstack(speed)
-            for c in self.clusters:
-                if not c.implicit:
-                    continue
-                positions = c.constraint.positions(scalars[c.q])
-                g = c.constraint.jacobian(positions)
-                rates = [dot(row, speeds[c.v]) for row in g]
-                result[..., c.spanning_v] = stack(c.constraint.bias(positions, rates), batch)
-        return result
+        common_batch(q=at, v=speed)
+        return self._run(functions.constraint_bias, at, speed)
 
     # ---- conditions
 
@@ -177,7 +160,7 @@ class Kinematics:
                 redundant ones included) and ``couplings``; metres, sines of angles, and the
                 couplings' units.
         """
-        return self._conditions(self._positions(q))[0]
+        return self._run(functions.residual, self._spanning(self._positions(q)))
 
     def constraint_matrix(self, q: ArrayLike) -> Array:
         """K, the derivative of :meth:`residual` by all joints' positions: K q̇ = 0.
@@ -189,7 +172,7 @@ class Kinematics:
             K: (..., n_constraints, n_joint_velocities), rows as :meth:`residual`, columns in the
                 order of ``joint_names``; units of a row by those of a column (m, rad).
         """
-        return self._conditions(self._positions(q))[1]
+        return self._run(functions.constraint_matrix, self._positions(q))
 
     def constraint_matrix_bias(self, q: ArrayLike, v: ArrayLike) -> Array:
         """k = -K̇ q̇, so that K q̈ = k.
@@ -201,8 +184,9 @@ class Kinematics:
         Returns:
             k: (..., n_constraints), rows as :meth:`residual`, in its units per s².
         """
-        at = self._positions(q)
-        return self._conditions(at, self._rates(at, self._velocities(v)))[2]
+        at, speed = self._positions(q), self._velocities(v)
+        common_batch(q=at, v=speed)
+        return self._run(functions.constraint_matrix_bias, at, speed)
 
     def spanning_matrix_bias(self, q: ArrayLike, joint_velocities: ArrayLike) -> Array:
         """k = -K̇ q̇ from the velocities of all joints.
@@ -219,7 +203,8 @@ class Kinematics:
         """
         at, size = self._positions(q), self.n_joint_velocities
         rates = as_array(joint_velocities, size, "joint_velocities", "n_joint_velocities")
-        return self._conditions(at, rates)[2]
+        common_batch(q=at, joint_velocities=rates)
+        return self._run(functions.constraint_matrix_bias, at, rates, spanning=True)
 
     def condition_rows(self) -> list[tuple[Cluster, list[int]]]:
         """The rows of K that each cluster with loops or couplings must meet.
@@ -232,7 +217,7 @@ class Kinematics:
         for cluster in self.clusters:
             if cluster.geometry is None:
                 continue
-            order = self._condition_order[cluster.index]
+            order = functions.condition_order(cast(Any, self))[cluster.index]
             kept = cluster.closing_rows or range(len(order))
             found.append((cluster, [order[row] for row in kept]))
         return found
@@ -245,14 +230,17 @@ class Kinematics:
     def _velocities(self, v: ArrayLike, name: str = "v") -> Array:
         return as_array(v, self.nv, name, "nv")
 
+    def _run(self, make: Callable[..., TracedFunction], *arrays: Array, **options: Any) -> Array:
+        result: Array = make(self, **options)(*arrays)
+        return result
+
     def _spanning(self, q: Array) -> Array:
-        return stack(self.spanning_positions(unstack(q)), q.shape[:-1])
+        return self._run(functions.joint_positions, q)
 
     def _rates(self, q: Array, v: Array) -> Array:
         """G v."""
         common_batch(q=q, v=v)
-        rates: Array = np.einsum("...ij,...j->...i", self.constraint_jacobian(q), v)
-        return rates
+        return self._run(functions.joint_velocities, q, v)
 
     def _named(self, values: Array, of: Literal["q", "v"]) -> dict[str, Array]:
         """All joints' positions, or velocities, by the joints' names but a floating base's."""
@@ -263,46 +251,3 @@ class Kinematics:
             if joint.name != self.floating_base:
                 found[joint.name] = own
         return found
-
-    def _conditions(self, q: Array, rates: Array | None = None) -> tuple[Array, Array, Array]:
-        """Residual, K and k over the whole robot, in the order of loops and couplings."""
-        batch = q.shape[:-1] if rates is None else common_batch(q=q, joint_velocities=rates)
-        where = self._condition_order
-        count = sum(len(rows) for rows in where.values())
-        values, bias = np.zeros((*batch, count)), np.zeros((*batch, count))
-        matrix = np.zeros((*batch, count, self.n_joint_velocities))
-        spanning = self._spanning(q)
-        for cluster in self.clusters:
-            if cluster.geometry is None:
-                continue
-            rows = where[cluster.index]
-            value, jacobian, quadratic = cluster.geometry.evaluate(
-                spanning[..., cluster.spanning_q],
-                None if rates is None else rates[..., cluster.spanning_v],
-            )
-            values[..., rows] = value
-            bias[..., rows] = quadratic
-            block = np.zeros((*batch, len(rows), self.n_joint_velocities))
-            block[..., cluster.spanning_v] = jacobian
-            matrix[..., rows, :] = block
-        return values, matrix, bias
-
-    @cached_property
-    def _condition_order(self) -> dict[int, list[int]]:
-        """For each constrained cluster, the robot's row of each of its conditions."""
-        loop_at: dict[str, range] = {}
-        coupling_at: dict[tuple[str, str], list[int]] = {}
-        count = 0
-        for loop in self.loops:
-            loop_at[loop.name] = range(count, count + loop.rows)
-            count += loop.rows
-        for i, coupling in enumerate(self.couplings):
-            coupling_at.setdefault((coupling.cluster, coupling.name), []).append(count + i)
-        order: dict[int, list[int]] = {}
-        for cluster in self.clusters:
-            if cluster.geometry is None:
-                continue
-            rows = [row for loop in cluster.geometry.loops for row in loop_at[loop.name]]
-            rows += [coupling_at[cluster.name, c.name].pop(0) for c in cluster.geometry.linear]
-            order[cluster.index] = rows
-        return order

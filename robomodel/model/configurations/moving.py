@@ -19,7 +19,9 @@ from robomodel.errors import ClosureError, UnknownNameError, did_you_mean, warn
 from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration, common_batch
 from robomodel.model.closure import CLOSED, Geometry
+from robomodel.model.configurations import functions
 from robomodel.model.configurations.coordinates import joint_slices, quaternions
+from robomodel.model.configurations.functions import STEP
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask, Revolute
 from robomodel.scalars import stack, unstack
@@ -27,10 +29,28 @@ from robomodel.scalars import stack, unstack
 if TYPE_CHECKING:
     from robomodel.model.model import Model
 
+FOLLOWED = 4  # steps of Newton's that close the loops after a motion that is not long
+STILL = 1e-10  # [rad, m] of the last step of those that come to the nearest configuration
+
 
 def close(model: Model, q: Array) -> Array:
-    """The nearest closed configuration; rows of a batch that have none are not-a-number."""
-    failures = Failures(~all_finite(q))
+    """The nearest closed configuration; rows of a batch that have none are not-a-number.
+
+    By fixed steps where these do, else by the damped method.
+    """
+    states = functions.nearest(model)(q, np.zeros((functions.ITERATIONS, 1)), q)[..., -1, :]
+    closed: Array = states[..., : model.nq].copy()
+    bad = ~((states[..., -2] <= newton.CLOSED) & (states[..., -1] < STILL))
+    if np.any(bad):
+        if not q.ndim > 1:
+            return _close(model, q, 1)
+        closed[bad] = _close(model, q[bad], bad.size)
+    return closed
+
+
+def _close(model: Model, q: Array, total: int) -> Array:
+    """The same by the damped method."""
+    failures = Failures(~all_finite(q), total)
     with np.errstate(all="ignore"):
         q = normalized(model, q, failures)
         for cluster in model.clusters:
@@ -62,9 +82,22 @@ def integrate(model: Model, q: Array, dv: Array, *, whole: bool = False) -> Arra
     ``whole``: raise the error of any row instead.
     """
     batch = common_batch(q=q, v_dt=dv)
-    q = np.broadcast_to(q, (*batch, model.nq)).copy()
-    dv = np.broadcast_to(dv, (*batch, model.nv))
-    failures = Failures(~(all_finite(q) & all_finite(dv)))
+    result: Array
+    result, gap = functions.moved(model, FOLLOWED)(q, dv)
+    bad = ~(gap <= newton.CLOSED)
+    if np.any(bad):
+        q = np.broadcast_to(q, (*batch, model.nq))
+        dv = np.broadcast_to(dv, (*batch, model.nv))
+        if not batch:
+            return _integrate(model, q, dv, 1, whole=whole)
+        result[bad] = _integrate(model, q[bad], dv[bad], bad.size, whole=whole)
+    return result
+
+
+def _integrate(model: Model, q: Array, dv: Array, total: int, *, whole: bool) -> Array:
+    """The same in as many steps as it takes, each closed by the damped method."""
+    q = q.copy()
+    failures = Failures(~(all_finite(q) & all_finite(dv)), total)
     with np.errstate(all="ignore"):
         for cluster in model.clusters:
             own = q[..., cluster.q]
@@ -121,26 +154,14 @@ def _not_followed(cluster: Cluster, gap: Array, dv: Array, bad: Mask) -> Closure
 
 def difference(model: Model, q0: Array, q1: Array) -> Array:
     """What integrate would need to lead from q0 to q1."""
-    batch = common_batch(q0=q0, q1=q1)
-    q0, q1 = (np.broadcast_to(q, (*batch, model.nq)) for q in (q0, q1))
-    result = np.empty((*batch, model.nv))
-    with np.errstate(all="ignore"):
-        for cluster in model.clusters:
-            a, b = q0[..., cluster.q], q1[..., cluster.q]
-            if cluster.implicit:
-                result[..., cluster.v] = cluster.closure.difference(a, b)[
-                    ..., list(cluster.columns)
-                ]
-                continue
-            for body, at, along in joint_slices(model, cluster):
-                result[..., along] = model.nodes[body].joint.difference(a[..., at], b[..., at])
+    common_batch(q0=q0, q1=q1)
+    result: Array = functions.difference(model)(q0, q1)
     return result
 
 
 # ---- following a motion -------------------------------------------------------------------------
 
 
-STEP = 0.2  # largest motion of an independent joint between two closings
 MOST = 2000  # closings on one way
 FAR = 2 * math.pi  # whole turns are looked for in what is twice as long
 PERIODIC = 1e-6  # gap that rounding may make of many turns, to be closed again
@@ -267,10 +288,12 @@ def not_closed(cluster: Cluster, gap: float, what: str) -> ClosureError:
 class Failures:
     """The configurations of a batch that cannot be had, and why the first of them cannot.
 
-    ``known`` are those that were not finite to begin with: their failing is no news.
+    ``known`` are those that were not finite to begin with: their failing is no news. ``total``:
+    how many configurations the batch has, where these are some of them.
     """
 
     known: Mask
+    total: int | None = None
     failed: Mask = field(init=False)
     first: ValueError | None = None
 
@@ -295,7 +318,7 @@ class Failures:
         if self.first is not None:
             count = int(np.count_nonzero(self.failed & ~self.known))
             warn(RuntimeWarning(
-                f"{count} of {self.failed.size} configurations cannot be had and are "
+                f"{count} of {self.total or self.failed.size} configurations cannot be had and are "
                 f"not-a-number: {self.first}"
             ))  # fmt: skip
         q[self.failed] = np.nan

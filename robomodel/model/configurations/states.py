@@ -15,6 +15,7 @@ import numpy as np
 
 from robomodel.errors import ClosureError, few
 from robomodel.model.closure import Geometry
+from robomodel.model.configurations import functions
 from robomodel.model.configurations.coordinates import position_names, quaternions
 from robomodel.model.configurations.moving import enough
 from robomodel.model.elements import Cluster
@@ -57,6 +58,10 @@ class Fault:
 
 def check(model: Model, q: Array, v: Array | None, tolerance: float) -> tuple[LimitViolation, ...]:
     """Refuse what is no state; the limits that one which is goes beyond."""
+    worst = functions.check(model, moving=v is not None)(*((q,) if v is None else (q, v)))
+    fault, beyond = (worst[..., n].max(initial=-np.inf) for n in range(2))
+    if fault <= tolerance and beyond <= INSIDE:
+        return ()
     check_finite(q, "q", position_names(model))
     if v is not None:
         check_finite(v, "v", model.dof_names)

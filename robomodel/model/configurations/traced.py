@@ -8,14 +8,17 @@ gaps in loops) :func:`settled` takes away.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.constraints import LoopConstraint, Rows
 from robomodel.model.elements import Cluster
-from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, added, div, dot, mul, sqrt
+
+if TYPE_CHECKING:
+    from robomodel.model.model import Model
 
 CLOSE_STEPS = 4  # of Newton's, by which loops close from 0.1 rad or m away to rounding
 INTEGRATE_STEPS = 3  # after a motion along G v, which ends nearer
@@ -133,23 +136,6 @@ def coupled(linear: Sequence[Coupled], q: Vector) -> list[Scalar]:
     return result
 
 
-def integrated(model: Model, q: Vector, v_dt: Vector, steps: int = INTEGRATE_STEPS) -> list[Scalar]:
-    """q moved along v_dt: joints by their exponentials, loops closed as :func:`settled` does."""
-    result: list[Scalar] = list(q)
-    for cluster in model.clusters:
-        own = list(q[cluster.q])
-        rates = speeds(cluster, own, v_dt[cluster.v])
-        at = 0
-        for body, part, _ in joint_slices(model, cluster):
-            joint = model.nodes[body].joint
-            own[part] = joint.moved(own[part], rates[at : at + joint.nv])
-            at += joint.nv
-        result[cluster.q] = own
-    if any(isinstance(c.constraint, LoopConstraint) for c in model.clusters):
-        result = settled(model, result, steps)[0]
-    return result
-
-
 def left_open(model: Model, q: Vector) -> Scalar:
     """Σ of the squares of what loops and couplings fail by at q; see :func:`openness`."""
     values: list[Scalar] = [0.0]
@@ -157,6 +143,28 @@ def left_open(model: Model, q: Vector) -> Scalar:
         if cluster.implicit:
             values += loop_gaps(cluster, q[cluster.q])
     return dot(values, values)
+
+
+def integrated(model: Model, q: Vector, v_dt: Vector, steps: int = INTEGRATE_STEPS) -> list[Scalar]:
+    """q moved along v_dt: joints by their exponentials, loops closed as :func:`settled` does."""
+    result = predicted(model, q, v_dt)
+    if any(cluster.implicit for cluster in model.clusters):
+        result = settled(model, result, steps)[0]
+    return result
+
+
+def predicted(model: Model, q: Vector, v_dt: Vector) -> list[Scalar]:
+    """q with all joints moved along G v_dt by their exponentials; loops are left open."""
+    result: list[Scalar] = list(q)
+    for cluster in model.clusters:
+        own = list(q[cluster.q])
+        at, motion = 0, speeds(cluster, own, v_dt[cluster.v])
+        for body, part, _ in joint_slices(model, cluster):
+            joint = model.nodes[body].joint
+            own[part] = joint.moved(own[part], motion[at : at + joint.nv])
+            at += joint.nv
+        result[cluster.q] = own
+    return result
 
 
 def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:

@@ -112,6 +112,11 @@ class LoopConstraint:
         loops = evaluate_loops(self.links, self.loops, positions, velocities, keep=self.keep)
         return self._held(loops.jacobian, [neg(b) for b in loops.bias])
 
+    def rows(self, positions: Vector) -> tuple[list[Scalar], list[list[Scalar]]]:
+        """Values and Jacobian of the independent loop rows."""
+        loops = evaluate_loops(self.links, self.loops, positions, keep=self.keep)
+        return loops.values, loops.jacobian
+
     def closing(self, positions: Vector) -> Closing:
         """Newton's step to closed loops, independent joints held; and what it starts from."""
         loops = evaluate_loops(self.links, self.loops, positions, keep=self.keep)

@@ -52,10 +52,9 @@ def to_order(model: Model, library: Library, joints: object, state: Mapping[str,
     result = {"q": np.zeros((*batch, layout.nq))}
     spanning: dict[str, Array] = {}
     if "v" in given:
-        G = model.constraint_jacobian(given["q"])
-        spanning["v"] = np.einsum("...ij,...j->...i", G, given["v"])
+        spanning["v"] = model._rates(given["q"], given["v"])
         if "a" in given:
-            linear = np.einsum("...ij,...j->...i", G, given["a"])
+            linear = model._rates(given["q"], given["a"])
             spanning["a"] = linear + model.constraint_bias(given["q"], given["v"])
     if "tau" in given:
         spanning["tau"] = np.zeros((*given["tau"].shape[:-1], model.n_joint_velocities))

@@ -211,7 +211,7 @@ class CheckContext:
         regular = np.isfinite(g).all(axis=(1, 2)) & np.isfinite(mass).all(axis=(1, 2))
         g, mass = g[regular], mass[regular]
         with np.errstate(all="ignore"):
-            inverse: Array = np.linalg.pinv(mass, hermitian=True)
+            inverse = np.linalg.pinv(mass, hermitian=True)
             felt: Array = 1.0 / np.einsum("nsi,nij,nsj->ns", g, inverse, g)
         return felt
 

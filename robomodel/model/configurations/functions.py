@@ -1,0 +1,410 @@
+"""Functions of a configuration, traced on the model: what its methods call, and other languages.
+
+Each takes flat arguments with leading batch axes. Those that move or close q say beside it by how
+much loops fail, so that the caller can turn to the damped Newton's method where they do.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from robomodel.kernels.function import TracedFunction
+from robomodel.kernels.plan import Iteration
+from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.configurations.traced import (
+    coupled,
+    couplings,
+    integrated,
+    left_open,
+    loop_gaps,
+    normalized,
+    predicted,
+    settled,
+)
+from robomodel.model.constraints import LoopConstraint
+from robomodel.model.derived import cached_on_model, traced
+from robomodel.model.elements import Cluster
+from robomodel.scalars import (
+    Factorization,
+    Scalar,
+    Vector,
+    added,
+    div,
+    dot,
+    maximum,
+    neg,
+    select,
+    sqrt,
+    sub,
+    subtracted,
+    transposed,
+)
+
+if TYPE_CHECKING:
+    from robomodel.model.model import Model
+
+STEP = 0.2  # [rad, m] largest motion of an independent joint between two closings
+FINITE = 1e300  # sums of squares beyond are not of numbers
+FAR = 0.3  # [rad, m] from where a closing set out, beyond which branches are the damped one's care
+ITERATIONS = 8  # of closing to the nearest configuration: quadratic, or by the share that it is off
+
+
+# ---- kinematics ----------------------------------------------------------------------------------
+
+
+@traced
+def joint_positions(model: Model, first: int = 0) -> TracedFunction:
+    """Positions of all joints of the spanning tree, from the ``first`` on."""
+    count = model.n_joint_positions - first
+    return TracedFunction(
+        "joint_positions", {"q": model.nq}, {"positions": (count,)},
+        lambda q: model.spanning_positions(q)[first:],
+    )  # fmt: skip
+
+
+@traced
+def joint_velocities(model: Model, first: int = 0) -> TracedFunction:
+    """G v: velocities of all joints of the spanning tree, from the ``first`` on."""
+    count = model.n_joint_velocities - first
+    return TracedFunction(
+        "joint_velocities", {"q": model.nq, "v": model.nv}, {"velocities": (count,)},
+        lambda q, v: _velocities(model, q, v)[first:],
+    )  # fmt: skip
+
+
+@traced
+def constraint_jacobian(model: Model) -> TracedFunction:
+    """G, by which all joints' velocities are G v."""
+
+    def build(q: Vector) -> list[Scalar]:
+        result: list[Scalar] = [0.0] * (model.n_joint_velocities * model.nv)
+        positions = model.spanning_positions(q)
+        for c in model.clusters:
+            rows = c.constraint.jacobian(positions[c.spanning_q])
+            for r, row in enumerate(rows, c.spanning_v.start):
+                result[r * model.nv + c.v.start : r * model.nv + c.v.stop] = row
+        return result
+
+    shape = (model.n_joint_velocities, model.nv)
+    return TracedFunction("constraint_jacobian", {"q": model.nq}, {"G": shape}, build)
+
+
+@traced
+def constraint_bias(model: Model) -> TracedFunction:
+    """g: all joints' accelerations are G a + g."""
+
+    def build(q: Vector, v: Vector) -> list[Scalar]:
+        positions, velocities = model.spanning_positions(q), _velocities(model, q, v)
+        return [
+            x
+            for c in model.clusters
+            for x in c.constraint.bias(positions[c.spanning_q], velocities[c.spanning_v])
+        ]
+
+    sizes = {"q": model.nq, "v": model.nv}
+    return TracedFunction("constraint_bias", sizes, {"g": (model.n_joint_velocities,)}, build)
+
+
+@traced
+def residual(model: Model) -> TracedFunction:
+    """What every loop row, then every coupling, fails by at positions of all joints."""
+    count = _count(model)
+    return TracedFunction(
+        "residual", {"positions": model.n_joint_positions}, {"residual": (count,)},
+        lambda positions: _conditions(model, positions)[0],
+    )  # fmt: skip
+
+
+@traced
+def constraint_matrix(model: Model) -> TracedFunction:
+    """K, the derivative of the residual by all joints' positions."""
+    return TracedFunction(
+        "constraint_matrix", {"q": model.nq},
+        {"K": (_count(model), model.n_joint_velocities)},
+        lambda q: [
+            x for row in _conditions(model, model.spanning_positions(q))[1] for x in row
+        ],
+    )  # fmt: skip
+
+
+@traced
+def constraint_matrix_bias(model: Model, *, spanning: bool = False) -> TracedFunction:
+    """k = -K̇ q̇, of the independent velocities, or of all joints' (``spanning``)."""
+
+    def build(q: Vector, v: Vector) -> list[Scalar]:
+        rates = v if spanning else _velocities(model, q, v)
+        return _conditions(model, model.spanning_positions(q), rates)[2]
+
+    sizes = {"q": model.nq, "v": model.n_joint_velocities if spanning else model.nv}
+    results = {"k": (_count(model),)}
+    return TracedFunction("constraint_matrix_bias", sizes, results, build)
+
+
+def _velocities(model: Model, q: Vector, v: Vector) -> list[Scalar]:
+    positions = model.spanning_positions(q)
+    return [
+        dot(row, v[c.v])
+        for c in model.clusters
+        for row in c.constraint.jacobian(positions[c.spanning_q])
+    ]
+
+
+def _conditions(
+    model: Model, positions: Vector, rates: Vector | None = None
+) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
+    """Residual, K and k over the whole robot, in the order of loops and couplings."""
+    order, n, count = condition_order(model), model.n_joint_velocities, _count(model)
+    values: list[Scalar] = [0.0] * count
+    bias: list[Scalar] = [0.0] * count
+    matrix: list[list[Scalar]] = [[0.0] * n for _ in range(count)]
+    for c in model.clusters:
+        if c.geometry is None:
+            continue
+        own = None if rates is None else rates[c.spanning_v]
+        found = c.geometry.conditions(positions[c.spanning_q], own)
+        for row, value, entries, k in zip(order[c.index], *found, strict=True):
+            values[row], matrix[row][c.spanning_v], bias[row] = value, entries, k
+    return values, matrix, bias
+
+
+def _count(model: Model) -> int:
+    return sum(len(rows) for rows in condition_order(model).values())
+
+
+@cached_on_model
+def condition_order(model: Model) -> dict[int, list[int]]:
+    """For each constrained cluster, the robot's row of each of its conditions."""
+    loop_at: dict[str, range] = {}
+    coupling_at: dict[tuple[str, str], list[int]] = {}
+    count = 0
+    for loop in model.loops:
+        loop_at[loop.name] = range(count, count + loop.rows)
+        count += loop.rows
+    for i, coupling in enumerate(model.couplings):
+        coupling_at.setdefault((coupling.cluster, coupling.name), []).append(count + i)
+    order: dict[int, list[int]] = {}
+    for cluster in model.clusters:
+        if cluster.geometry is None:
+            continue
+        rows = [row for loop in cluster.geometry.loops for row in loop_at[loop.name]]
+        rows += [coupling_at[cluster.name, c.name].pop(0) for c in cluster.geometry.linear]
+        order[cluster.index] = rows
+    return order
+
+
+# ---- motions and closing -------------------------------------------------------------------------
+
+
+@traced
+def difference(model: Model) -> TracedFunction:
+    """The v that leads from q0 to q1 in unit time."""
+
+    def build(q0: Vector, q1: Vector) -> list[Scalar]:
+        result: list[Scalar] = [0.0] * model.nv
+        for cluster in model.clusters:
+            along: list[Scalar] = []
+            for body, part, _ in joint_slices(model, cluster):
+                at = slice(cluster.q.start + part.start, cluster.q.start + part.stop)
+                along += model.nodes[body].joint.displacement(q0[at], q1[at])
+            result[cluster.v] = [along[c] for c in cluster.columns] if cluster.implicit else along
+        return result
+
+    sizes = {"q0": model.nq, "q1": model.nq}
+    return TracedFunction("difference", sizes, {"v": (model.nv,)}, build)
+
+
+@traced
+def integrate(model: Model, times: int) -> TracedFunction:
+    """q moved along v_dt, loops closed by so many steps of Newton's, independent joints held."""
+    return TracedFunction(
+        "integrate", {"q": model.nq, "v_dt": model.nv}, {"next": (model.nq,)},
+        lambda q, v_dt: integrated(model, q, v_dt, times),
+    )  # fmt: skip
+
+
+@traced
+def moved(model: Model, times: int) -> TracedFunction:
+    """The same, and the worst gap relative to q: infinite where another way is to be taken.
+
+    That is where a motion of loops, or what closing them adds to it, is so long that branches may
+    be lost, and where numbers are not finite.
+    """
+
+    def build(q: Vector, v_dt: Vector) -> list[Scalar]:
+        guess = predicted(model, q, v_dt)
+        result = (
+            settled(model, guess, times)[0] if any(c.implicit for c in model.clusters) else guess
+        )
+        worst: Scalar = 0.0
+        for cluster in model.clusters:
+            if cluster.implicit:
+                own, along = result[cluster.q], v_dt[cluster.v]
+                worst = maximum(worst, _gap(cluster, own))
+                step = subtracted(guess[cluster.q], q[cluster.q])
+                correction = subtracted(own, guess[cluster.q])
+                worst = _within(dot(along, along), STEP**2, worst)
+                worst = _within(dot(step, step), FAR, worst)
+                worst = _within(dot(correction, correction), FAR**2, worst)
+                if not _of_whole_joints(model, cluster):
+                    worst = math.inf
+        return [*result, _within(dot(result, result), FINITE, worst)]
+
+    sizes = {"q": model.nq, "v_dt": model.nv}
+    return TracedFunction("moved", sizes, {"next": (model.nq,), "gap": ()}, build)
+
+
+@traced
+def close(model: Model, steps: int) -> TracedFunction:
+    """Quaternions of unit length, and loops closed by Newton's steps, independent joints held."""
+
+    def build(q: Vector) -> list[Scalar]:
+        closed, _, _ = settled(model, q, steps)
+        return [*closed, _root(left_open(model, closed))]
+
+    results: dict[str, tuple[int, ...]] = {"closed": (model.nq,), "residual": ()}
+    return TracedFunction("close", {"q": model.nq}, results, build)
+
+
+@traced
+def nearest(model: Model) -> TracedFunction:
+    """A step towards the closed configuration nearest to ``origin``, run over ``times``.
+
+    Of q, gap (as of :func:`moved`) and the step's largest component. The step is of the joints'
+    least norm that takes the way back to the origin, J (away - step) = φ, on independent rows.
+    """
+
+    def build(q: Vector, _: Vector, origin: Vector) -> list[Scalar]:
+        result: list[Scalar] = list(q)
+        gap: Scalar = 0.0
+        largest: Scalar = 0.0
+        for cluster in model.clusters:
+            start = normalized(model, cluster, origin[cluster.q])
+            own = normalized(model, cluster, q[cluster.q])
+            if cluster.implicit:
+                own, step = _towards(model, cluster, own, start)
+                gap = maximum(gap, _gap(cluster, own))
+                off = subtracted(own, start)
+                gap = _within(dot(off, off), FAR**2, gap)
+                for x in step:
+                    largest = maximum(largest, maximum(x, neg(x)))
+            result[cluster.q] = own
+        return [*result, _within(dot(result, result), FINITE, gap), largest]
+
+    sizes = {"q": model.nq, "times": 1, "origin": model.nq}
+    return TracedFunction("nearest", sizes, {"y": (model.nq + 2,)}, build, Iteration((1,)))
+
+
+def _towards(
+    model: Model, cluster: Cluster, q: Vector, origin: Vector
+) -> tuple[list[Scalar], list[Scalar]]:
+    """A cluster's part of q moved towards the nearest closed one, and the step that was taken."""
+    constraint = cluster.constraint
+    assert isinstance(constraint, LoopConstraint)
+    linear = couplings(cluster, constraint)
+    q = coupled(linear, q)
+    basis = np.linalg.qr(np.array(constraint.expand))[0].T.tolist()  # of motions couplings allow
+    values, jacobian = constraint.rows(q)
+    rows = [[dot(row, direction) for direction in basis] for row in jacobian]
+    away: list[Scalar] = []
+    for body, part, _ in joint_slices(model, cluster):
+        away += model.nodes[body].joint.displacement(q[part], origin[part])
+    along = [dot(direction, away) for direction in basis]
+    square = [[dot(a, b) for b in rows[: i + 1]] for i, a in enumerate(rows)]
+    wanted = added(values, [dot(row, along) for row in rows])
+    forces = Factorization(_mirrored(square)).solve(wanted)
+    taken = subtracted(along, [dot(column, forces) for column in transposed(rows)])
+    step = [dot(column, taken) for column in transposed(basis)]
+    own, at = list(q), 0
+    for body, part, _ in joint_slices(model, cluster):
+        joint = model.nodes[body].joint
+        own[part] = joint.moved(own[part], step[at : at + joint.nv])
+        at += joint.nv
+    return coupled(linear, own), step
+
+
+def _mirrored(lower: list[list[Scalar]]) -> list[list[Scalar]]:
+    n = len(lower)
+    return [[lower[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
+
+
+def _gap(cluster: Cluster, q: Vector) -> Scalar:
+    """The worst gap of a cluster relative to its positions (1 at least); infinite when flipped."""
+    worst: Scalar = 0.0
+    size: Scalar = 1.0
+    for x in loop_gaps(cluster, q):
+        worst = maximum(worst, maximum(x, neg(x)))
+    for x in q:
+        size = maximum(size, maximum(x, neg(x)))
+    for x in cluster.closure.alignments(q):
+        worst = select(x, math.inf, worst)
+    return div(worst, size)
+
+
+def _within(x: Scalar, limit: float, worst: Scalar) -> Scalar:
+    """``worst`` where x is below a limit; infinity elsewhere, and where x is not a number."""
+    return select(sub(x, limit), worst, math.inf)
+
+
+def _of_whole_joints(model: Model, cluster: Cluster) -> bool:
+    """Whether each joint of a cluster with loops is independent with all freedoms, or with none."""
+    at, whole = 0, True
+    for body, _, _ in joint_slices(model, cluster):
+        size = model.nodes[body].joint.nv
+        count = sum(c in cluster.columns for c in range(at, at + size))
+        whole &= count in (0, size)
+        at += size
+    return whole
+
+
+def _root(x: Scalar) -> Scalar:
+    """√x, whose derivatives are zero where x is zero with its slope, as those of a norm may be."""
+    below = neg(x)
+    return select(below, sqrt(select(below, x, 1.0)), x)
+
+
+# ---- checks --------------------------------------------------------------------------------------
+
+
+@traced
+def check(model: Model, *, moving: bool) -> TracedFunction:
+    """(q[, v]) → by how much q is no configuration, and the farthest beyond any joint's limits.
+
+    The former as gaps are in :func:`moved`, and as quaternions' lengths differ from 1.
+    """
+    speeds_too = {"v": model.nv} if moving else {}
+
+    def build(q: Vector, v: Vector = ()) -> list[Scalar]:
+        fault: Scalar = 0.0
+        for cluster in model.clusters:
+            if cluster.implicit:
+                fault = maximum(fault, _gap(cluster, q[cluster.q]))
+            for body, part, _ in joint_slices(model, cluster):
+                joint = model.nodes[body].joint
+                if joint.nq != joint.nv:
+                    quaternion = q[cluster.q][part][-4:]
+                    off = sub(sqrt(dot(quaternion, quaternion)), 1.0)
+                    fault = maximum(fault, maximum(off, neg(off)))
+        beyond: Scalar = -math.inf
+        positions = model.spanning_positions(q)
+        velocities = _velocities(model, q, v) if moving else []
+        for joint_, node in zip(model.joints, model.nodes, strict=True):
+            if joint_.nv != 1:
+                continue
+            limits = [] if joint_.type == "continuous" else [
+                (positions[node.q], joint_.lower, joint_.upper)
+            ]  # fmt: skip
+            if moving:
+                limit = joint_.velocity_limit
+                limits.append((velocities[node.v], -limit, limit))
+            for x, low, high in limits:
+                if math.isfinite(low):
+                    beyond = maximum(beyond, sub(low, x))
+                if math.isfinite(high):
+                    beyond = maximum(beyond, sub(x, high))
+        squares = dot([*q, *v], [*q, *v])
+        return [_within(squares, FINITE, fault), beyond]
+
+    return TracedFunction("check", {"q": model.nq, **speeds_too}, {"y": (2,)}, build)
