@@ -6,8 +6,8 @@ Then every joint's motion subspace S is constant and made of zeros and ones: Ṡ
 products of the recursions need no joint-specific terms (only the screw has a pitch in S).
 
 Configuration-space arithmetic is over scalars (``moved``, ``displacement``) and on NumPy arrays
-with leading batch axes (``integrate``, ``difference``): vectors for the one-axis joints, SO(3) and SE(3)
-for the others (as Pinocchio, Sophus). Exponentials and logarithms are straight-line programs:
+with leading batch axes (``integrate``, ``difference``): vectors for the one-axis joints, SO(3) and
+SE(3) for the others (as Pinocchio, Sophus). Exponentials and logarithms are straight-line programs:
 factors that are 0/0 at rest are series there, chosen between without branching. Quaternions are x,
 y, z, w.
 """
@@ -486,10 +486,11 @@ def _turn(q0: Vector, q1: Vector) -> tuple[list[Scalar], Scalar]:
     below = select(near, 1.0, select(far, add(n, w), n))
     tangent = div(above, below)
     whole = select(near, 1.0, w)
-    z = select(near, div(square, mul(w, w)), mul(tangent, tangent))
+    cosine = select(near, w, 1.0)
+    z = select(near, div(square, mul(cosine, cosine)), mul(tangent, tangent))
     share = _arctangent(z)
     beyond = add(select(far, math.pi / 4, math.pi / 2), mul(tangent, share))
-    ratio = mul(2.0, select(near, div(share, w), div(beyond, n)))  # θ/n
+    ratio = mul(2.0, select(near, div(share, cosine), div(beyond, n)))  # θ/n
     half_cotangent = select(near, share, div(mul(beyond, whole), n))
     return list(scale(ratio, v)), half_cotangent
 
