@@ -36,8 +36,41 @@ def test_snippets_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         exec(compile(snippet, page, "exec"), names)
 
 
-def test_tests_that_the_documents_page_names_are_there() -> None:
-    page = (ROOT / "docs/documents.md").read_text(encoding="utf-8")
+PAPERS = sorted((ROOT / "docs/papers").glob("*.md"))
+
+
+def resolved(name: str) -> object:
+    """What a dotted name means: a module, or an attribute of one, or of that."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            found: object = import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[count:]:
+            found = getattr(found, part)
+        return found
+    raise ModuleNotFoundError(name)
+
+
+@pytest.mark.parametrize("page", PAPERS, ids=lambda page: page.stem)
+def test_names_on_the_papers_pages_can_be_imported(page: Path) -> None:
+    """Every row from an equation to a function names functions that are there."""
+    text = page.read_text(encoding="utf-8")
+    names = re.findall(r"`(robomodel(?:\.\w+)+)`", text)
+    assert len(names) >= 12
+    for name in names:
+        assert resolved(name) is not None, name
+    module = resolved(names[0])
+    assert names[0].startswith("robomodel.papers.")
+    for public in vars(module)["__all__"]:
+        assert getattr(module, public).__doc__, public
+    assert re.search(r"\(\d+\)–\(\d+\)", text)
+
+
+def test_tests_that_the_papers_pages_name_are_there() -> None:
+    pages = [ROOT / "docs/documents.md", *PAPERS]
+    page = "".join(each.read_text(encoding="utf-8") for each in pages)
     texts = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests").glob("test_*.py"))
     named = re.findall(r"`(test_\w+)`", page)
     assert len(named) >= 20

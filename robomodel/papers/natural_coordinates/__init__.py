@@ -1,7 +1,10 @@
-"""Natural coordinates: planar mechanisms by the positions of points (document 000).
+"""Natural coordinates and factor graphs over time of planar mechanisms (000).
 
-:class:`Mechanism` is made of :class:`Body` objects and constraints; :func:`natural` converts any
-planar robot.
+After Blanco-Claraco, Leanza and Reina, "A general framework for modeling and dynamic simulation of
+multibody systems using factor graphs". :class:`Mechanism` is made of :class:`Body` objects and
+constraints (section 2 and appendix III), :func:`natural` converts any planar robot;
+:func:`forward`, :func:`forward_independent` and :func:`inverse` are the graphs of section 5.
+Priors, integrators and solvers are those of :mod:`robomodel.estimation`.
 """
 
 from robomodel.papers.natural_coordinates.constraints import (
@@ -15,10 +18,27 @@ from robomodel.papers.natural_coordinates.constraints import (
     Travel,
 )
 from robomodel.papers.natural_coordinates.conversion import natural
+from robomodel.papers.natural_coordinates.drawing import bayes_tree, factor_graph
+from robomodel.papers.natural_coordinates.gtsam_solver import smooth_with_isam2, solve_with_gtsam
 from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, body_mass_matrix
+from robomodel.papers.natural_coordinates.planar import (
+    AccelerationConstraints,
+    PlanarDynamics,
+    PositionConstraints,
+    VelocityConstraints,
+    forward,
+    forward_independent,
+    inverse,
+)
 from robomodel.papers.natural_coordinates.robot import NaturalRobot
+from robomodel.papers.natural_coordinates.sensors import (
+    PlanarAccelerometer,
+    PlanarGyroscope,
+    PlanarMarker,
+)
 
 __all__ = [
+    "AccelerationConstraints",
     "Angle",
     "Body",
     "Coincide",
@@ -28,8 +48,21 @@ __all__ = [
     "Linear",
     "Mechanism",
     "NaturalRobot",
+    "PlanarAccelerometer",
+    "PlanarDynamics",
+    "PlanarGyroscope",
+    "PlanarMarker",
+    "PositionConstraints",
     "Slider",
     "Travel",
+    "VelocityConstraints",
+    "bayes_tree",
     "body_mass_matrix",
+    "factor_graph",
+    "forward",
+    "forward_independent",
+    "inverse",
     "natural",
+    "smooth_with_isam2",
+    "solve_with_gtsam",
 ]
