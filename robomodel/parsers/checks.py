@@ -101,15 +101,15 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
 
 def by_name(things: Iterable[_Named], kind: str) -> dict[str, _Named]:
     """Links, joints or the like by name; refuses a name that is given twice."""
-    found: dict[str, _Named] = {}
+    first_by_name: dict[str, _Named] = {}
     for thing in things:
-        first = found.setdefault(thing.name, thing)
+        first = first_by_name.setdefault(thing.name, thing)
         if first is not thing:
             raise DescriptionError(
                 f"another {kind} has this name already{beside(first.source)}; rename one of them",
                 thing.source,
             )
-    return found
+    return first_by_name
 
 
 def beside(source: Source) -> str:
@@ -261,8 +261,8 @@ def check_plausible(description: Description, *, strict: bool = False) -> None:
                 f"has; write numbers below {_LARGEST:g}",
                 source,
             )
-    found = (_doubt_moments(link.inertial) for link in description.links if link.inertial)
-    doubts = [doubt for doubt in found if doubt]
+    moments = (_doubt_moments(link.inertial) for link in description.links if link.inertial)
+    doubts = [doubt for doubt in moments if doubt]
     doubts += _doubt_masses(description)
     for joint in description.joints:
         if joint.limits.lower == joint.limits.upper == 0.0 and joint.type != "fixed":
@@ -279,8 +279,8 @@ def check_plausible(description: Description, *, strict: bool = False) -> None:
 def _sizes(description: Description) -> Iterator[tuple[Source, tuple[float, ...]]]:
     """The numbers of every element that are multiplied with each other; limits are not."""
     for link in description.links:
-        if (own := link.inertial) is not None:
-            yield own.source, (own.mass, *own.inertia, *own.origin.xyz)
+        if (inertial := link.inertial) is not None:
+            yield inertial.source, (inertial.mass, *inertial.inertia, *inertial.origin.xyz)
     for joint in description.joints:
         at = joint.initial or 0.0
         yield joint.source, (*joint.origin.xyz, *joint.axis, joint.pitch, joint.armature, at)

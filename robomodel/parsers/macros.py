@@ -74,11 +74,11 @@ def expanded(
             )
         return str(folder)
 
-    told = _Told(arguments)
-    said: list[str] = []
+    asked_arguments = _Told(arguments)
+    messages: list[str] = []
 
     def warn(*words: object, **_: object) -> None:
-        said.append(" ".join(" ".join(map(str, words)).split()))
+        messages.append(" ".join(" ".join(map(str, words)).split()))
 
     with (
         _TURN,
@@ -89,18 +89,20 @@ def expanded(
         try:
             xacro.init_stacks(file if os.path.isfile(file) else None)
             document = xacro.parse(text, file)
-            xacro.process_doc(document, mappings=told)
+            xacro.process_doc(document, mappings=asked_arguments)
         except Exception as error:  # expressions raise whatever Python does
             inner = (getattr(xacro, "filestack", None) or [None])[-1] or file
             message = " ".join(str(error).split()) or type(error).__name__
             raise DescriptionError(f"xacro cannot expand this: {message}", Source(inner)) from error
         result = document.toxml()
     doubts = [
-        Doubt(f"it has no argument '{name}'{did_you_mean(name, told.asked)}", Source(file))
+        Doubt(
+            f"it has no argument '{name}'{did_you_mean(name, asked_arguments.asked)}", Source(file)
+        )
         for name in arguments
-        if name not in told.asked
+        if name not in asked_arguments.asked
     ]
-    doubts += [Doubt(f"xacro says: {line}", Source(file)) for line in said]
+    doubts += [Doubt(f"xacro says: {line}", Source(file)) for line in messages]
     suspect_all(doubts, strict=strict)
     return str(result)
 

@@ -52,10 +52,10 @@ class Markup:
 
     def __init__(self, text: str, file: str, root: str) -> None:
         """Raises :class:`DescriptionError` for what no robot file may be, or another root."""
-        found = xml.parse(text, file, strict=True).root.tag
-        if found != root:
+        tag = xml.parse(text, file, strict=True).root.tag
+        if tag != root:
             raise DescriptionError(
-                f"armature goes into a file with the root element <{root}>, this one has <{found}>",
+                f"armature goes into a file with the root element <{root}>, this one has <{tag}>",
                 Source(file),
             )
         self.data = _ENCODING.sub(r"\1utf-8", text, count=1).encode()
@@ -96,9 +96,9 @@ class Markup:
         opening = _NAME.match(self.data, begin)
         assert opening is not None
         at, places = opening.end(), dict[str, tuple[int, int]]()
-        while found := _ATTRIBUTE.match(self.data, at):
-            places[found[1].decode()] = found.span(2)
-            at = found.end()
+        while attribute := _ATTRIBUTE.match(self.data, at):
+            places[attribute[1].decode()] = attribute.span(2)
+            at = attribute.end()
         closing = _TAIL.match(self.data, at)
         assert closing is not None
         return Tag(name, begin, closing.end(), bool(closing[1]), places, attributes, parent)

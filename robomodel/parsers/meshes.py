@@ -108,19 +108,19 @@ class Meshes:
 
         For MuJoCo, which knows no packages, it becomes a path if the mesh is there.
         """
-        said = shape.file or ""
-        file, origin = said.replace("\\", "/"), os.path.abspath(shape.source.file)
+        written = shape.file or ""
+        file, origin = written.replace("\\", "/"), os.path.abspath(shape.source.file)
         if self.output is None:
-            return said
+            return written
         here, there = os.path.dirname(os.path.abspath(self.output)), os.path.dirname(origin)
         if ":" not in file and not file.startswith("/"):
             stays = here == there or not os.path.isfile(origin)
-            return said if stays else _relative(os.path.join(there, file), here)
+            return written if stays else _relative(os.path.join(there, file), here)
         if self.mujoco:
             with suppress(DescriptionError):
                 if (path := mesh_path(shape)).is_file():
                     return _relative(str(path), here)
-        return said
+        return written
 
     # ---- copied
 

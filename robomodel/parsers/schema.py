@@ -154,14 +154,14 @@ def read(document: Document, element: Element | None, declared: Declaration) -> 
         return {}
     if declared.texts:
         document.expect(element, declared.known)
-        found = {
+        numbers = {
             name: document.number(element, name, infinite=name in declared.infinite)
             for name in declared.by_name
             if element.get(name) is not None
         }
     else:
-        found = document.numbers(element, declared.names, declared.infinite)
-    return checked(document, element, declared, found)
+        numbers = document.numbers(element, declared.names, declared.infinite)
+    return checked(document, element, declared, numbers)
 
 
 def read_contents(document: Document, element: Element | None, declared: Declaration) -> Fields:
@@ -169,21 +169,21 @@ def read_contents(document: Document, element: Element | None, declared: Declara
     if element is None:
         return {}
     parts = document.parts(element, declared.names)
-    found = {
+    numbers = {
         name: document.content(part, infinite=name in declared.infinite)
         for name, part in parts.items()
         if name in declared.by_name
     }
-    return checked(document, element, declared, found)
+    return checked(document, element, declared, numbers)
 
 
 def checked(
-    document: Document, element: Element, declared: Declaration, found: Mapping[str, float]
+    document: Document, element: Element, declared: Declaration, numbers: Mapping[str, float]
 ) -> Fields:
     """Numbers by names in files as numbers by fields, each within its bound."""
     values = {
         declared.by_name[name].field: value
-        for name, value in found.items()
+        for name, value in numbers.items()
         if name in declared.by_name
     }
     if fault := declared.fault(values):

@@ -82,9 +82,9 @@ _EXTERNAL = re.compile(
 )
 
 
-def _without_external(found: re.Match[bytes]) -> bytes:
+def _without_external(doctype: re.Match[bytes]) -> bytes:
     """A DOCTYPE without the DTD that it names: ``collect_ids=False`` has libxml2 open it."""
-    return found[1] + b"\n" * found[2].count(b"\n")
+    return doctype[1] + b"\n" * doctype[2].count(b"\n")
 
 
 _Mend: TypeAlias = Callable[[bytes, etree.XMLParser], tuple[bytes, str] | None]
@@ -102,12 +102,12 @@ _OPENING = re.compile(rb"<!--|<!\[CDATA\[")
 def _without_comments(data: bytes, _: etree.XMLParser) -> tuple[bytes, str] | None:
     """``--`` within comments goes with all that they say; their lines stay."""
     pieces, position = [], 0
-    while found := _OPENING.search(data, position):
-        comment, start = found[0] == b"<!--", found.end()
+    while opening := _OPENING.search(data, position):
+        comment, start = opening[0] == b"<!--", opening.end()
         if (end := data.find(b"-->" if comment else b"]]>", start)) < 0:
             break
-        said = data[start:end]
-        pieces += [data[position:start], b"\n" * said.count(b"\n") if comment else said]
+        content = data[start:end]
+        pieces += [data[position:start], b"\n" * content.count(b"\n") if comment else content]
         position = end
     mended = b"".join((*pieces, data[position:]))
     if mended == data:
@@ -118,7 +118,7 @@ def _without_comments(data: bytes, _: etree.XMLParser) -> tuple[bytes, str] | No
 def _with_prefixes(data: bytes, parser: etree.XMLParser) -> tuple[bytes, str] | None:
     """Prefixes that nobody declares are declared; macros of xacro are another matter."""
     messages = [entry.message for entry in cast(Any, parser).error_log]
-    prefixes = sorted({found[1] for each in messages if (found := _PREFIX.match(each))})
+    prefixes = sorted({prefixed[1] for each in messages if (prefixed := _PREFIX.match(each))})
     if not prefixes or any("xacro" in prefix for prefix in prefixes):
         return None
     mended = data
@@ -184,12 +184,12 @@ def _explained(
     log = list(cast(Any, parser).error_log)  # the error's own log is that of the whole process
     line, kind = error.lineno, log[0].type_name if log else ""
     message = log[0].message if log else str(error.msg)
-    if found := _PREFIX.match(message):
+    if match := _PREFIX.match(message):
         said = (
-            f"the prefix '{found[1]}:' is not declared; add xmlns:{found[1]}=\"...\" to the root "
+            f"the prefix '{match[1]}:' is not declared; add xmlns:{match[1]}=\"...\" to the root "
             "element, or remove what carries it"
         )
-        if "xacro" in found[1]:
+        if "xacro" in match[1]:
             said = XACRO
         return DescriptionError(said, Source(file, line))
     if "EntityRef" in message and b"&" not in data[-6:]:
@@ -197,13 +197,13 @@ def _explained(
     if kind != "ERR_LT_IN_ATTRIBUTE" and (ending := _truncated(data)) is not None:
         return DescriptionError(ending, Source(file, data.rstrip().count(b"\n") + 1))
     for entry in log:
-        if found := _MISMATCH.search(entry.message + ","):
+        if match := _MISMATCH.search(entry.message + ","):
             said = (
-                f"<{found[1]}> opened in line {found[2]} is not closed: the next closing tag is "
-                f"</{found[3]}>"
+                f"<{match[1]}> opened in line {match[2]} is not closed: the next closing tag is "
+                f"</{match[3]}>"
             )
             return DescriptionError(said, Source(file, line))
-    known = {
+    explanations = {
         "ERR_DOCUMENT_END": "something follows the end of the root element; a file holds one robot",
         "ERR_ATTRIBUTE_REDEFINED": f"{message}: an attribute is given twice in one element",
         "ERR_ATTRIBUTE_NOT_STARTED": 'the value of an attribute must stand in quotes, as in a="1"',
@@ -214,7 +214,9 @@ def _explained(
         "ERR_ATTRIBUTE_WITHOUT_VALUE": f'{message}: an attribute is written a="1"',
         "ERR_RESOURCE_LIMIT": "the elements are nested too deep, or a value is too long",
     }
-    return DescriptionError(known.get(kind, f"not well-formed XML: {message}"), Source(file, line))
+    return DescriptionError(
+        explanations.get(kind, f"not well-formed XML: {message}"), Source(file, line)
+    )
 
 
 def _truncated(data: bytes) -> str | None:
@@ -398,10 +400,10 @@ def _without_declaration(text: str) -> str:
     It says nothing that is still needed: the text is decoded, and of versions there is but one,
     though files write "0.0" and "1.1".
     """
-    found = _DECLARATION.match(text)
-    if not found or not (rest := text[found.end() :]).strip():
+    declaration = _DECLARATION.match(text)
+    if not declaration or not (rest := text[declaration.end() :]).strip():
         return text
-    return found[1] + "\n" * found[0].count("\n", found.end(1)) + rest
+    return declaration[1] + "\n" * declaration[0].count("\n", declaration.end(1)) + rest
 
 
 def _refuse_non_xml(text: str, file: str) -> None:
@@ -533,19 +535,19 @@ class Document:
         self, element: Element, known: frozenset[str], irrelevant: frozenset[str] = frozenset()
     ) -> dict[str, Element]:
         """The children of ``element`` by tag; warns of unknown ones and of a second of one kind."""
-        found: dict[str, Element] = {}
+        parts: dict[str, Element] = {}
         for child in element:
             tag = child.tag
             if tag in known:
-                if tag in found:
+                if tag in parts:
                     self.suspect(
                         child, f"<{tag}> is given twice; the first is read, this one is ignored"
                     )
                 else:
-                    found[tag] = child
+                    parts[tag] = child
             elif tag not in irrelevant:
                 self.unknown(child, known)
-        return found
+        return parts
 
     def unknown(self, element: Element, known: Iterable[str]) -> None:
         """Warn of an element that means nothing here."""
@@ -589,12 +591,12 @@ class Document:
         names: Sequence[str] = element.keys()  # type: ignore[assignment]
         texts: Sequence[str] = element.values()  # type: ignore[assignment]
         try:
-            found = dict(zip(names, map(float, texts), strict=True))
+            values = dict(zip(names, map(float, texts), strict=True))
         except ValueError:
             pass
         else:
-            if known.issuperset(names) and _is_finite(found.values(), "".join(texts)):
-                return found
+            if known.issuperset(names) and _is_finite(values.values(), "".join(texts)):
+                return values
         self.expect(element, known)
         return {
             name: self.number(element, name, infinite=name in infinite)
@@ -618,10 +620,10 @@ class Document:
         """Three finite numbers; without a default the attribute must be there."""
         if (text := element.get(name)) is None:
             return self._default(element, name, default)
-        if (known := self.vectors.get(text)) is None:
+        if (vector := self.vectors.get(text)) is None:
             x, y, z = self._floats(element, name, text, 3)
-            known = self.vectors[text] = x, y, z
-        return known
+            vector = self.vectors[text] = x, y, z
+        return vector
 
     def quadruple(self, element: Element, name: str) -> tuple[float, float, float, float]:
         """Four finite numbers, which must be there."""
@@ -646,11 +648,11 @@ class Document:
     def _floats(self, element: Element, name: str, text: str, count: int) -> tuple[float, ...]:
         """So many finite numbers in an attribute's text, or in the element's own if no name."""
         try:
-            found = tuple(map(float, text.split()))
+            values = tuple(map(float, text.split()))
         except ValueError:
-            found = ()
-        if len(found) == count and _is_finite(found, text):
-            return found
+            values = ()
+        if len(values) == count and _is_finite(values, text):
+            return values
         where = f"{name} of <{shown(element)}>" if name else f"<{shown(element)}>"
         if (spaced := _without_commas(text, count)) is not None:
             message = f'is {spelled(text)}: separate the numbers by spaces, as in "{spaced}"'

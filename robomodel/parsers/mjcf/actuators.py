@@ -47,18 +47,18 @@ class Motors(Section):
         if not words:
             return None
         try:
-            found = {name: float(x) for name, _, x in (word.partition("=") for word in words)}
+            numbers = {name: float(x) for name, _, x in (word.partition("=") for word in words)}
         except ValueError:
-            found = {"": math.nan}
-        if not found.keys() <= MOTOR.names:
+            numbers = {"": math.nan}
+        if not numbers.keys() <= MOTOR.names:
             raise DescriptionError(
                 f"the text '{key}' in <custom> is no list of NAME=NUMBER with the names "
                 f"{', '.join(sorted(MOTOR.names))}; correct it or take it out",
                 source,
             )
-        if fault := motor_fault(found):
+        if fault := motor_fault(numbers):
             raise DescriptionError(fault, source)
-        return Motor(**found, source=source)
+        return Motor(**numbers, source=source)
 
     def of_actuator(
         self, number: int, name: str, terms: Terms | None, gear: float, source: Source
@@ -184,11 +184,11 @@ class Actuators(Section):
                 yield name, source, self.ties.terms(tendon), float(armature)
 
     def _applied(
-        self, found: Iterable[tuple[str, Source, Terms | None, float]], what: str, kind: str
+        self, amounts: Iterable[tuple[str, Source, Terms | None, float]], what: str, kind: str
     ) -> list[_Amount]:
         """Those that act on joints of one freedom, by those of the joints that nothing holds."""
         applied = []
-        for name, source, terms, amount in found:
+        for name, source, terms, amount in amounts:
             moved = tuple((joint, k) for joint, k in terms or () if joint not in self.ties.locked)
             if terms is None or not all(self.elements.is_scalar(joint) for joint, _ in moved):
                 self.elements.suspect(
@@ -203,8 +203,8 @@ class Actuators(Section):
     @cached_property
     def _spinning(self) -> list[_Amount]:
         """The armature of tendons and of actuators."""
-        found = (*self._of_tendons(), *self._of_actuators("armature"))
-        return self._applied(found, "armature", "armature")
+        amounts = (*self._of_tendons(), *self._of_actuators("armature"))
+        return self._applied(amounts, "armature", "armature")
 
     @cached_property
     def _damped(self) -> list[_Amount]:

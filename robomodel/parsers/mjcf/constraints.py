@@ -196,11 +196,11 @@ class Ties(Section):
         first, second = self._ends(tie)
         constant, slope = self._line(tie)
         offset = float(model.tendon_length0[first]) + constant
-        own = self.terms(first)
-        terms = dict(own or ())
+        own_terms = self.terms(first)
+        terms = dict(own_terms or ())
         if second >= 0 and slope:
             others = self.terms(second)
-            if others is None or own is None:
+            if others is None or own_terms is None:
                 raise DescriptionError(
                     "relates a spatial tendon to another one, which is not read; a spatial tendon "
                     "can keep its length (one tendon, straight between two sites), and fixed ones "
@@ -211,7 +211,7 @@ class Ties(Section):
             for joint, coefficient in others:
                 terms[joint] = terms.get(joint, 0.0) - slope * coefficient
         relation = tuple((self.elements.joints[joint], k) for joint, k in terms.items() if k)
-        if own is None:
+        if own_terms is None:
             self._rod(tie, first, offset)
         elif relation:
             self.couplings.append(JointCoupling(tie.name, relation, offset, tie.source))
@@ -241,21 +241,21 @@ def _hinged(loops: Sequence[Loop]) -> list[Loop]:
     Two points at which the same two links meet make a hinge; a point and a rod may make a universal
     joint.
     """
-    found: list[Loop] = []
+    joined_loops: list[Loop] = []
     for loop in loops:
         links = loop.predecessor.link, loop.successor.link
         join = {"spherical": _hinge, "rod": _universal}.get(loop.type)
-        for n, other in enumerate(found):
+        for n, other in enumerate(joined_loops):
             met = other.type == "spherical" and links == (
                 other.predecessor.link,
                 other.successor.link,
             )
             if join and met and (joined := join(other, loop)):
-                found[n] = joined
+                joined_loops[n] = joined
                 break
         else:
-            found.append(loop)
-    return found
+            joined_loops.append(loop)
+    return joined_loops
 
 
 def _universal(point: Loop, rod: Loop) -> Loop | None:

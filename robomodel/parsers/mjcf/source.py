@@ -279,8 +279,8 @@ def element_named(names: Mapping[tuple[str, str], Node], kind: str, name: str) -
     """The element of this name, else the one whose name is most of this one: copies get more."""
     if (node := names.get((kind, name))) is not None:
         return node
-    known = [known for of, known in names if of == kind and known in name]
-    return names[kind, max(known, key=len)] if known else None
+    contained = [contained for of, contained in names if of == kind and contained in name]
+    return names[kind, max(contained, key=len)] if contained else None
 
 
 @dataclass(slots=True)
@@ -405,10 +405,12 @@ class Preparation:
     @staticmethod
     def _assets(root: Node) -> tuple[str, bool]:
         """The folder of meshes as written, and whether file names lose their own path."""
-        found: dict[str, str] = {}
+        settings: dict[str, str] = {}
         for compiler in root.find("compiler"):
-            found |= compiler.attributes
-        return found.get("meshdir", found.get("assetdir", "")), found.get("strippath") == "true"
+            settings |= compiler.attributes
+        return settings.get("meshdir", settings.get("assetdir", "")), settings.get(
+            "strippath"
+        ) == "true"
 
     def _mesh(
         self, node: Node, assets: tuple[str, bool], scales: Mapping[str, str], mark: str
@@ -612,8 +614,8 @@ class _Compiler:
             texts |= files
         with _ALONE:
             before = self.mujoco.get_mju_user_warning()
-            said: list[str] = []
-            self.mujoco.set_mju_user_warning(said.append)
+            warnings: list[str] = []
+            self.mujoco.set_mju_user_warning(warnings.append)
             try:
                 model = self.mujoco.MjModel.from_xml_string(text, texts)
             except (
@@ -628,7 +630,7 @@ class _Compiler:
                 self.mujoco.set_mju_user_warning(before)
         self.doubts = [
             Doubt(f"MuJoCo warns: {what}", source)
-            for what, source in (self._explained(warning, lines) for warning in said)
+            for what, source in (self._explained(warning, lines) for warning in warnings)
             if "deprecated" not in what  # a matter of words, not of mechanics
         ]
         return model
@@ -683,8 +685,8 @@ class _Compiler:
             node = self.whole.named("geom", str(standing.geom(geom).name))
             if int(standing.geom_type[geom]) == _MESH_GEOM:
                 name = str(standing.mesh(number).name)
-                known = self.whole.named("mesh", name)
-                name = known.attributes["name"] if known else ""
+                mesh = self.whole.named("mesh", name)
+                name = mesh.attributes["name"] if mesh else ""
             elif node is not None:  # a box, say, that is fitted to a mesh
                 name = node.attributes.get("mesh", "")
             used.setdefault(int(standing.geom_bodyid[geom]), set()).add(name)

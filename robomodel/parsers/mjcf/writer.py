@@ -223,10 +223,10 @@ def with_sliders(description: Description) -> Description:
             name += ".slider"
         links[name] = Link(name, None, loop.source)
         taken.add(name)
-        if (said := links[lender.link].inertial) is not None and heavy(said):
-            half = scaled(said, 0.5)
+        if (inertial := links[lender.link].inertial) is not None and heavy(inertial):
+            half = scaled(inertial, 0.5)
             links[lender.link] = replace(links[lender.link], inertial=half)
-            inside = relative(lender.origin, said.origin)
+            inside = relative(lender.origin, inertial.origin)
             links[name] = replace(links[name], inertial=replace(half, origin=inside))
         initial, rest = None, loop.reference if carrier is loop.predecessor else -loop.reference
         if loop.type == "prismatic":
@@ -386,17 +386,17 @@ class Ties:
 
     def _transmission(self, transmission: Transmission) -> None:
         """Motors on the joints, or on tendons of the joints, of a transmission."""
-        found = [
+        driven = [
             (each, {k: x for k, x in terms if x}) for each, terms in actuator_terms(transmission)
         ]
-        known = found and all(
-            terms and terms.keys() <= self.draft.refs.keys() for _, terms in found
+        is_known = driven and all(
+            terms and terms.keys() <= self.draft.refs.keys() for _, terms in driven
         )
-        if not known or any(joint.offset for joint in transmission.joints):
+        if not is_known or any(joint.offset for joint in transmission.joints):
             self.draft.lost.append(f"the transmission '{transmission.name}'")
             return
-        for actuator, terms in found:
-            called = actuator.name if len(found) > 1 else transmission.name
+        for actuator, terms in driven:
+            called = actuator.name if len(driven) > 1 else transmission.name
             name = self.draft.unused("actuator", called or transmission.name)
             element = self.draft.add("actuator", "motor", name=name)
             if len(terms) == 1:
@@ -673,10 +673,10 @@ class _Tree:
 
     def _driven_at(self, joint: Joint) -> str:
         """The joint at which its motor acts: that of a rotor that is a link, which has its name."""
-        own = rotor_name(joint.name)
-        if all(each.name != own for each in self.description.joints):
+        rotor = rotor_name(joint.name)
+        if all(each.name != rotor for each in self.description.joints):
             for coupling in self.description.couplings:
-                if isinstance(coupling, LinkCoupling) and coupling.name == own:
+                if isinstance(coupling, LinkCoupling) and coupling.name == rotor:
                     return self.moved_by[coupling.successor].name
         return joint.name
 
@@ -740,8 +740,8 @@ class _Tree:
 
     def _inertial(self, body: etree._Element, link: Link, *, needed: bool) -> None:
         """The inertia of a link; where ``needed``, MuJoCo lets it be zero in no direction."""
-        said = link.inertial
-        if said is None or not (said.mass or any(said.inertia)):
+        inertial = link.inertial
+        if inertial is None or not (inertial.mass or any(inertial.inertia)):
             if needed:
                 least = number(NEARLY_NOTHING)
                 self.draft.lost.append(
@@ -751,15 +751,15 @@ class _Tree:
                 thrice = " ".join([least] * 3)
                 add(body, "inertial", pos="0 0 0", mass=least, diaginertia=thrice)
             return
-        mass = said.mass
+        mass = inertial.mass
         if mass < NEARLY_NOTHING:
             mass = NEARLY_NOTHING
             self.draft.lost.append(
                 f"that the link '{link.name}' has no mass but moments of inertia; it is given "
                 f"{number(mass)} kg"
             )
-        element = add(body, "inertial", pos=numbers(said.origin.xyz), mass=number(mass))
-        moments, axes = principal(said)
+        element = add(body, "inertial", pos=numbers(inertial.origin.xyz), mass=number(mass))
+        moments, axes = principal(inertial)
         real = of_a_body(moments, moves=needed)
         if any(abs(a - b) > _FLAT * moments[2] for a, b in zip(real, moments, strict=True)):
             self.draft.lost.append(
@@ -768,14 +768,14 @@ class _Tree:
                 f"larger than the others' sum; they are written as "
                 f"{', '.join(f'{m:.3g}' for m in real)}"
             )
-        xx, xy, xz, yy, yz, zz = said.inertia
+        xx, xy, xz, yy, yz, zz = inertial.inertia
         if real == moments and not (xy or xz or yz):
-            _turn(element, said.origin.rotation)
+            _turn(element, inertial.origin.rotation)
             element.set("diaginertia", numbers((xx, yy, zz)))
         else:  # rather than fullinertia, of which older versions lose digits
             rows = axes.tolist()
             columns: Rows3 = (tuple(rows[0]), tuple(rows[1]), tuple(rows[2]))
-            _turn(element, matmul(said.origin.rotation, columns))
+            _turn(element, matmul(inertial.origin.rotation, columns))
             element.set("diaginertia", numbers(real))
 
 

@@ -103,13 +103,13 @@ class Describer:
             else:
                 self.connections[frame] = self._connection(frame, kind)
         held = [link for link in self.parts.links if _is_held(link)]
-        found = span(self.frames.world, self.parts.links, held, tuple(self.connections.values()))
-        together = _welded(found, self.frames.world, held)
-        self._ground(found, held, source)
+        spanned = span(self.frames.world, self.parts.links, held, tuple(self.connections.values()))
+        together = _welded(spanned, self.frames.world, held)
+        self._ground(spanned, held, source)
         leaders = self._leaders()
-        for each, reverse in found.tree:
+        for each, reverse in spanned.tree:
             self._tree_joint(each, reverse)
-        for each in found.loops:
+        for each in spanned.loops:
             if together(each.parent) is together(each.child):
                 self._idle(each)
             else:
@@ -171,14 +171,14 @@ class Describer:
 
     # ---- the tree
 
-    def _ground(self, found: Span, held: Sequence[Frame], source: Source) -> None:
+    def _ground(self, spanned: Span, held: Sequence[Frame], source: Source) -> None:
         """The world as the root link, what is held there, and what is free."""
         world = self.frames.world
         self.links.append(Link(WORLD, None, source))
         for link in held:
             self._fix(self.joint_names.fresh(link.name), world, link, link)
-        base = "floating_base" if len(found.free) == 1 else "floating_base_{}"
-        for link in found.free:
+        base = "floating_base" if len(spanned.free) == 1 else "floating_base_{}"
+        for link in spanned.free:
             name = link.element.get(f"{{{CUSTOM}}}joint") or base.format(link.name)
             self._fix(self.joint_names.fresh(name), world, link, link)
             marks = truths(link.document, link.element, 6)
@@ -215,10 +215,12 @@ class Describer:
             self._add(each, step, at, end.name, tidy(compose(standing, inner)), axis)
             return
         # the joint's own frame, which SDF calls like the joint, moves; the link is fixed to it
-        own = self._between(each, each.name, f"{each.name}{BETWEEN}frame")
-        self._add(each, step, at, own, tidy(standing), step.joint.axis)
+        moving = self._between(each, each.name, f"{each.name}{BETWEEN}frame")
+        self._add(each, step, at, moving, tidy(standing), step.joint.axis)
         name = self.joint_names.fresh(f"{each.name}{BETWEEN}fixed")
-        self.joints.append(Joint(name, "fixed", own, end.name, inner, source=source_of(each.frame)))
+        self.joints.append(
+            Joint(name, "fixed", moving, end.name, inner, source=source_of(each.frame))
+        )
 
     def _chain(self, each: Connection, start: Frame, steps: Sequence[Step]) -> tuple[str, Pose]:
         """Steps that each end in a link without mass; the link and the pose of what follows."""
@@ -240,21 +242,21 @@ class Describer:
     def _add(
         self, each: Connection, step: Step, parent: str, child: str, origin: Pose, axis: Vec3
     ) -> None:
-        said, q = step.joint, step.standing if step.joint.type in ONE_DOF else 0.0
-        self.steps[said.name] = step
-        self.makers[said.name] = each
-        self.axes[said.name] = each.frame, said.axis
+        joint, q = step.joint, step.standing if step.joint.type in ONE_DOF else 0.0
+        self.steps[joint.name] = step
+        self.makers[joint.name] = each
+        self.axes[joint.name] = each.frame, joint.axis
         self.joints.append(
             replace(
-                said,
+                joint,
                 parent=parent,
                 child=child,
                 origin=origin,
                 axis=axis,
                 limits=replace(
-                    said.limits, lower=said.limits.lower + q, upper=said.limits.upper + q
+                    joint.limits, lower=joint.limits.lower + q, upper=joint.limits.upper + q
                 ),
-                reference=said.reference + q if said.stiffness else 0.0,
+                reference=joint.reference + q if joint.stiffness else 0.0,
             )
         )
 
@@ -392,7 +394,7 @@ def _is_held(frame: Frame) -> bool:
     return frame.kind == "link" and stands_for_world(frame)
 
 
-def _welded(found: Span, world: Frame, held: Sequence[Frame]) -> Callable[[Frame], Frame]:
+def _welded(spanned: Span, world: Frame, held: Sequence[Frame]) -> Callable[[Frame], Frame]:
     """Of each link, one that stands for all that are fixed to each other."""
     leader: dict[Frame, Frame] = dict.fromkeys(held, world)
 
@@ -402,7 +404,7 @@ def _welded(found: Span, world: Frame, held: Sequence[Frame]) -> Callable[[Frame
             frame = above
         return frame
 
-    for each, _ in found.tree:
+    for each, _ in spanned.tree:
         if each.kind == "fixed":
             one, other = together(each.parent), together(each.child)
             leader[other if one is world else one] = one if one is world else other

@@ -38,8 +38,8 @@ class SdfDocument(Document):
     @staticmethod
     def of(document: Document, version: tuple[int, int] = NEWEST) -> SdfDocument:
         """A document as one of SDF."""
-        said = {each.name: getattr(document, each.name) for each in fields(Document)}
-        return SdfDocument(**said, version=version)
+        values = {each.name: getattr(document, each.name) for each in fields(Document)}
+        return SdfDocument(**values, version=version)
 
     def place(self, element: Element) -> Source:
         """Where ``element`` stands, called after the link, joint, ... that it belongs to."""
@@ -56,8 +56,10 @@ class SdfDocument(Document):
 
         Drake's own words have mechanics, so those that are not read are warned of.
         """
-        own = {child.tag for child in element if child.tag.startswith("{") and _passed_over(child)}
-        return Document.parts(self, element, known, irrelevant | own)
+        foreign = {
+            child.tag for child in element if child.tag.startswith("{") and _passed_over(child)
+        }
+        return Document.parts(self, element, known, irrelevant | foreign)
 
     # ---- values
 
@@ -225,11 +227,11 @@ class Draft:
         self.taken[scope].add(fresh)
         return BETWEEN.join((*scope, fresh))
 
-    def element(self, tag: str, name: str, said: str, **attributes: str) -> etree._Element:
-        """A new element, called ``said`` in the file; a name that is another one is noted in it."""
-        *models, last = said.split(BETWEEN)
+    def element(self, tag: str, name: str, full_name: str, **attributes: str) -> etree._Element:
+        """A new element, called ``full_name`` in the file; notes the ``name`` where it differs."""
+        *models, last = full_name.split(BETWEEN)
         element = etree.SubElement(self.model(tuple(models)), tag, {"name": last} | attributes)
-        if said != name:
+        if full_name != name:
             own(element, "name", name)
         return element
 
@@ -237,16 +239,16 @@ class Draft:
         """How the element of one link names another one; empty if it cannot."""
         if other not in self.links or self.links[other] == WORLD:
             return ""
-        within, found = prefix(self.links[name]), self.links[other]
-        return found[len(within) :] if found.startswith(within) else ""
+        within, target = prefix(self.links[name]), self.links[other]
+        return target[len(within) :] if target.startswith(within) else ""
 
 
 # --- elements -------------------------------------------------------------------------------------
 
 
-def prefix(said: str) -> str:
+def prefix(full_name: str) -> str:
     """What the name of an element begins with: the models in which it stands."""
-    return said[: len(said) - len(said.rpartition(BETWEEN)[2])]
+    return full_name[: len(full_name) - len(full_name.rpartition(BETWEEN)[2])]
 
 
 def own(element: etree._Element, name: str, value: str) -> None:

@@ -32,14 +32,15 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 def opened(document: Document) -> SdfDocument:
     """The document as one of SDF, with its version."""
     root = document.root
-    found = SdfDocument.of(document, _version(document))
+    sdf = SdfDocument.of(document, _version(document))
     if root.get("version") is None:
-        found.suspect(root, f"<sdf> has no version; it is read as {_shown(NEWEST)}")
-    elif found.version > NEWEST:
-        found.suspect(
-            root, f"SDF {_shown(found.version)} is not known yet; it is read as {_shown(NEWEST)}"
+        sdf.suspect(root, f"<sdf> has no version; it is read as {_shown(NEWEST)}")
+    elif sdf.version > NEWEST:
+        sdf.suspect(
+            root,
+            f"SDF {_shown(sdf.version)} is not known yet; it is read as {_shown(NEWEST)}",
         )
-    return found
+    return sdf
 
 
 def _version(document: Document) -> tuple[int, int]:
@@ -141,13 +142,13 @@ class Library:
         if match := _SCHEME.fullmatch(uri):
             scheme, rest = match[1].lower(), match[2]
         parts = PurePosixPath(rest).parts
-        known = self._resources.find(parts[0]) if scheme in SCHEMES and parts else None
-        if known is None and scheme not in ("", "file", "model"):
+        package = self._resources.find(parts[0]) if scheme in SCHEMES and parts else None
+        if package is None and scheme not in ("", "file", "model"):
             raise refused(
                 "is not read: includes are files within the folder of the file that names them, "
                 "and model://NAME beside it; copy the model there, or name its folder by resources="
             )
-        if known is None and place is None:
+        if package is None and place is None:
             raise refused(
                 "cannot be included, for a text has no folder; save it as a file, beside what it "
                 "includes, and load that"
@@ -158,8 +159,8 @@ class Library:
                 "write no absolute path and no '..'"
             )
         homes: dict[str, str] = {}  # where to look, and what must not be left
-        if known is not None:
-            top = os.path.realpath(known)
+        if package is not None:
+            top = os.path.realpath(package)
             homes[top], parts = top, parts[1:]
         elif place is not None:
             folder = os.path.dirname(place)
@@ -168,10 +169,10 @@ class Library:
                 above = os.path.dirname(folder)
                 homes.setdefault(above, os.path.join(above, parts[0]))
         for home, limit in homes.items():
-            found = os.path.join(home, *parts)
-            if not os.path.exists(found):
+            target = os.path.join(home, *parts)
+            if not os.path.exists(target):
                 continue
-            path = os.path.realpath(found)
+            path = os.path.realpath(target)
             if os.path.isdir(path) and is_within(path, limit):
                 path = os.path.realpath(self._model_file(path, document, include, uri))
             if not is_within(path, limit):
@@ -179,10 +180,10 @@ class Library:
             if not _is_file(path):
                 raise refused("is no file")
             return path
-        where = "the folder of this file" if known is None else f"the folder {known}"
+        where = "the folder of this file" if package is None else f"the folder {package}"
         beside = " or beside it; name another by resources=" if scheme == "model" else ""
         raise document.error(
-            include, f"there is no {spelled(uri)} in {where}{'' if known else beside}"
+            include, f"there is no {spelled(uri)} in {where}{'' if package else beside}"
         )
 
     def _model_file(self, folder: str, document: SdfDocument, include: Element, uri: str) -> str:

@@ -76,8 +76,8 @@ class Scope:
         scope: Scope | None = self
         *models, last = name.split(BETWEEN)
         for model in models:
-            found = scope._local(model, ("model",)) if scope else None
-            scope = found.inner if found else None
+            model_frame = scope._local(model, ("model",)) if scope else None
+            scope = model_frame.inner if model_frame else None
         if scope is None:
             return None
         if last == MODEL and scope.frame.kind != "world":
@@ -116,15 +116,15 @@ class Frames:
         """The frame of this name; an error at ``element`` where there is none."""
         if name == WORLD and scope.frame.kind == "world":
             return self.world
-        found = scope.find(name)
-        if found is None:
+        frame = scope.find(name)
+        if frame is None:
             where = "the world" if scope.frame.kind == "world" else "the model"
             raise document.error(
                 element,
                 f"{where} has no link, joint, frame or model {spelled(name)}"
                 f"{did_you_mean(name, scope.names())}",
             )
-        return found
+        return frame
 
     # ---- where frames stand
 
@@ -200,10 +200,10 @@ class Frames:
     def _named(self, name: str, frame: Frame) -> Frame:
         """A frame that ``frame`` names, which must not be itself."""
         assert frame.scope is not None
-        found = self.named(name, frame.scope, frame.document, frame.element)
-        if found is frame:
+        named = self.named(name, frame.scope, frame.document, frame.element)
+        if named is frame:
             raise frame.document.error(frame.element, f"the {frame.kind} is placed in itself")
-        return found
+        return named
 
     def _depth(self, frame: Frame) -> int:
         """How many steps lead from the world to the frame; refuses those that go round."""

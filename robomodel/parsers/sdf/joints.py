@@ -88,8 +88,8 @@ def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) 
 
 
 def _dynamics(document: SdfDocument, element: Element | None) -> Fields:
-    found = read_contents(document, element, DYNAMICS)
-    return found if found.get("stiffness") else found | {"reference": 0.0}
+    values = read_contents(document, element, DYNAMICS)
+    return values if values.get("stiffness") else values | {"reference": 0.0}
 
 
 def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, str | None]:
@@ -124,8 +124,8 @@ def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, 
 def _limits(document: SdfDocument, element: Element | None, bounded: bool) -> Limits:
     if element is None:
         return Limits()
-    found = read_contents(document, element, _AXIS_LIMIT)
-    return limits_of(document, element, found, most=_UNBOUNDED, bounded=bounded)
+    values = read_contents(document, element, _AXIS_LIMIT)
+    return limits_of(document, element, values, most=_UNBOUNDED, bounded=bounded)
 
 
 def _mimic(document: SdfDocument, element: Element | None) -> AxisMimic | None:
@@ -427,13 +427,13 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
 
 def _armature(document: SdfDocument, element: Element) -> float:
     """What Drake's ``rotor_inertia`` and ``gear_ratio`` add to the joint's own inertia."""
-    found = {shown(child): child for child in element if shown(child).startswith("drake:")}
-    if "drake:rotor_inertia" not in found:
+    parts = {shown(child): child for child in element if shown(child).startswith("drake:")}
+    if "drake:rotor_inertia" not in parts:
         return 0.0
-    inertia = document.content(found["drake:rotor_inertia"])
-    ratio = document.content(found["drake:gear_ratio"]) if "drake:gear_ratio" in found else 1.0
+    inertia = document.content(parts["drake:rotor_inertia"])
+    ratio = document.content(parts["drake:gear_ratio"]) if "drake:gear_ratio" in parts else 1.0
     if inertia < 0.0:
-        raise document.error(found["drake:rotor_inertia"], "the rotor inertia is negative")
+        raise document.error(parts["drake:rotor_inertia"], "the rotor inertia is negative")
     return ratio * ratio * inertia
 
 
@@ -444,16 +444,16 @@ def _motor(document: SdfDocument, element: Element) -> Motor | None:
 
 def _words(element: Element, name: str, count: int) -> list[str] | None:
     """The words of one of this package's own attributes, if it has so many."""
-    found = element.get(f"{{{CUSTOM}}}{name}", "").split()
-    return found if len(found) == count else None
+    words = element.get(f"{{{CUSTOM}}}{name}", "").split()
+    return words if len(words) == count else None
 
 
 def own_numbers(
     document: SdfDocument, element: Element, name: str, count: int
 ) -> tuple[float, ...] | None:
     """The numbers of one of this package's own attributes, if it has so many."""
-    found = _words(element, name, count)
-    return None if found is None else tuple(_number(document, element, name, w) for w in found)
+    words = _words(element, name, count)
+    return None if words is None else tuple(_number(document, element, name, w) for w in words)
 
 
 def _number(document: SdfDocument, element: Element, name: str, word: str) -> float:

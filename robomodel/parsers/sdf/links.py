@@ -152,15 +152,15 @@ def _from_shapes(
     total, source = NO_INERTIA, document.place(element)
     for collision in link.iterfind("collision"):
         where = read_placed(document, collision)
-        found = read_shape(document, collision, "collision", where.pose)
-        if found is None or found.kind in ("mesh", "plane") or where.relative_to:
+        shape = read_shape(document, collision, "collision", where.pose)
+        if shape is None or shape.kind in ("mesh", "plane") or where.relative_to:
             raise document.error(
                 collision,
                 'an inertial with auto="true" is computed from boxes, spheres, cylinders, '
                 "capsules and ellipsoids that are placed in their link; write mass and inertia out",
             )
-        part = scaled(solid(found, []), document.value(collision, "density", density))
-        total += placed(part, found.origin)
+        part = scaled(solid(shape, []), document.value(collision, "density", density))
+        total += placed(part, shape.origin)
     if not total.mass:
         raise document.error(
             element,
@@ -215,18 +215,18 @@ _FRICTION = {"ode": ("mu", "mu2"), "bullet": ("friction", "friction2")}  # by en
 
 def read_surface(document: SdfDocument, element: Element) -> Fields:
     """Friction and restitution of a ``<collision>``, as ODE's words or else Bullet's say them."""
-    found: Fields = {}
+    surface: Fields = {}
     for engine, tags in _FRICTION.items():
         first, second = (element.find(f"surface/friction/{engine}/{tag}") for tag in tags)
         if first is not None:
-            found |= read_friction(document, first, second)
+            surface |= read_friction(document, first, second)
             break
     bounce = element.find("surface/bounce/restitution_coefficient")
     if bounce is not None:
-        found["restitution"] = document.content(bounce)
-        if fault := SURFACE.by_name["restitution"].fault(found["restitution"]):
+        surface["restitution"] = document.content(bounce)
+        if fault := SURFACE.by_name["restitution"].fault(surface["restitution"]):
             raise document.error(bounce, f"<{bounce.tag}> {fault}")
-    return found
+    return surface
 
 
 def add_surface(element: Element, shape: Shape) -> None:
@@ -282,9 +282,9 @@ def _upright(normal: Vec3) -> Rows3:
 
 def _colour(document: SdfDocument, element: Element) -> tuple[float, float, float, float] | None:
     """A shape's colour; that of a collision, which has none in SDF, is an attribute of our own."""
-    own = f"{{{CUSTOM}}}rgba"
-    if element.get(own) is not None:
-        return document.quadruple(element, own)
+    attribute = f"{{{CUSTOM}}}rgba"
+    if element.get(attribute) is not None:
+        return document.quadruple(element, attribute)
     material = element.find("material")
     if material is None:
         return None

@@ -104,11 +104,11 @@ class _Reader:
         chosen = holder if model is None else model
         called = self.labels.get(chosen) or chosen.get("name", "").strip() or _UNNAMED
         source = self.main.source(chosen, f"{shown(chosen)} '{called}'")
-        found = everything if model is None else parts
-        if not found.links:
+        wanted_parts = everything if model is None else parts
+        if not wanted_parts.links:
             raise DescriptionError("there is no link in it; a robot needs at least one", source)
         gravity = None if world_element is None else self._gravity(world_element)
-        description = Describer(Frames(ground), found).description(called, source, gravity)
+        description = Describer(Frames(ground), wanted_parts).description(called, source, gravity)
         if model is None:
             return description
         transmissions = (read_transmission(self.main, x) for x in _own(model, "transmission"))
@@ -134,8 +134,8 @@ class _Reader:
                 label = _label(self.main, each)
                 labels[each] = names.fresh(label)
                 if labels[each] != label:
-                    said = f"another model is called '{label}'; this one is read as "
-                    self.main.suspect(each, f"{said}'{labels[each]}'", "models of one name")
+                    message = f"another model is called '{label}'; this one is read as "
+                    self.main.suspect(each, f"{message}'{labels[each]}'", "models of one name")
         return labels
 
     def _is_scenery(self, include: Element) -> bool:
@@ -175,10 +175,10 @@ class _Reader:
         for world in worlds:
             if world.get("name") == name:
                 return world, None
-        known = [*labels, *(world.get("name", "") for world in worlds)]
-        hint = did_you_mean(name, known)
+        choices = [*labels, *(world.get("name", "") for world in worlds)]
+        hint = did_you_mean(name, choices)
         raise DescriptionError(
-            f"the file holds no model '{name}'{hint}; it holds {few(known, 6)}", place
+            f"the file holds no model '{name}'{hint}; it holds {few(choices, 6)}", place
         )
 
     def _gravity(self, world: Element) -> Vec3 | None:
@@ -232,16 +232,16 @@ class _Reader:
         document = here.document
         if here.depth > _MAX_DEPTH:
             raise document.error(element, f"models are nested more than {_MAX_DEPTH} deep")
-        said, include = over or (document, element)
+        placing, include = over or (document, element)
         static = outer.static or document.truth(element, "static", False)
         placed = read_placed(document, element)
         placement = element.get("placement_frame", "")
         if over is not None:
-            static = outer.static or said.truth(include, "static", static)
-            placement = said.word(include, "placement_frame") or placement
+            static = outer.static or placing.truth(include, "static", static)
+            placement = placing.word(include, "placement_frame") or placement
             if include.find("pose") is not None:
-                placed = read_placed(said, include)
-        frame = Frame(full, "model", outer, said, include, placed, placement=placement)
+                placed = read_placed(placing, include)
+        frame = Frame(full, "model", outer, placing, include, placed, placement=placement)
         inner = Scope(full, frame, static, canonical=element.get("canonical_link", ""))
         if merge is not None:
             inner.name, inner.tables, inner.pending = merge.name, merge.tables, merge.pending
@@ -260,10 +260,10 @@ class _Reader:
                     name = _label(document, child)
                     inner.add(name, self._include(parts, within, child, inner, inner.full(name)))
             elif (tag := shown(child)) in (BALL_CONSTRAINT, LINEAR_SPRING, TENDON):
-                found = parts.balls if tag == BALL_CONSTRAINT else parts.springs
-                number = sum(shown(each.element) == tag for each in found) + 1
+                constraints = parts.balls if tag == BALL_CONSTRAINT else parts.springs
+                number = sum(shown(each.element) == tag for each in constraints) + 1
                 name = _full(child, f"{tag.removeprefix('drake:')}_{number}", inner)
-                found.append(Frame(name, "joint", inner, document, child))
+                constraints.append(Frame(name, "joint", inner, document, child))
             else:
                 self._unknown(document, child, _MODEL, _MODEL_SETTINGS)
         return frame
@@ -338,13 +338,13 @@ class _Reader:
 
 def _own(model: Element, tag: str) -> list[Element]:
     """Elements in words of our own, which SDF has none for; so are names in them, of URDF's."""
-    found = list(model.iterchildren(f"{{{CUSTOM}}}{tag}"))
-    for each in found:
+    elements = list(model.iterchildren(f"{{{CUSTOM}}}{tag}"))
+    for each in elements:
         for part in each.iter():
-            if (own := part.get(f"{{{CUSTOM}}}name")) is not None:
+            if (name := part.get(f"{{{CUSTOM}}}name")) is not None:
                 del part.attrib[f"{{{CUSTOM}}}name"]
-                part.set("name", own)
-    return found
+                part.set("name", name)
+    return elements
 
 
 def _full(element: Element, name: str, scope: Scope) -> str:

@@ -258,28 +258,28 @@ class Ties:
             changed = False
             for name, (leader, *_) in self.mimics.items():
                 follower = self.plan.first(self.plan.joints[name]).name
-                said = called[follower]
+                follower_name = called[follower]
                 first = self.plan.first(self.plan.joints[leader]).name
-                if not called[first].startswith(prefix(said)):
-                    called[follower] = self.draft.claim(said.replace(BETWEEN, "_"))
+                if not called[first].startswith(prefix(follower_name)):
+                    called[follower] = self.draft.claim(follower_name.replace(BETWEEN, "_"))
                     changed = True
 
     def joint(self, kind: str, name: str, parent: str | None, child: str) -> etree._Element:
         """A joint between two links, called as in the description; None is the world."""
         ends = [WORLD if end is None else self._end(end) for end in (parent, child)]
-        said = self.draft.joints.get(name) or self.draft.claim(name, *ends, more="joint")
-        element = self.draft.element("joint", name, said, type=kind)
-        within = len(prefix(said))
+        full_name = self.draft.joints.get(name) or self.draft.claim(name, *ends, more="joint")
+        element = self.draft.element("joint", name, full_name, type=kind)
+        within = len(prefix(full_name))
         for tag, end in zip(("parent", "child"), ends, strict=True):
             add_text(element, tag, end if end == WORLD else end[within:])
         return element
 
     def _within(self, element: etree._Element, link: str) -> str:
         """How a joint's element names a link."""
-        said, model = self._end(link), element.getparent()
-        while said != WORLD and model is not None and model is not self.draft.models[()]:
-            said, model = said.partition(BETWEEN)[2], model.getparent()
-        return said
+        end, model = self._end(link), element.getparent()
+        while end != WORLD and model is not None and model is not self.draft.models[()]:
+            end, model = end.partition(BETWEEN)[2], model.getparent()
+        return end
 
     def _end(self, link: str) -> str:
         """The name of the link of the file that carries a link."""
@@ -317,10 +317,10 @@ class Ties:
     def _shown(self, loop: Loop) -> float:
         """The coordinate of a revolute or prismatic loop as the file shows it."""
         there, here = (placed(end, self.plan.poses) for end in (loop.predecessor, loop.successor))
-        found, (x, y, z) = relative(there, here), unit(loop.axis)
+        between, (x, y, z) = relative(there, here), unit(loop.axis)
         if loop.type == "prismatic":
-            return x * found.xyz[0] + y * found.xyz[1] + z * found.xyz[2]
-        r = found.rotation
+            return x * between.xyz[0] + y * between.xyz[1] + z * between.xyz[2]
+        r = between.rotation
         turn = x * (r[2][1] - r[1][2]) + y * (r[0][2] - r[2][0]) + z * (r[1][0] - r[0][1])
         return math.atan2(turn, r[0][0] + r[1][1] + r[2][2] - 1.0)
 
@@ -447,10 +447,10 @@ def _beside_the_world(description: Description) -> Description:
     )
 
 
-def _in_own_words(said: etree._Element) -> None:
+def _in_own_words(element: etree._Element) -> None:
     """Say an element of ours in SDF, where names within a model must differ from each other."""
-    said.tag = f"{{{CUSTOM}}}{said.tag}"
-    for part in said.iter():
+    element.tag = f"{{{CUSTOM}}}{element.tag}"
+    for part in element.iter():
         if (called := part.get("name")) is not None:
             del part.attrib["name"]
             own(part, "name", called)
@@ -520,18 +520,18 @@ class _Writer:
 
     def _links(self) -> None:
         """Every link, or the frame that stands for it."""
-        plan, said = self.plan, self.draft.links
+        plan, names = self.plan, self.draft.links
         if plan.ground:
-            said[plan.root] = WORLD
+            names[plan.root] = WORLD
         links = [link for link in plan.description.links if not plan.is_implied(link.name)]
         for link in links:
             if link.name not in plan.carriers:
                 joint = plan.above.get(link.name)
-                on = link.name in plan.frames and joint and said.get(plan.body(joint.parent))
-                said[link.name] = self.draft.claim(link.name, *((on,) if on else ()))
+                on = link.name in plan.frames and joint and names.get(plan.body(joint.parent))
+                names[link.name] = self.draft.claim(link.name, *((on,) if on else ()))
         for name, (child, _) in plan.carriers.items():
             if not plan.is_joints_own(name):
-                said[name] = self.draft.claim(name, said[child])
+                names[name] = self.draft.claim(name, names[child])
         for link in links:
             if link.name in plan.carriers:
                 self._carrier(link.name)

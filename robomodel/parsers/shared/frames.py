@@ -189,7 +189,7 @@ def as_limit(value: float, most: float) -> float:
 def limits_of(
     document: Document,
     element: Element,
-    found: Mapping[str, float],
+    values: Mapping[str, float],
     *,
     most: float,
     bounded: bool,
@@ -198,7 +198,7 @@ def limits_of(
 
     Negative limits of effort and velocity are those of exporters that know none.
     """
-    numbers = {name: as_limit(value, most) for name, value in found.items()}
+    numbers = {name: as_limit(value, most) for name, value in values.items()}
     lower, upper = numbers.get("lower", -math.inf), numbers.get("upper", math.inf)
     if not bounded:
         lower, upper = -math.inf, math.inf

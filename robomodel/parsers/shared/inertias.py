@@ -42,12 +42,12 @@ def heavy(inertial: Inertial | None) -> bool:
 def carriers(description: Description) -> set[str]:
     """The links to which something that is :func:`heavy` is fixed, by however many fixed joints."""
     above = {joint.child: joint.parent for joint in description.joints if joint.type == "fixed"}
-    found: set[str] = set()
+    carrying: set[str] = set()
     for link in description.links:
         at = link.name
-        while heavy(link.inertial) and (up := above.get(at)) is not None and up not in found:
-            found.add(at := up)
-    return found
+        while heavy(link.inertial) and (up := above.get(at)) is not None and up not in carrying:
+            carrying.add(at := up)
+    return carrying
 
 
 def principal(inertial: Inertial) -> tuple[Vec3, _Matrix]:
@@ -86,13 +86,13 @@ def physical_inertias(description: Description) -> Description:
     inertials = _joined(description, moved_by)
     directions = _directions(description, moved_by)
     for name, axis in reversed(directions.items()):
-        joint, said = moved_by.get(name), inertials[name]
-        if joint is None or said is None or _taken(said):
+        joint, inertial = moved_by.get(name), inertials[name]
+        if joint is None or inertial is None or _taken(inertial):
             continue
         if axis is not None:
-            inertials[name] = _round_about(said, axis, directions, joint)
+            inertials[name] = _round_about(inertial, axis, directions, joint)
             continue
-        loan = _needed(said, joint) if joint.type in ("revolute", "continuous") else None
+        loan = _needed(inertial, joint) if joint.type in ("revolute", "continuous") else None
         if loan is None:
             continue
         carrier, pose = _carrier(joint, moved_by, inertials)
@@ -101,7 +101,7 @@ def physical_inertias(description: Description) -> Description:
             if rest is None:
                 continue
             inertials[carrier] = rest
-        inertials[name] = _with(said, loan)
+        inertials[name] = _with(inertial, loan)
     links = tuple(replace(link, inertial=inertials[link.name]) for link in description.links)
     return replace(description, links=links)
 
@@ -126,27 +126,27 @@ def _joined(description: Description, moved_by: Mapping[str, Joint]) -> dict[str
         name, pose = link.name, Pose()
         while (joint := moved_by.get(name)) is not None and joint.type == "fixed":
             name, pose = joint.parent, compose(joint.origin, pose)
-        said = inertials[link.name]
-        if said is None or (name == link.name and name in moved_by):
+        inertial = inertials[link.name]
+        if inertial is None or (name == link.name and name in moved_by):
             continue
         if name in moved_by:
             fixed.setdefault(name, []).append((link.name, pose))
-        elif not _taken(said, moves=False):
+        elif not _taken(inertial, moves=False):
             inertials[link.name] = None  # it stands still, so that nothing feels it
     for head, parts in fixed.items():
         odd: list[_Part] = []
         rest: list[_Part] = []
         for name, pose in parts:
-            said = inertials[name]
-            assert said is not None
-            (rest if _taken(said, moves=False) else odd).append((name, said, pose))
-        own = _sum(inertials[head], odd)
+            inertial = inertials[name]
+            assert inertial is not None
+            (rest if _taken(inertial, moves=False) else odd).append((name, inertial, pose))
+        joined_inertial = _sum(inertials[head], odd)
         joined = odd
-        if own is not None and not _taken(own):
-            whole = _sum(own, rest)
+        if joined_inertial is not None and not _taken(joined_inertial):
+            whole = _sum(joined_inertial, rest)
             if whole is not None and _taken(whole):
-                own, joined = whole, [*odd, *rest]
-        inertials[head] = own
+                joined_inertial, joined = whole, [*odd, *rest]
+        inertials[head] = joined_inertial
         inertials.update((name, None) for name, _, _ in joined)
     return inertials
 
@@ -192,13 +192,13 @@ def _direction(joint: Joint, above: _Matrix | None) -> _Matrix | None:
 
 
 def _round_about(
-    said: Inertial, axis: _Matrix, directions: Mapping[str, _Matrix | None], joint: Joint
+    inertial: Inertial, axis: _Matrix, directions: Mapping[str, _Matrix | None], joint: Joint
 ) -> Inertial:
     """An inertia of the same moment about an axis, and of such about others as suit it.
 
     A mass of zero is made a little one where it rests, on an axis that stands still.
     """
-    centre, mass, inertia = np.array(said.origin.xyz), said.mass, _in_link(said)
+    centre, mass, inertia = np.array(inertial.origin.xyz), inertial.mass, _in_link(inertial)
     moment = float(axis @ inertia @ axis) if axis.any() else NEARLY_NOTHING
     turns = np.outer(axis, axis) if axis.any() else np.eye(3) / 3.0
     transverse = 0.5 * moment * (1.0 + _SLACK)
@@ -207,7 +207,7 @@ def _round_about(
     rests = above is not None and not above.any() and joint.type in ("revolute", "continuous")
     if mass <= _TOO_LITTLE and rests:
         mass, centre = NEARLY_NOTHING, np.zeros(3)
-    return _inertial(said, mass, centre, adjusted)
+    return _inertial(inertial, mass, centre, adjusted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class _Loan:
     axis: _Matrix
 
 
-def _needed(said: Inertial, joint: Joint) -> _Loan | None:
+def _needed(inertial: Inertial, joint: Joint) -> _Loan | None:
     """What a link on a hinge lacks; None if it lacks nothing, or no rod along its axis helps.
 
     An inertia I is that of a body if its second moments of mass ½ tr(I) 1 - I are nowhere negative;
@@ -232,7 +232,7 @@ def _needed(said: Inertial, joint: Joint) -> _Loan | None:
     positive, and s at least bᵀ B⁻¹ b.
     """
     axis = np.array(joint.axis) / math.hypot(*joint.axis)
-    inertia = _in_link(said)
+    inertia = _in_link(inertial)
     size = float(np.trace(inertia))
     seconds = size / 2.0 * np.eye(3) - inertia
     across = np.linalg.svd(axis[np.newaxis])[2][1:].T
@@ -245,17 +245,17 @@ def _needed(said: Inertial, joint: Joint) -> _Loan | None:
         return None
     least = float(np.sum(b[~flat] ** 2 / values[~flat])) + _SLACK * size
     moment = max(0.0, least - float(axis @ seconds @ axis))
-    mass = NEARLY_NOTHING - said.mass if said.mass <= _TOO_LITTLE else 0.0
+    mass = NEARLY_NOTHING - inertial.mass if inertial.mass <= _TOO_LITTLE else 0.0
     if not (mass or moment):
         return None
-    return _Loan(mass, float(axis @ np.array(said.origin.xyz)) * axis, moment, axis)
+    return _Loan(mass, float(axis @ np.array(inertial.origin.xyz)) * axis, moment, axis)
 
 
-def _with(said: Inertial, loan: _Loan) -> Inertial:
+def _with(inertial: Inertial, loan: _Loan) -> Inertial:
     """A link's inertia with a loan; it is lent a mass only if it has none."""
-    inertia = _in_link(said) + loan.moment * _across(loan.axis)
-    centre = loan.point if loan.mass else np.array(said.origin.xyz)
-    return _inertial(said, said.mass + loan.mass, centre, inertia)
+    inertia = _in_link(inertial) + loan.moment * _across(loan.axis)
+    centre = loan.point if loan.mass else np.array(inertial.origin.xyz)
+    return _inertial(inertial, inertial.mass + loan.mass, centre, inertia)
 
 
 def _carrier(
@@ -266,15 +266,15 @@ def _carrier(
     None where the joint stands on the world, whose mass nothing feels.
     """
     name, pose = joint.parent, joint.origin
-    found: tuple[str, Pose] | None = None
+    massive: tuple[str, Pose] | None = None
     while True:
         here = inertials[name]
-        if found is None and here is not None and here.mass > 0.0:
-            found = name, pose
+        if massive is None and here is not None and here.mass > 0.0:
+            massive = name, pose
         if (above := moved_by.get(name)) is None:
             return None, pose
         if above.type != "fixed":
-            return found or (name, pose)
+            return massive or (name, pose)
         name, pose = above.parent, compose(above.origin, pose)
 
 

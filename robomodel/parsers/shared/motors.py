@@ -34,25 +34,25 @@ def read_motor(document: Document, element: Element | None) -> Motor | None:
     """``<motor>`` of a joint or an actuator: every number at the motor's own shaft."""
     if element is None:
         return None
-    found = read(document, element, MOTOR)
-    if fault := motor_fault(found):
+    values = read(document, element, MOTOR)
+    if fault := motor_fault(values):
         raise document.error(element, fault)
-    return Motor(**found, source=document.place(element))
+    return Motor(**values, source=document.place(element))
 
 
-def motor_fault(found: Mapping[str, float]) -> str:
+def motor_fault(values: Mapping[str, float]) -> str:
     """What is wrong with the numbers of a motor, by name; empty if they are those of one."""
-    if fault := MOTOR.fault(found):
+    if fault := MOTOR.fault(values):
         return fault
     for one, other in (("stall_torque", "no_load_speed"), ("no_load_speed", "stall_torque")):
-        if one in found and other not in found:
+        if one in values and other not in values:
             return f"the torque-speed curve has {one} but no {other}; it needs both"
-    if "voltage" in found:
-        if missing := [n for n in ("torque_constant", "resistance") if n not in found]:
+    if "voltage" in values:
+        if missing := [n for n in ("torque_constant", "resistance") if n not in values]:
             return f"voltage says a torque-speed curve only with {missing[0]}; give it"
-        if "stall_torque" in found:
+        if "stall_torque" in values:
             return "voltage and stall_torque both say a torque-speed curve; keep one of them"
-    if "current" in found and "torque_constant" not in found:
+    if "current" in values and "torque_constant" not in values:
         return "current limits the torque only with torque_constant; give it"
     return ""
 
@@ -83,8 +83,8 @@ def read_rotor(document: Document, element: Element | None) -> Rotor | None:
             '<rotor> needs inertia="...", its moment of inertia about its axis (or link="...", '
             "the link that it is)",
         )
-    found = read(document, element, ROTOR)
-    return _checked_rotor(document, element, Rotor(link=link, **found))
+    values = read(document, element, ROTOR)
+    return _checked_rotor(document, element, Rotor(link=link, **values))
 
 
 def _checked_rotor(document: Document, element: Element, rotor: Rotor) -> Rotor:
@@ -254,8 +254,10 @@ def with_motors(description: Description, *, simple: bool) -> Description:
         if simple and "/" not in each.type and _is_single(each):
             each = replace(each, type=_SIMPLE)  # noqa: PLW2901 - an actuator of MJCF
         ends = [joints.get(end.name) for end in each.joints]
-        known = _is_single(each) and kind_of(each) == SIMPLE if simple else ends and _is_known(each)
-        if known:
+        is_known = (
+            _is_single(each) and kind_of(each) == SIMPLE if simple else ends and _is_known(each)
+        )
+        if is_known:
             driven.update(end.name for end in each.joints)
         elif not simple and ends and all(end and _has_effort(end) for end in ends):
             suspect(

@@ -45,8 +45,8 @@ def matching(pattern: str, names: Iterable[str]) -> dict[str, list[str]]:
     # atomic groups: what a wildcard stands for is never tried again, as a later fit would not help
     middle = "".join(f"(?>(.*?){piece})" for piece in others[:-1])
     last = "".join(f"(.*){piece}" for piece in others[-1:])
-    found = ((name, re.fullmatch(first + middle + last, name, re.DOTALL)) for name in names)
-    return {name: list(match.groups()) for name, match in found if match}
+    matches = ((name, re.fullmatch(first + middle + last, name, re.DOTALL)) for name in names)
+    return {name: list(match.groups()) for name, match in matches if match}
 
 
 def filled(template: str, stands: Iterable[str]) -> str:
@@ -92,13 +92,13 @@ def driven_by(pattern: str, joints: Mapping[str, Joint]) -> dict[str, list[str]]
     """
     if pattern in joints:
         return {pattern: []}
-    what, known = "joint", list(joints)
+    what, names = "joint", list(joints)
     if "*" in pattern:
         what = "joints of one degree of freedom"
-        known = [name for name, joint in joints.items() if joint.type in ONE_DOF]
-        if found := matching(pattern, known):
-            return found
-    raise ValueError(f"no such {what} in the robot: '{pattern}'{did_you_mean(pattern, known)}")
+        names = [name for name, joint in joints.items() if joint.type in ONE_DOF]
+        if driven := matching(pattern, names):
+            return driven
+    raise ValueError(f"no such {what} in the robot: '{pattern}'{did_you_mean(pattern, names)}")
 
 
 # --- rotors become bodies -------------------------------------------------------------------------
@@ -194,8 +194,8 @@ def _of_joint(joint: Joint, tree: _Tree) -> _Body:
 def _whole(joint: TransmittedJoint, actuators: Iterable[Actuator]) -> float | None:
     """The reduction of a simple transmission, if either end says one."""
     reductions = [joint.reduction, *(actuator.reduction for actuator in actuators)]
-    said = [reduction for reduction in reductions if reduction is not None]
-    return math.prod(said) if said else None
+    stated = [reduction for reduction in reductions if reduction is not None]
+    return math.prod(stated) if stated else None
 
 
 def _is_armature(transmission: Transmission, joints: Mapping[str, Joint]) -> bool:
@@ -213,8 +213,8 @@ def _is_armature(transmission: Transmission, joints: Mapping[str, Joint]) -> boo
     if joint is None or rotor is None or rotor.mass or rotor.transverse or rotor.link:
         return False
     ratio = rotor.ratio or _whole(end, (actuator,)) or 1.0
-    said = ratio * ratio * rotor.inertia
-    return math.isclose(said, joint.armature, rel_tol=_SAME)
+    reflected = ratio * ratio * rotor.inertia
+    return math.isclose(reflected, joint.armature, rel_tol=_SAME)
 
 
 def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> list[_Body]:

@@ -68,15 +68,15 @@ def has_dynamics(record: Joint | Loop) -> bool:
 
 def read_spring(document: Document, element: Element) -> Spring | JointSpring:
     """``<spring>`` between two points of two links, or over a sum of joints."""
-    found = read(document, element, SPRING)
+    values = read(document, element, SPRING)
     name = document.text(element, "name")
     source = document.source(element, f"spring '{name}'")
     terms = [child for child in element if child.tag == "joint"]
     parts = read_parts(document, element, _SPRING_PARTS, frozenset(("joint",)))
-    if "stiffness" not in found and "damping" not in found and "friction" not in found:
+    if "stiffness" not in values and "damping" not in values and "friction" not in values:
         raise document.error(element, 'a spring needs stiffness="…" [N/m or N m/rad], or damping')
     for word in ("length",) if terms else ("reference", "friction"):
-        if word in found:
+        if word in values:
             raise document.error(
                 element,
                 f"'{word}' belongs to a spring "
@@ -89,8 +89,8 @@ def read_spring(document: Document, element: Element) -> Spring | JointSpring:
         )
     if terms:
         joints = tuple(read_term(document, term) for term in terms)
-        return JointSpring(name, joints, source=source, **found)
-    return Spring(name, *read_ends(document, element, parts), source=source, **found)
+        return JointSpring(name, joints, source=source, **values)
+    return Spring(name, *read_ends(document, element, parts), source=source, **values)
 
 
 def add_spring(root: Element, spring: Spring | JointSpring) -> Element:
@@ -220,23 +220,23 @@ def tendon(
     None where the bounds leave room between them, so that it acts like a stop, which no word says.
     """
     source = document.source(element, f"<{TENDON}>")
-    terms, found = [], dict(_TENDON_NUMBERS)
+    terms, values = [], dict(_TENDON_NUMBERS)
     for child in element:
         word = shown(child).removeprefix(f"{TENDON}_")
         if word == "joint":
             terms.append((notation.joint(child), document.number(child, "a")))
-        elif word in found:
-            found[word] = notation.number(child, infinite=True)
+        elif word in values:
+            values[word] = notation.number(child, infinite=True)
         else:
-            document.unknown(child, [f"{TENDON}_{each}" for each in ("joint", *found)])
-    lower, upper, stiffness = (found[w] for w in ("lower_limit", "upper_limit", "stiffness"))
+            document.unknown(child, [f"{TENDON}_{each}" for each in ("joint", *values)])
+    lower, upper, stiffness = (values[w] for w in ("lower_limit", "upper_limit", "stiffness"))
     if not terms:
         raise DescriptionError("names no joint; give it joints and coefficients", source)
-    if math.isnan(sum(found.values())) or lower > upper:
+    if math.isnan(sum(values.values())) or lower > upper:
         raise DescriptionError(
             f"its limits [{lower:g}, {upper:g}] leave nothing in between", source
         )
-    if min(stiffness, found["damping"]) < 0.0:
+    if min(stiffness, values["damping"]) < 0.0:
         raise DescriptionError("its stiffness or damping is negative", source)
     if lower < upper:
         document.suspect(
@@ -245,7 +245,7 @@ def tendon(
             "lets joints move freely, which no word says",
         )
         return None
-    rest = lower - found["offset"]
+    rest = lower - values["offset"]
     if stiffness == math.inf:
         return JointCoupling(name, tuple(terms), rest, source)
-    return JointSpring(name, tuple(terms), stiffness, rest, found["damping"], source=source)
+    return JointSpring(name, tuple(terms), stiffness, rest, values["damping"], source=source)

@@ -186,9 +186,9 @@ def with_closing_frames(description: Description, *, strict: bool = False) -> De
     frames = {name for name in links if _is_frame(links[name], above.get(name), carriers)}
     loops, doubts = [], []
     for name, link in links.items():
-        if name not in frames or not (found := _CLOSING.fullmatch(name)):
+        if name not in frames or not (closing := _CLOSING.fullmatch(name)):
             continue
-        stem, number = found.groups()
+        stem, number = closing.groups()
         other = f"{stem}_{'2' if number == '1' else '1'}"
         if other not in frames:
             message = f"there is no frame '{other}' that it could close a loop with"
@@ -241,17 +241,17 @@ def read_extended(text: str, file: str, base: Description, *, strict: bool = Fal
     Names are those of links, or of joints for their child links. Raises :class:`DescriptionError`
     with the line of what is wrong, and :class:`MissingPackageError` where PyYAML is not installed.
     """
-    found = _contents(text, file, strict)
+    contents = _contents(text, file, strict)
     doubts: list[Doubt] = []
-    joints, more = _yaml_joints(found, base, file, doubts)
+    joints, more = _yaml_joints(contents, base, file, doubts)
     frames = {joint.name: joint.child for joint in base.joints}
     frames |= {link.name: link.name for link in base.links}
-    more.loops += _yaml_loops(found, frames, file)
-    known = {joint.name for joint in joints}
-    for name, line in _names(found, "name_mot", file):
+    more.loops += _yaml_loops(contents, frames, file)
+    names = {joint.name for joint in joints}
+    for name, line in _names(contents, "name_mot", file):
         source = Source(file, line, f"motor '{name}'")
-        if name not in known:
-            doubts.append(_missing(name, known, source))
+        if name not in names:
+            doubts.append(_missing(name, names, source))
             continue
         ends = (TransmittedJoint(name),), (Actuator(name),)
         more.transmissions.append(Transmission(name, SIMPLE, *ends, source))
@@ -259,18 +259,18 @@ def read_extended(text: str, file: str, base: Description, *, strict: bool = Fal
     return more.added_to(replace(base, joints=tuple(joints)))
 
 
-def _missing(name: str, known: Iterable[str], source: Source) -> Doubt:
+def _missing(name: str, names: Iterable[str], source: Source) -> Doubt:
     """A joint that is not there, which the files' own reader passes over."""
-    message = f"no such joint in the robot{did_you_mean(name, known)}; the entry is ignored"
+    message = f"no such joint in the robot{did_you_mean(name, names)}; the entry is ignored"
     return Doubt(message, source)
 
 
 def _yaml_joints(
-    found: Mapping[str, Any], base: Description, file: str, doubts: list[Doubt]
+    contents: Mapping[str, Any], base: Description, file: str, doubts: list[Doubt]
 ) -> tuple[list[Joint], Elements]:
     """The robot's joints, some of other types, and the links between those of universal ones."""
     kinds: dict[str, tuple[str, int]] = {}
-    names, types = (list(_names(found, key, file)) for key in ("joint_name", "joint_type"))
+    names, types = (list(_names(contents, key, file)) for key in ("joint_name", "joint_type"))
     if len(names) != len(types):
         line = (names or types)[0][1]
         raise DescriptionError(
@@ -307,9 +307,11 @@ def _yaml_joints(
     return changed, more
 
 
-def _yaml_loops(found: Mapping[str, Any], frames: Mapping[str, str], file: str) -> Iterator[Loop]:
-    pairs = found.get("closed_loop")
-    types = list(_names(found, "type", file))
+def _yaml_loops(
+    contents: Mapping[str, Any], frames: Mapping[str, str], file: str
+) -> Iterator[Loop]:
+    pairs = contents.get("closed_loop")
+    types = list(_names(contents, "type", file))
     entries = [] if pairs is None else pairs.value
     if types and len(types) != len(entries):
         raise DescriptionError(
@@ -366,27 +368,27 @@ def _contents(text: str, file: str, strict: bool) -> dict[str, Any]:
             f"this YAML has no keys; those of an extended URDF are {', '.join(_KEYS)}",
             Source(file, 1),
         )
-    found, doubts = {}, []
+    nodes, doubts = {}, []
     for key, node in root.value:
         name, source = str(key.value), Source(file, key.start_mark.line + 1, str(key.value))
         if name not in _KEYS:
             hint = did_you_mean(name, _KEYS)
             doubts.append(Doubt(f"the key is not known and is ignored{hint}", source))
-        elif name in found:
+        elif name in nodes:
             raise DescriptionError("the key is given twice", source)
         elif isinstance(node, yaml.SequenceNode):
-            found[name] = node
+            nodes[name] = node
         elif node.value not in ("", "null", "~"):
             raise DescriptionError("a list is due here", source)
     suspect_all(doubts, strict=strict)
-    return found
+    return nodes
 
 
-def _names(found: Mapping[str, Any], key: str, file: str) -> Iterator[tuple[str, int]]:
+def _names(contents: Mapping[str, Any], key: str, file: str) -> Iterator[tuple[str, int]]:
     """The texts of a list, each with its line."""
-    if key not in found:
+    if key not in contents:
         return
-    for node in found[key].value:
+    for node in contents[key].value:
         line = node.start_mark.line + 1
         if not isinstance(node.value, str):
             raise DescriptionError("a list of names is due here", Source(file, line, key))

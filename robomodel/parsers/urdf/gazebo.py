@@ -141,22 +141,23 @@ class _Reader:
         """Friction and restitution of all of a link's collision shapes."""
         document, link = self.document, self.links.get(name)
         if child.tag == "collision":
-            found = read_surface(document, child)
+            surface = read_surface(document, child)
         else:
-            found = read_friction(document, child, None)
+            surface = read_friction(document, child, None)
             if child.tag == "mu2":
                 first = within.find("mu1")
-                if found and (first is None or read_friction(document, first, None) != found):
+                if surface and (first is None or read_friction(document, first, None) != surface):
                     what = "friction is the same in all directions here; <mu1> counts"
                     document.suspect(child, what)
                 return
-        if not found:
+        if not surface:
             return
         if link is None or all(shape.role != "collision" for shape in link.shapes):
             document.suspect(child, f"there is no link '{name}' with a collision shape to rub")
             return
         shapes = (
-            replace(shape, **found) if shape.role == "collision" else shape for shape in link.shapes
+            replace(shape, **surface) if shape.role == "collision" else shape
+            for shape in link.shapes
         )
         self.links[name] = replace(link, shapes=tuple(shapes))
 

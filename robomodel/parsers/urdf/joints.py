@@ -162,15 +162,15 @@ def _properties(
     document: Document, element: Element, parts: Mapping[str, Element], kind: str
 ) -> dict[str, Any]:
     """What an element says of a joint of this type besides its place in the tree, by fields."""
-    found: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     for tag, (name, read_part) in _PROPERTIES.items():
         if tag in parts:
-            found[name] = read_part(document, parts[tag], kind)
+            properties[name] = read_part(document, parts[tag], kind)
     if "dynamics" in parts:
-        found |= _dynamics(document, parts["dynamics"], kind)
+        properties |= _dynamics(document, parts["dynamics"], kind)
     if (independent := _independent(document, element, kind)) is not None:
-        found["independent"] = independent
-    return found
+        properties["independent"] = independent
+    return properties
 
 
 def read_universal(document: Document, element: Element) -> tuple[Link, Joint, Joint]:
@@ -250,18 +250,18 @@ def _independent(document: Document, element: Element, kind: str) -> bool | tupl
 
 def _limits(document: Document, element: Element, kind: str) -> Limits:
     """``<limit>``; a continuous joint has no position limits, whatever the file writes."""
-    found = read(document, element, LIMIT)
+    values = read(document, element, LIMIT)
     bounded = kind != "continuous"
     if (
         not bounded
-        and -LARGEST < found.get("lower", -math.inf) < found.get("upper", math.inf) < LARGEST
+        and -LARGEST < values.get("lower", -math.inf) < values.get("upper", math.inf) < LARGEST
     ):
         message = "position limits mean nothing in a continuous joint; is it a revolute one?"
         document.suspect(element, message)
-    if min(found.get("velocity", 0.0), found.get("effort", 0.0)) < 0.0:
+    if min(values.get("velocity", 0.0), values.get("effort", 0.0)) < 0.0:
         message = "a negative effort or velocity limit is taken as none; leave it out"
         document.suspect(element, message)
-    return limits_of(document, element, found, most=LARGEST, bounded=bounded)
+    return limits_of(document, element, values, most=LARGEST, bounded=bounded)
 
 
 def _mimic(document: Document, element: Element, kind: str) -> Mimic | None:
@@ -273,17 +273,17 @@ def _mimic(document: Document, element: Element, kind: str) -> Mimic | None:
 
 def _dynamics(document: Document, element: Element, kind: str) -> Fields:
     """``<dynamics>``; a spring needs a joint of one degree of freedom, or a ball joint."""
-    found = read(document, element, DYNAMICS)
-    if found.get("stiffness") and kind not in (*_SPRUNG, "fixed"):
+    values = read(document, element, DYNAMICS)
+    if values.get("stiffness") and kind not in (*_SPRUNG, "fixed"):
         raise document.error(
             element,
             f"a {kind} joint cannot have a spring of its own; give it a <spring> between two links",
         )
-    if found.get("reference") and kind == "spherical":
+    if values.get("reference") and kind == "spherical":
         raise document.error(
             element, "a ball joint's spring pulls to no rotation; leave spring_reference out"
         )
-    return found
+    return values
 
 
 def _armature(document: Document, element: Element, kind: str) -> float:

@@ -76,9 +76,9 @@ def read_moments(
     document: Document, element: Element
 ) -> tuple[float, float, float, float, float, float]:
     """The six numbers of ``<inertia>``, all of which must be there."""
-    found = read(document, element, INERTIA)
+    values = read(document, element, INERTIA)
     try:
-        xx, xy, xz, yy, yz, zz = (found[each.field] for each in INERTIA.attributes)
+        xx, xy, xz, yy, yz, zz = (values[each.field] for each in INERTIA.attributes)
     except KeyError as error:
         raise document.error(element, f"<inertia>: the attribute {error} is missing") from None
     return xx, xy, xz, yy, yz, zz

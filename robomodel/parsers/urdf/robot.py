@@ -154,21 +154,21 @@ def _ros2_control(document: Document, element: Element, elements: Elements) -> N
             elements.mimics.append((joint.get("name", ""), mimic, leader))
 
 
-def _changed(document: Document, element: Element, known: Mapping[str, Joint]) -> dict[str, Joint]:
+def _changed(document: Document, element: Element, joints: Mapping[str, Joint]) -> dict[str, Joint]:
     """The joints that an extension's ``<joint>`` changes, as it does; none for a new one."""
     name = document.text(element, "name")
     placed = any(element.find(tag) is not None for tag in ("parent", "child"))
-    if name not in known and (placed or element.get("type") is not None):
+    if name not in joints and (placed or element.get("type") is not None):
         return {}
     try:
-        meant = driven_by(name, known)
+        meant = driven_by(name, joints)
     except ValueError as error:
         raise document.error(
             element, f"{error}; as for a new joint, the attribute 'type' is missing"
         ) from None
     changed = {}
     for each, stands in meant.items():
-        joint = changed_joint(document, element, known[each])
+        joint = changed_joint(document, element, joints[each])
         if joint.rotor is not None and joint.rotor.link:
             rotor = replace(joint.rotor, link=filled(joint.rotor.link, stands))
             joint = replace(joint, rotor=rotor)
@@ -272,10 +272,10 @@ def _with_some_mass(description: Description) -> Description:
     return replace(description, links=tuple(links))
 
 
-def _with_trace(said: Inertial) -> Inertial:
-    xx, xy, xz, yy, yz, zz = said.inertia
+def _with_trace(inertial: Inertial) -> Inertial:
+    xx, xy, xz, yy, yz, zz = inertial.inertia
     moments = xx + _TRACE, xy, xz, yy + _TRACE, yz, zz + _TRACE
-    return replace(said, mass=said.mass or _TRACE, inertia=moments)
+    return replace(inertial, mass=inertial.mass or _TRACE, inertia=moments)
 
 
 def _add_words(root: etree._Element, description: Description) -> None:
@@ -293,13 +293,13 @@ def _add_words(root: etree._Element, description: Description) -> None:
             for tag, words in (("rotor_inertia", number(value)), ("gear_ratio", "1")):
                 etree.SubElement(actuators[0], f"{{{DRAKE}}}{tag}", value=words)
     at_zero = link_poses(description)
-    for said, spring in zip(root.findall("spring"), description.springs, strict=True):
+    for element, spring in zip(root.findall("spring"), description.springs, strict=True):
         if not isinstance(spring, Spring):
             continue
         anchors = (spring.predecessor, spring.successor)
         length = rest_length(spring, at_zero)
         if length > 0.0:
-            root.remove(said)
+            root.remove(element)
             bodies, points = [end.link for end in anchors], [end.origin.xyz for end in anchors]
             add_linear_spring(root, replace(spring, length=length), bodies, points, as_text=False)
     root.insert(0, _mujoco(description))
