@@ -62,6 +62,17 @@ class TestDrake:
         assert words in str(caught.value)
         assert caught.value.line == drake("@").split("@")[0].count("\n") + 2
 
+    def test_damping_of_a_planar_joint(self):
+        """Drake has a number for each velocity; three alike are one here."""
+        text = robot(
+            link("last"), joint("own", "base", "last", "0.1 0.2 0.3", kind="planar", rpy="0 0 0")
+        ).replace("</joint>", '<dynamics damping="{}"/></joint>')
+        text = text.replace("joint", "drake:joint")
+        text = text.replace("<robot", '<robot xmlns:drake="http://drake.mit.edu"')
+        assert read(text.format("0.1 0.1 0.1")).joints[0].damping == 0.1
+        with pytest.raises(rm.DescriptionError, match="needs one number, got 3"):
+            read(text.format("0.1 0.1 0.2"))
+
     @pytest.mark.parametrize("kind", ["ball", "planar", "screw", "universal"])
     def test_joints(self, kind):
         """Against Drake's own mass matrix, where the two have the same coordinates."""

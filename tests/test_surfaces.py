@@ -10,6 +10,7 @@ import pytest
 from test_contact import G, at_rest
 
 import robomodel as rm
+from robomodel.parsers import read
 
 INERTIA = '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
 BOX = '<geometry><box size="0.2 0.2 0.2"/></geometry>'
@@ -99,6 +100,13 @@ def test_mjcf() -> None:
     assert "soft" in rm.write_mjcf(bouncy, io.StringIO(), drop=True)[0]
 
 
+@pytest.mark.parametrize("infinite", ["inf", "Inf", "infinity"])
+def test_infinite_friction_leaves_that_of_the_other_surface(infinite: str) -> None:
+    text = sdf(f"<friction><ode><mu>{infinite}</mu><mu2>{infinite}</mu2></ode></friction>")
+    (link,) = (link for link in read(text).links if link.shapes)
+    assert {shape.friction for shape in link.shapes} == {None}
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -120,6 +128,7 @@ def test_what_is_refused(text: str, why: str) -> None:
         (urdf(beside='<gazebo reference="a"><mu1>1</mu1><mu2>2</mu2></gazebo>'), "all directions"),
         (urdf(beside='<gazebo reference="b"><mu1>1</mu1></gazebo>'), "no link 'b'"),
         (urdf(beside='<gazebo reference="a"><mu1/></gazebo>'), "<mu1> is empty"),
+        (sdf("").replace("<size>0.2 0.2 0.2</size>", ""), "SDF takes 1 1 1 m then"),
         (sdf("<friction><ode><mu/><mu2> </mu2></ode></friction>"), "<mu> is empty"),
         (urdf('<surface friction="-1"/>'), "friction of <surface> is -1; it is not negative"),
     ],

@@ -662,7 +662,7 @@ class Document:
 
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}  # Python and xacro write "True"
-_INFINITE = ("inf", "+inf", "-inf")
+_INFINITE = frozenset(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))
 _COUNTS = (
     "no",
     "one number",

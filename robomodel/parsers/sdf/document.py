@@ -99,10 +99,12 @@ class SdfDocument(Document):
         return default if child is None else self.content(child)
 
     def size(self, parent: Element, tag: str, count: int) -> tuple[float, ...]:
-        """So many numbers, not negative, that the child ``tag`` must hold."""
+        """So many numbers, not negative, of the child ``tag``; by default 1 each, as in SDF."""
         child = parent.find(tag)
         if child is None:
-            raise self.error(parent, f"<{shown(parent)}> needs a <{tag}>")
+            message = f"<{shown(parent)}> has no <{tag}>; SDF takes {' '.join('1' * count)} m then"
+            self.suspect(parent, message, "no size")
+            return (1.0,) * count
         sizes = self.contents(child, count)
         if min(sizes) < 0.0:
             raise self.error(child, f"the <{tag}> of the <{shown(parent)}> is negative")

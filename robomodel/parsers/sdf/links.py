@@ -250,15 +250,22 @@ def read_friction(
 ) -> dict[str, float]:
     """The friction that ``first`` holds; warns if ``second``, across it, holds another one.
 
-    An empty element, as old exporters write, says none.
+    An empty element, as old exporters write, says none; nor does infinite friction, since the
+    smaller of two surfaces' counts.
     """
     if not (first.text or "").strip():
         document.suspect(first, f"<{first.tag}> is empty and is ignored")
         return {}
-    friction = document.content(first)
+    friction = document.content(first, infinite=True)
+    if friction == math.inf:
+        return {}
     if fault := SURFACE.by_name["friction"].fault(friction):
         raise document.error(first, f"<{first.tag}> {fault}")
-    if second is not None and (second.text or "").strip() and document.content(second) != friction:
+    if (
+        second is not None
+        and (second.text or "").strip()
+        and document.content(second, infinite=True) != friction
+    ):
         message = f"friction is the same in all directions here; <{first.tag}> counts"
         document.suspect(second, message)
     return {"friction": friction}

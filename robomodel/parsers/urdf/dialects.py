@@ -105,6 +105,10 @@ def _joint(document: Document, element: Element, elements: Elements) -> None:
         element.replace(pitch, etree.Element("pitch", {"value": radians}))
     elif kind != "planar":
         element.set("type", "spherical")
+    elif (dynamics := element.find("dynamics")) is not None:
+        values = (dynamics.get("damping") or "").split()  # one for each of three velocities
+        if len(values) == 3 and len(set(values)) == 1:
+            dynamics.set("damping", values[0])
     joint = read_joint(document, element)
     if kind == "universal":  # about x of the parent's frame, then y of the child's
         between, *both = universal(joint, "XY")
