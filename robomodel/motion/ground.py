@@ -89,12 +89,8 @@ class Ground:
     _stretch: float = field(init=False, repr=False)  # vertical distance : distance, the largest
 
     def __post_init__(self) -> None:
-        for name in ("friction", "restitution", "spacing"):
-            as_real(getattr(self, name), name)
-        if not (math.isfinite(self.friction) and self.friction >= 0.0):
-            raise ValueError(f"friction needs a finite number from 0 on, got {self.friction!r}")
-        if not 0.0 <= self.restitution <= 1.0:
-            raise ValueError(f"restitution is from 0 to 1, got {self.restitution!r}")
+        as_real(self.spacing, "spacing")
+        check_coefficients(self.friction, self.restitution)
         grid = as_numbers(self.height, "height")
         if grid.ndim not in (0, 2) or 0 in grid.shape or not np.all(np.isfinite(grid)):
             raise ValueError(
@@ -323,6 +319,16 @@ class Ground:
         return np.asarray(np.where(edge[..., None], -nearest / size, outwards))
 
 
+def check_coefficients(friction: float, restitution: float) -> None:
+    """ValueError for a friction that is not finite or negative, and a restitution beyond 0 to 1."""
+    as_real(friction, "friction")
+    as_real(restitution, "restitution")
+    if not (math.isfinite(friction) and friction >= 0.0):
+        raise ValueError(f"friction needs a finite number from 0 on, got {friction!r}")
+    if not 0.0 <= restitution <= 1.0:
+        raise ValueError(f"restitution is from 0 to 1, got {restitution!r}")
+
+
 def _locally_nearest(corners: Array, nearest: Array, outwards: Array, rounding: float) -> Mask:
     """Whether a triangle's nearest point (m, t, 3) is nearer than all of the surface about it.
 
@@ -395,8 +401,8 @@ class Contact:
     """
 
     link: str
-    point: Sequence[float]
-    normal: Sequence[float]
+    point: ArrayLike
+    normal: ArrayLike
     gap: float
     other: str | None = None
     friction: float = 0.8

@@ -1,0 +1,602 @@
+"""Body against body: which links may touch, and where convex collision shapes do.
+
+Spheres and capsules among each other are closed forms (:mod:`robomodel.motion.capsules`). Other
+pairs have their distance and direction from coal (extra ``collision``), and several points of
+contact where faces or edges lie on each other: the parts of both shapes that are nearest to the
+other one are clipped against each other as seen along the normal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from robomodel.description import Shape
+from robomodel.dynamics import frame_pose
+from robomodel.errors import Doubt, MissingPackageError, as_real, suspect_all
+from robomodel.model.graph import WORLD
+from robomodel.model.joints import Array, Floating
+from robomodel.model.model import Model
+from robomodel.motion.capsules import Round, round_contacts
+from robomodel.motion.ground import Contact, check_coefficients
+
+if TYPE_CHECKING:
+    import coal
+
+LinkPair: TypeAlias = tuple[str, str]
+Collisions: TypeAlias = bool | LinkPair | Iterable[LinkPair] | None
+
+MARGIN = 0.01  # m: pairs that are farther apart have no contact
+MOST = 4  # points of contact of a pair of shapes
+RIM = 8  # points on a cylinder's rim
+TOUCH = 1e-6  # m: accuracy of coal's distances
+STEEP = 0.1  # cosine of the normal to faces that are no part of what lies on the other shape
+
+
+def collision_pairs(model: Model, collisions: Collisions) -> tuple[LinkPair, ...]:
+    """The pairs of links that may touch each other.
+
+    Args:
+        model: The robot.
+        collisions: True: all links with collision shapes that move against each other, except those
+            that a joint ties (neighbours in the tree, apart from floating joints, and the two links
+            of a loop joint). One pair of links, or several: these, tied or not. False, None: none.
+
+    Returns:
+        pairs: Names of links, each pair once.
+
+    Raises:
+        UnknownNameError: No link has such a name.
+        ValueError: What is no pair, a link against itself or one that is fixed to it, and links
+            without collision shapes.
+    """
+    if collisions is None or collisions is False:
+        return ()
+    solid = [link.name for link in model.description.links if _shapes(link.shapes)]
+    if collisions is True:
+        tied = _tied(model)
+        return tuple(
+            (a, b)
+            for a, b in combinations(solid, 2)
+            if frozenset((model.frame(a).body, model.frame(b).body)) not in tied
+        )
+    if not isinstance(collisions, Iterable) or isinstance(collisions, str):
+        raise TypeError(f"collisions is a bool or pairs of links, got {collisions!r}")
+    given: list[Any] = list(collisions)
+    if len(given) == 2 and all(isinstance(each, str) for each in given):
+        given = [tuple(given)]
+    pairs: dict[frozenset[str], LinkPair] = {}
+    for pair in given:
+        a, b = _as_pair(model, pair)
+        if model.frame(a).body == model.frame(b).body:
+            raise ValueError(f"'{a}' and '{b}' are fixed to each other: they cannot collide")
+        for link in (a, b):
+            if link not in solid:
+                raise ValueError(
+                    f"'{link}' has no collision shape that could touch '{b if link == a else a}'"
+                )
+        pairs.setdefault(frozenset((a, b)), (a, b))
+    return tuple(pairs.values())
+
+
+def _as_pair(model: Model, pair: Any) -> LinkPair:
+    """Two names of links."""
+    names = () if isinstance(pair, str) or not isinstance(pair, Iterable) else tuple(pair)
+    if len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"a pair that may collide is two links' names, got {pair!r}")
+    for name in names:
+        model.frame(name)  # an UnknownNameError with a hint for unknown ones
+    return names[0], names[1]
+
+
+def _tied(model: Model) -> set[frozenset[int]]:
+    """Bodies that are one, or that a joint holds together."""
+    tied = {frozenset((body,)) for body in range(WORLD, len(model.nodes))}
+    for body, node in enumerate(model.nodes):
+        if not isinstance(node.joint, Floating):
+            tied.add(frozenset((body, node.parent)))
+    for loop in model.loops:
+        tied.add(frozenset(model.frame(link).body for link in (loop.predecessor, loop.successor)))
+    return tied
+
+
+def _shapes(shapes: Iterable[Shape]) -> list[Shape]:
+    """Collision shapes that are convex and bounded."""
+    kinds = ("sphere", "capsule", "box", "cylinder", "mesh")
+    return [each for each in shapes if each.role == "collision" and each.kind in kinds]
+
+
+# ---- shapes --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Convex:
+    """A convex shape on a link, in the link's axes.
+
+    A cylinder has no vertices: its points depend on the direction.
+
+    Attributes:
+        link: The link's name.
+        shape: Of the description.
+        centre: (3,), of the shape's frame.
+        axes: Its rotation (3, 3).
+        vertices: (n, 3): corners, the centre of a sphere, the ends of a capsule's segment.
+        faces: Outward unit normals (f, 3); of a cylinder those of its ends.
+        offsets: Of the faces (f,): points inside have normal . x <= offset.
+        radius: Of spheres and capsules, about their vertices [m].
+        size: Largest distance from the centre [m].
+    """
+
+    link: str
+    shape: Shape
+    centre: Array
+    axes: Array
+    vertices: Array
+    faces: Array
+    offsets: Array
+    radius: float
+    size: float
+
+    @cached_property
+    def round(self) -> Round | None:
+        """As a sphere or a capsule, if it is one."""
+        if self.shape.kind not in ("sphere", "capsule"):
+            return None
+        ends = tuple((float(x), float(y), float(z)) for x, y, z in self.vertices)
+        return Round(self.link, ends, self.radius)
+
+    @cached_property
+    def coal(self) -> coal.ShapeBase:
+        """As coal's, in the shape's own axes."""
+        import coal
+
+        match self.shape.kind:
+            case "box":
+                return coal.Box(*self.shape.size)
+            case "sphere":
+                return coal.Sphere(self.radius)
+            case "capsule":
+                return coal.Capsule(*self.shape.size)
+            case "cylinder":
+                return coal.Cylinder(*self.shape.size)
+        from scipy.spatial import ConvexHull
+
+        points, triangles = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
+        for vertex in (self.vertices - self.centre) @ self.axes:
+            points.append(vertex)
+        for corners in ConvexHull(self.vertices).simplices.tolist():
+            triangles.append(coal.Triangle(*corners))
+        return coal.Convex(points, triangles)
+
+    def extent(self, direction: Array) -> float:
+        """The largest direction . x of its points."""
+        if self.shape.kind == "cylinder":
+            radius, length = self.shape.size
+            along = float(direction @ self.axes[:, 2])
+            across = math.sqrt(max(0.0, 1.0 - along * along))
+            return float(direction @ self.centre) + abs(along) * length / 2 + radius * across
+        return float((self.vertices @ direction).max()) + self.radius
+
+    def outermost(self, direction: Array, depth: float) -> tuple[Array, list[Hashable]]:
+        """Points (n, 3) of the surface less than ``depth`` below its extent, and their names."""
+        if self.shape.kind == "cylinder":
+            points, names = self._rims(direction)
+        else:
+            points, names = self.vertices + self.radius * direction, range(len(self.vertices))
+        near = points @ direction >= self.extent(direction) - depth
+        return points[near], [name for name, is_near in zip(names, near, strict=True) if is_near]
+
+    def _rims(self, direction: Array) -> tuple[Array, Sequence[Hashable]]:
+        """Points on a cylinder's rims, the outermost one first."""
+        radius, length = self.shape.size
+        axis = self.axes[:, 2]
+        out = direction - (direction @ axis) * axis
+        far = float(np.linalg.norm(out))
+        out = self.axes[:, 0] if far < TOUCH else out / far
+        turns = 2 * math.pi * np.arange(RIM) / RIM
+        rim = np.cos(turns)[:, None] * out + np.sin(turns)[:, None] * np.cross(axis, out)
+        rim *= radius
+        ends = [self.centre + side * length / 2 * axis + rim for side in (-1.0, 1.0)]
+        return np.concatenate(ends), list(range(2 * RIM))
+
+    def placed(self, pose: Array) -> Convex:
+        """The same in the world, its link at ``pose`` (4, 4)."""
+        turn, origin = pose[:3, :3], pose[:3, 3]
+        faces = self.faces @ turn.T
+        return Convex(
+            self.link, self.shape, turn @ self.centre + origin, turn @ self.axes,
+            self.vertices @ turn.T + origin, faces, self.offsets + faces @ origin, self.radius,
+            self.size,
+        )  # fmt: skip
+
+
+def convex(link: str, shape: Shape) -> Convex:
+    """A collision shape of a link; a mesh's convex hull (needs trimesh)."""
+    centre = np.array(shape.origin.xyz, dtype=float)
+    axes = np.array(shape.origin.rotation, dtype=float)
+    faces, offsets, radius = np.zeros((0, 3)), np.zeros(0), 0.0
+    match shape.kind:
+        case "box":
+            half = np.array(shape.size) / 2
+            vertices = np.array(list(product((-1.0, 1.0), repeat=3))) * half
+            faces, offsets = np.concatenate([np.eye(3), -np.eye(3)]), np.tile(half, 2)
+        case "sphere":
+            vertices, radius = np.zeros((1, 3)), shape.size[0]
+        case "capsule":
+            radius, length = shape.size
+            vertices = np.array([[0.0, 0.0, -length / 2], [0.0, 0.0, length / 2]])
+            vertices = vertices if length > 0.0 else vertices[:1]
+        case "cylinder":
+            vertices = np.zeros((0, 3))
+            faces = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+            offsets = np.full(2, shape.size[1] / 2)
+        case _:
+            from scipy.spatial import ConvexHull
+
+            from robomodel.shapes import load_mesh
+
+            hull = ConvexHull(np.asarray(load_mesh(shape).vertices, dtype=float))
+            vertices = hull.points[hull.vertices]
+            equations = np.unique(hull.equations.round(9), axis=0)  # one for each flat part
+            faces, offsets = equations[:, :3], -equations[:, 3]
+    size = float(np.linalg.norm(vertices, axis=1).max(initial=0.0)) + radius
+    if shape.kind == "cylinder":
+        size = math.hypot(shape.size[0], shape.size[1] / 2)
+    turned = faces @ axes.T
+    return Convex(
+        link, shape, centre, axes, vertices @ axes.T + centre, turned, offsets + turned @ centre,
+        radius, size,
+    )  # fmt: skip
+
+
+# ---- contacts ------------------------------------------------------------------------------------
+
+
+class Collider:
+    """Where links touch, or nearly, at a configuration: a function for ``contacts=``.
+
+    ``pairs``: the links that may touch; ``slots``: the most contacts there can be at once.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        collisions: Collisions = True,
+        *,
+        margin: float = MARGIN,
+        friction: float = 0.8,
+        restitution: float = 0.0,
+    ) -> None:
+        """For a model.
+
+        Args:
+            model: The robot.
+            collisions: As :func:`collision_pairs` takes it.
+            margin: Contacts with gaps up to this [m] count.
+            friction: Coulomb's coefficient of shapes that have none of their own; of two the
+                smaller counts.
+            restitution: Newton's of shapes that have none of their own; of two the larger counts.
+
+        Raises:
+            ValueError: As of :func:`collision_pairs`, and for coefficients out of their range.
+            MissingPackageError: Other shapes than spheres and capsules need coal.
+        """
+        if not 0.0 <= as_real(margin, "margin") < math.inf:
+            raise ValueError(f"margin is a finite number [m] from 0 on, got {margin!r}")
+        check_coefficients(friction, restitution)
+        self.model, self.margin = model, margin
+        self.friction, self.restitution = friction, restitution
+        self.pairs = collision_pairs(model, collisions)
+        _warn_of_others(model, {link for pair in self.pairs for link in pair})
+        shapes: dict[str, list[Convex]] = {}
+        for link in model.description.links:
+            if any(link.name in pair for pair in self.pairs):
+                shapes[link.name] = [convex(link.name, each) for each in _shapes(link.shapes)]
+        self._shapes = [shape for each in shapes.values() for shape in each]
+        number = {id(shape): n for n, shape in enumerate(self._shapes)}
+        self._tried = np.array(
+            [
+                (number[id(a)], number[id(b)])
+                for first, second in self.pairs
+                for a in shapes[first]
+                for b in shapes[second]
+            ],
+            dtype=int,
+        ).reshape(-1, 2)
+        self.slots = 0
+        for a, b in ((self._shapes[i], self._shapes[j]) for i, j in self._tried):
+            if a.round and b.round:
+                self.slots += 3 if len(a.vertices) == len(b.vertices) == 2 else 1
+                continue
+            _require_coal(a.link, b.link)
+            self.slots += 1 if "sphere" in (a.shape.kind, b.shape.kind) else MOST
+        self._sizes = np.array([shape.size for shape in self._shapes])
+
+    def __call__(self, q: Array, v: Array | None = None) -> list[Contact]:
+        """The contacts at one configuration.
+
+        Args:
+            q: (nq,).
+            v: Is not needed; simulations give it.
+
+        Returns:
+            contacts: Of each pair of shapes that is near. The point is midway between the surfaces;
+                the name is the same from step to step for the same corners and edges.
+        """
+        if not len(self._tried):
+            return []
+        poses = {link: frame_pose(self.model, q, link) for link in {s.link for s in self._shapes}}
+        placed = [shape.placed(poses[shape.link]) for shape in self._shapes]
+        centres = np.array([shape.centre for shape in placed])
+        i, j = self._tried.T
+        apart = np.linalg.norm(centres[i] - centres[j], axis=1) - self._sizes[i] - self._sizes[j]
+        found = []
+        for n in np.flatnonzero(apart <= self.margin).tolist():
+            a, b = placed[i[n]], placed[j[n]]
+            law = _law(a.shape, b.shape, self.friction, self.restitution)
+            found += [
+                Contact(a.link, point, normal, gap, b.link, *law, (n, name))
+                for gap, normal, point, name in shape_contacts(a, b, self.margin)
+            ]
+        return found
+
+
+def _law(a: Shape, b: Shape, friction: float, restitution: float) -> tuple[float, float]:
+    """Friction and restitution of two shapes, with those of shapes that have none."""
+    frictions = [friction if x.friction is None else x.friction for x in (a, b)]
+    rebounds = [restitution if x.restitution is None else x.restitution for x in (a, b)]
+    return min(frictions), max(rebounds)
+
+
+Manifold: TypeAlias = list[tuple[float, Array, Array, Hashable]]
+"""Gap, normal, point and name of each contact."""
+
+
+def shape_contacts(a: Convex, b: Convex, margin: float) -> Manifold:
+    """Contacts of two shapes in the world whose gaps are within a margin."""
+    if a.round and b.round:
+        here = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0)
+        pairs = round_contacts(a.round, b.round, here, here)
+        return [
+            (gap, np.array(normal), np.array(point), n)
+            for n, (gap, normal, point) in enumerate(pairs)
+            if gap <= margin
+        ]
+    gap, normal, (one, other) = _separation(a, b)
+    if gap > margin:
+        return []
+    made = _clipped(a, b, normal, margin + max(-gap, 0.0))
+    if not made or min(each[0] for each in made) > gap + TOUCH:
+        made.append((gap, normal, 0.5 * (one + other), "nearest"))
+    return _few([each for each in made if each[0] <= margin])
+
+
+def _separation(a: Convex, b: Convex) -> tuple[float, Array, tuple[Array, Array]]:
+    """Distance (that of the least penetration if they overlap), direction from b to a, and points.
+
+    Where a face of one is what separates them its normal counts, without coal's rounding.
+    """
+    import coal
+
+    request, result = coal.DistanceRequest(), coal.DistanceResult()
+    places = [coal.Transform3s(each.axes, each.centre) for each in (a, b)]
+    gap = float(coal.distance(a.coal, places[0], b.coal, places[1], request, result))
+    normal = -np.array(result.normal)
+    points = np.array(result.getNearestPoint1()), np.array(result.getNearestPoint2())
+    best = gap - TOUCH
+    for shape, other, side in ((b, a, 1.0), (a, b, -1.0)):
+        for face, offset in zip(shape.faces, shape.offsets, strict=True):
+            if (apart := -other.extent(-face) - float(offset)) > best:
+                best, gap, normal = apart, apart, side * face
+    return gap, normal, points
+
+
+def _clipped(a: Convex, b: Convex, normal: Array, depth: float) -> Manifold:
+    """Corners of what the two have in common as seen along the normal, with gaps along it.
+
+    ``depth``: how far behind the foremost points what may touch begins.
+    """
+    axes = _across(normal)
+    upper = _outline(*a.outermost(-normal, depth), -normal, axes)
+    lower = _outline(*b.outermost(normal, depth), normal, axes)
+    made: Manifold = []
+
+    def add(name: Hashable, above: Array, below: Array) -> None:
+        gap = float((above - below) @ normal)
+        made.append((gap, normal, 0.5 * (above + below), name))
+
+    for place, point, name in upper.corners:
+        if lower.contains(place):
+            add(("a", name), point, point + normal * lower.rise(b, place, point, normal))
+    for place, point, name in lower.corners:
+        if upper.contains(place):
+            add(("b", name), point - normal * upper.rise(a, place, point, -normal), point)
+    for (p, above, m), (q, above2, m2) in upper.edges:
+        for (r, below, n), (s, below2, n2) in lower.edges:
+            at = _crossing(p, q, r, s)
+            if at is not None:
+                add(("e", m, m2, n, n2), above + at[0] * (above2 - above),
+                    below + at[1] * (below2 - below))  # fmt: skip
+    return made
+
+
+Corner: TypeAlias = tuple[Array, Array, Hashable]
+
+
+@dataclass(frozen=True)
+class _Outline:
+    """The convex outline of points as seen along the normal: place (2,), point (3,) and name."""
+
+    corners: list[Corner]
+
+    @property
+    def edges(self) -> list[tuple[Corner, Corner]]:
+        """One after the other, counterclockwise."""
+        last = len(self.corners) if len(self.corners) > 2 else len(self.corners) - 1
+        return [(self.corners[n], self.corners[(n + 1) % len(self.corners)]) for n in range(last)]
+
+    def contains(self, place: Array) -> bool:
+        """Whether a place is in the outline."""
+        if len(self.corners) == 1:
+            return bool(np.linalg.norm(place - self.corners[0][0]) <= TOUCH)
+        sides = [
+            (_turn(s[0] - r[0], place - r[0]) / np.linalg.norm(s[0] - r[0]), r, s)
+            for r, s in self.edges
+        ]
+        if len(self.corners) > 2:
+            return all(side >= -TOUCH for side, _, _ in sides)
+        side, (r, _, _), (s, _, _) = sides[0]
+        along = (place - r) @ (s - r) / float(np.linalg.norm(s - r))
+        return bool(abs(side) <= TOUCH and -TOUCH <= along <= np.linalg.norm(s - r) + TOUCH)
+
+    def rise(self, shape: Convex, place: Array, point: Array, normal: Array) -> float:
+        """How far along the normal the shape's surface is from a point over the outline."""
+        if len(self.corners) == 1:
+            return float((self.corners[0][1] - point) @ normal)
+        if len(self.corners) == 2:
+            (r, start, _), (s, end, _) = self.corners
+            t = float(np.clip((place - r) @ (s - r) / ((s - r) @ (s - r)), 0.0, 1.0))
+            return float((start + t * (end - start) - point) @ normal)
+        top = shape.extent(normal) - float(point @ normal)
+        facing = shape.faces @ normal
+        flat = facing >= STEEP
+        rises = (shape.offsets[flat] - shape.faces[flat] @ point) / facing[flat]
+        return float(min(top, rises.min(initial=math.inf)))
+
+
+def _outline(points: Array, names: list[Hashable], outwards: Array, axes: Array) -> _Outline:
+    """The convex hull of points as seen from outside; the outermost of several in one place."""
+    places = points @ axes
+    order: list[int] = []
+    for n in np.argsort(-(points @ outwards), kind="stable").tolist():
+        if not order or np.linalg.norm(places[order] - places[n], axis=1).min() > TOUCH:
+            order.append(n)
+    order.sort(key=lambda n: (places[n][0], places[n][1]))
+    hull: list[int] = []
+    for way in (order, order[::-1]):
+        start = len(hull)
+        for n in way:
+            while len(hull) > start + 1 and _flat(places[hull[-2]], places[hull[-1]], places[n]):
+                hull.pop()
+            hull.append(n)
+        if len(hull) > 1:
+            hull.pop()  # the other way begins with it
+    return _Outline([(places[n], points[n], names[n]) for n in hull])
+
+
+def _flat(a: Array, b: Array, c: Array) -> bool:
+    """Whether b is not outside of the line from a to c."""
+    return _turn(c - a, b - a) >= -TOUCH * float(np.linalg.norm(c - a))
+
+
+def _turn(a: Array, b: Array) -> float:
+    """a x b in the plane."""
+    return float(a[0] * b[1] - a[1] * b[0])
+
+
+def _crossing(p: Array, q: Array, r: Array, s: Array) -> tuple[float, float] | None:
+    """Where the lines from p to q and from r to s cross, as shares of both; None if they do not."""
+    along, across = q - p, s - r
+    square = _turn(along, across)
+    if abs(square) <= TOUCH * float(np.linalg.norm(along) * np.linalg.norm(across)):
+        return None
+    one, other = _turn(r - p, across) / square, _turn(r - p, along) / square
+    return (one, other) if 0.0 < one < 1.0 and 0.0 < other < 1.0 else None
+
+
+def _across(normal: Array) -> Array:
+    """Two axes (3, 2) perpendicular to a unit vector, a right-handed frame with it."""
+    least = np.eye(3)[int(np.argmin(np.abs(normal)))]
+    first = np.cross(least, normal)
+    first /= np.linalg.norm(first)
+    return np.stack([first, np.cross(normal, first)], axis=1)
+
+
+def _few(made: Manifold) -> Manifold:
+    """At most four: the deepest, the one farthest from it, and those farthest to both sides."""
+    if len(made) <= MOST:
+        return made
+    points = np.array([point for _, _, point, _ in made])
+    normal = made[0][1]
+    first = min(range(len(made)), key=lambda n: made[n][0])
+    second = int(np.argmax(np.linalg.norm(points - points[first], axis=1)))
+    sides = np.cross(points[second] - points[first], points - points[first]) @ normal
+    chosen = [first, second]
+    for best in (int(np.argmax(sides)), int(np.argmin(sides))):
+        if best not in chosen:
+            chosen.append(best)
+    return [made[n] for n in chosen]
+
+
+def _require_coal(a: str, b: str) -> None:
+    if find_spec("coal") is None:
+        raise MissingPackageError(f"contact between '{a}' and '{b}' needs", "coal", "collision")
+
+
+def _warn_of_others(model: Model, links: Iterable[str]) -> None:
+    """Shapes that are left out."""
+    doubts = [
+        Doubt(f"its {shape.kind} touches no other link", shape.source, "contact")
+        for link in model.description.links
+        if link.name in links
+        for shape in link.shapes
+        if shape.role == "collision" and not _shapes([shape])
+    ]
+    suspect_all(doubts, strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPair:
+    """Two spheres or capsules that may touch.
+
+    Attributes:
+        first: Is pushed along the normal.
+        second: Is pushed the opposite way.
+        friction: Coulomb's coefficient between them.
+        restitution: Newton's between them.
+    """
+
+    first: Round
+    second: Round
+    friction: float
+    restitution: float
+
+
+def round_pairs(
+    model: Model, collisions: Collisions = True, *, friction: float = 0.8, restitution: float = 0.0
+) -> tuple[RoundPair, ...]:
+    """Pairs of spheres and capsules that may touch, for kernels.
+
+    Args:
+        model: The robot.
+        collisions: As :func:`collision_pairs` takes it.
+        friction: As of :class:`Collider`.
+        restitution: As of :class:`Collider`.
+
+    Returns:
+        pairs: For :func:`robomodel.motion.capsules.round_contacts`.
+
+    Raises:
+        ValueError: As of :func:`collision_pairs`, and for links with other shapes.
+    """
+    shapes = {link.name: _shapes(link.shapes) for link in model.description.links}
+    found = []
+    for a, b in collision_pairs(model, collisions):
+        for first, second in product(shapes[a], shapes[b]):
+            ends = [convex(link, each).round for link, each in ((a, first), (b, second))]
+            if ends[0] is None or ends[1] is None:
+                link, shape = (a, first) if ends[0] is None else (b, second)
+                raise ValueError(
+                    f"rollouts have contact between spheres and capsules, not with the "
+                    f"{shape.kind} of '{link}'; simulate has"
+                )
+            law = _law(first, second, friction, restitution)
+            found.append(RoundPair(ends[0], ends[1], *law))
+    return tuple(found)
