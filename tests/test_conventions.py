@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+from functools import partial
 
 import mujoco
 import numpy as np
@@ -77,7 +78,7 @@ def assert_same(mine, its, tolerance=1e-11):
 def assert_undone(model, word, joints=None, batch=(2, 3)):
     """There and back is where it was, quaternions' signs and whole turns aside."""
     q, v, a, tau = state(model, batch)
-    to, back = getattr(model, f"to_{word}_order"), getattr(model, f"from_{word}_order")
+    to, back = partial(model.to_order, word), partial(model.from_order, word)
     there = to(q, v, a=a, tau=tau, joints=joints)
     again = back(there[0], there[1], a=there[2], tau=there[3], joints=joints)
     assert_same(model.difference(q, again[0]), np.zeros_like(v))
@@ -106,25 +107,25 @@ def test_inverse_dynamics_is_pinocchios(text, floating):
     data = its.createData()
     for seed in range(3):
         q, v, a, tau = state(model, seed=seed)
-        there = model.to_pinocchio_order(q, v, a=a, tau=rm.rnea(model, q, v, a, backend="numpy"))
+        there = model.to_order("pinocchio", q, v, a=a, tau=rm.rnea(model, q, v, a, backend="numpy"))
         forces = pin.rnea(its, data, *there[:3])
         assert_same(there[3], forces)
         assert_same(
-            model.from_pinocchio_order(*there[:2], tau=forces)[2],
+            model.from_order("pinocchio", *there[:2], tau=forces)[2],
             rm.rnea(model, q, v, a, backend="numpy"),
         )
-        forward = pin.aba(its, data, there[0], there[1], model.to_pinocchio_order(q, tau=tau)[1])
+        forward = pin.aba(its, data, there[0], there[1], model.to_order("pinocchio", q, tau=tau)[1])
         mine = rm.aba(model, q, v, tau, backend="numpy")
-        assert_same(model.from_pinocchio_order(*there[:2], a=forward)[2], mine, 1e-9)
+        assert_same(model.from_order("pinocchio", *there[:2], a=forward)[2], mine, 1e-9)
         for joints in (its, its.names, list(its.names)[1:]):
-            assert np.array_equal(model.to_pinocchio_order(q, joints=joints), there[0])
+            assert np.array_equal(model.to_order("pinocchio", q, joints=joints), there[0])
     assert_undone(model, "pinocchio")
 
 
 def test_pinocchios_order_is_by_the_joints_names():
     model, its = rm.load(PLANAR, floating_base=True), of_pinocchio(PLANAR, True)
     q, v, *_ = state(model)
-    there = model.to_pinocchio_order(q, v)
+    there = model.to_order("pinocchio", q, v)
     assert there[0].shape == (its.nq,)
     assert there[1].shape == (its.nv,)
     for name in ("alpha", "cart", "late", "zeta"):
@@ -149,12 +150,12 @@ def test_ball_joints_of_pinocchio():
     for name, kind in (("lower_hinge", pin.JointModelRX()), ("lower_slide", pin.JointModelPX())):
         last = its.addJoint(last, kind, pin.SE3.Identity(), name)
     q, v, *_ = state(model)
-    there = model.to_pinocchio_order(q, v, joints=its)
+    there = model.to_order("pinocchio", q, v, joints=its)
     assert np.array_equal(there[0][7:11], model.joint_positions(q)["aball"])
     assert np.array_equal(there[1][:3], v[3:6])
     moved = model.integrate(q, 0.1 * v)
     assert_same(
-        pin.integrate(its, there[0], 0.1 * there[1]), model.to_pinocchio_order(moved, joints=its)
+        pin.integrate(its, there[0], 0.1 * there[1]), model.to_order("pinocchio", moved, joints=its)
     )
     assert_undone(model, "pinocchio", its)
 
@@ -163,10 +164,10 @@ def test_rotors_that_pinocchio_does_not_know():
     model, its = rm.load(OPEN, extend=ROTOR, floating_base=True), of_pinocchio(OPEN, True)
     plain = rm.load(OPEN, floating_base=True)
     q, v, *_ = state(plain)
-    there = plain.to_pinocchio_order(q, v)
-    mine = model.from_pinocchio_order(*there)
+    there = plain.to_order("pinocchio", q, v)
+    mine = model.from_order("pinocchio", *there)
     for joints in (None, its):
-        again = model.to_pinocchio_order(*mine, joints=joints)
+        again = model.to_order("pinocchio", *mine, joints=joints)
         assert_same(again[0], there[0])
         assert_same(again[1], there[1])
     assert len(model.joint_names) == len(plain.joint_names) + 1
@@ -178,14 +179,14 @@ def test_joints_that_follow_others(name):
     """Pinocchio's open tree has every joint: positions and velocities are all joints' own."""
     model, its = rm.robots.load(name), pin.buildModelFromUrdf(str(rm.robots.path(name)))
     q, v, _, _ = state(model)
-    there = model.to_pinocchio_order(q, v)
+    there = model.to_order("pinocchio", q, v)
     assert there[0].shape == (its.nq,)
-    assert np.array_equal(there[0], model.to_pinocchio_order(q, joints=its))
+    assert np.array_equal(there[0], model.to_order("pinocchio", q, joints=its))
     rates = model.joint_velocities(q, v)
     for dof, joint in zip(its.idx_vs, its.names, strict=True):
         if joint in rates:
             assert there[1][dof] == rates[joint]
-    again = model.from_pinocchio_order(*there)
+    again = model.from_order("pinocchio", *there)
     assert_same(model.difference(q, again[0]), np.zeros(model.nv))
     assert_same(again[1], v)
     assert_undone(model, "pinocchio", its)
@@ -195,9 +196,9 @@ def test_forces_of_all_joints_push_the_independent_ones():
     model = rm.robots.load("four_bar")
     q, v, _, _ = state(model)
     its = pin.buildModelFromUrdf(str(rm.robots.path("four_bar")))
-    there = model.to_pinocchio_order(q, v)
+    there = model.to_order("pinocchio", q, v)
     forces = np.random.default_rng(1).normal(size=its.nv)
-    tau = model.from_pinocchio_order(*there, tau=forces)[2]
+    tau = model.from_order("pinocchio", *there, tau=forces)[2]
     assert_same(tau @ v, forces @ there[1])
 
 
@@ -205,8 +206,8 @@ def test_frames_of_pinocchio_are_linear_first():
     model, its = rm.load(OPEN, floating_base=True), of_pinocchio(OPEN, True)
     data = its.createData()
     q, v, a, _ = state(model)
-    q_pin, v_pin, a_pin = model.to_pinocchio_order(q, v, a=a)
-    T = model.to_pinocchio_order(q, np.eye(model.nv))[1].T
+    q_pin, v_pin, a_pin = model.to_order("pinocchio", q, v, a=a)
+    T = model.to_order("pinocchio", q, np.eye(model.nv))[1].T
     assert_same(T @ v, v_pin)
     assert_same(T @ a, a_pin)
     frame, swapped = its.getFrameId("a3"), [3, 4, 5, 0, 1, 2]
@@ -220,7 +221,7 @@ def test_frames_of_pinocchio_are_linear_first():
     forces[its.getJointId("tip")] = pin.Force(wrench[3:], wrench[:3])
     tau = pin.rnea(its, data, q_pin, v_pin, a_pin, forces)
     mine = rm.rnea(model, q, v, a, f_ext={"a3": wrench}, backend="numpy")
-    assert_same(model.from_pinocchio_order(q_pin, tau=tau)[1], mine)
+    assert_same(model.from_order("pinocchio", q_pin, tau=tau)[1], mine)
 
 
 # ---- MuJoCo --------------------------------------------------------------------------------------
@@ -241,29 +242,29 @@ def assert_mujocos(model, its, joints=None):
     for seed in range(3):
         q, v, a, _ = state(model, seed=seed)
         tau = rm.rnea(model, q, v, a, backend="numpy")
-        data.qpos, data.qvel, data.qacc, its_tau = model.to_mujoco_order(
-            q, v, a=a, tau=tau, joints=joints
+        data.qpos, data.qvel, data.qacc, its_tau = model.to_order(
+            "mujoco", q, v, a=a, tau=tau, joints=joints
         )
         acceleration = data.qacc.copy()
         mujoco.mj_forward(its, data)
         forces = full(its, data) @ acceleration + data.qfrc_bias
         assert_same(its_tau, forces, 1e-10)
-        again = model.from_mujoco_order(
-            data.qpos, data.qvel, a=acceleration, tau=forces, joints=joints
+        again = model.from_order(
+            "mujoco", data.qpos, data.qvel, a=acceleration, tau=forces, joints=joints
         )
         assert_same(again[3], tau, 1e-10)
-        still = model.to_mujoco_order(q, v, a=0.0 * a, joints=joints)[2]
-        bias = model.from_mujoco_order(
-            data.qpos, tau=full(its, data) @ still + data.qfrc_bias, joints=joints
+        still = model.to_order("mujoco", q, v, a=0.0 * a, joints=joints)[2]
+        bias = model.from_order(
+            "mujoco", data.qpos, tau=full(its, data) @ still + data.qfrc_bias, joints=joints
         )[1]
         assert_same(bias, rm.bias_force(model, q, v, backend="numpy"), 1e-10)
-        units = [model.to_mujoco_order(q, unit, joints=joints)[1] for unit in np.eye(model.nv)]
+        units = [model.to_order("mujoco", q, unit, joints=joints)[1] for unit in np.eye(model.nv)]
         T = np.array(units).T
         assert_same(T.T @ full(its, data) @ T, rm.crba(model, q, backend="numpy"), 1e-10)
         q2 = model.integrate(q, 1e-7 * v)
         moved = data.qpos.copy()
         mujoco.mj_integratePos(its, moved, data.qvel, 1e-7)
-        assert_same(model.to_mujoco_order(q2, joints=joints), moved, 1e-12)
+        assert_same(model.to_order("mujoco", q2, joints=joints), moved, 1e-12)
     assert_undone(model, "mujoco", joints)
 
 
@@ -276,8 +277,10 @@ def test_a_written_model_is_mujocos(text, tmp_path):
     assert_mujocos(model, its, its)
     names = [its.joint(i).name for i in range(its.njnt)]
     q, *_ = state(model)
-    assert np.array_equal(model.to_mujoco_order(q), model.to_mujoco_order(q, joints=names))
-    assert np.array_equal(model.to_mujoco_order(q), model.to_mujoco_order(q, joints=names[1:]))
+    assert np.array_equal(model.to_order("mujoco", q), model.to_order("mujoco", q, joints=names))
+    assert np.array_equal(
+        model.to_order("mujoco", q), model.to_order("mujoco", q, joints=names[1:])
+    )
 
 
 def test_an_mjcf_with_balls_and_joints_without_names():
@@ -307,13 +310,13 @@ def test_a_screw_is_a_hinge_and_a_slide(tmp_path):
     rm.write_mjcf(model, tmp_path / "robot.xml")
     its = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
     q, v, a, _ = state(model)
-    qpos, qvel, qacc = model.to_mujoco_order(q, v, a=a)
+    qpos, qvel, qacc = model.to_order("mujoco", q, v, a=a)
     data = mujoco.MjData(its)
     data.qpos, data.qvel = qpos, qvel
     its.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
     mujoco.mj_forward(its, data)
     forces = full(its, data) @ qacc + data.qfrc_bias
-    mine = model.from_mujoco_order(qpos, qvel, tau=forces, joints=its)[2]
+    mine = model.from_order("mujoco", qpos, qvel, tau=forces, joints=its)[2]
     assert_same(mine, rm.rnea(model, q, v, a, backend="numpy"))
     assert_undone(model, "mujoco")
 
@@ -338,7 +341,7 @@ def test_inverse_dynamics_is_drakes(text, floating, tmp_path):
     model = rm.load(text, floating_base=floating or None)
     q, *_ = state(model)
     with pytest.raises(ValueError, match="finalized"):
-        model.to_drake_order(q, joints=plant)
+        model.to_order("drake", q, joints=plant)
     plant.Finalize()
     assert_drakes(model, plant, trees)
 
@@ -362,21 +365,23 @@ def assert_drakes(model, plant, trees):
     for seed in range(3):
         q, v, a, _ = state(model, seed=seed)
         tau = rm.rnea(model, q, v, a, backend="numpy")
-        there = model.to_drake_order(q, v, a=a, tau=tau, joints=plant)
+        there = model.to_order("drake", q, v, a=a, tau=tau, joints=plant)
         plant.SetPositions(context, there[0])
         plant.SetVelocities(context, there[1])
         forces = trees.MultibodyForces(plant)
         plant.CalcForceElementsContribution(context, forces)
         its = plant.CalcInverseDynamics(context, there[2], forces)
         assert_same(there[3], its)
-        assert_same(model.from_drake_order(there[0], there[1], tau=its, joints=plant)[2], tau)
-        gravity = model.to_drake_order(q, tau=rm.gravity_force(model, q, backend="numpy"))[1]
-        bias = model.to_drake_order(q, tau=rm.bias_force(model, q, v, backend="numpy"))[1]
+        assert_same(model.from_order("drake", there[0], there[1], tau=its, joints=plant)[2], tau)
+        gravity = model.to_order("drake", q, tau=rm.gravity_force(model, q, backend="numpy"))[1]
+        bias = model.to_order("drake", q, tau=rm.bias_force(model, q, v, backend="numpy"))[1]
         assert_same(gravity, -plant.CalcGravityGeneralizedForces(context))
-        at_rest = model.to_drake_order(q, v, a=np.zeros(model.nv))[2]  # of our rates, not Drake's
+        at_rest = model.to_order("drake", q, v, a=np.zeros(model.nv))[
+            2
+        ]  # of our rates, not Drake's
         push = plant.CalcMassMatrix(context) @ at_rest
         assert_same(bias - gravity - push, plant.CalcBiasTerm(context))
-        own = model.to_drake_order(q, v)
+        own = model.to_order("drake", q, v)
         assert np.array_equal(own[0], there[0])
         assert np.array_equal(own[1], there[1])
     assert_undone(model, "drake", plant)
@@ -386,7 +391,7 @@ def assert_drakes(model, plant, trees):
 def test_drakes_numbers_of_a_free_base():
     model = rm.load(PLACED)
     q, v, *_ = state(model)
-    there = model.to_drake_order(q, v)
+    there = model.to_order("drake", q, v)
     pose = rm.frame_pose(model, q, "base")
     twist = rm.frame_velocity(model, q, v, "base", reference="local_world_aligned")
     assert_same(there[0][4:7], pose[:3, 3])
@@ -405,62 +410,68 @@ def test_joints_that_one_of_the_two_lacks():
     model = rm.load(OPEN, floating_base=True)
     q = model.neutral()
     names = ["zeta", "tip", "alpha", "b2", "a2", "late"]
-    assert model.to_mujoco_order(q, joints=names).shape == (13,)
+    assert model.to_order("mujoco", q, joints=names).shape == (13,)
     with pytest.raises(ValueError, match=r"MuJoCo's joint 'zetta'.*did you mean 'zeta'"):
-        model.to_mujoco_order(q, joints=["zetta", *names[1:]])
+        model.to_order("mujoco", q, joints=["zetta", *names[1:]])
     with pytest.raises(ValueError, match=r"no joint 'late', which q or v of 'open' needs"):
-        model.to_mujoco_order(q, joints=names[:-1])
+        model.to_order("mujoco", q, joints=names[:-1])
     with pytest.raises(ValueError, match="'zeta' twice"):
-        model.to_drake_order(q, joints=[*names, "zeta"])
+        model.to_order("drake", q, joints=[*names, "zeta"])
     larger = of_pinocchio(PLANAR, True)
     with pytest.raises(ValueError, match="Pinocchio's joint 'cart' is no joint of 'open'"):
-        model.to_pinocchio_order(q, joints=larger)
+        model.to_order("pinocchio", q, joints=larger)
     with pytest.raises(ValueError, match="no joint 'cart'"):
-        rm.load(PLANAR, floating_base=True).from_pinocchio_order(
-            np.zeros(15), joints=of_pinocchio(OPEN, True)
+        rm.load(PLANAR, floating_base=True).from_order(
+            "pinocchio", np.zeros(15), joints=of_pinocchio(OPEN, True)
         )
     with pytest.raises(ValueError, match="no joint 'floating_base'"):
-        model.to_pinocchio_order(q, joints=of_pinocchio(OPEN))
+        model.to_order("pinocchio", q, joints=of_pinocchio(OPEN))
     fewer = rm.robots.load("four_bar")
     with pytest.raises(ValueError, match="no joint"):
-        fewer.from_mujoco_order([0.0], joints=fewer.dof_names)
+        fewer.from_order("mujoco", [0.0], joints=fewer.dof_names)
 
 
 def test_wrong_arguments():
     model, its = rm.load(OPEN), of_pinocchio(OPEN)
     q = model.neutral()
     with pytest.raises(TypeError, match=r"MuJoCo's MjModel of the robot, or names.*not Model"):
-        model.to_mujoco_order(q, joints=its)
+        model.to_order("mujoco", q, joints=its)
     with pytest.raises(TypeError, match="joints is a name"):
-        model.to_pinocchio_order(q, joints=[1, 2])
+        model.to_order("pinocchio", q, joints=[1, 2])
     with pytest.raises(ValueError, match=r"q needs nq = 6"):
-        model.to_pinocchio_order(q[1:])
+        model.to_order("pinocchio", q[1:])
     with pytest.raises(ValueError, match=r"q needs Pinocchio's nq = 8"):
-        model.from_pinocchio_order(q)
+        model.from_order("pinocchio", q)
     with pytest.raises(ValueError, match=r"give v as well"):
-        model.to_pinocchio_order(q, a=np.zeros(model.nv))
+        model.to_order("pinocchio", q, a=np.zeros(model.nv))
     with pytest.raises(ValueError, match="batch axes do not broadcast"):
-        model.to_pinocchio_order(np.zeros((2, model.nq)), np.zeros((3, model.nv)))
+        model.to_order("pinocchio", np.zeros((2, model.nq)), np.zeros((3, model.nv)))
 
 
 def test_joints_of_another_kind():
     other = OPEN.replace('name="late" type="prismatic"', 'name="late" type="revolute"')
     model = rm.load(OPEN)
     with pytest.raises(ValueError, match=r"'late'.*hinge.*prismatic"):
-        model.to_mujoco_order(model.neutral(), joints=mujoco.MjModel.from_xml_string(other))
+        model.to_order("mujoco", model.neutral(), joints=mujoco.MjModel.from_xml_string(other))
     with pytest.raises(ValueError, match=r"'late'.*prismatic"):
-        model.to_pinocchio_order(model.neutral(), joints=of_pinocchio(other))
+        model.to_order("pinocchio", model.neutral(), joints=of_pinocchio(other))
     tilted = rm.load(PLANAR.replace('"planar"', '"planar" ').replace("0 0 1", "0 1 0"))
     with pytest.raises(ValueError, match="'cart' moves normal to 0 1 0"):
-        tilted.to_pinocchio_order(tilted.neutral())
+        tilted.to_order("pinocchio", tilted.neutral())
     text = OPEN.replace("</robot>", joint("l", "base", "y", "floating") + "</robot>")
     loose = rm.load(text, floating_base=True)
     with pytest.raises(ValueError, match="'l' stands on 'base', and Drake"):
-        loose.to_drake_order(loose.neutral())
+        loose.to_order("drake", loose.neutral())
 
 
 def test_a_pickled_model_converts():
     model = rm.load(OPEN, floating_base=True)
     q, v, *_ = state(model, (4,))
     again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(again.to_mujoco_order(q, v)[1], model.to_mujoco_order(q, v)[1])
+    assert np.array_equal(again.to_order("mujoco", q, v)[1], model.to_order("mujoco", q, v)[1])
+
+
+def test_other_libraries_are_refused() -> None:
+    model = rm.robots.load("four_bar")
+    with pytest.raises(ValueError, match="'pinocchio', 'mujoco' and 'drake' are"):
+        model.to_order("bullet", model.neutral())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,6 @@ from robomodel.description import Description, Vec3
 from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.model.actuators import Actuator
 from robomodel.model.closure import CLOSED
-from robomodel.model.conventions.methods import StateConversions
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
 from robomodel.model.joints import Array
 from robomodel.model.kinematics import Kinematics
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Model(Kinematics, StateConversions):
+class Model(Kinematics):
     """A robot: bodies in a tree of clusters, with exact constraints.
 
     q (..., nq), v (..., nv): see the conventions in the documentation. All methods take leading
@@ -299,3 +298,78 @@ class Model(Kinematics, StateConversions):
         from robomodel.model.configurations import moving
 
         return moving.difference(self, self._positions(q0, "q0"), self._positions(q1, "q1"))
+
+    # ---- other libraries' orders
+
+    def to_order(
+        self,
+        library: Literal["pinocchio", "mujoco", "drake"],
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        *,
+        a: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        joints: object = None,
+    ) -> Any:
+        """A state in another library's order.
+
+        Dependent joints that the library has follow from ours, forces are put on independent ones;
+        dependent joints that it lacks are no matter. Linear in v and tau; a has terms in v.
+
+        Args:
+            library: "pinocchio", "mujoco" or "drake".
+            q: Configuration (..., nq).
+            v: Velocities (..., nv).
+            a: Their rates (..., nv); they need v.
+            tau: Forces (..., nv) on v.
+            joints: The library's model of the robot (``pinocchio.Model``, ``mujoco.MjModel``, a
+                finalized ``MultibodyPlant``), or joint names in its order, Pinocchio's with the
+                base first. None for the order that Pinocchio and Drake make of the same file, and
+                that MuJoCo has of what :func:`robomodel.write_mjcf` writes.
+
+        Returns:
+            state: q alone, or a tuple of q and what else is given.
+
+        Raises:
+            ValueError: Joints that one of the two lacks, or that are of another kind; other
+                libraries.
+        """
+        from robomodel.model import orders
+
+        state = {"q": q, "v": v, "a": a, "tau": tau}
+        return orders.to_order(self, orders.library_of(library), joints, state)
+
+    def from_order(
+        self,
+        library: Literal["pinocchio", "mujoco", "drake"],
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        *,
+        a: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        joints: object = None,
+    ) -> Any:
+        """A state of another library in our order: undoes :meth:`to_order`.
+
+        Dependent joints' own positions and velocities there are read where our q holds them (in
+        loops); forces on them count as they push the independent ones.
+
+        Args:
+            library: As of :meth:`to_order`.
+            q: The library's configuration.
+            v: Its velocities.
+            a: Their rates; they need v.
+            tau: Forces on v.
+            joints: As of :meth:`to_order`.
+
+        Returns:
+            state: q alone, or a tuple of q and what else is given.
+
+        Raises:
+            ValueError: Joints that one of the two lacks, or that are of another kind; other
+                libraries.
+        """
+        from robomodel.model import orders
+
+        state = {"q": q, "v": v, "a": a, "tau": tau}
+        return orders.from_order(self, orders.library_of(library), joints, state)

@@ -88,7 +88,7 @@ TESTS: dict[str, str] = {
     "model/configurations": "configuration states model",
     "model/configurations/states.py": "states",
     "model/constraints": "constraints model closing graph",
-    "model/conventions": "conventions",
+    "model/orders.py": "conventions",
     "model/elements.py": "model",
     "model/graph.py": "graph model",
     "model/joints.py": "joints model configuration",

@@ -1,1 +1,0 @@
-"""States as Pinocchio, MuJoCo and Drake order and write them."""
