@@ -104,6 +104,19 @@ def test_names_and_rods(tmp_path: Path) -> None:
     np.testing.assert_allclose(lengths - lengths[0], 0.0, atol=1e-6)
 
 
+def test_links_without_shapes_are_drawn_beside_those_with(tmp_path: Path) -> None:
+    """And shapes have the file's colour; the page follows the system's light or dark colours."""
+    red = "<material name='red'><color rgba='1 0 0 1'/></material></visual>"
+    shapes = INERTIAL + SHAPES.replace("</visual>", red)
+    parts = [link("a", shapes), joint("j", "base", "a"), link("shank", INERTIAL)]
+    model = rm.load(robot(*parts, joint("k", "a", "shank", "0 0 -0.2")))
+    rm.simulate(model, [0.1, 0.0], duration=0.1).animate(tmp_path / "a.html")
+    solids = told(tmp_path / "a.html")["solids"]
+    assert {each["link"] for each in solids} == {0, 1}
+    assert "#ff0000" in {each["colour"] for each in solids}
+    assert "prefers-color-scheme: dark" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
 def test_wrong_arguments(tmp_path: Path) -> None:
     model = block()
     motion = rm.simulate(model, at_rest(model, 1.0), duration=0.1)

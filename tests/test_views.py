@@ -24,7 +24,7 @@ from robomodel.views.graph import PLAIN, colours_of, ties
 from robomodel.views.layout import lay_out
 from robomodel.views.plots import sweep
 from robomodel.views.solids import link_solids
-from robomodel.views.viewer import freedoms
+from robomodel.views.viewer import freedoms, link_colours
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -162,6 +162,11 @@ def test_cluster_plots_over_dependent_joints(tmp_path: Path) -> None:
     assert not found.closed  # a rocker turns back
     assert {"crank_joint", "coupler_joint"} <= set(texts_of(tmp_path / "rocker.svg"))
     assert np.abs(model.residual(found.q)).max() < 1e-12
+    said = texts_of(tmp_path / "rocker.svg")
+    assert said.count("linkage") == 2  # what ends its range, marked where `actuation` ends it
+    rocker = next(each for each in rm.actuation(model).joints if each.joint == "rocker_joint")
+    assert found.positions[0] == pytest.approx(rocker.lower, abs=1e-6)
+    assert found.positions[-1] == pytest.approx(rocker.upper, abs=1e-6)
     with pytest.raises(KeyError, match="no joint 'rocker'"):
         draw_cluster(model, "rocker", tmp_path / "none.svg")
 
@@ -180,8 +185,29 @@ def test_bodies_without_shapes_have_volume(name: str) -> None:
         a, b, c = (each.corners[each.faces[:, k]] for k in range(3))
         assert np.einsum("ij,ij->", a, np.cross(b, c)) > 0.0  # six times the volume: outward
     if name == "four_bar":
-        (crank,) = (each for each in drawn if each.link == "link1" and len(each.corners) > 40)
+        crank = max(
+            (each for each in drawn if each.link == "link1"), key=lambda x: np.ptp(x.corners)
+        )
         assert np.ptp(crank.corners, axis=0)[0] == pytest.approx(0.5, rel=0.3)
+
+
+@pytest.mark.parametrize(("name", "links"), [("mini_cheetah", "_knee_link"), ("jvrc1", "_ankle_p")])
+def test_solids_of_leaves_reach_their_centre_of_mass(name: str, links: str) -> None:
+    """Shanks and feet, on which nothing hangs, are drawn as far as their mass goes."""
+    model = rm.robots.load(name)
+    drawn = list(link_solids(model))
+    leaves = [x for x in model.description.links if links in x.name and any(x.inertial.origin.xyz)]
+    assert len(leaves) >= 2
+    for link in leaves:
+        corners = np.concatenate([each.corners for each in drawn if each.link == link.name])
+        centre = np.array(link.inertial.origin.xyz)
+        along = centre / np.linalg.norm(centre)
+        assert np.max(corners @ along) >= np.linalg.norm(centre)
+
+
+def test_every_link_is_drawn_in_a_colour_of_its_own() -> None:
+    colours = link_colours(rm.robots.load("puma560"))
+    assert len({colours[f"link{n}"] for n in range(1, 7)}) == 6
 
 
 # ---- the page ------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def _set(
         return replace(description, gravity=(x, y, z))
     if parameter == "ratio" and owner in model.joint_names:
         return _with_ratio(model, description, owner, value)
-    known: list[str] = []
+    known = ["ratio"] if owner in model.joint_names else []
     for group in ("joints", "links", "loops", "couplings", "springs"):
         elements = getattr(description, group)
         for n, element in enumerate(elements):

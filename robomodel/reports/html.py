@@ -21,12 +21,13 @@ h3 { font-size: 1rem; margin: 1.4rem 0 .3rem }
 table { border-collapse: collapse; width: 100% } td, th { padding: .4rem .9rem .4rem 0;
        text-align: left; vertical-align: top; border-bottom: 1px solid var(--line) }
 .wide { overflow-x: auto } table.numbers { width: auto; margin: .8rem 0 }
-table.numbers th, table.numbers td { padding: .25rem 1.2rem .25rem 0 } .number { text-align: right }
-table.numbers .number { white-space: nowrap; font-variant-numeric: tabular-nums }
+table.numbers th, table.numbers td { padding: .25rem 1.2rem .25rem 0; white-space: nowrap }
+.number { text-align: right } table.numbers .number { font-variant-numeric: tabular-nums }
 td:first-child { white-space: nowrap } .findings td:nth-child(2) { min-width: 9rem }
 @media (max-width: 40rem) { .findings td { overflow-wrap: anywhere }
        .findings td:nth-child(2) { min-width: 6rem } }
-.place, .note { color: var(--soft) } .error { color: var(--bad); font-weight: 600 }
+.place { overflow-wrap: anywhere } .place, .note { color: var(--soft) }
+.error { color: var(--bad); font-weight: 600 }
 .warning { color: var(--odd); font-weight: 600 } .remedy { color: var(--soft) }
 code { font-size: .85em; font-weight: 400 }
 .badge { display: inline-block; padding: .05rem .6rem; margin-right: .4rem; border-radius: 1rem;

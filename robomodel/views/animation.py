@@ -23,7 +23,7 @@ from robomodel.errors import DescriptionError, MissingPackageError
 from robomodel.model import Model
 from robomodel.model.joints import Array
 from robomodel.views.solids import ball, hull, link_solids
-from robomodel.views.viewer import Viewer, link_colours
+from robomodel.views.viewer import Viewer, bytes_of, link_colours
 
 if TYPE_CHECKING:
     from robomodel.trajectory import Trajectory
@@ -160,10 +160,12 @@ Solid = tuple[str, str, Array, Array]  # link, colour, corners (n, 3), triangles
 
 
 def _drawn(model: Model) -> list[Solid]:
-    """Shapes that are seen, else those that touch; else solids made of joints and inertias."""
+    """Each link's shapes that are seen, else those that touch; else solids made of its joints and
+    inertia.
+    """
     from scipy.spatial import QhullError
 
-    colours = {name: f"#{r:02x}{g:02x}{b:02x}" for name, (r, g, b) in link_colours(model).items()}
+    colours = {name: _code(rgb) for name, rgb in link_colours(model).items()}
     found: list[Solid] = []
     for link in model.description.links:
         shapes = [x for x in link.shapes if x.role == "visual"] or list(link.shapes)
@@ -176,10 +178,18 @@ def _drawn(model: Model) -> list[Solid]:
             except QhullError:  # flat
                 continue
             turn, at = np.array(shape.origin.rotation), np.array(shape.origin.xyz)
-            found.append((link.name, colours[link.name], corners @ turn.T + at, faces))
-    return found or [
-        (each.link, colours[each.link], each.corners, each.faces) for each in link_solids(model)
+            colour = colours[link.name] if shape.rgba is None else _code(bytes_of(shape.rgba))
+            found.append((link.name, colour, corners @ turn.T + at, faces))
+    shaped = {link for link, _, _, _ in found}
+    return found + [
+        (each.link, colours[each.link], each.corners, each.faces)
+        for each in link_solids(model)
+        if each.link not in shaped
     ]
+
+
+def _code(rgb: tuple[int, int, int]) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*rgb)
 
 
 def _corners(shape: Shape) -> Array | None:

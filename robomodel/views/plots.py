@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from robomodel.dynamics import armature, crba
+from robomodel.dynamics.actuators.reach import INSIDE, Reach, reaches
 from robomodel.model import Model, build
 from robomodel.model.configurations.sweeps import STEPS, Sweep, sweep
 from robomodel.reports import pictures
 from robomodel.reports.actuation.document import STEEPEST
 from robomodel.reports.plots import bounded
+from robomodel.reports.validation.context import CheckContext
 
 
 def draw_cluster(
@@ -22,9 +26,11 @@ def draw_cluster(
 
     Three plots: where the other joints of its cluster go; their velocities for unit velocity of
     this joint (its column of G); and its entry of the mass matrix beside the reflected inertia
-    (armature) in it. A dependent joint is made independent for it, in the place of the one of its
-    cluster that moves it most at the neutral configuration; q of the result is then that of the
-    model so made. Errors as of :func:`sweep`.
+    (armature) in it. They go as far as limits of the cluster's joints and the linkage itself allow,
+    as ``robomodel actuation`` does; lines mark these ends, dead points and change points. A
+    dependent joint is made independent for it, in the place of the one of its cluster that moves it
+    most at the neutral configuration; q of the result is then that of the model so made. Errors as
+    of :func:`sweep`.
 
     Args:
         model: The robot.
@@ -40,6 +46,9 @@ def draw_cluster(
     """
     model = _led_by(model, joint)
     found = sweep(model, joint, steps=steps)
+    ends = [each for each in reaches(model) if each.joint == joint]
+    if ends:
+        found = _within(model, found, ends[0])
     index = model.dof_names.index(joint)
     cluster = next(c for c in model.clusters if joint in c.joints)
     at = model.joint_positions(found.q)
@@ -74,10 +83,44 @@ def draw_cluster(
         else:
             axes.text(0.5, 0.5, "no other joint moves with it", transform=axes.transAxes,
                       ha="center", va="center")  # fmt: skip
+        for position, name, colour in _marks(model, joint, ends):
+            axes.axvline(position, color=colour, linewidth=0.9, linestyle=":")
+            if axes is above:
+                axes.annotate(name, (position, 1.0), xycoords=("data", "axes fraction"), fontsize=7,
+                              rotation=90, va="top", ha="right", color=colour)  # fmt: skip
     drawn.align_ylabels()
     drawn.tight_layout()
     pictures.save(drawn, path)
     return found
+
+
+def _within(model: Model, found: Sweep, ends: Reach) -> Sweep:
+    """The part of a sweep within the limits of all joints of the cluster, up to its very ends."""
+    at = found.positions
+    inside = (at >= ends.lower - INSIDE) & (at <= ends.upper + INSIDE)
+    if not np.any(inside):
+        return found
+    low, high = at[inside][0] - INSIDE, at[inside][-1] + INSIDE
+    beyond = (ends.positions < low) | (ends.positions > high)
+    beyond &= (ends.positions >= ends.lower - INSIDE) & (ends.positions <= ends.upper + INSIDE)
+    positions = np.concatenate([at[inside], ends.positions[beyond]])
+    order = np.argsort(positions, kind="stable")
+    q = np.concatenate([found.q[inside], model.close(ends.q[beyond])])
+    return replace(found, positions=positions[order], q=q[order])
+
+
+def _marks(model: Model, joint: str, ends: Sequence[Reach]) -> Iterator[tuple[float, str, str]]:
+    """Position, name and colour of what ends the range, and of singular positions within."""
+    for each in ends:
+        for position, by in ((each.lower, each.lower_by), (each.upper, each.upper_by)):
+            if math.isfinite(position) and by:
+                yield position, "linkage" if by == "loop" else f"limit of {by}", "#777777"
+    for linkage in CheckContext(model).linkages.values():
+        for curve in linkage.sweeps[: linkage.mobility]:
+            if curve.joint == joint:
+                for event in curve.singularities:
+                    if event.reached:
+                        yield event.position, event.kind, "#cc3311"
 
 
 def _led_by(model: Model, name: str) -> Model:

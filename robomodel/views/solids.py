@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.description import Joint, Link
+from robomodel.description import Inertial, Joint, Link
 from robomodel.dynamics.kinematics.links import link_poses
 from robomodel.model import Model
 from robomodel.model.joints import Array
 
-BALL = 48  # points of a ball
-ROUND = 20  # of a rim
+BALL = 120  # points of a ball
+ROUND = 36  # of a rim
 THICKEST, THINNEST = 0.03, 0.006  # radii of bars, of the robot's size
 SLENDER = 0.1  # radius of a bar, of its length
 HINGES = ("revolute", "continuous", "screw")
@@ -46,9 +46,9 @@ def link_solids(model: Model) -> Iterator[Solid]:
     for link in model.description.links:
         joint = moved_by.get(link.name)
         ends = list(_ends(model, link))
-        if not ends and link.inertial is None:
-            continue
         length = float(max(np.ptp([np.zeros(3), *ends], axis=0).max(), 0.0))
+        if length < 1e-9 and link.inertial is None:
+            continue  # a name for a place
         radius = float(np.clip(SLENDER * length, THINNEST * size, THICKEST * size))
         hinged = joint is not None and joint.type in HINGES
         if length > 1e-9:
@@ -63,19 +63,33 @@ def link_solids(model: Model) -> Iterator[Solid]:
 
 
 def _ends(model: Model, link: Link) -> Iterator[Array]:
-    """Where joints and loops hang on a link; the far end of one on which nothing hangs."""
-    none = True
+    """Where joints and loops hang on a link; without joints on it also as far as its mass goes."""
+    leaf = True
     for joint in model.description.joints:
         if joint.parent == link.name:
-            none = False
+            leaf = leaf and joint.type == "fixed"
             yield np.array(joint.origin.xyz)
     for loop in model.description.loops:
         for end in (loop.predecessor, loop.successor):
             if end.link == link.name:
-                none = False
                 yield np.array(end.origin.xyz)
-    if none and link.inertial is not None and any(link.inertial.origin.xyz):
-        yield 2.0 * np.array(link.inertial.origin.xyz)
+    if link.inertial is not None and link.inertial.mass > 0.0:
+        centre = np.array(link.inertial.origin.xyz)
+        if np.any(centre):
+            yield centre
+            if leaf:
+                yield centre + _half_length(link.inertial)
+
+
+def _half_length(inertial: Inertial) -> Array:
+    """Along the centre of mass: half of the uniform rod that has the mass's spread that way."""
+    xx, xy, xz, yy, yz, zz = inertial.inertia
+    turn = np.array(inertial.origin.rotation)
+    moments = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
+    centre = np.array(inertial.origin.xyz)
+    along: Array = centre / np.linalg.norm(centre)
+    square = (0.5 * np.trace(moments) - along @ moments @ along) / inertial.mass
+    return along * math.sqrt(max(3.0 * float(square), 0.0))
 
 
 def _disc_radius(link: Link, joint: Joint, size: float) -> float:

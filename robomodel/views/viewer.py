@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import math
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,12 +20,12 @@ import numpy as np
 from robomodel.description import ONE_DOF, Shape, Vec3
 from robomodel.documents import count
 from robomodel.dynamics.kinematics.links import link_poses
-from robomodel.errors import ClosureError, DescriptionError, MissingPackageError
+from robomodel.errors import ClosureError, DescriptionError, MissingPackageError, few
 from robomodel.files import Allowance
 from robomodel.meshes import load_mesh
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.views.graph import PLAIN, colours_of
+from robomodel.views.graph import COLOURS, PLAIN, colours_of
 from robomodel.views.solids import THICKEST, link_solids, size_of
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Viewer:
         except ImportError as error:
             raise MissingPackageError("the viewer needs", "viser", "views") from error
         self.model = model
-        self.notes: list[str] = []
+        self._missing: dict[str, str] = {}  # meshes that were not read, and why
         self.q: Array = model.neutral()
         self.freedoms = freedoms(model)
         self._busy = threading.RLock()
@@ -72,7 +73,8 @@ class Viewer:
         self._colours = link_colours(model)
         self._frames: dict[str, Any] = {}
         self._shapes: list[Any] = []
-        self._solids: list[Any] = []
+        self._solids: list[Any] = []  # of links that have shapes, too
+        self._bare: list[Any] = []  # of links without, always shown
         self._names: list[Any] = []
         self._rods: dict[str, Any] = {}
         self._allowance = Allowance()
@@ -103,6 +105,12 @@ class Viewer:
             self.sliders[name].value = value
         self._follow()
 
+    @property
+    def notes(self) -> str:
+        """Which meshes are not drawn, in a line, and why the first one is not."""
+        names, reason = list(self._missing), next(iter(self._missing.values()), "")
+        return f"{count(len(names), 'mesh', 'meshes')} not drawn ({few(names)}): {reason}"
+
     def stop(self) -> None:
         """End the page."""
         with _silent():
@@ -113,6 +121,7 @@ class Viewer:
     def _draw_scene(self) -> None:
         scene, size = self.server.scene, size_of(self.model)
         scene.set_up_direction("+z")
+        shaped: set[str] = set()
         for loop in self.model.description.loops:
             if loop.type == "rod":
                 self._rods[loop.name] = scene.add_line_segments(
@@ -129,17 +138,17 @@ class Viewer:
                 handle = self._draw_shape(f"{path}/shape{k}", shape, self._colours[link.name])
                 if handle is not None:
                     self._shapes.append(handle)
+                    shaped.add(link.name)
             self._names.append(scene.add_label(f"{path}/name", link.name, visible=False))
         poses, corners = link_poses(self.model, self.q), []
         for number, each in enumerate(link_solids(self.model)):
             pose = poses[each.link]
             corners.append(each.corners @ pose[:3, :3].T + pose[:3, 3])
-            self._solids.append(
-                scene.add_mesh_simple(
-                    f"/links/{each.link}/solid{number}", each.corners, each.faces,
-                    color=self._colours[each.link], flat_shading=True,
-                )
+            handle = scene.add_mesh_simple(
+                f"/links/{each.link}/solid{number}", each.corners, each.faces,
+                color=self._colours[each.link],
             )  # fmt: skip
+            (self._solids if each.link in shaped else self._bare).append(handle)
         for loop in self.model.description.loops:
             for end in (loop.predecessor, loop.successor):
                 self._solids.append(
@@ -172,7 +181,7 @@ class Viewer:
         try:
             mesh = solid(shape, self._allowance)
         except (DescriptionError, ImportError) as error:
-            self.notes.append(str(error))
+            self._missing.setdefault(os.path.basename(shape.file or ""), str(error))
             return None
         if mesh is None:
             return None
@@ -180,7 +189,7 @@ class Viewer:
             path,
             np.asarray(mesh.vertices),
             np.asarray(mesh.faces),
-            color=colour,
+            color=colour if shape.rgba is None else bytes_of(shape.rgba),
             wxyz=_quaternion(np.array(shape.origin.rotation)),
             position=shape.origin.xyz,
         )
@@ -190,6 +199,7 @@ class Viewer:
     def _draw_controls(self) -> None:
         gui = self.server.gui
         gui.set_panel_label(self.model.name)
+        gui.configure_theme(control_layout="collapsible", control_width="small")
         self._status = gui.add_markdown("")
         gui.add_button("Neutral").on_click(lambda _: self._jump(self.model.neutral()))
         gui.add_button("Random").on_click(lambda _: self._jump(self.model.random_configuration()))
@@ -293,7 +303,7 @@ class Viewer:
         if loops:
             lines.append(f"{count(loops, 'loop')}, closed to {worst:.0e}")
         lines += [what] if what else []
-        lines += self.notes[:3]
+        lines += [self.notes] if self._missing else []
         self._status.content = "\n\n".join(lines)
         if self._dependent is not None:
             self._dependent.content = self._table()
@@ -377,14 +387,22 @@ def solid(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trimesh |
             return None
 
 
+def bytes_of(rgba: tuple[float, float, float, float]) -> tuple[int, int, int]:
+    """A colour in numbers up to 255, transparency left out."""
+    red, green, blue = (round(255 * min(max(x, 0.0), 1.0)) for x in rgba[:3])
+    return red, green, blue
+
+
 def _silent() -> contextlib.redirect_stdout[io.StringIO]:
     """For viser, which prints where it serves; ``url`` says so."""
     return contextlib.redirect_stdout(io.StringIO())
 
 
 def link_colours(model: Model) -> dict[str, tuple[int, int, int]]:
-    """Each link's colour: its cluster's, in shades by bodies."""
+    """Each link's colour: its cluster's, in shades by bodies; its own where all are of one body."""
     colours = colours_of(model)
+    if all(code == PLAIN for code in colours):
+        colours = [COLOURS[k % len(COLOURS)] for k in range(len(colours))]
     found = {}
     for frame in model.frames:
         code, shade = PLAIN, 1.0

@@ -28,6 +28,7 @@ SHARES = (0.1, 0.9)  # of a joint's range, where its polygon is drawn
 PAIRS = 3  # of the coordinates that motors share, whose polygons are drawn
 FREE = 0.5  # rad or m, either way: of coordinates without limits
 SAME = 1e-9  # relative
+INFINITE = 1e6  # rates for unit velocity of a joint that is at a dead point
 SPEEDS = 41  # of a joint, from rest to its greatest
 
 
@@ -217,9 +218,10 @@ def _reflected(model: Model, joint: Reach) -> Array:
     rows, place = _alone(model, joint, joint.q)
     moved = tree_rates(model, joint.q, rows)[..., place]
     dense = np.asarray(armature(model, joint.q, kind="dense", backend="numpy"))
-    with np.errstate(invalid="ignore"):
+    with np.errstate(all="ignore"):
         inertia: Array = np.einsum("...i,...ij,...j->...", moved, dense, moved)
-    return inertia
+        fastest = np.max(np.abs(moved), axis=-1)
+    return np.where(fastest < INFINITE, inertia, np.nan)
 
 
 def _speed_torque(model: Model, joint: Reach) -> Iterator[SpeedTorque]:

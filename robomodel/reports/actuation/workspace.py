@@ -136,9 +136,9 @@ def _positions(reach: Reach) -> Array:
     """Positions of a coordinate within its range."""
     low, high = reach.lower, reach.upper
     start = float(reach.positions[0])
-    low = low if np.isfinite(low) else (start if not np.isfinite(high) else high) - TURN
-    high = high if np.isfinite(high) else (start if not np.isfinite(low) else low) + TURN
-    return np.linspace(low, high, GRID)
+    first = low if np.isfinite(low) else (high if np.isfinite(high) else start) - TURN
+    last = high if np.isfinite(high) else (low if np.isfinite(low) else start) + TURN
+    return np.linspace(first, last, GRID)
 
 
 def _zeros(points: Array, values: Array) -> Array:

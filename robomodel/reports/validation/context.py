@@ -212,8 +212,7 @@ class CheckContext:
         g, mass = g[regular], mass[regular]
         with np.errstate(all="ignore"):
             inverse = np.linalg.pinv(mass, hermitian=True)
-            felt: Array = 1.0 / np.einsum("nsi,nij,nsj->ns", g, inverse, g)
-        return felt
+            return np.asarray(1.0 / np.einsum("nsi,nij,nsj->ns", g, inverse, g))
 
     @cached_property
     def _poses(self) -> list[Places]:
