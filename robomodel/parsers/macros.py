@@ -29,7 +29,7 @@ _TURN = Turn()  # the package keeps what it reads in variables of its modules
 Arguments = Mapping[str, object]
 
 
-class _Told(dict[str, str]):
+class _Arguments(dict[str, str]):
     """The arguments, and which names a file asks for."""
 
     def __init__(self, arguments: Arguments) -> None:
@@ -74,7 +74,7 @@ def expanded(
             )
         return str(folder)
 
-    asked_arguments = _Told(arguments)
+    mappings = _Arguments(arguments)
     messages: list[str] = []
 
     def warn(*words: object, **_: object) -> None:
@@ -89,18 +89,16 @@ def expanded(
         try:
             xacro.init_stacks(file if os.path.isfile(file) else None)
             document = xacro.parse(text, file)
-            xacro.process_doc(document, mappings=asked_arguments)
+            xacro.process_doc(document, mappings=mappings)
         except Exception as error:  # expressions raise whatever Python does
             inner = (getattr(xacro, "filestack", None) or [None])[-1] or file
             message = " ".join(str(error).split()) or type(error).__name__
             raise DescriptionError(f"xacro cannot expand this: {message}", Source(inner)) from error
         result = document.toxml()
     doubts = [
-        Doubt(
-            f"it has no argument '{name}'{did_you_mean(name, asked_arguments.asked)}", Source(file)
-        )
+        Doubt(f"it has no argument '{name}'{did_you_mean(name, mappings.asked)}", Source(file))
         for name in arguments
-        if name not in asked_arguments.asked
+        if name not in mappings.asked
     ]
     doubts += [Doubt(f"xacro says: {line}", Source(file)) for line in messages]
     suspect_all(doubts, strict=strict)

@@ -34,14 +34,14 @@ from robomodel.parsers.sdf.joints import (
     Gearboxes,
     Span,
     Step,
-    own_numbers,
+    custom_numbers,
+    independent_marks,
     read_steps,
     span,
-    truths,
     type_of,
 )
 from robomodel.parsers.sdf.links import read_link
-from robomodel.parsers.shared.frames import doubt_limits, named_sensors
+from robomodel.parsers.shared.frames import named_sensors, warn_of_limits
 from robomodel.parsers.shared.springs import (
     LINEAR_SPRING,
     Notation,
@@ -181,9 +181,9 @@ class Describer:
         for link in spanned.free:
             name = link.element.get(f"{{{CUSTOM}}}joint") or base.format(link.name)
             self._fix(self.joint_names.fresh(name), world, link, link)
-            marks = truths(link.document, link.element, 6)
+            marks = independent_marks(link.document, link.element, 6)
             joint = replace(self.joints[-1], type="floating", independent=marks)
-            if (shown := own_numbers(link.document, link.element, "position", 7)) is not None:
+            if (shown := custom_numbers(link.document, link.element, "position", 7)) is not None:
                 back = inverse(displacement("floating", joint.axis, shown))
                 joint = replace(joint, origin=tidy(compose(joint.origin, back)))
             self.joints[-1] = joint
@@ -278,7 +278,7 @@ class Describer:
             self.loops.append(Loop(name, "fixed", *ends, source=source))
             return
         for joint in joints:
-            doubt_limits(document, element, joint.limits)
+            warn_of_limits(document, element, joint.limits)
         acting = [joint for joint in joints if joint.damping or joint.friction or joint.stiffness]
         if acting and kind not in LOOP_COORDINATES:
             document.suspect(

@@ -234,7 +234,7 @@ class Draft:
         *models, last = full_name.split(BETWEEN)
         element = etree.SubElement(self.model(tuple(models)), tag, {"name": last} | attributes)
         if full_name != name:
-            own(element, "name", name)
+            set_custom(element, "name", name)
         return element
 
     def reached(self, name: str, other: str) -> str:
@@ -253,7 +253,7 @@ def prefix(full_name: str) -> str:
     return full_name[: len(full_name) - len(full_name.rpartition(BETWEEN)[2])]
 
 
-def own(element: etree._Element, name: str, value: str) -> None:
+def set_custom(element: etree._Element, name: str, value: str) -> None:
     """An attribute of this package's own, which other readers pass over."""
     element.set(f"{{{CUSTOM}}}{name}", value)
 

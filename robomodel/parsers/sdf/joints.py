@@ -382,12 +382,12 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
     if kind == "ball":
         part = element.find("axis")  # Drake reads its damping here
         dynamics = {} if part is None else read_axis(document, part).dynamics
-        free = truths(document, element, 3)
-        position = own_numbers(document, element, "position", 4)
+        free = independent_marks(document, element, 3)
+        position = custom_numbers(document, element, "position", 4)
         ball = Joint(frame.name, "spherical", "", "", independent=free, source=source, **dynamics)
         return (Step(ball, position=position),)
     marks = _words(element, "independent", count)
-    positions = own_numbers(document, element, "position", count)
+    positions = custom_numbers(document, element, "position", count)
     initials = _words(element, "initial", count)
     steps = []
     for number, tag in enumerate(("axis", "axis2")[:count]):
@@ -448,7 +448,7 @@ def _words(element: Element, name: str, count: int) -> list[str] | None:
     return words if len(words) == count else None
 
 
-def own_numbers(
+def custom_numbers(
     document: SdfDocument, element: Element, name: str, count: int
 ) -> tuple[float, ...] | None:
     """The numbers of one of this package's own attributes, if it has so many."""
@@ -466,7 +466,9 @@ def _number(document: SdfDocument, element: Element, name: str, word: str) -> fl
     return value
 
 
-def truths(document: SdfDocument, element: Element, count: int) -> bool | tuple[bool, ...] | None:
+def independent_marks(
+    document: SdfDocument, element: Element, count: int
+) -> bool | tuple[bool, ...] | None:
     """Which freedoms are independent: one word for all, or one for each."""
     if (marks := _words(element, "independent", count)) is not None:
         return tuple(bool(_mark(document, element, word)) for word in marks)

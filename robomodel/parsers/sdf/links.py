@@ -20,7 +20,7 @@ from robomodel.description import (
 )
 from robomodel.masses import inertial_of, placed, scaled
 from robomodel.parsers.schema import INERTIA, SIZES, SURFACE, Fields, add_text
-from robomodel.parsers.sdf.document import Placed, SdfDocument, own, read_placed
+from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed, set_custom
 from robomodel.parsers.sdf.document import pose as add_pose
 from robomodel.parsers.sdf.frames import Frame, Frames, source_of
 from robomodel.parsers.xml import CUSTOM, Element, words
@@ -330,7 +330,7 @@ def add_shape(link: Element, shape: Shape, names: Names) -> None:
             add_text(geometry, tag, numbers(islice(values, count)))
     add_surface(element, shape)
     if shape.rgba is not None and shape.role == "collision":
-        own(element, "rgba", numbers(shape.rgba))
+        set_custom(element, "rgba", numbers(shape.rgba))
     elif shape.rgba is not None:
         material = etree.SubElement(element, "material")
         for tag in ("ambient", "diffuse"):

@@ -111,8 +111,8 @@ class _Reader:
         description = Describer(Frames(ground), wanted_parts).description(called, source, gravity)
         if model is None:
             return description
-        transmissions = (read_transmission(self.main, x) for x in _own(model, "transmission"))
-        springs = (read_spring(self.main, x) for x in _own(model, "spring"))
+        transmissions = (read_transmission(self.main, x) for x in _custom(model, "transmission"))
+        springs = (read_spring(self.main, x) for x in _custom(model, "spring"))
         return replace(
             description,
             transmissions=tuple(transmissions),
@@ -336,7 +336,7 @@ class _Reader:
             )
 
 
-def _own(model: Element, tag: str) -> list[Element]:
+def _custom(model: Element, tag: str) -> list[Element]:
     """Elements in words of our own, which SDF has none for; so are names in them, of URDF's."""
     elements = list(model.iterchildren(f"{{{CUSTOM}}}{tag}"))
     for each in elements:

@@ -36,7 +36,7 @@ from robomodel.description import (
     Vec3,
 )
 from robomodel.parsers.schema import LIMIT, add_text, write_contents
-from robomodel.parsers.sdf.document import BETWEEN, WORLD, Draft, dynamics, own, pose, prefix
+from robomodel.parsers.sdf.document import BETWEEN, WORLD, Draft, dynamics, pose, prefix, set_custom
 from robomodel.parsers.sdf.links import add_inertial, add_shape
 from robomodel.parsers.shared.inertias import physical_inertias
 from robomodel.parsers.shared.motors import add_motor, add_transmission
@@ -310,7 +310,7 @@ class Ties:
             add_text(axis, "xyz", numbers(loop.axis))
             dynamics(axis, loop, rest - shown)
             if shown:
-                own(element, "position", number(shown))
+                set_custom(element, "position", number(shown))
         engine = etree.SubElement(etree.SubElement(element, "physics"), "simbody")
         add_text(engine, "must_be_loop_joint", "true")
 
@@ -447,13 +447,13 @@ def _beside_the_world(description: Description) -> Description:
     )
 
 
-def _in_own_words(element: etree._Element) -> None:
+def _as_custom(element: etree._Element) -> None:
     """Say an element of ours in SDF, where names within a model must differ from each other."""
     element.tag = f"{{{CUSTOM}}}{element.tag}"
     for part in element.iter():
         if (called := part.get("name")) is not None:
             del part.attrib["name"]
-            own(part, "name", called)
+            set_custom(part, "name", called)
 
 
 @dataclass
@@ -492,7 +492,7 @@ class _Writer:
         for spring in description.springs:
             self._spring(spring)
         for transmission in description.transmissions:
-            _in_own_words(add_transmission(draft.models[()], transmission, draft.lost))
+            _as_custom(add_transmission(draft.models[()], transmission, draft.lost))
 
     def _spring(self, spring: Spring | JointSpring) -> None:
         """A spring in Drake's words where it has them: between links of one model, not slack."""
@@ -514,7 +514,7 @@ class _Writer:
                 for name, end in zip(bodies, ends, strict=True)
             ]
             spring = replace(spring, predecessor=ends[0], successor=ends[1], length=length)
-        _in_own_words(add_spring(model, spring))
+        _as_custom(add_spring(model, spring))
 
     # ---- links
 
@@ -572,11 +572,11 @@ class _Writer:
             )
         if joint.damping or joint.friction:
             self.draft.lost.append(f"damping and friction of '{joint.name}', which floats")
-        own(element, "joint", joint.name)
+        set_custom(element, "joint", joint.name)
         if joint.name in self.plan.positions:
-            own(element, "position", numbers(self.plan.positions[joint.name]))
+            set_custom(element, "position", numbers(self.plan.positions[joint.name]))
         if joint.independent is not None:
-            own(element, "independent", independent_text(joint.independent))
+            set_custom(element, "independent", independent_text(joint.independent))
 
     def _frame(self, name: str) -> None:
         """A link without mass, fixed to another one."""
@@ -628,22 +628,22 @@ class _Writer:
             self.draft.lost.append(f"damping and friction of the {joint.type} joint '{joint.name}'")
         if joint.type == "screw":
             add_text(element, "screw_thread_pitch", number(2.0 * math.pi * joint.pitch))
-        self._own(element, steps)
+        self._custom(element, steps)
 
-    def _own(self, element: etree._Element, steps: Sequence[Joint]) -> None:
+    def _custom(self, element: etree._Element, steps: Sequence[Joint]) -> None:
         """What SDF has no words for, and no other reader needs."""
         positions = self.plan.positions
         if any(step.name in positions for step in steps):
             shown = [q for step in steps for q in positions.get(step.name, (0.0,))]
-            own(element, "position", numbers(shown))
+            set_custom(element, "position", numbers(shown))
         if any(step.independent is not None for step in steps):
             words = [
                 "-" if s.independent is None else independent_text(s.independent) for s in steps
             ]
-            own(element, "independent", " ".join(words))
+            set_custom(element, "independent", " ".join(words))
         if any(step.initial is not None for step in steps):
             starts = ["-" if s.initial is None else number(s.initial) for s in steps]
-            own(element, "initial", " ".join(starts))
+            set_custom(element, "initial", " ".join(starts))
         (joint, *_) = steps
         axes = [element] if len(steps) == 1 else [*element.iter("axis", "axis2")]
         for step, part in zip(steps, axes, strict=True):

@@ -220,7 +220,7 @@ def limits_of(
     return Limits(lower, upper, velocity, effort)
 
 
-def doubt_limits(document: Document, joint: Element, limits: Limits) -> None:
+def warn_of_limits(document: Document, joint: Element, limits: Limits) -> None:
     """Warn of limits of position of a joint that closes a loop."""
     if math.isfinite(limits.lower) or math.isfinite(limits.upper):
         document.suspect(

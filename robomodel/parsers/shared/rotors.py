@@ -236,17 +236,17 @@ def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> l
         _one_dof(joints[end.name], source)
     driven = [joints[end.name] for end in ends]
     base = driven[1] if len(driven) == 2 and tree.is_above(driven[1], driven[0]) else driven[0]
-    rows = actuator_rows(kind, tuple(_said(end.reduction) for end in ends))
+    rows = actuator_rows(kind, tuple(_or_one(end.reduction) for end in ends))
     added = []
     for actuator, row in zip(actuators, rows, strict=True):
         if (rotor := actuator.rotor) is None:
             continue
         name = actuator.name or ends[0].name
         if kind == SIMPLE:
-            ratio = rotor.ratio or _said(_whole(ends[0], [actuator]))
+            ratio = rotor.ratio or _or_one(_whole(ends[0], [actuator]))
             added.append(_coupled(rotor, name, tree, base, driven[0], ratio, ends[0].offset))
         else:
-            scale = rotor.ratio or _said(actuator.reduction)
+            scale = rotor.ratio or _or_one(actuator.reduction)
             terms = {
                 end.name: scale * factor for end, factor in zip(ends, row, strict=True) if factor
             }
@@ -255,7 +255,7 @@ def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> l
     return added
 
 
-def _said(reduction: float | None) -> float:
+def _or_one(reduction: float | None) -> float:
     return 1.0 if reduction is None else reduction
 
 

@@ -29,7 +29,7 @@ from robomodel.errors import Source, did_you_mean
 from robomodel.parsers.sdf.document import MODEL, WORLD, SdfDocument, read_placed
 from robomodel.parsers.sdf.joints import Axis, pitch, read_axis
 from robomodel.parsers.sdf.links import read_friction, read_surface
-from robomodel.parsers.shared.frames import doubt_limits
+from robomodel.parsers.shared.frames import warn_of_limits
 from robomodel.parsers.urdf.joints import with_mimics
 from robomodel.parsers.xml import Document, Element, words
 from robomodel.poses import compose, inverse, link_poses, relative, tidy, turned
@@ -256,7 +256,7 @@ class _Reader:
         loop = Loop(name, _LOOPS[kind], there, here, source=source)
         if loop.type in LOOP_COORDINATES:
             axis, xyz = self._axis(element, "axis", here)
-            doubt_limits(self.document, element, axis.limits)
+            warn_of_limits(self.document, element, axis.limits)
             loop = replace(loop, axis=xyz, **axis.dynamics)
         self.loops.append(loop)
 
