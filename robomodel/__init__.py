@@ -207,7 +207,7 @@ def _of_models(name: str, found: Any) -> Any:
     Those that go straight to a kernel look there, where it costs nothing: :func:`calling.run`.
     """
     said = getattr(found, "__annotations__", {})
-    quick = "backend" in said and name not in _PREPARING
+    quick = ("backend" in said and name not in _PREPARING) or "__signature__" in vars(found)
     if said.get("model") != "Model" or quick or not hasattr(found, "__code__"):
         return found
 

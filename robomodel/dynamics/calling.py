@@ -57,7 +57,7 @@ def run(
     model: Model,
     algorithm: Name,
     arguments: Mapping[str, ArrayLike],
-    backend: str,
+    backend: str = "compiled",
     *,
     frames: tuple[FrameKey, ...] = (),
     f_ext: Wrenches | None = None,

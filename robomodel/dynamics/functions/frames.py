@@ -6,51 +6,53 @@ in parentheses; its spatial vectors have the linear part first, these the angula
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.calling import Backend, run_one
-from robomodel.dynamics.kinematics.frames import FrameLike, Reference, frame_key
+from robomodel.dynamics.declaration import Options, algorithm
+from robomodel.dynamics.kinematics import frames
+from robomodel.dynamics.kinematics.frames import FrameLike, Reference
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.scalars import Scalar, Vector
+
+
+def _bias(model: Model, q: Vector, v: Vector, at: frames.Place) -> tuple[Scalar, ...]:
+    return frames.acceleration(model, q, v, [0.0] * model.nv, at)
+
+
+def _pose(model: Model, q: Vector, at: frames.Place) -> list[Scalar]:
+    rotation, origin = frames.pose(model, q, at)
+    top = [x for row, o in zip(rotation, origin, strict=True) for x in (*row, o)]
+    return [*top, 0.0, 0.0, 0.0, 1.0]
+
 
 # ---- terms of the equations of motion ------------------------------------------------------------
 
 
-def frame_pose(
-    model: Model,
-    q: ArrayLike,
-    frame: FrameLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
-) -> Array:
+@algorithm(_pose, pose=(4, 4))
+def frame_pose(model: Model, q: ArrayLike, frame: FrameLike, **options: Unpack[Options]) -> Array:
     """The frame's pose in the world (Pinocchio: oMf).
 
     Args:
         model: The robot.
         q: Configuration (..., nq).
         frame: A link's name, or (link, offset) for a point of it with the link's axes.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         pose: Homogeneous matrix (..., 4, 4).
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
-    return run_one(model, "frame_pose", {"q": q}, backend, frames=(frame_key(frame),), check=check)
 
 
+@algorithm(frames.jacobian, J=(6, "nv"))
 def jacobian(
     model: Model,
     q: ArrayLike,
     frame: FrameLike,
     *,
     reference: Reference = "local",
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> Array:
     """The frame's Jacobian J: its velocity is J v (computeFrameJacobian).
 
@@ -61,22 +63,13 @@ def jacobian(
         reference: As in Pinocchio: "local", at the frame's origin in its own axes;
             "local_world_aligned", at its origin in the world's axes; "world", of the point of its
             body that is at the world's origin, in the world's axes.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         J: The matrix (..., 6, nv), angular rows first.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
-    arguments, key = {"q": q}, (frame_key(frame),)
-    return run_one(
-        model, "jacobian", arguments, backend, frames=key, reference=reference, check=check
-    )
 
 
+@algorithm(frames.velocity, velocity=(6,))
 def frame_velocity(
     model: Model,
     q: ArrayLike,
@@ -84,8 +77,7 @@ def frame_velocity(
     frame: FrameLike,
     *,
     reference: Reference = "local",
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> Array:
     """The frame's velocity (getFrameVelocity).
 
@@ -95,22 +87,13 @@ def frame_velocity(
         v: Velocities (..., nv) of the independent coordinates.
         frame: A link's name, or (link, offset) for a point of it with the link's axes.
         reference: Axes and point, as in :func:`jacobian`.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         velocity: Spatial velocity (..., 6), angular first.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
-    arguments, key = {"q": q, "v": v}, (frame_key(frame),)
-    return run_one(
-        model, "frame_velocity", arguments, backend, frames=key, reference=reference, check=check
-    )
 
 
+@algorithm(frames.acceleration, acceleration=(6,))
 def frame_acceleration(
     model: Model,
     q: ArrayLike,
@@ -119,8 +102,7 @@ def frame_acceleration(
     frame: FrameLike,
     *,
     reference: Reference = "local",
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> Array:
     """The frame's acceleration (getFrameClassicalAcceleration).
 
@@ -134,28 +116,13 @@ def frame_acceleration(
         a: Accelerations (..., nv) of the independent coordinates.
         frame: A link's name, or (link, offset) for a point of it with the link's axes.
         reference: Axes and point, as in :func:`jacobian`.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         acceleration: (..., 6), angular first.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
-    arguments, key = {"q": q, "v": v, "a": a}, (frame_key(frame),)
-    return run_one(
-        model,
-        "frame_acceleration",
-        arguments,
-        backend,
-        frames=key,
-        reference=reference,
-        check=check,
-    )
 
 
+@algorithm(_bias, acceleration=(6,))
 def frame_bias(
     model: Model,
     q: ArrayLike,
@@ -163,8 +130,7 @@ def frame_bias(
     frame: FrameLike,
     *,
     reference: Reference = "local",
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> Array:
     """:func:`frame_acceleration` at a = 0: what J a lacks, J̇ v of a point.
 
@@ -176,20 +142,10 @@ def frame_bias(
         v: Velocities (..., nv) of the independent coordinates.
         frame: A link's name, or (link, offset) for a point of it with the link's axes.
         reference: Axes and point, as in :func:`jacobian`.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         acceleration: (..., 6), angular first.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
-    arguments, key = {"q": q, "v": v}, (frame_key(frame),)
-    return run_one(
-        model, "frame_bias", arguments, backend, frames=key, reference=reference, check=check
-    )
 
 
 # ---- the whole robot -----------------------------------------------------------------------------

@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.algorithms import Method
+from robomodel.dynamics.baselines import lagrange, projection
+from robomodel.dynamics.baselines import open_tree as independent
 from robomodel.dynamics.calling import Backend, Wrenches, by_name, run_one
 from robomodel.dynamics.calling import run as _run
+from robomodel.dynamics.declaration import ForceOptions, Options, algorithm
+from robomodel.dynamics.passive import aba_passive, less_passive
+from robomodel.dynamics.recursions import orthonormal
+from robomodel.dynamics.recursions.aba import aba as aba_recursion
+from robomodel.dynamics.recursions.crba import crba as crba_recursion
+from robomodel.dynamics.recursions.passive import passive_force as passive_recursion
+from robomodel.dynamics.recursions.rnea import bias_force as bias_recursion
+from robomodel.dynamics.recursions.rnea import rnea as rnea_recursion
+from robomodel.dynamics.table import on_open_trees
 from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
 
+@algorithm(
+    rnea_recursion,
+    tau=("nv",),
+    passive=less_passive,
+    methods={"projection": projection.rnea, **on_open_trees(independent.rnea)},
+)
 def rnea(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     a: ArrayLike,
     *,
-    f_ext: Wrenches | None = None,
-    passive: bool = False,
     method: Method = "cluster",
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[ForceOptions],
 ) -> Array:
     """Inverse dynamics: the forces that produce given accelerations.
 
@@ -37,40 +51,35 @@ def rnea(
         q: Configuration (..., nq).
         v: Velocities (..., nv) of the independent coordinates.
         a: Accelerations (..., nv) of the independent coordinates.
-        f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
-            axes.
-        passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
         method: "cluster"; "projection", the same by Gᵀ on the spanning tree; "approximate", on an
             open tree with lumped rotors and armature; "unconstrained", on an open tree without
             rotors, couplers and other dependent bodies. Wrenches cannot act on bodies that an open
             tree leaves out.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
-    arguments = {"q": q, "v": v, "a": a}
-    return run_one(
-        model, "rnea", arguments, backend, f_ext=f_ext, passive=passive, method=method, check=check
-    )
 
 
+@algorithm(
+    aba_recursion,
+    a=("nv",),
+    passive=aba_passive,
+    methods={
+        "orthonormal": orthonormal.aba,
+        "projection": projection.aba,
+        "lagrange": lagrange.aba,
+        **on_open_trees(independent.aba),
+    },
+)
 def aba(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
     *,
-    f_ext: Wrenches | None = None,
-    passive: bool = False,
     method: Method = "cluster",
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[ForceOptions],
 ) -> Array:
     """Forward dynamics: the accelerations under given forces.
 
@@ -82,90 +91,44 @@ def aba(
         q: Configuration (..., nq).
         v: Velocities (..., nv) of the independent coordinates.
         tau: Forces (..., nv) on the independent coordinates.
-        f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
-            axes.
-        passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
         method: Those of :func:`rnea`; "lagrange": the same as "cluster" by multipliers of the loops
             and couplings on the spanning tree; "orthonormal": the same in orthonormal coordinates
             of each cluster, which loses fewer digits next to the dead points of linkages.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         a: Accelerations (..., nv) of the independent coordinates.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
-    arguments = {"q": q, "v": v, "tau": tau}
-    return run_one(
-        model, "aba", arguments, backend, f_ext=f_ext, passive=passive, method=method, check=check
-    )
 
 
-def crba(
-    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
-) -> Array:
+@algorithm(crba_recursion, M=("nv", "nv"))
+def crba(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """Joint-space inertia matrix M, gears' and loops' reflected inertias included.
 
     Args:
         model: The robot.
         q: Configuration (..., nq).
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         M: The matrix (..., nv, nv).
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    return run_one(model, "crba", {"q": q}, backend, check=check)
 
 
-def bias_force(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    f_ext: Wrenches | None = None,
-    passive: bool = False,
-    backend: Backend = "compiled",
-    check: bool = False,
-) -> Array:
+@algorithm(bias_recursion, tau=("nv",), passive=less_passive)
+def bias_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[ForceOptions]) -> Array:
     """The forces of zero acceleration: Coriolis, centrifugal, gravity, external forces.
 
     Args:
         model: The robot.
         q: Configuration (..., nq).
         v: Velocities (..., nv) of the independent coordinates.
-        f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
-            axes.
-        passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
-    return run_one(
-        model, "bias_force", {"q": q, "v": v}, backend, f_ext=f_ext, passive=passive, check=check
-    )
 
 
-def passive_force(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
-) -> Array:
+@algorithm(passive_recursion, tau=("nv",))
+def passive_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]) -> Array:
     """What the file's springs and damping do to the independent velocities.
 
     Springs between links, at joints (dependent ones and rotors' included) and at the joints of
@@ -178,16 +141,10 @@ def passive_force(
         model: The robot.
         q: Configuration (..., nq).
         v: Velocities (..., nv) of the independent coordinates.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    return run_one(model, "passive_force", {"q": q, "v": v}, backend, check=check)
 
 
 def armature(

@@ -6,27 +6,36 @@ in parentheses; its spatial vectors have the linear part first, these the angula
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Unpack
 
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.algorithms import Method
-from robomodel.dynamics.calling import Backend, Wrenches, run, run_one
+from robomodel.dynamics.calling import Backend, run_one
+from robomodel.dynamics.declaration import ForceOptions, Options, algorithm
+from robomodel.dynamics.kinematics import momentum
+from robomodel.dynamics.kinematics.state import Forces, Matrix
+from robomodel.dynamics.passive import gravity_less_passive
+from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.scalars import Factorization, Scalar, Vector
+
+
+def _mass_inverse(model: Model, q: Vector) -> Matrix:
+    return Factorization(crba(model, q)).inverse()
+
+
+def _gravity_force(model: Model, q: Vector, f_ext: Forces) -> list[Scalar]:
+    return bias_force(model, q, [0.0] * model.nv, f_ext)
+
 
 # ---- terms of the equations of motion ------------------------------------------------------------
 
 
-def gravity_force(
-    model: Model,
-    q: ArrayLike,
-    *,
-    f_ext: Wrenches | None = None,
-    passive: bool = False,
-    backend: Backend = "compiled",
-    check: bool = False,
-) -> Array:
+@algorithm(_gravity_force, tau=("nv",), passive=gravity_less_passive)
+def gravity_force(model: Model, q: ArrayLike, **options: Unpack[ForceOptions]) -> Array:
     """The forces that hold the robot at rest (computeGeneralizedGravity).
 
     Args:
@@ -35,19 +44,10 @@ def gravity_force(
         f_ext: Link name → wrench (..., 6) on it, its moment first, in its own axes, held up as well
             (computeStaticTorque).
         passive: The file's springs help.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
-    return run_one(
-        model, "gravity_force", {"q": q}, backend, f_ext=f_ext, passive=passive, check=check
-    )
 
 
 def coriolis(
@@ -89,36 +89,25 @@ def coriolis(
     return run_one(model, "coriolis", {"q": q, "v": v}, backend, method=method, check=check)
 
 
-def mass_inverse(
-    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
-) -> Array:
+@algorithm(_mass_inverse, Minv=("nv", "nv"))
+def mass_inverse(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """Inverse of the joint-space inertia matrix (computeMinverse).
 
     Args:
         model: The robot.
         q: Configuration (..., nq).
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         inverse: M⁻¹ (..., nv, nv).
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    return run_one(model, "mass_inverse", {"q": q}, backend, check=check)
 
 
 # ---- frames --------------------------------------------------------------------------------------
 
 
+@algorithm(momentum.energy, kinetic=(), potential=())
 def energy(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
+    model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]
 ) -> tuple[Array, Array]:
     """Kinetic and potential energy (computeKineticEnergy, computePotentialEnergy).
 
@@ -128,47 +117,29 @@ def energy(
         model: The robot.
         q: Configuration (..., nq).
         v: Velocities (..., nv) of the independent coordinates.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         kinetic: Kinetic energy (...) [J].
         potential: Potential energy (...) [J], zero at the world's origin.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    kinetic, potential = run(model, "energy", {"q": q, "v": v}, backend, check=check)
-    return kinetic, potential
 
 
-def center_of_mass(
-    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
-) -> Array:
+@algorithm(momentum.center_of_mass, com=(3,))
+def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """Centre of mass of all that moves (centerOfMass).
 
     Args:
         model: The robot.
         q: Configuration (..., nq).
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         position: (..., 3) [m], in the world.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    return run_one(model, "center_of_mass", {"q": q}, backend, check=check)
 
 
+@algorithm(momentum.center_of_mass_velocity, velocity=(3,))
 def center_of_mass_velocity(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
+    model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]
 ) -> Array:
     """Velocity of the centre of mass (centerOfMass: vcom).
 
@@ -176,27 +147,15 @@ def center_of_mass_velocity(
         model: The robot.
         q: Configuration (..., nq).
         v: Velocities (..., nv) of the independent coordinates.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         velocity: (..., 3) [m/s], in world axes.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    arguments = {"q": q, "v": v}
-    return run_one(model, "center_of_mass_velocity", arguments, backend, check=check)
 
 
+@algorithm(momentum.center_of_mass_acceleration, acceleration=(3,))
 def center_of_mass_acceleration(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
+    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, **options: Unpack[Options]
 ) -> Array:
     """Acceleration of the centre of mass, without gravity's (acom).
 
@@ -205,66 +164,41 @@ def center_of_mass_acceleration(
         q: Configuration (..., nq).
         v: Velocities (..., nv) of the independent coordinates.
         a: Accelerations (..., nv) of the independent coordinates.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         acceleration: (..., 3) [m/s²], in world axes.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    arguments = {"q": q, "v": v, "a": a}
-    return run_one(model, "center_of_mass_acceleration", arguments, backend, check=check)
 
 
-def center_of_mass_jacobian(
-    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
-) -> Array:
+@algorithm(momentum.center_of_mass_jacobian, J=(3, "nv"))
+def center_of_mass_jacobian(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """Jacobian J of the centre of mass, which moves with J v (jacobianCenterOfMass).
 
     Args:
         model: The robot.
         q: Configuration (..., nq).
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         J: The matrix (..., 3, nv), in world axes.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    return run_one(model, "center_of_mass_jacobian", {"q": q}, backend, check=check)
 
 
-def centroidal_map(
-    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
-) -> Array:
+@algorithm(momentum.centroidal_map, A=(6, "nv"))
+def centroidal_map(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """Centroidal momentum matrix A: centroidal_momentum = A v (computeCentroidalMap).
 
     Args:
         model: The robot.
         q: Configuration (..., nq).
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         A: The matrix (..., 6, nv), angular rows first.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    return run_one(model, "centroidal_map", {"q": q}, backend, check=check)
 
 
+@algorithm(momentum.centroidal_momentum, h=(6,))
 def centroidal_momentum(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
+    model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]
 ) -> Array:
     """Momentum about the centre of mass (computeCentroidalMomentum).
 
@@ -272,13 +206,7 @@ def centroidal_momentum(
         model: The robot.
         q: Configuration (..., nq).
         v: Velocities (..., nv) of the independent coordinates.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         momentum: (..., 6): angular about the centre of mass, then linear, in world axes.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    return run_one(model, "centroidal_momentum", {"q": q, "v": v}, backend, check=check)
