@@ -50,17 +50,66 @@ def test_states_on_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(part.largest, np.abs(expected).max(axis=0), rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(
+BUILDS = pytest.mark.skipif(
     not (shutil.which("cmake") and shutil.which("c++")), reason="no CMake, or no C++ compiler"
 )
+
+
+def cmake_options(command: Path) -> list[str]:
+    folder = subprocess.run([command, "--cmake-dir"], check=True, capture_output=True, text=True)
+    return [f"-DROBOMODEL={command}", f"-Drobomodel_DIR={folder.stdout.strip()}"]
+
+
+MAIN = """#include "leg.h"
+#include <cstdio>
+int main() {
+  const double q[1] = {0.0}, v[1] = {0.0}, a[1] = {1.0};
+  double tau[1];
+  leg_rnea(q, v, a, tau);
+  std::printf("%.6g", tau[0]);
+}
+"""
+CMAKE = """cmake_minimum_required(VERSION 3.18)
+project(page LANGUAGES C CXX)
+"""
+ROBOT = """<robot name="r"><link name="base"/><link name="arm"><inertial><mass value="1"/>
+  <inertia ixx="1" iyy="1" izz="IZZ" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="j" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/>
+  </joint></robot>"""
+
+
+@BUILDS
+def test_the_cmake_of_the_tutorial(tmp_path: Path) -> None:
+    """As the page prints it; a changed robot is generated again."""
+    command = Path(sys.executable).with_name("robomodel")
+    if not command.exists():
+        pytest.skip("the command robomodel is not installed beside Python")
+    page = (EXAMPLES.parent / "docs/tutorials/controller.md").read_text(encoding="utf-8")
+    text = page.partition("```cmake\n")[2].partition("```")[0]
+    text = text.replace("rnea close joint_positions actuator_map", "rnea")
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE + text)
+    (tmp_path / "main.cpp").write_text(MAIN)
+    build = tmp_path / "build"
+    told = []
+    for izz in ("2", "5"):
+        (tmp_path / "robot.urdf").write_text(ROBOT.replace("IZZ", izz))
+        if not build.exists():
+            configure = ["cmake", "-S", str(tmp_path), "-B", str(build)]
+            subprocess.run([*configure, *cmake_options(command)], check=True, capture_output=True)
+        subprocess.run(["cmake", "--build", str(build)], check=True, capture_output=True)
+        told.append(subprocess.check_output([build / "controller"], text=True))
+    assert told == ["2", "5"]
+
+
+@pytest.mark.slow
+@BUILDS
 def test_a_controller_in_cpp(tmp_path: Path) -> None:
     """It is built as a user builds it, and its legs follow."""
     command = Path(sys.executable).with_name("robomodel")
     if not command.exists():
         pytest.skip("the command robomodel is not installed beside Python")
     configure = ["cmake", "-S", EXAMPLES / "cpp_controller", "-B", tmp_path]
-    subprocess.run([*map(str, configure), f"-DROBOMODEL={command}"], check=True)
+    subprocess.run([*map(str, configure), *cmake_options(command)], check=True)
     subprocess.run(["cmake", "--build", str(tmp_path), "--config", "Release"], check=True)
     programs = [tmp_path / "controller", tmp_path / "Release" / "controller.exe"]
     program = next(path for path in programs if path.exists())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -132,11 +133,26 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _cmake(wanted: bool) -> None:
+    if wanted:
+        typer.echo(Path(__file__).parent.parent / "cmake")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
 def _robomodel(
     context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    cmake_dir: Annotated[
+        bool,
+        typer.Option(
+            "--cmake-dir",
+            callback=_cmake,
+            is_eager=True,
+            help="Print the folder of robomodel-config.cmake, for -Drobomodel_DIR.",
+        ),
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
