@@ -28,12 +28,45 @@ def test_the_readme_has_a_snippet() -> None:
 
 
 @pytest.mark.parametrize("page", few(SNIPPETS, "README.md", "docs/tutorial.md"))
-def test_snippets_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page's snippets, one after the other, in an empty directory."""
+def test_snippets_run(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A page's snippets, one after the other, in an empty directory.
+
+    What the text below a snippet that prints quotes of it, numbers with a decimal point or in °, is
+    what it printed, as precisely as it is quoted, or stands in the code.
+    """
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
+    text = (ROOT / page).read_text(encoding="utf-8")
+    code = "\n".join(SNIPPETS[page])
     for snippet in SNIPPETS[page]:
         exec(compile(snippet, page, "exec"), names)
+        if printed := capsys.readouterr().out:
+            _, _, below = text.partition(f"```python\n{snippet}```")
+            prose = re.split(r"^(?:```|#)", below, maxsplit=1, flags=re.MULTILINE)[0]
+            assert stale(prose, printed, code) == []
+
+
+def stale(prose: str, printed: str, code: str) -> list[str]:
+    """Numbers of the prose that were not printed, in its unit, in thousandths or in percent."""
+    numbers = [abs(float(x)) for x in re.findall(r"\d+\.?\d*(?:e[+-]?\d+)?", printed)]
+    shown = [scale * x for x in numbers for scale in (1.0, 1e2, 1e3)]
+    prose = re.sub(r"`[^`]*`|\]\([^)]*\)|^\|.*$", "", prose, flags=re.MULTILINE)
+    found = []
+    for quoted in re.findall(r"(?<![\w.])(?:\d+(?=\s*°)|\d+\.\d+(?:e-?\d+)?)", prose):
+        half = 0.5001 * 10.0 ** -len(quoted.partition("e")[0].partition(".")[2])
+        near = any(abs(x - float(quoted)) <= half for x in shown)
+        if not near and quoted not in code:
+            found.append(quoted)
+    return found
+
+
+def test_stale_numbers_are_told() -> None:
+    printed = "crank-rocker 33.06\n14.81 17.95\n"
+    assert stale("The angle falls to 31°, the torque to 14.4 N m.", printed, "") == ["31", "14.4"]
+    assert stale("The angle falls to 33°, the torque to 14.8 N m, of `2.7`.", printed, "") == []
+    assert stale("of 2.5 N m", printed, "limit = 2.5") == []
 
 
 PAPERS = sorted((ROOT / "docs/papers").glob("*.md"))
