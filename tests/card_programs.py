@@ -1,19 +1,17 @@
-"""Kernels for cards run on the processor, and a stand-in for the driver."""
+"""A stand-in for the driver, which runs PTX by an interpreter."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from targets import threads
+from ptx_interpreter import Launch
 
-from robomodel.kernels import (
-    ptx,
-)
 from robomodel.kernels.function import CudaKernel
-from robomodel.kernels.slices import sliced
+from robomodel.kernels.ptx import emit as ptx
 
 
 def arguments_of(kernel: CudaKernel, count: int) -> list[np.ndarray]:
@@ -26,18 +24,9 @@ def arguments_of(kernel: CudaKernel, count: int) -> list[np.ndarray]:
 class Card:
     """Stands for the driver's library: what is launched runs here, at once."""
 
-    def __init__(
-        self, kernel: CudaKernel | None, run: Any = None, numbers: Sequence[int] = (),
-        pointers: int = 4,
-    ) -> None:  # fmt: skip
-        """``run``: a function of which these arguments are numbers, not pointers or integers."""
-        self.numbers, self.pointers, self.run, self.slices = numbers, pointers, run, 1
-        if kernel is not None:
-            sizes = [*kernel.sizes.values(), kernel.size]
-            slices = sliced(kernel.program, kernel.dtype, ptx.gathered(kernel.dtype))
-            text = ptx.emit(kernel.program, "f", sizes, kernel.dtype, ptx.ON_HOST, slices)
-            self.slices, self.pointers = len(slices), len(sizes)
-            self.run = threads(text, len(sizes), len(sizes), slices=self.slices)
+    def __init__(self, text: str | None = None, pointers: int = 4) -> None:
+        """``pointers``: how many parameters are addresses; they come first."""
+        self.text, self.pointers = text, pointers
         self.log: list[str] = []
         self.memory: dict[int, np.ndarray] = {}
         self.fails: dict[str, int] = {}
@@ -54,14 +43,11 @@ class Card:
                 assert (shared.value, extra) == (0, None)
                 blocks, *others, size = [x.value for x in grid][0:4]
                 assert others == [1, 1]
-                kinds = dict.fromkeys(self.numbers, ctypes.c_double)
-                values = [kinds.get(i, ctypes.c_int64).from_address(x).value
-                          for i, x in enumerate(given)]  # fmt: skip
-                count = values[2 * self.pointers - 1]
-                assert blocks % self.slices == 0
-                assert (blocks // self.slices - 1) * size < count <= blocks // self.slices * size
+                values = [ctypes.c_uint64.from_address(x).value for x in given]
+                assert blocks == ptx.blocks(self.text, values[2 * self.pointers - 1])
                 self.streams.append(stream.value)
-                self.run(*values, count=count)
+                (entry,) = re.findall(r"\.entry (\w+)", self.text)
+                Launch(self.text, entry, values, blocks, size)
             if name == "cuMemAlloc_v2":
                 made = np.full(64, 7.0)
                 assert arguments[1].value <= made.nbytes

@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from ptx_interpreter import Launch
 
-from robomodel.kernels import Program, compile_program, machine, ptx
+from robomodel.kernels import Program, compile_program
 from robomodel.kernels.c import CFunction, preamble
-from robomodel.kernels.slices import Slice, sliced
+from robomodel.kernels.ptx import emit as ptx
+from robomodel.kernels.ptx.slices import Slice
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
@@ -67,43 +69,23 @@ def in_c(compiler: str) -> Callable[..., Run]:
     return target
 
 
-def threads(
-    text: str, pointers: int, integers: int, *others: type, slices: int = 1
-) -> Callable[..., None]:
-    """A card's kernel here: its arguments, how many states; blocks of threads, phase by phase."""
-    alive, address = machine.load(machine.object_codes([text], lambda _: None), "f")
-    kinds = [*[ctypes.c_void_p] * pointers, *[ctypes.c_int64] * integers, *others]
-    kinds += [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32]
-    function = ctypes.CFUNCTYPE(None, *kinds)(address)
-    memory = np.full(ptx.STAGED // 4 + 8, np.nan, np.float32)
-    staged = -(-memory.ctypes.data // 16) * 16
-
-    def run(*given: float, count: int) -> None:
-        memory[:] = np.nan
-        for block in range(0, slices * -(-count // ptx.THREADS) * ptx.THREADS, ptx.THREADS):
-            for phase in (ptx.LOAD, ptx.WORK, ptx.STORE):
-                for thread in range(block, block + ptx.THREADS):  # also those beyond the end
-                    function(*given, staged, thread, phase)
-
-    run.alive = alive, memory
-    return run
-
-
 def on_card(
     program: Program, sizes: Sequence[int], dtype: str, folder: Path | None = None,
     slices: Sequence[Slice] | None = None,
 ) -> Run:  # fmt: skip
-    slices = slices or sliced(program, dtype, ptx.gathered(dtype))
-    text = ptx.emit(program, "f", sizes, dtype, ptx.ON_HOST, slices)
-    launch = threads(text, len(sizes), len(sizes), slices=len(slices))
+    """The card's code, by an interpreter; ``slices``: others than it would have."""
+    text = ptx.ptx(program, "f", sizes, dtype) if slices is None else ptx.in_slices(
+        "f", sizes, dtype, slices
+    )  # fmt: skip
 
     def run(arrays: Sequence[np.ndarray]) -> np.ndarray:
         arrays = [np.ascontiguousarray(x, dtype) for x in arrays]
         count = len(arrays[0])
-        result = np.full((count + 1, sizes[-1]), 7.0, dtype)
-        launch(*(x.ctypes.data for x in (*arrays, result)), *sizes[:-1], count, count=count)
-        assert np.all(result[-1] == 7.0)
-        return result[:-1]
+        result = np.full((count, sizes[-1]), 7.0, dtype)
+        pointers = [x.ctypes.data for x in (*arrays, result)]
+        Launch(text, "f", [*pointers, *sizes[:-1], count], ptx.blocks(text, count), ptx.THREADS,
+               [*arrays, result])  # fmt: skip
+        return result
 
     return run
 

@@ -43,7 +43,7 @@ class ByDLPack:
 def launched(monkeypatch: pytest.MonkeyPatch) -> tuple[CudaKernel, Card]:
     model = rm.robots.load("planar_leg_linkage")
     kernel = CudaKernel(rm.compile(model, "aba").function)
-    card = Card(kernel)
+    card = Card(kernel.ptx, pointers=len(kernel.sizes) + 1)
     driver = cuda.Driver(card)
     monkeypatch.setattr(cuda, "driver", lambda: driver)
     return kernel, card
@@ -149,7 +149,9 @@ def on_this(capsule: Any) -> np.ndarray:
 def test_several_results_are_views_of_one_array(monkeypatch: pytest.MonkeyPatch) -> None:
     model = rm.robots.load("four_bar")
     kernel = rm.compile(model, "aba_derivatives", target="cuda", dtype="float32")
-    monkeypatch.setattr(cuda, "driver", lambda: cuda.Driver(Card(kernel)))
+    monkeypatch.setattr(
+        cuda, "driver", lambda: cuda.Driver(Card(kernel.ptx, pointers=len(kernel.sizes) + 1))
+    )
     given = arguments_of(kernel, 3)
     expected = rm.compile(model, "aba_derivatives", dtype="float32")(*given)
     found = kernel(*map(OnCard, given))
@@ -171,7 +173,7 @@ def test_robots_without_joints(monkeypatch: pytest.MonkeyPatch) -> None:
         ("frame_pose", [(4, 4)], {"frame": ("stone", (0.0, 0.0, 3.0))}),
     ):
         kernel = rm.compile(model, algorithm, target="cuda", **options)
-        card = Card(kernel)
+        card = Card(kernel.ptx, pointers=len(kernel.sizes) + 1)
         monkeypatch.setattr(cuda, "driver", lambda library=card: cuda.Driver(library))
         found = kernel(*[OnCard(np.zeros((3, 0))) for _ in kernel.sizes])
         results = found if isinstance(found, tuple) else (found,)

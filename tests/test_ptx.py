@@ -1,17 +1,15 @@
 """Kernels for graphics cards, as far as they can be tried without one.
 
-The per-state functions run on the processor, on whose kernels' numbers theirs are held; the PTX is
-read, and assembled where NVIDIA's assembler is; calls go to a driver that runs the former."""
+PTX runs by an interpreter, and its numbers are held against those of the processor's kernels; it is
+assembled where NVIDIA's assembler is; calls go to a driver that runs the interpreter."""
 
 from __future__ import annotations
 
-import ctypes
 import math
 import pickle
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +17,16 @@ import numpy as np
 import pytest
 from card_programs import Card, OnCard, arguments_of
 from cases import few
+from ptx_interpreter import Launch
 from shipped import ROBOTS
-from targets import on_card, threads
+from targets import on_card
 
 import robomodel as rm
-from robomodel.kernels import (
-    Program,
-    Trace,
-    cuda,
-    ptx,
-    ptx_loop,
-)
+from robomodel.kernels import Program, Trace, cuda
 from robomodel.kernels.function import CudaKernel
 from robomodel.kernels.precision import PRECISIONS
-from robomodel.kernels.slices import divided
+from robomodel.kernels.ptx import emit as ptx
+from robomodel.kernels.ptx.slices import divided
 from robomodel.scalars import sincos
 from robomodel.trajectory.rollouts.card import CudaRollout
 
@@ -57,7 +51,7 @@ def test_sine_of_the_double_that_comes_closest_to_quarter_turns() -> None:
 
 def test_names_of_entries() -> None:
     with pytest.raises(ValueError, match="'a b'"):
-        ptx.emit(Program(1, (), (0,)), "a b", [1, 1])
+        ptx.ptx(Program(1, (), (0,)), "a b", [1, 1])
 
 
 # ---- robots --------------------------------------------------------------------------------------
@@ -120,15 +114,6 @@ def test_derivatives_in_slices_of_each_result() -> None:
 # ---- over time -----------------------------------------------------------------------------------
 
 
-def loop_on_host(kernel: CudaRollout) -> Callable[..., None]:
-    """The kernel of rollouts here; its step is a number of the kernel's type."""
-    made = kernel._steps
-    text = ptx_loop.emit(kernel.program, "f", kernel.sizes, [*kernel.parts.values()],
-                         made.iteration, kernel.dtype, ptx.ON_HOST)  # fmt: skip
-    number = ctypes.c_float if kernel.dtype == "float32" else ctypes.c_double
-    return threads(text, 4, 5, number)
-
-
 def motions(model: rm.Model, count: int, times: int, dtype: str) -> list[np.ndarray]:
     rng = np.random.default_rng(4)
     q = np.array([model.random_configuration(rng) for _ in range(count)])
@@ -152,7 +137,9 @@ def test_rollouts_are_those_of_the_processor(robot: str, method: str, dtype: str
     q, v, tau = motions(model, 3, 6, dtype)
     result = np.full((4, 7, kernel.sizes[-1]), 7.0, dtype)
     pointers = [x.ctypes.data for x in (q, v, tau, result)]
-    loop_on_host(kernel)(*pointers, model.nq, model.nv, 6 * model.nv, 3, 6, 1e-3, count=3)
+    step = int(np.array(1e-3, dtype).view(f"u{result.itemsize}"))
+    parameters = [*pointers, model.nq, model.nv, 6 * model.nv, 3, 6, step]
+    Launch(kernel.ptx, f"rollout_{dtype}", parameters, 1, ptx.THREADS, [q, v, tau, result[:3]])
     expected = rm.rollout(model, q, v, tau, 1e-3, method, dtype=dtype, friction=False)
     together = np.concatenate(expected, axis=-1)
     np.testing.assert_allclose(result[:3], together, rtol=0,
@@ -163,7 +150,7 @@ def test_rollouts_are_those_of_the_processor(robot: str, method: str, dtype: str
 def test_rollouts_are_called_with_an_axis_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     model = rm.robots.load("four_bar")
     kernel = rm.rollout_kernel(model, "semi_implicit_euler")
-    card = Card(None, loop_on_host(kernel), numbers=(9,))
+    card = Card(kernel.ptx)
     monkeypatch.setattr(cuda, "driver", lambda: cuda.Driver(card))
     q, v, tau = motions(model, 4, 5, "float64")
     expected = rm.rollout(model, q, v, tau, 2e-3, "semi_implicit_euler", friction=False)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from targets import on_card
 
-from robomodel.kernels import Program, Trace, slices
+from robomodel.kernels import Program, Trace
 from robomodel.kernels.plan import Plan
 from robomodel.kernels.program import ADD, MUL, SQRT, Step
-from robomodel.kernels.ptx import gathered
-from robomodel.kernels.slices import Slice, alive, divided, sliced, spilled
+from robomodel.kernels.ptx import slices
+from robomodel.kernels.ptx.emit import gathered
+from robomodel.kernels.ptx.slices import Slice, alive, divided, sliced, spilled
 
 each_dtype = pytest.mark.parametrize("dtype", ["float64", "float32"])
 
@@ -72,7 +73,7 @@ def test_more_results_than_a_block_gathers_and_more_steps_than_a_function(
     dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slices, "LONGEST", 300)
-    monkeypatch.setattr("robomodel.kernels.ptx.LONGEST", 300)
+    monkeypatch.setattr("robomodel.kernels.ptx.emit.LONGEST", 300)
     program = branches(90, 3)
     whole = divided(program, [program.packing.values])
     plan = Plan(whole[0].program, (program.inputs, len(program.outputs)), longest=300)

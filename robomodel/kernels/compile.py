@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.kernels import cache, machine, ptx, ptx_loop
+from robomodel.kernels import cache, machine
 from robomodel.kernels.emit import emit
 from robomodel.kernels.machine import obstacle
 from robomodel.kernels.modules import cut
 from robomodel.kernels.plan import Iteration
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
+from robomodel.kernels.ptx import emit as ptx
+from robomodel.kernels.ptx import over_time
 from robomodel.locks import Turn
 from robomodel.progress import Progress
 
@@ -130,9 +132,9 @@ def compile_ptx(
     iteration: Iteration | None = None,
     parts: Sequence[int] = (),
 ) -> str:
-    """PTX of a program, as :func:`robomodel.kernels.ptx.ptx` says, from the cache or from LLVM.
+    """PTX of a program (:func:`robomodel.kernels.ptx.emit.ptx`), from the cache or from LLVM.
 
-    With an ``iteration``, and the state's ``parts``, as :func:`robomodel.kernels.ptx_loop.ptx`
+    With an ``iteration``, and the state's ``parts``, as :func:`robomodel.kernels.ptx.over_time.ptx`
     does. ``name`` says all that makes the program what it is. NoCompilerError where LLVM is
     missing, or does not know NVIDIA's cards, and the cache has nothing.
     """
@@ -150,7 +152,7 @@ def compile_ptx(
                 text = (
                     ptx.ptx(made, entry, sizes, dtype)
                     if iteration is None
-                    else ptx_loop.ptx(made, entry, sizes, parts, iteration, dtype)
+                    else over_time.ptx(made, entry, sizes, parts, iteration, dtype)
                 )
                 kept = text.encode()
             except (ImportError, OSError, RuntimeError) as error:
@@ -231,6 +233,6 @@ def _compiler() -> tuple[str, ...]:
 
         release = llvmlite.__version__
     texts = [
-        file.read_text(encoding="utf-8") for file in sorted(Path(__file__).parent.glob("*.py"))
+        file.read_text(encoding="utf-8") for file in sorted(Path(__file__).parent.rglob("*.py"))
     ]
     return release, *texts

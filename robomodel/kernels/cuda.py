@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.kernels import ptx
 from robomodel.kernels.cuda_arrays import View, empty, handed, merged, rows, step, stream_of, view
 from robomodel.kernels.cuda_driver import Driver, NoCardError, driver
 from robomodel.kernels.precision import Dtype
+from robomodel.kernels.ptx import emit
 
 __all__ = ["Compiled", "Driver", "NoCardError", "driver"]
 
@@ -109,7 +109,7 @@ class Compiled:
         (number,) = numbers
         values = [*(ctypes.c_void_p(x.address) for x in views), *others]
         given = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-        grid = (ptx.blocks(self.ptx, count), 1, 1, ptx.THREADS, 1, 1, 0)
+        grid = (emit.blocks(self.ptx, count), 1, 1, emit.THREADS, 1, 1, 0)
         blocks = [ctypes.c_uint(n) for n in grid]
         with card.on(number):
             for other in {x.stream for x in views} - {None, stream}:

@@ -71,6 +71,8 @@ TESTS: dict[str, str] = {
     "kernels/processes.py": "side_by_side kernels",
     "kernels/precision.py": "single_precision",
     "kernels/program.py": "trace kernels tiles",
+    "kernels/ptx": "ptx slices targets cuda_calls",
+    "kernels/schedule.py": "schedule slices",
     "kernels/threads.py": "kernels rollout",
     "kernels/tiles.py": "tiles kernels",
     "kernels/trace.py": "trace scalars kernels",

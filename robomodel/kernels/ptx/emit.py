@@ -5,50 +5,37 @@ results are gathered in shared memory as far as they have room there, and its ar
 room is left: neighbours then read and write side by side.
 
 A program whose values or results are too many for that is cut into slices of its results
-(:mod:`robomodel.kernels.slices`): of each 32 states there is a block for each slice, so that the
-threads of a warp never part. A slice of up to :data:`~robomodel.kernels.slices.LONGEST` steps is
-one function, whose values are registers. Longer ones are cut into functions; what crosses a cut
-stands in the thread's local memory. Over time (:mod:`robomodel.kernels.ptx_loop`) the loop is in
-the kernel.
-
-The same functions can be had for the processor, to try them where there is no card: where a block
-waits for all its threads they return, and are called again for the next phase.
+(:mod:`~robomodel.kernels.ptx.slices`): of each 32 states there is a block for each slice, so that
+the threads of a warp never part. A slice of up to :data:`~robomodel.kernels.ptx.slices.LONGEST`
+steps is one function, whose values are registers. Longer ones are cut into functions; what crosses
+a cut stands in the thread's local memory. Over time (:mod:`~robomodel.kernels.ptx.over_time`) the
+loop is in the kernel.
 """
 
 from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from robomodel.kernels import machine
-from robomodel.kernels.llvm import Function
+from robomodel.kernels.llvm import Function, Vectors
 from robomodel.kernels.pieces import Instructions, Memory, write
 from robomodel.kernels.plan import Plan
 from robomodel.kernels.precision import PRECISIONS, Dtype
 from robomodel.kernels.program import Program, Reference
-from robomodel.kernels.ptx_numbers import Scalars, large_angles, sincos
-from robomodel.kernels.slices import LONGEST, Slice, sliced
+from robomodel.kernels.ptx.slices import LONGEST, Slice, sliced
 
 THREADS = 32  # of a block: a warp, so that its share of memory is small, and nobody waits for long
 STAGED = 24576  # bytes of a block's shared memory: of such an H100 holds 9, an A100 6, an RTX 40 4
-CARD = "sm_75"  # the oldest that newest drivers know; drivers compile for the card they find
+ARCHITECTURE = (
+    "sm_75"  # the oldest that newest drivers know; drivers compile for the card they find
+)
 
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where threads run, and what memory is called there."""
-
-    rows: str  # pointers to arguments and results
-    staged: str  # pointers to the block's
-    own: str  # pointers to a thread's own memory
-    card: bool
-
-
-ON_CARD = Place("ptr addrspace(1)", "ptr addrspace(3)", "ptr addrspace(5)", True)
-ON_HOST = Place("ptr", "ptr", "ptr", False)
-LOAD, WORK, STORE = range(3)  # phases, between which a block's threads wait for each other
+GLOBAL, SHARED, LOCAL = (f"ptr addrspace({n})" for n in (1, 3, 5))
+"""Pointers to arguments and results, to a block's memory, and to a thread's own."""
+DIGITS = 1168  # of 2/π after the point: as many as the largest double has before it, and 190
 
 
 def ptx(program: Program, name: str, sizes: Sequence[int], dtype: Dtype = "float64") -> str:
@@ -61,9 +48,7 @@ def ptx(program: Program, name: str, sizes: Sequence[int], dtype: Dtype = "float
     does not know such cards.
     """
     slices = sliced(program, dtype, gathered(dtype))
-    text = emit(program, name, sizes, dtype, ON_CARD, slices)
-    code = machine.assembly(text, triple="nvptx64-nvidia-cuda", cpu=CARD, opt=2)
-    return f"// blocks for each {THREADS} states: {len(slices)}\n{code}"
+    return in_slices(name, sizes, dtype, slices)
 
 
 def blocks(text: str, count: int) -> int:
@@ -81,26 +66,20 @@ def gathered(dtype: Dtype) -> int:
     return (STAGED // (THREADS * PRECISIONS[dtype].bytes) - 1) | 1
 
 
-def emit(
-    program: Program, name: str, sizes: Sequence[int], dtype: Dtype = "float64",
-    place: Place = ON_CARD, slices: Sequence[Slice] | None = None,
-) -> str:  # fmt: skip
-    """The same as LLVM's assembly; ``slices``: others than it would have.
-
-    On the processor there come last: the block's memory, the thread's number, and the phase.
-    """
-    if slices is None:
-        slices = sliced(program, dtype, gathered(dtype))
+def in_slices(name: str, sizes: Sequence[int], dtype: Dtype, slices: Sequence[Slice]) -> str:
+    """PTX of a program in these slices."""
     numbers = Scalars(PRECISIONS[dtype], 1)
-    return module(numbers, place, _entry(slices, numbers, name, sizes, dtype, place))
+    code = assembled(numbers, _entry(slices, numbers, name, sizes, dtype))
+    return f"// blocks for each {THREADS} states: {len(slices)}\n{code}"
 
 
-def module(numbers: Scalars, place: Place, entry: Sequence[str]) -> str:
-    """An entry with what it calls."""
-    return "\n".join([*_declarations(numbers, place), *large_angles(numbers), *entry]) + "\n"
+def assembled(numbers: Scalars, entry: Sequence[str]) -> str:
+    """An entry with what it calls, as PTX."""
+    text = "\n".join([*_declarations(numbers), *_reduction(numbers), *entry]) + "\n"
+    return machine.assembly(text, triple="nvptx64-nvidia-cuda", cpu=ARCHITECTURE, opt=2)
 
 
-def _declarations(numbers: Scalars, place: Place) -> list[str]:
+def _declarations(numbers: Scalars) -> list[str]:
     v, name = numbers.type, numbers.suffix
     lines = [
         f"declare {v} @llvm.fma.{name}({v}, {v}, {v})",
@@ -110,10 +89,8 @@ def _declarations(numbers: Scalars, place: Place) -> list[str]:
     ]
     if numbers.suffix != "f64":
         lines.append("declare double @llvm.fma.f64(double, double, double)")
-    if place.card:
-        lines += [f"declare i32 @llvm.nvvm.read.ptx.sreg.{x}.x()" for x in ("ctaid", "tid")]
-        lines.append("declare void @llvm.nvvm.barrier0()")
-    return lines
+    lines += [f"declare i32 @llvm.nvvm.read.ptx.sreg.{x}.x()" for x in ("ctaid", "tid")]
+    return [*lines, "declare void @llvm.nvvm.barrier0()"]
 
 
 # ---- the entry -----------------------------------------------------------------------------------
@@ -127,41 +104,33 @@ class Row:
     name: str
 
 
-def threads(f: Function, place: Place, slices: int = 1) -> tuple[str, str, str]:
+def threads(f: Function, slices: int = 1) -> tuple[str, str, str]:
     """The first state of this thread's block, which of the block it is, and the block's slice."""
-    if place.card:
-        block, lane = (
-            f.value(f"zext i32 {f.value(f'call i32 @llvm.nvvm.read.ptx.sreg.{x}.x()')} to i64")
-            for x in ("ctaid", "tid")
-        )
-    else:
-        block, lane = (f.value(f"{x} i64 %thread, {THREADS}") for x in ("udiv", "urem"))
+    block, lane = (
+        f.value(f"zext i32 {f.value(f'call i32 @llvm.nvvm.read.ptx.sreg.{x}.x()')} to i64")
+        for x in ("ctaid", "tid")
+    )
     number, block = (f.value(f"{x} i64 {block}, {slices}") for x in ("urem", "udiv"))
     return f.value(f"mul i64 {block}, {THREADS}"), lane, number
 
 
-def head(name: str, place: Place, parameters: Sequence[str]) -> str:
+def head(name: str, parameters: Sequence[str]) -> str:
     """The first line of an entry."""
     if not re.fullmatch(r"[A-Za-z]\w*", name):
         raise ValueError(f"'{name}' cannot be the name of an entry")
-    kind, limits, given = "void", "", [*parameters]
-    if place.card:
-        kind, limits = "ptx_kernel void", f' "nvvm.maxntid"="{THREADS}"'
-    else:
-        given += ["ptr %staged", "i64 %thread", "i32 %phase"]
-    return f"define {kind} @{name}({', '.join(given)}){limits} {{"
+    limits = f'"nvvm.maxntid"="{THREADS}"'
+    return f"define ptx_kernel void @{name}({', '.join(parameters)}) {limits} {{"
 
 
 def _entry(
-    slices: Sequence[Slice], numbers: Scalars, name: str, sizes: Sequence[int], dtype: Dtype,
-    place: Place,
-) -> list[str]:  # fmt: skip
+    slices: Sequence[Slice], numbers: Scalars, name: str, sizes: Sequence[int], dtype: Dtype
+) -> list[str]:
     f, count = Function(numbers), len(sizes) - 1
-    first, lane, number = threads(f, place, len(slices))
+    first, lane, number = threads(f, len(slices))
     thread = f.value(f"add i64 {first}, {lane}")
     rows_here = f.value(f"sub i64 %count, {first}")
     rows_here = f.value(f"call i64 @llvm.smin.i64(i64 {rows_here}, i64 {THREADS})")
-    block = _Block(f, place, (*sizes,), first, lane, thread, rows_here)
+    block = _Block(f, (*sizes,), first, lane, thread, rows_here)
     if len(slices) > 1:
         ways = " ".join(f"i64 {n}, label %slice{n}" for n in range(1, len(slices)))
         f.lines.append(f"switch i64 {number}, label %slice0 [{ways}]")
@@ -176,17 +145,17 @@ def _entry(
         f.lines.append("br label %end")
         most = max(most, gathering.size)
     f.lines.append("end:")
-    reads = f"{place.rows} noalias readonly"
+    reads = f"{GLOBAL} noalias readonly"
     parameters = [
         *(f"{reads} %given{k}" for k in range(count)),
-        f"{place.rows} noalias %result",
+        f"{GLOBAL} noalias %result",
         *(f"i64 %step{k}" for k in range(count)),
         "i64 %count",
     ]
-    if most and place.card:
+    if most:
         kind = f"[{most} x {numbers.scalar}]"
         text.append(f"@staged = internal addrspace(3) global {kind} undef, align 16")
-    return [*text, head(name, place, parameters), *f.lines, "ret void", "}"]
+    return [*text, head(name, parameters), *f.lines, "ret void", "}"]
 
 
 @dataclass(frozen=True)
@@ -230,7 +199,6 @@ class _Block:
     """A warp on its rows: it loads arguments, computes a slice, and stores results."""
 
     f: Function
-    place: Place
     sizes: tuple[int, ...]
     first: str
     lane: str
@@ -239,44 +207,27 @@ class _Block:
 
     def write(self, plan: Plan, gathering: _Gathering) -> list[str]:
         """A slice; the functions that it takes."""
-        f, place, n, count = self.f, self.place, gathering.number, len(self.sizes) - 1
-        given = [k for k in gathering.rows if k < count]
-        self._wait(LOAD, n, bool(given))
-        for k in given:
+        f, n, count = self.f, gathering.number, len(self.sizes) - 1
+        loaded = [k for k in gathering.rows if k < count]
+        for k in loaded:
             self._move(k, [(i, i) for i in range(self.sizes[k])], gathering)
-        self._end(LOAD, n)
-        self._wait(WORK, n, bool(given))
+        if loaded:
+            f.lines.append("call void @llvm.nvvm.barrier0()")
         mine = f.value(f"icmp slt i64 {self.thread}, %count")
         f.lines += [f"br i1 {mine}, label %run{n}, label %done{n}", f"run{n}:"]
-        own = own_memory(f, place, plan.workspace) if len(plan.pieces) > 1 else "null"
+        own = own_memory(f, plan.workspace) if len(plan.pieces) > 1 else "null"
         rows = [self._row(k, gathering.rows.get(k)) for k in range(count)]
         rows += [self._row(count, gathering.rows[count]), self._row(count, None)]
 
         def target(g: Function, names: Sequence[Row]) -> Rows:
-            return _Rows(g, plan, names, gathering.alone, place)
+            return _Rows(g, plan, names, gathering.alone)
 
-        text = body(f, plan, rows, own, place, target, f"s{n}_")
+        text = body(f, plan, rows, own, target, f"s{n}_")
         f.label(f"done{n}")
-        self._end(WORK, n)
-        self._wait(STORE, n, True)
+        f.lines.append("call void @llvm.nvvm.barrier0()")
         if gathering.outputs:
             text += self._move(count, gathering.outputs, gathering)
-        self._end(STORE, n)
         return text
-
-    def _wait(self, phase: int, n: int, needed: bool) -> None:
-        """Begin a phase, for which threads wait for each other."""
-        f = self.f
-        if not self.place.card:
-            now = f.value(f"icmp eq i32 %phase, {phase}")
-            f.lines += [f"br i1 {now}, label %phase{phase}_{n}, label %after{phase}_{n}",
-                        f"phase{phase}_{n}:"]  # fmt: skip
-        elif phase and needed:
-            f.lines.append("call void @llvm.nvvm.barrier0()")
-
-    def _end(self, phase: int, n: int) -> None:
-        if not self.place.card:
-            self.f.label(f"after{phase}_{n}")
 
     def _base(self, k: int) -> tuple[str, str]:
         """Where a row's numbers are outside, and how many behind those of the state before."""
@@ -286,29 +237,25 @@ class _Block:
 
     def _row(self, k: int, inside: tuple[int, int] | None) -> Row:
         """The thread's row, in the block's memory or outside."""
-        f, place = self.f, self.place
+        f = self.f
         if inside is None:
             base, step = self._base(k)
-            kind, at = place.rows, f.value(f"mul i64 {self.thread}, {step}")
+            kind, at = GLOBAL, f.value(f"mul i64 {self.thread}, {step}")
         else:
-            kind, base = place.staged, self._memory
+            kind, base = SHARED, "@staged"
             at = f.value(f"add i64 {f.value(f'mul i64 {self.lane}, {inside[0]}')}, {inside[1]}")
         return Row(kind, f.value(f"getelementptr {f.vectors.scalar}, {kind} {base}, i64 {at}"))
-
-    @property
-    def _memory(self) -> str:
-        return "@staged" if self.place.card else "%staged"
 
     def _move(self, k: int, pairs: Sequence[tuple[int, int]], gathering: _Gathering) -> list[str]:
         """A row's numbers of the whole block, side by side; tables of where they are, if any.
 
         ``pairs``: where a number is outside, and where in the block's memory.
         """
-        f, place, scalar, back = self.f, self.place, self.f.vectors.scalar, k == len(self.sizes) - 1
+        f, scalar, back = self.f, self.f.vectors.scalar, k == len(self.sizes) - 1
         at, (pitch, begins) = f"m{gathering.number}_{k}", gathering.rows[k]
         base, step = self._base(k)
         origin = f.value(f"mul i64 {self.first}, {step}")
-        origin = f.value(f"getelementptr {scalar}, {place.rows} {base}, i64 {origin}")
+        origin = f.value(f"getelementptr {scalar}, {GLOBAL} {base}, i64 {origin}")
         total = f.value(f"mul i32 {f.value(f'trunc i64 {self.rows_here} to i32')}, {len(pairs)}")
         begin = f.value(f"trunc i64 {self.lane} to i32")
         f.label(f"{at}_from")
@@ -324,19 +271,18 @@ class _Block:
             """Of the pair."""
             if all(pair[side] == i for i, pair in enumerate(pairs)):
                 return which
-            kind = "addrspace(1) " if place.card else ""
             numbers = ", ".join(f"i32 {pair[side]}" for pair in pairs)
             table, size = f"@{at}_{side}", f"[{len(pairs)} x i32]"
-            text.append(f"{table} = internal {kind}constant {size} [{numbers}]")
-            x = f.value(f"getelementptr i32, {place.rows} {table}, i64 {which}")
-            return f.value(f"zext i32 {f.value(f'load i32, {place.rows} {x}')} to i64")
+            text.append(f"{table} = internal addrspace(1) constant {size} [{numbers}]")
+            x = f.value(f"getelementptr i32, {GLOBAL} {table}, i64 {which}")
+            return f.value(f"zext i32 {f.value(f'load i32, {GLOBAL} {x}')} to i64")
 
         outside = f.value(f"add i64 {f.value(f'mul i64 {row}, {step}')}, {entry(0)}")
-        outside = f.value(f"getelementptr {scalar}, {place.rows} {origin}, i64 {outside}")
+        outside = f.value(f"getelementptr {scalar}, {GLOBAL} {origin}, i64 {outside}")
         inside = f.value(f"add i64 {f.value(f'mul i64 {row}, {pitch}')}, {entry(1)}")
         inside = f.value(f"add i64 {inside}, {begins}")
-        inside = f.value(f"getelementptr {scalar}, {place.staged} {self._memory}, i64 {inside}")
-        ends = ((place.rows, outside), (place.staged, inside))
+        inside = f.value(f"getelementptr {scalar}, {SHARED} @staged, i64 {inside}")
+        ends = ((GLOBAL, outside), (SHARED, inside))
         (kind, source), (other, goal) = ends[::-1] if back else ends
         x = f.value(f"load {scalar}, {kind} {source}, align {f.vectors.bytes}")
         f.lines.append(f"store {scalar} {x}, {other} {goal}, align {f.vectors.bytes}")
@@ -345,14 +291,14 @@ class _Block:
         return text
 
 
-def own_memory(f: Function, place: Place, count: int) -> str:
+def own_memory(f: Function, count: int) -> str:
     """So many numbers of a thread's own."""
     own = f.value(f"alloca [{max(count, 1)} x {f.vectors.scalar}], align 16")
-    return f.value(f"addrspacecast ptr {own} to {place.own}") if place.card else own
+    return f.value(f"addrspacecast ptr {own} to {LOCAL}")
 
 
 def body(
-    f: Function, plan: Plan, rows: Sequence[Row], own: str, place: Place,
+    f: Function, plan: Plan, rows: Sequence[Row], own: str,
     target: Callable[[Function, Sequence[Row]], Rows], prefix: str = "",
 ) -> list[str]:  # fmt: skip
     """The program on these rows and this memory; the functions that it takes where it is cut."""
@@ -362,9 +308,9 @@ def body(
         made.write(0)
         return []
     text: list[str] = []
-    given = ", ".join([*(f"{row.kind} {row.name}" for row in rows), f"{place.own} {own}"])
+    given = ", ".join([*(f"{row.kind} {row.name}" for row in rows), f"{LOCAL} {own}"])
     named = [Row(row.kind, f"%row{k}") for k, row in enumerate(rows)]
-    parameters = ", ".join([*(f"{row.kind} {row.name}" for row in named), f"{place.own} %own"])
+    parameters = ", ".join([*(f"{row.kind} {row.name}" for row in named), f"{LOCAL} %own"])
     for n in range(len(plan.pieces)):
         piece = Function(f.vectors)
         target(piece, named).write(n)
@@ -376,9 +322,9 @@ def body(
 class Rows(Instructions):
     """Numbers of rows, and of a thread's own memory."""
 
-    def __init__(self, f: Function, plan: Plan, place: Place) -> None:
+    def __init__(self, f: Function, plan: Plan) -> None:
         super().__init__(f)
-        self.plan, self.place, self.own = plan, place, "%own"
+        self.plan, self.own = plan, "%own"
 
     @abstractmethod
     def at(self, memory: Memory, at: int) -> list[tuple[str, str, int]]:
@@ -402,7 +348,7 @@ class Rows(Instructions):
 
     def sincos(self, angle: Reference, x: str) -> tuple[str, str]:
         """Of any angle."""
-        return sincos(self.f, x)
+        return _sincos(self.f, x)
 
     def write(self, number: int) -> None:
         """A piece, with the first one constants among the results."""
@@ -416,10 +362,9 @@ class _Rows(Rows):
     """Of arguments; of results gathered in the block's memory, others wherever they are asked."""
 
     def __init__(
-        self, f: Function, plan: Plan, rows: Sequence[Row], alone: dict[int, list[int]],
-        place: Place,
-    ) -> None:  # fmt: skip
-        super().__init__(f, plan, place)
+        self, f: Function, plan: Plan, rows: Sequence[Row], alone: dict[int, list[int]]
+    ) -> None:
+        super().__init__(f, plan)
         *given, self._gathered, self._outside = rows
         self._alone = alone
         self._inputs = [
@@ -431,9 +376,124 @@ class _Rows(Rows):
     def at(self, memory: Memory, at: int) -> list[tuple[str, str, int]]:
         """Results may stand at several places."""
         if memory == "work":
-            return [(self.place.own, self.own, at)]
+            return [(LOCAL, self.own, at)]
         if memory == "input":
             return [self._inputs[at]]
         if at in self._alone:
             return [(self._outside.kind, self._outside.name, i) for i in self._alone[at]]
         return [(self._gathered.kind, self._gathered.name, at)]
+
+
+# ---- numbers and angles --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scalars(Vectors):
+    """Single numbers, not vectors of one."""
+
+    @property
+    def type(self) -> str:
+        """A number."""
+        return self.scalar
+
+    @property
+    def integers(self) -> str:
+        """An integer of the number's size."""
+        return f"i{self.precision.bits}"
+
+    @property
+    def truths(self) -> str:
+        """A truth."""
+        return "i1"
+
+    @property
+    def suffix(self) -> str:
+        """Of intrinsics' names."""
+        return f"f{self.precision.bits}"
+
+    def constant(self, x: float) -> str:
+        """A number."""
+        return self.literal(x)
+
+    def integer(self, x: int) -> str:
+        """An integer."""
+        return str(x)
+
+
+def _sincos(f: Function, x: str) -> tuple[str, str]:
+    """Sine and cosine; rests of large angles are left to a function of their own."""
+    v, whole, n = f.type, f.vectors.integers, len(f.lines)
+    size = f.value(f"call {v} @llvm.fabs.{f.vectors.suffix}({v} {x})")
+    huge = f.value(f"fcmp ogt {v} {size}, {f.constant(f.vectors.precision.cody_waite_limit)}")
+    f.lines += [f"br i1 {huge}, label %large{n}, label %small{n}", f"small{n}:"]
+    small = f.reduced(x)
+    f.lines += [f"br label %joined{n}", f"large{n}:"]
+    both = f.value(f"call {{{v}, {whole}}} @reduce_large({v} {x})")
+    large = [f.value(f"extractvalue {{{v}, {whole}}} {both}, {i}") for i in (0, 1)]
+    f.lines += [f"br label %joined{n}", f"joined{n}:"]
+    rest, quadrant = (
+        f.value(f"phi {kind} [{a}, %small{n}], [{b}, %large{n}]")
+        for kind, a, b in zip((v, whole), small, large, strict=True)
+    )
+    return f.turned(rest, quadrant)
+
+
+def _reduction(numbers: Scalars) -> list[str]:
+    """A function of any angle beyond 1e5: its rest and quarter turns, by 2/π's digits it needs.
+
+    Payne and Hanek's way: an angle is m 2ᵉ with an integer m of 53 bits; of 2ᵉ 2/π the digits
+    before the last two whole ones give multiples of four quarter turns, and those behind 190 are
+    too small, as no double comes closer to a multiple of π/2 than 2⁻⁶².
+    """
+    f, scalar, whole = Function(numbers), numbers.scalar, numbers.integers
+    x = f.value(f"fpext {scalar} %x to double") if scalar == "float" else "%x"
+    bits = f.value(f"bitcast double {x} to i64")
+    exponent = f.value(f"and i64 {f.value(f'lshr i64 {bits}, 52')}, 2047")
+    fraction = f.value(f"and i64 {bits}, {2**52 - 1}")
+    m = f.value(f"zext i64 {f.value(f'or i64 {fraction}, {2**52}')} to i192")
+    behind = f.value(f"sub i64 {DIGITS - 190 + 1075}, {exponent}")  # digits behind those needed
+    digits = f.value(f"getelementptr i8, ptr @digits, i64 {f.value(f'lshr i64 {behind}, 3')}")
+    window = f.value(f"load i256, ptr {digits}, align 1")
+    shift = f.value(f"zext i64 {f.value(f'and i64 {behind}, 7')} to i256")
+    window = f.value(f"trunc i256 {f.value(f'lshr i256 {window}, {shift}')} to i192")
+    turns = f.value(f"mul i192 {m}, {window}")
+    nearest = f.value(f"lshr i192 {f.value(f'add i192 {turns}, {2**189}')}, 190")
+    rest = f.value(f"sub i192 {turns}, {f.value(f'shl i192 {nearest}, 190')}")
+    high = f.value(f"trunc i192 {f.value(f'lshr i192 {rest}, 128')} to i64")
+    low = f.value(f"trunc i192 {f.value(f'lshr i192 {rest}, 64')} to i64")
+    high = f.value(f"sitofp i64 {high} to double")
+    low = f.value(f"uitofp i64 {low} to double")
+    wide = Scalars(PRECISIONS["float64"], 1)
+    small, half_pi = wide.literal(2.0**-64), wide.literal(1.5707963267948966 * 2.0**-62)
+    both = f.value(f"call double @llvm.fma.f64(double {low}, double {small}, double {high})")
+    r = f.value(f"fmul double {both}, {half_pi}")
+    quadrant = f.value(f"trunc i192 {nearest} to {whole}")
+    below = f.value(f"fcmp olt double {x}, 0.0")
+    r = f.value(f"select i1 {below}, double {f.value(f'fneg double {r}')}, double {r}")
+    turned = f.value(f"sub {whole} 0, {quadrant}")
+    quadrant = f.value(f"select i1 {below}, {whole} {turned}, {whole} {quadrant}")
+    r = f.value(f"fadd double {r}, {f.value(f'fsub double {x}, {x}')}")  # no number of infinity
+    r = f.value(f"fptrunc double {r} to float") if scalar == "float" else r
+    pair = f"{{{scalar}, {whole}}}"
+    result = f.value(f"insertvalue {pair} poison, {scalar} {r}, 0")
+    result = f.value(f"insertvalue {pair} {result}, {whole} {quadrant}, 1")
+    table = _two_over_pi(DIGITS).to_bytes(DIGITS // 8 + 16, "little")
+    entries = ", ".join(f"i8 {byte}" for byte in table)
+    return [
+        f"@digits = internal constant [{len(table)} x i8] [{entries}]",
+        *f.text(f"{pair} @reduce_large({scalar} %x) noinline cold", f"ret {pair} {result}"),
+    ]
+
+
+def _two_over_pi(digits: int) -> int:
+    """So many binary digits of 2/π, by Machin's formula."""
+    one = 1 << (digits + 64)
+
+    def arctangents() -> Iterator[int]:
+        for weight, x in ((16, 5), (-4, 239)):
+            power, n = weight * one // x, 1
+            while power not in (0, -1):
+                yield power // n if n % 4 == 1 else -(power // n)
+                power, n = power // (x * x), n + 2
+
+    return (one << (digits + 1)) // sum(arctangents())

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robomodel.kernels import machine
 from robomodel.kernels.llvm import Function
 from robomodel.kernels.pieces import Memory
 from robomodel.kernels.plan import Iteration, Plan
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
-from robomodel.kernels.ptx import (
-    CARD,
-    ON_CARD,
-    WORK,
-    Place,
+from robomodel.kernels.ptx.emit import (
+    GLOBAL,
+    LOCAL,
     Row,
     Rows,
+    Scalars,
+    assembled,
     body,
     head,
-    module,
     own_memory,
     threads,
 )
-from robomodel.kernels.ptx_numbers import Scalars
 from robomodel.kernels.schedule import ordered
 
 
@@ -39,25 +36,14 @@ def ptx(
     parts, the start first); how many numbers a motion's rows stand behind those of the one before,
     of each but the result; how many motions; how many times (int64); the further numbers.
     """
-    text = emit(program, name, sizes, parts, iteration, dtype)
-    return machine.assembly(text, triple="nvptx64-nvidia-cuda", cpu=CARD, opt=2)
-
-
-def emit(
-    program: Program, name: str, sizes: Sequence[int], parts: Sequence[int],
-    iteration: Iteration, dtype: Dtype = "float64", place: Place = ON_CARD,
-) -> str:  # fmt: skip
-    """The same as LLVM's assembly; on the processor all is done in one phase."""
     if iteration.timed != (1,):
         raise ValueError("on cards argument 1 alone has a row for each instant")
     plan = Plan(ordered(program, 0), tuple(sizes), dtype, iteration)
     numbers = Scalars(plan.precision, 1)
-    return module(numbers, place, _entry(plan, numbers, name, parts, place))
+    return assembled(numbers, _entry(plan, numbers, name, parts))
 
 
-def _entry(
-    plan: Plan, numbers: Scalars, name: str, parts: Sequence[int], place: Place
-) -> list[str]:
+def _entry(plan: Plan, numbers: Scalars, name: str, parts: Sequence[int]) -> list[str]:
     f, scalar, iteration = Function(numbers), numbers.scalar, plan.iteration
     assert iteration is not None
     state, _, *values = plan.arguments()
@@ -66,8 +52,8 @@ def _entry(
     stages = max(len(iteration.table), 1)
 
     def own_at(i: int) -> str:
-        at = f.value(f"getelementptr inbounds {scalar}, {place.own} {own}, i64 {i}")
-        return f"{place.own} {at}, align {numbers.bytes}"
+        at = f.value(f"getelementptr inbounds {scalar}, {LOCAL} {own}, i64 {i}")
+        return f"{LOCAL} {at}, align {numbers.bytes}"
 
     def row_at(kind: str, base: str, first: str, i: int) -> str:
         at = f.value(f"add i64 {first}, {i}")
@@ -84,21 +70,19 @@ def _entry(
         rows = f.value(f"add i64 {f.value(f'mul i64 {thread}, {every}')}, {instant}")
         return f.value(f"mul i64 {rows}, {kept}")
 
-    first, lane, _ = threads(f, place)
+    first, lane, _ = threads(f)
     thread = f.value(f"add i64 {first}, {lane}")
     mine = f.value(f"icmp slt i64 {thread}, %count")
-    if not place.card:
-        mine = f.value(f"and i1 {mine}, {f.value(f'icmp eq i32 %phase, {WORK}')}")
     every = f.value("add i64 %times, 1")
-    own = own_memory(f, place, inputs + len(plan.columns) + len(plan.constants) + plan.workspace)
+    own = own_memory(f, inputs + len(plan.columns) + len(plan.constants) + plan.workspace)
     f.lines += [f"br i1 {mine}, label %run, label %done", "run:"]
     at, start = 0, result_row("0")
     for k, size in enumerate(parts):
         base = f.value(f"mul i64 {thread}, %step{k}")
         for i in range(size):
-            x = get(row_at(place.rows, f"%given{k}", base, i))
+            x = get(row_at(GLOBAL, f"%given{k}", base, i))
             put(x, own_at(at))
-            put(x, row_at(place.rows, "%result", start, at))
+            put(x, row_at(GLOBAL, "%result", start, at))
             at += 1
     for i in [*range(kept, len(state)), *range(first_carried, first_carried + iteration.carried)]:
         put(numbers.constant(0.0), own_at(i))
@@ -111,14 +95,16 @@ def _entry(
     f.label("instant")
     row = f.value(f"mul i64 {thread}, %step{n}")
     row = f.value(f"add i64 {row}, {f.value(f'mul i64 %t, {plan.sizes[1]}')}")
-    row = f.value(f"getelementptr {scalar}, {place.rows} %given{n}, i64 {row}")
+    row = f.value(f"getelementptr {scalar}, {GLOBAL} %given{n}, i64 {row}")
     f.lines += ["br label %stage", "stage:", "%s = phi i64 [0, %instant], [%s_next, %advance]"]
     constants = f.value(f"mul i64 %s, {iteration.columns}")
-    table = "ptr addrspace(4)" if place.card else "ptr"
     for c in range(iteration.columns):
-        put(get(row_at(table, "@table", constants, c)), own_at(inputs - iteration.columns + c))
-    text = body(f, plan, [Row(place.rows, row)], own, place,
-                lambda g, rows: _Rows(g, plan, rows[0], place))  # fmt: skip
+        put(
+            get(row_at("ptr addrspace(4)", "@table", constants, c)),
+            own_at(inputs - iteration.columns + c),
+        )
+    text = body(f, plan, [Row(GLOBAL, row)], own,
+                lambda g, rows: _Rows(g, plan, rows[0]))  # fmt: skip
     f.label("advance")
     size = plan.sizes[-1]
     moves = [*enumerate(plan.index[: len(state)])]
@@ -132,28 +118,27 @@ def _entry(
     f.lines.append("%t_next = add i64 %t, 1")
     start = result_row("%t_next")
     for i in range(kept):
-        put(get(own_at(i)), row_at(place.rows, "%result", start, i))
+        put(get(own_at(i)), row_at(GLOBAL, "%result", start, i))
     f.lines += ["br label %time", "done:"]
     if iteration.table:
         entries = ", ".join(f"{scalar} {numbers.literal(x)}" for r in iteration.table for x in r)
-        kind = "addrspace(4) " if place.card else ""
         count = stages * iteration.columns
-        text.append(f"@table = internal {kind}constant [{count} x {scalar}] [{entries}]")
+        text.append(f"@table = internal addrspace(4) constant [{count} x {scalar}] [{entries}]")
     given = [
-        *(f"{place.rows} noalias readonly %given{k}" for k in range(n + 1)),
-        f"{place.rows} noalias %result",
+        *(f"{GLOBAL} noalias readonly %given{k}" for k in range(n + 1)),
+        f"{GLOBAL} noalias %result",
         *(f"i64 %step{k}" for k in range(n + 1)),
         *("i64 %count", "i64 %times"),
         *(f"{scalar} {x}" for x, _ in parameters),
     ]
-    return [*text, head(name, place, given), *f.lines, "ret void", "}"]
+    return [*text, head(name, given), *f.lines, "ret void", "}"]
 
 
 class _Rows(Rows):
     """Argument 1's row of an instant; all else is a thread's own: inputs, results, workspace."""
 
-    def __init__(self, f: Function, plan: Plan, row: Row, place: Place) -> None:
-        super().__init__(f, plan, place)
+    def __init__(self, f: Function, plan: Plan, row: Row) -> None:
+        super().__init__(f, plan)
         self._row, self._timed = row, plan.arguments()[1]
         results = len(plan.columns) + len(plan.constants)
         self._first = {"input": 0, "result": plan.program.inputs}
@@ -163,4 +148,4 @@ class _Rows(Rows):
         """One place each."""
         if memory == "input" and at in self._timed:
             return [(self._row.kind, self._row.name, at - self._timed.start)]
-        return [(self.place.own, self.own, self._first[memory] + at)]
+        return [(LOCAL, self.own, self._first[memory] + at)]

@@ -1,0 +1,1 @@
+"""Programs as PTX, the assembly of NVIDIA's graphics cards."""
