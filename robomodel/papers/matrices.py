@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from robomodel.dynamics.kinematics.frames import Place
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.kinematics.tangents import moving
 from robomodel.kernels.differentiate import along
@@ -88,6 +89,18 @@ def cross_matrix(v: Array) -> Array:
         result[..., block, block] = _skew(vector)
     result[..., 3:, :3] = _skew(u)
     return result
+
+
+def cross_matrices(v: Array) -> Array:
+    """The cross products of stacked motions (..., 6n) on stacked motions, block diagonal."""
+    count = v.shape[-1] // 6
+    return block_diagonal([cross_matrix(v[..., 6 * n : 6 * n + 6]) for n in range(count)])
+
+
+def frame_motion(model: Model, at: Place) -> Array:
+    """X (6, 6) from the frame of a body's link to a frame that is fixed to the body."""
+    link = model.frame(model.nodes[at.body].name).pose
+    return motion_matrix(at.pose) @ inverse_motion(motion_matrix(link))
 
 
 def _skew(u: Array) -> Array:

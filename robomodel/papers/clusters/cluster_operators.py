@@ -21,6 +21,7 @@ from robomodel.model.model import Model
 from robomodel.papers.matrices import (
     block_diagonal,
     complement,
+    cross_matrices,
     cross_matrix,
     from_rows,
     inverse_motion,
@@ -54,7 +55,7 @@ class ClusterOperators:
         remap: (6n, 6n) parent-relative to output-relative motion, (19), (20).
         subspaces: the tree joints' motion subspaces (6, n_i).
         G: (r, m) explicit constraint Jacobian, r the velocities of the tree joints.
-        g: (r) explicit constraint bias.
+        G_dot: (r, m) its rate along the motion.
         S_dot: (6n, m) ring derivative of the cluster motion subspace, (25), (26).
         inertia: (6n, 6n) of the bodies, block diagonal, (14).
         rates: (m) independent velocities.
@@ -75,7 +76,7 @@ class ClusterOperators:
     remap: Array = field(repr=False)
     subspaces: tuple[Array, ...] = field(repr=False)
     G: Array = field(repr=False)
-    g: Array = field(repr=False)
+    G_dot: Array = field(repr=False)
     S_dot: Array = field(repr=False)
     inertia: Array = field(repr=False)
     rates: Array = field(repr=False)
@@ -86,6 +87,11 @@ class ClusterOperators:
     articulated_bias: Array | None = field(default=None, repr=False)
 
     # ---- motion (V-A to V-C)
+
+    @cached_property
+    def g(self) -> Array:
+        """The explicit constraint bias (r): the rate of G times the independent velocities."""
+        return times(self.G_dot, self.rates)
 
     @cached_property
     def S_spanning(self) -> Array:
@@ -110,8 +116,13 @@ class ClusterOperators:
     @cached_property
     def cross(self) -> Array:
         """The velocity's cross product on motions (6n, 6n), block diagonal, (15)."""
-        sixes = [self.velocity[..., 6 * n : 6 * n + 6] for n in range(len(self.bodies))]
-        return block_diagonal([cross_matrix(six) for six in sixes])
+        return cross_matrices(self.velocity)
+
+    @cached_property
+    def X_dot(self) -> Array:
+        """The rate of X (6n, 6p): -s × X, s the velocity across the cluster joint."""
+        rate: Array = -cross_matrices(times(self.S, self.rates)) @ self.X
+        return rate
 
     @cached_property
     def c(self) -> Array:
@@ -286,7 +297,7 @@ def _kinematics(
         remap=remap,
         subspaces=tuple(subspaces),
         G=from_rows(state.rows[cluster.spanning_v], (size, m), batch),
-        g=np.zeros((*batch, size)),
+        G_dot=np.zeros((*batch, size, m)),
         S_dot=np.zeros((*batch, 6 * n, m)),
         inertia=np.broadcast_to(block_diagonal(inertia), (*batch, 6 * n, 6 * n)),
         rates=np.zeros((*batch, m)),
@@ -315,7 +326,7 @@ def _moving(
     spanning = still.S_spanning
     return replace(
         still,
-        g=times(jacobian_rate, rates),
+        G_dot=jacobian_rate,
         S_dot=turning @ spanning @ still.G + still.remap @ spanning @ jacobian_rate,
         rates=rates,
         velocity=velocity,

@@ -17,7 +17,7 @@ from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.papers.clusters.cluster_operators import ClusterOperators, operators
-from robomodel.papers.matrices import inverse_motion, motion_matrix, solved, times, transposed
+from robomodel.papers.matrices import frame_motion, solved, times, transposed
 
 
 def base_acceleration(model: Model) -> Array:
@@ -116,8 +116,7 @@ def _end_effector(model: Model, key: FrameKey) -> tuple[int, Array]:
     if at.body == WORLD:
         return WORLD, np.zeros((0, 6))
     cluster = model.clusters[model.nodes[at.body].cluster]
-    link = motion_matrix(model.frame(model.nodes[at.body].name).pose)
     result = np.zeros((6 * len(cluster.bodies), 6))
     first = 6 * cluster.bodies.index(at.body)
-    result[first : first + 6] = transposed(motion_matrix(at.pose) @ inverse_motion(link))
+    result[first : first + 6] = transposed(frame_motion(model, at))
     return cluster.index, result

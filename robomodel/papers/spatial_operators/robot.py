@@ -1,4 +1,8 @@
-"""SKO models of robots: nodes are clusters, or the bodies of the spanning tree."""
+"""SKO models of robots: nodes are clusters, or the bodies of the spanning tree.
+
+A cluster connectivity tree is an SKO model with H = Sᵀ: its blocks are those of
+:func:`robomodel.papers.clusters.operators`.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +14,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.baselines.projection import spanning_tree
-from robomodel.dynamics.kinematics.frames import FrameLike, body_wrenches, frame_keys, place
+from robomodel.dynamics.kinematics.frames import FrameLike, frame_keys, place
 from robomodel.dynamics.kinematics.state import State
 from robomodel.model.arguments import as_array
-from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.papers.matrices import (
-    cross_matrix,
-    from_rows,
-    jacobian_rate,
-    motion_matrix,
-    transposed,
-)
+from robomodel.papers.clusters import ClusterOperators, operators
+from robomodel.papers.clusters.recursions import base_acceleration
+from robomodel.papers.matrices import block_diagonal, frame_motion, times, transposed
 from robomodel.papers.spatial_operators.algebra import Adjacency, BlockDiagonal, PickOff, blockwise
 from robomodel.papers.spatial_operators.operator import Space
 from robomodel.papers.spatial_operators.sko import SKO
 from robomodel.papers.spatial_operators.tree import ROOT, Tree
 from robomodel.scalars import stack, unstack
-from robomodel.spatial import NO_MOTION, NO_WRENCH, UNIT_MOTIONS, ZERO, Motion, minus
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,9 +35,9 @@ class RobotOperators(SKO):
     """The SKO model of a robot at a state.
 
     Coordinate rates are v where nodes are clusters, all joints' velocities where they are bodies.
-    A node's velocity stacks its bodies' (angular first, in internal axes, at their joints) and then
-    the velocities of its joints that have an armature, which is an inertia of theirs alone.
-    Accelerations are those of body-fixed points ("conventional"), gravity included.
+    A node's velocity stacks its bodies' (angular first, in the frames of their links) and then the
+    velocities of its joints that have an armature, which is an inertia of theirs alone.
+    Accelerations are spatial ones, gravity included as the base's.
 
     ``sites`` says where a body's six numbers stand: its node, and the first of them in the node.
     """
@@ -58,7 +56,7 @@ class RobotOperators(SKO):
                 continue
             node, first = self.sites[at.body]
             block = np.zeros((self.nodes.sizes[node], 6))
-            block[first : first + 6] = motion_matrix(at.pose).T
+            block[first : first + 6] = frame_motion(self.robot, at).T
             nodes.append(node)
             blocks.append(block)
         return PickOff(self.nodes, tuple(nodes), tuple(blocks))
@@ -82,187 +80,102 @@ def robot_operators(
         raise ValueError(f"nodes '{nodes}' are not known; 'clusters' and 'bodies' are")
     at = as_array(q, model.nq, "q", "nq")
     speed = np.zeros(model.nv) if v is None else as_array(v, model.nv, "v", "nv")
-    forces = {link: as_array(w, 6, f"f_ext['{link}']", "6") for link, w in (f_ext or {}).items()}
-    batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1])
-    everything = range(len(model.nodes))
-    with np.errstate(all="ignore"):
-        wrenches = body_wrenches(model, {link: unstack(w) for link, w in forces.items()})
-        state = State(model, unstack(at), everything, unstack(speed))
-        if nodes == "bodies":
-            state = State(spanning_tree(model), state.positions, everything, state.velocities)
-        carrier = [cluster.parent for cluster in state.model.clusters]
-        tree = Tree(tuple(cluster.name for cluster in state.model.clusters), tuple(carrier))
-        sites = {
-            body: (cluster.index, 6 * i)
-            for cluster in state.model.clusters
-            for i, body in enumerate(cluster.bodies)
-        }
-        made = [_Node.at(state, cluster, sites, batch) for cluster in state.model.clusters]
-        gyroscopic = [
-            state.model.nodes[body].inertia.gyroscopic(state.centripetal[body])
-            - wrenches.get(body, NO_WRENCH)
-            for body in everything
-        ]
-        loads = np.broadcast_shapes(batch, *(w.shape[:-1] for w in forces.values()))
-        bias = [
-            stack(
-                [
-                    *(x for body in cluster.bodies for x in gyroscopic[body].entries()),
-                    *[0.0] * len(node.geared),
-                ],
-                loads,
-            )
-            for cluster, node in zip(state.model.clusters, made, strict=True)
-        ]
-    space = Space(tree, tuple(node.inertia.shape[-1] for node in made))
-    rates = Space(tree, tuple(cluster.nv for cluster in state.model.clusters))
-
+    modelled = model
+    if nodes == "bodies":
+        batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1])
+        with np.errstate(all="ignore"):
+            state = State(model, unstack(at), (), unstack(speed))
+            modelled = spanning_tree(model)
+            at, speed = stack(state.positions, batch), stack(state.velocities, batch)
+    objects = operators(modelled, at, speed)
+    tree = Tree(tuple(o.name for o in objects), tuple(o.parent for o in objects))
+    sites = tuple(
+        (node.cluster, 6 * modelled.clusters[node.cluster].bodies.index(body))
+        for body, node in enumerate(modelled.nodes)
+    )
+    space = Space(tree, tuple(o.S.shape[-2] + len(_geared(o)) for o in objects))
+    rates = Space(tree, tuple(len(o.dofs) for o in objects))
+    base = base_acceleration(model)
+    drift = [o.c + times(o.X, base) if o.parent < 0 else o.c for o in objects]
+    bias = _bias(modelled, objects, sites, f_ext or {})
+    constant = [o.inertia[(0,) * (o.inertia.ndim - 2)] for o in objects]  # of any state
+    inertia = [
+        block_diagonal([own, np.diag(o.armature[_geared(o)])])
+        for own, o in zip(constant, objects, strict=True)
+    ]
     return RobotOperators(
-        weights=_weights(space, tree, [node.carried for node in made]),
-        H=blockwise(space, rates, lambda k: transposed(made[k].motions), "H"),
-        M=blockwise(space, space, lambda k: made[k].inertia, "M"),
-        a=space.join([node.drift for node in made]),
-        b=space.join(bias),
+        weights=_weights(space, tree, [o.X for o in objects]),
+        H=_joint_maps(space, rates, [(o.S, o.G) for o in objects], objects),
+        M=blockwise(space, space, inertia.__getitem__, "M"),
+        a=space.join([_joined(x, o.g, o) for x, o in zip(drift, objects, strict=True)]),
+        b=space.join([_joined(x, 0.0 * o.g, o) for x, o in zip(bias, objects, strict=True)]),
         robot=model,
-        sites=tuple(sites[body] for body in everything),
+        sites=sites,
     )
 
 
+def rates_along(
+    found: RobotOperators, q: Array, direction: Array
+) -> tuple[Adjacency, BlockDiagonal]:
+    """Derivatives of 𝓔 and H of a model of clusters at q along a velocity; M is constant."""
+    objects = operators(found.robot, q, direction)
+    weights = _weights(found.nodes, found.tree, [o.X_dot for o in objects])
+    changes = [(o.S_dot, o.G_dot) for o in objects]
+    return weights, _joint_maps(found.nodes, found.rates, changes, objects)
+
+
+def _geared(o: ClusterOperators) -> list[int]:
+    """The velocities of a cluster's tree joints that have an armature."""
+    return np.flatnonzero(o.armature).tolist()
+
+
+def _joined(x: Array, joints: Array, o: ClusterOperators) -> Array:
+    """What belongs to bodies, and of what belongs to tree joints that of joints with armature."""
+    parts = [x, joints[..., _geared(o)]]
+    return Space(None, tuple(part.shape[-1] for part in parts)).join(parts)
+
+
+def _joint_maps(
+    space: Space,
+    rates: Space,
+    motions: Sequence[tuple[Array, Array]],
+    objects: Sequence[ClusterOperators],
+) -> BlockDiagonal:
+    """H of S, and of the rows of G that have an armature; or of their rates."""
+    blocks = [
+        np.concatenate([s, g[..., _geared(o), :]], axis=-2)
+        for (s, g), o in zip(motions, objects, strict=True)
+    ]
+    return blockwise(space, rates, lambda k: transposed(blocks[k]), "H")
+
+
 def _weights(space: Space, tree: Tree, carried: Sequence[Array]) -> Adjacency:
-    """𝓔 of what parents' bodies do to nodes' velocities; armatures' velocities do nothing."""
+    """𝓔 of what parents' bodies do to nodes' velocities; joints with armature are not carried."""
     blocks = []
     for k, parent in enumerate(tree.parents):
+        x = carried[k]
         rows = 0 if parent == ROOT else space.sizes[parent]
-        padded = np.zeros((*carried[k].shape[:-1], rows))
+        padded = np.zeros((*x.shape[:-2], space.sizes[k], rows))
         if rows:
-            padded[..., : carried[k].shape[-1]] = carried[k]
+            padded[..., : x.shape[-2], : x.shape[-1]] = x
         blocks.append(transposed(padded))
     return Adjacency(space, space, tuple(blocks))
 
 
-def rates_along(
-    operators: RobotOperators, q: Array, direction: Array
-) -> tuple[Adjacency, BlockDiagonal]:
-    """Derivatives of 𝓔 and H of a model of clusters at q along a velocity; M is constant.
-
-    X of a body from its parent changes by -s × X, s the direction's velocity between the two; the
-    explicit constraint Jacobian by :func:`robomodel.papers.matrices.jacobian_rate`.
-    """
-    model, space = operators.robot, operators.nodes
-    batch = np.broadcast_shapes(q.shape[:-1], direction.shape[:-1])
-    with np.errstate(all="ignore"):
-        state = State(model, unstack(q), range(len(model.nodes)), unstack(direction))
-        jacobian_rates = jacobian_rate(model, q, direction)
-        pairs = [
-            _node_rates(state, cluster, operators.sites, rate, batch)
-            for cluster, rate in zip(model.clusters, jacobian_rates, strict=True)
-        ]
-    motions = blockwise(space, operators.rates, lambda k: transposed(pairs[k][1]), "H")
-    return _weights(space, operators.tree, [carried for carried, _ in pairs]), motions
-
-
-def _node_rates(
-    state: State,
-    cluster: Cluster,
+def _bias(
+    model: Model,
+    objects: Sequence[ClusterOperators],
     sites: Sequence[tuple[int, int]],
-    jacobian_rate: Array,
-    batch: tuple[int, ...],
-) -> tuple[Array, Array]:
-    """The derivatives of ``carried`` and ``motions`` of a node along the state's velocity."""
-    model, bodies = state.model, cluster.bodies
-    above = 0 if cluster.parent == WORLD else 6 * len(model.clusters[cluster.parent].bodies)
-    geared = [r for b in bodies if model.nodes[b].armature for r in model.nodes[b].freedoms]
-    size = 6 * len(bodies) + len(geared)
-    carried, carried_rate = np.zeros((2, *batch, size, above))
-    motions, motions_rate = np.zeros((2, *batch, size, cluster.nv))
-    first_row = cluster.spanning_v.start
-    for i, body in enumerate(bodies):
-        node, x = model.nodes[body], motion_matrix(state.transforms[body], batch)
-        apart = stack(state.relative[body].entries(), batch)
-        rate, own = -cross_matrix(apart) @ x, slice(6 * i, 6 * i + 6)
-        columns = [motion.entries() for motion in node.joint.subspace]
-        subspace = from_rows(list(zip(*columns, strict=True)), (6, node.joint.nv))
-        rows = [r - first_row for r in node.freedoms]
-        g = from_rows([state.rows[r] for r in node.freedoms], (len(rows), cluster.nv), batch)
-        if node.parent in bodies:
-            first = 6 * bodies.index(node.parent)
-            inside = slice(first, first + 6)
-            for value, change in ((carried, carried_rate), (motions, motions_rate)):
-                change[..., own, :] = rate @ value[..., inside, :] + x @ change[..., inside, :]
-                value[..., own, :] = x @ value[..., inside, :]
-        elif node.parent != WORLD:
-            first = sites[node.parent][1]
-            carried[..., own, first : first + 6] = x
-            carried_rate[..., own, first : first + 6] = rate
-        motions[..., own, :] += subspace @ g
-        motions_rate[..., own, :] += subspace @ jacobian_rate[..., rows, :]
-    motions_rate[..., 6 * len(bodies) :, :] = jacobian_rate[..., [r - first_row for r in geared], :]
-    return carried_rate, motions_rate
-
-
-@dataclass(frozen=True)
-class _Node:
-    """A cluster's blocks. ``carried``: what its parent's bodies' velocities do to its velocities.
-
-    ``motions`` is S, from its independent velocities; ``drift`` its part of a. ``geared`` are the
-    spanning velocities with an armature: rows of G on top of the bodies'.
-    """
-
-    carried: Array
-    motions: Array
-    drift: Array
-    inertia: Array
-    geared: list[int]
-
-    @classmethod
-    def at(
-        cls,
-        state: State,
-        cluster: Cluster,
-        sites: Mapping[int, tuple[int, int]],
-        batch: tuple[int, ...],
-    ) -> _Node:
-        model, bodies = state.model, cluster.bodies
-        base = Motion(ZERO, minus(ZERO, model.gravity))
-        above = 0 if cluster.parent == WORLD else 6 * len(model.clusters[cluster.parent].bodies)
-        armature = {
-            r: model.nodes[body].armature
-            for body in bodies
-            for r in model.nodes[body].freedoms
-            if model.nodes[body].armature
-        }
-        geared = list(armature)
-        size = 6 * len(bodies) + len(geared)
-        carried = np.zeros((*batch, size, above))
-        motions = np.zeros((*batch, size, cluster.nv))
-        inertia = np.zeros((size, size))
-        drift: dict[int, Motion] = {}
-        for i, body in enumerate(bodies):
-            node, x = model.nodes[body], state.transforms[body]
-            own, matrix = slice(6 * i, 6 * i + 6), motion_matrix(x, batch)
-            if node.parent in drift:  # within the cluster
-                first = 6 * bodies.index(node.parent)
-                inside = slice(first, first + 6)
-                carried[..., own, :] = matrix @ carried[..., inside, :]
-                motions[..., own, :] = matrix @ motions[..., inside, :]
-                moved = drift[node.parent]
-            elif node.parent != WORLD:
-                first = sites[node.parent][1]
-                carried[..., own, first : first + 6] = matrix
-                moved = NO_MOTION
-            else:
-                moved = base
-            drift[body] = x.to_child(moved) + state.drift(body)
-            columns = [motion.entries() for motion in state.subspace(body)]
-            motions[..., own, :] += from_rows(
-                list(zip(*columns, strict=True)), (6, cluster.nv), batch
-            )
-            inertia[own, own] = [[*(node.inertia * motion).entries()] for motion in UNIT_MOTIONS]
-        fast = slice(6 * len(bodies), size)
-        motions[..., fast, :] = from_rows(
-            [state.rows[r] for r in geared], (len(geared), cluster.nv), batch
-        )
-        inertia[fast, fast] = np.diag(list(armature.values()))
-        entries = [x for body in bodies for x in drift[body].entries()]
-        entries += [state.bias[r] for r in geared]
-        return cls(carried, motions, stack(entries, batch), inertia, geared)
+    f_ext: Mapping[str, ArrayLike],
+) -> list[Array]:
+    """Bias forces of nodes' bodies less the wrenches on them."""
+    bias = [o.bias for o in objects]
+    for link, wrench in f_ext.items():
+        at = place(model, link)
+        force = as_array(wrench, 6, f"f_ext['{link}']", "6")
+        if at.body != WORLD:
+            node, first = sites[at.body]
+            push = np.zeros((*force.shape[:-1], bias[node].shape[-1]))
+            push[..., first : first + 6] = times(frame_motion(model, at).T, force)
+            bias[node] = bias[node] - push
+    return bias
