@@ -194,7 +194,7 @@ def test_intervals_and_cross_validation() -> None:
     assert np.all(ends[:, 1] >= fit.values)
     wide = fit.interval(0.99)
     assert np.all(wide[:, 1] >= ends[:, 1])
-    told = fit.told > 0.95
+    told = fit.information_gain > 0.95
     inside = (ends[told, 0] <= values[told]) & (values[told] <= ends[told, 1])
     assert told.sum() > 5
     assert inside.mean() > 0.7

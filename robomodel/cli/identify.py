@@ -121,9 +121,12 @@ def command(
     Every body found is one that can exist. docs/parameters.md explains it.
 
     Keys of the JSON document: robot, output, samples, coordinates (of each name, residual, before,
-    forces and validation: root mean squares), parameters (of each name, before, value, deviation
-    and told), sensors (of each kind, name, value and deviation), unknown (names of those of which
-    the log told less than a tenth), unused (columns), notes.
+    forces and validation: root mean squares), groups (combinations that forces can tell: of each
+    name, value, deviation, unit, information_gain and coefficients by parameter), parameters (of
+    each name, before, value, deviation and information_gain), sensors (of each kind, name, value
+    and deviation), unknown (names of those of which the log told less than a tenth), unused
+    (columns), notes, suspicions (units, signs, limits and delays that cannot be: the exit status is
+    then 1).
 
     With --what, of motions with closed loops, near the neutral configuration's branch: robot, rank,
     parameters (their names), base (of each base parameter name and coefficients by parameter),
@@ -196,7 +199,7 @@ def _identified(
             data={**report.data, "output": str(output)},
             sections=[Section("", [f"{output} written"]), *report.sections],
         )
-    return Result(document=report)
+    return Result(document=report, status=1 if fit.suspicions else 0)
 
 
 def _forces(model: Model, measured: list[str] | None, contacts: list[str] | None) -> str:

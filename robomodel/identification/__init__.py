@@ -2,7 +2,12 @@
 
 from robomodel.identification.base import BaseParameters, base_parameters
 from robomodel.identification.excitations import Excitation, excitation
-from robomodel.identification.identification import Calibrated, Identified, identify
+from robomodel.identification.identification import (
+    Calibrated,
+    Identified,
+    IdentifiedGroup,
+    identify,
+)
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.regressors import (
     energy_regressor,
@@ -17,6 +22,7 @@ __all__ = [
     "Calibrated",
     "Excitation",
     "Identified",
+    "IdentifiedGroup",
     "Log",
     "Parameters",
     "base_parameters",

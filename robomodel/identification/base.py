@@ -43,6 +43,7 @@ class BaseParameters:
         gap: The rank was decided between singular values of these shares of the largest; close ones
             mean that the robot is nearly of another rank.
         method: How it was found, "numeric" or "structure".
+        pivots: The column of each row's first parameter.
     """
 
     names: tuple[str, ...]
@@ -50,6 +51,7 @@ class BaseParameters:
     parameters: tuple[str, ...]
     gap: Gap
     method: Kind
+    pivots: tuple[int, ...] = ()
 
     @property
     def rank(self) -> int:
@@ -144,7 +146,7 @@ def base_parameters(
     matrix[np.abs(echelon) < 1e-9] = 0.0
     matrix[range(len(pivots)), pivots] = 1.0
     words = tuple(_worded(names, row, pivot) for row, pivot in zip(matrix, pivots, strict=True))
-    return BaseParameters(words, matrix, names, gap, kind)
+    return BaseParameters(words, matrix, names, gap, kind, tuple(pivots))
 
 
 def _start(model: Model, near: ArrayLike) -> Array:

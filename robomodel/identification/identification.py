@@ -7,13 +7,16 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from statistics import NormalDist
 from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.errors import UnknownNameError, as_names, as_real, did_you_mean, few
+from robomodel.errors import UnknownNameError, as_names, as_real, did_you_mean, few, warn
+from robomodel.identification.base import base_parameters
+from robomodel.identification.checks import force_warnings, friction_notes, state_warnings
 from robomodel.identification.consistent import Cone, Prior, possible, solved
 from robomodel.identification.fit import Data, fitted
 from robomodel.identification.logs import Log, read_log
@@ -48,10 +51,36 @@ class Calibrated:
     deviation: float
 
     @property
-    def told(self) -> str:
+    def title(self) -> str:
         """What it is, in words."""
         what = {"offset": "zero of the encoder of", "ratio": "ratio of"}
         return f"{what.get(self.kind, 'torque constant of')} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class IdentifiedGroup:
+    """A combination of parameters that forces can tell, and what a log told of it.
+
+    Attributes:
+        name: It in words, "damping of j1 + 81 damping of j1_rotor".
+        value: Its value, in ``unit``.
+        deviation: Standard deviation of the value.
+        unit: That of its first parameter.
+        information_gain: The share of its assumed variance that the motions took away.
+        coefficients: By parameter.
+    """
+
+    name: str
+    value: float
+    deviation: float
+    unit: str
+    information_gain: float
+    coefficients: Mapping[str, float]
+
+    @property
+    def known(self) -> bool:
+        """Whether the motions told more than next to nothing of it."""
+        return self.information_gain >= FAINT
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +92,8 @@ class Identified:
         names: Names of the parameters.
         values: Their values (p,).
         covariance: Of noise and of what was assumed (p, p); zero for what was held.
-        told: Of each value (p,), the share of its assumed variance that the motions took away; 0:
-            they tell nothing of it, and 1: all is known from them.
+        information_gain: Of each value (p,), the share of its assumed variance that the motions
+            took away; 0: they tell nothing of it, and 1: all is known from them.
         residual: Root mean square of each coordinate (nv,), in torque's units, of measured less
             predicted forces; nan where none were measured.
         before: The same with the file's parameters.
@@ -78,13 +107,16 @@ class Identified:
         file: The same with the file's parameters.
         samples: States that were used.
         notes: What to know, in words.
+        suspicions: What of the measurements cannot be, in words: units, signs, limits, delays.
+        prior_covariance: Of what was assumed before any motion (p, p).
+        times: When the samples were taken (n,) [s]; None where that is not known.
     """
 
     model: Model
     names: tuple[str, ...]
     values: Array
     covariance: Array
-    told: Array
+    information_gain: Array
     residual: Array
     before: Array
     forces: Array
@@ -95,6 +127,9 @@ class Identified:
     file: Array
     samples: int
     notes: tuple[str, ...]
+    suspicions: tuple[str, ...]
+    prior_covariance: Array
+    times: Array | None
 
     @property
     def deviation(self) -> Array:
@@ -105,8 +140,38 @@ class Identified:
     def unknown(self) -> tuple[str, ...]:
         """Parameters that were free and of which the motions told next to nothing."""
         free = np.diag(self.covariance) > 0.0
-        rows = zip(self.names, self.told, free, strict=True)
+        rows = zip(self.names, self.information_gain, free, strict=True)
         return tuple(name for name, share, is_one in rows if is_one and share < FAINT)
+
+    @cached_property
+    def groups(self) -> tuple[IdentifiedGroup, ...]:
+        """The combinations of parameters that forces can tell, with what is known of each.
+
+        The rows of :func:`robomodel.base_parameters` in which something was free to change. A
+        combination may be known well where its terms are not: of a geared joint's damping and its
+        rotor's only the sum is.
+        """
+        base = base_parameters(self.model)
+        values = base.matrix @ self.values
+        variances = np.einsum("ip,pq,iq->i", base.matrix, self.covariance, base.matrix)
+        assumed = np.einsum("ip,pq,iq->i", base.matrix, self.prior_covariance, base.matrix)
+        result = []
+        for name, pivot, row, value, variance, before in zip(
+            base.names, base.pivots, base.matrix, values, variances, assumed, strict=True
+        ):
+            if before > 0.0:
+                gain = min(max(1.0 - float(variance / before), 0.0), 1.0)
+                result.append(
+                    IdentifiedGroup(
+                        name,
+                        float(value),
+                        math.sqrt(max(float(variance), 0.0)),
+                        unit_of(self.model, self.names[pivot]),
+                        gain,
+                        {n: float(x) for n, x in zip(self.names, row, strict=True) if x},
+                    )
+                )
+        return tuple(result)
 
     def changes(self, before: Array) -> list[int]:
         """The parameters that went further from these values than they are sure, most first.
@@ -221,6 +286,7 @@ def identify(
     if not (0.0 < size < math.inf):
         raise ValueError(f"prior must be positive and finite, got {prior!r}")
     changing, asked = _free(model, known.names, free)
+    log: Log | None = None
     if v is None:
         if any(x is not None for x in (a, tau, currents, encoders, f_ext)):
             raise ValueError("v is missing; a log, in the place of q, comes alone")
@@ -252,18 +318,24 @@ def identify(
     fit = fitted(data, made, assumed, ways)
     final, force, found = made.at(fit.unknowns)
     force = np.where(there, force, np.nan)
-    told = np.zeros(len(nominal))
+    prior_covariance = np.zeros((len(nominal), len(nominal)))
     if ways.shape[1]:
-        alone = np.diag(ways @ solved(ways.T @ assumed.slopes(fit.values)[1] @ ways, ways.T))
-        some = alone > 0.0
-        told[some] = np.clip(1.0 - np.diag(fit.covariance)[some] / alone[some], 0.0, 1.0)
+        prior_covariance = ways @ solved(ways.T @ assumed.slopes(fit.values)[1] @ ways, ways.T)
+    alone = np.diag(prior_covariance)
+    gain = np.clip(1.0 - np.diag(fit.covariance) / np.where(alone > 0.0, alone, 1.0), 0.0, 1.0)
+    by_file, by_fit = rows @ known.values, final @ fit.values
+    suspicions = () if log is None else tuple(_suspicions(model, log, force, by_file))
+    if log is not None:
+        notes += log.notes
+        if log.encoders is None and len(log.v) == len(force) and np.ndim(log.v) == 2:
+            notes += friction_notes(model.dof_names, force - by_fit, log.v)
     scale = [u.slope(x) for u, x in zip(made.unknowns, fit.unknowns, strict=True)]
     return Identified(
         with_parameters(found, fit.values),
         known.names,
         fit.values,
         fit.covariance,
-        told,
+        np.where(alone > 0.0, gain, 0.0),
         data.rms(final @ fit.values - np.nan_to_num(force)),
         data.rms(rows @ known.values - data.forces),
         data.rms(np.nan_to_num(force)),
@@ -273,11 +345,31 @@ def identify(
             for u, x, s, d in zip(made.unknowns, fit.unknowns, scale, fit.spread, strict=True)
         ),
         force,
-        final @ fit.values,
-        rows @ known.values,
+        by_fit,
+        by_file,
         len(target),
         tuple(notes),
+        suspicions,
+        prior_covariance,
+        _times(len(target), log, step),
     )
+
+
+def _suspicions(model: Model, log: Log, force: Array, by_file: Array) -> list[str]:
+    """What of a log cannot be; each is a RuntimeWarning, too."""
+    even = log.step is not None and math.isfinite(log.step) and len(force) == len(log.v)
+    result = state_warnings(model, log)
+    result += force_warnings(model.dof_names, force, by_file, log.step if even else None)
+    for text in result:
+        warn(RuntimeWarning(text))
+    return result
+
+
+def _times(count: int, log: Log | None, step: float | None) -> Array | None:
+    """When samples were taken; filters shorten none of them."""
+    if log is not None:
+        return log.times if log.times is not None and len(log.times) == count else None
+    return None if step is None else step * np.arange(count, dtype=float)
 
 
 def _folds(folds: int, count: int) -> list[Array]:
@@ -303,6 +395,17 @@ def _validated(
         rows, force, _ = made.at(fit.unknowns)
         error[block] = (rows @ fit.values - np.nan_to_num(force))[block]
     return data.rms(error) if blocks else np.full(data.forces.shape[1], np.nan)
+
+
+def unit_of(model: Model, name: str) -> str:
+    """The unit of a parameter, "N m s/rad" of a revolute joint's damping."""
+    owner, _, kind = name.rpartition(".")
+    if kind in INERTIAL:
+        return "kg" if kind == "mass" else "kg m" if kind.startswith("m") else "kg m²"
+    slides = any(joint.name == owner and joint.type == "prismatic" for joint in model.joints)
+    turning = {"armature": "kg m²", "damping": "N m s/rad", "friction": "N m"}
+    sliding = {"armature": "kg", "damping": "N s/m", "friction": "N"}
+    return (sliding if slides else turning)[kind]
 
 
 # ---- what may change -----------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from robomodel.model.configurations.coordinates import position_names
 from robomodel.model.joints import Array
 
 EVEN = 0.01  # of the time between samples: how far it may differ
+JITTER = 0.5  # of the time between samples: up to which they are brought to even times
 TURNED = 1e-9  # of a joint's rate for unit velocities: whether it tells something new
 ENDS = ("mx", "my", "mz", "fx", "fy", "fz")
 KINDS = {"q": "positions", "v": "velocities", "a": "accelerations", "tau": "forces"}
@@ -49,6 +50,8 @@ class Log:
         f_ext: Measured wrenches on links (T, 6).
         step: Seconds between samples, nan where they are not even, None where there is no time.
         unused: Columns, or topics, that mean nothing.
+        times: When each sample was taken (T,) [s], from 0 on; None where there is no time.
+        notes: What was done to the samples, in words.
     """
 
     q: Array
@@ -60,6 +63,8 @@ class Log:
     f_ext: Mapping[str, Array] = field(default_factory=dict)
     step: float | None = None
     unused: tuple[str, ...] = ()
+    times: Array | None = None
+    notes: tuple[str, ...] = ()
 
     def even_step(self) -> float:
         """``step``; ValueError without times, or where they are not even."""
@@ -144,13 +149,17 @@ def read_log(
         ImportError: The packages that are needed are not installed.
     """
     table = _read(source, topic)
+    notes: list[str] = []
+    accelerated = any(name.startswith("a.") for name in table.columns)
+    if "time" in table.columns and not accelerated:
+        table, notes = _evenly(table)
     columns = table.columns
     still = velocities is not None and not any(name.startswith("v.") for name in columns)
     kind, enough = ("q", _needed(model)) if still else ("v", list(model.dof_names))
     encoders = None if table.has(kind, enough) else _encoders(model, table, kind)
     rates = model.dof_names if encoders is None else _labels(model, encoders, model.dof_names)
     v = np.empty(0) if still else table.taken("v", rates)
-    a = table.taken("a", rates) if any(name.startswith("a.") for name in columns) else None
+    a = table.taken("a", rates) if accelerated else None
     if encoders is None:
         q = _configurations(model, table)
     else:
@@ -173,7 +182,8 @@ def read_log(
         table.used.update(wanted)
         f_ext[name] = np.stack([columns[each] for each in wanted], axis=1)
     unused = (*(name for name in columns if name not in table.used), *table.ignored)
-    return Log(q, v, a, tau, currents, encoders, f_ext, step, unused)
+    times = columns["time"] - columns["time"][0] if "time" in columns else None
+    return Log(q, v, a, tau, currents, encoders, f_ext, step, unused, times, tuple(notes))
 
 
 def read_positions(
@@ -320,6 +330,35 @@ def _step(table: _Table, time: Array) -> float | None:
         raise table.wrong("time does not increase", int(np.argmax(wrong)) + 1)
     mean = float(np.mean(steps))
     return mean if np.all(np.abs(steps - mean) <= EVEN * mean) else math.nan
+
+
+def _evenly(table: _Table) -> tuple[_Table, list[str]]:
+    """The table at even times, as filters need them, and what was done to it.
+
+    Times that jitter are brought to even ones by interpolation; a DescriptionError names the first
+    sample that comes more than half a step late or early.
+    """
+    time = table.columns["time"]
+    if not math.isnan(_step(table, time) or 0.0):
+        return table, []
+    steps = np.diff(time)
+    mean = float(np.mean(steps))
+    off = np.abs(steps - np.median(steps))
+    if np.any(wrong := off > JITTER * np.median(steps)):
+        at = int(np.argmax(wrong))
+        raise table.wrong(
+            f"{1e3 * steps[at]:.4g} ms after the sample before, where others are "
+            f"{1e3 * float(np.median(steps)):.4g} ms apart: without accelerations samples at even "
+            "times are needed; give a.JOINT, or split the log there",
+            at + 1,
+        )
+    even = time[0] + mean * np.arange(len(time))
+    columns = {name: np.interp(even, time, x) for name, x in table.columns.items()}
+    note = (
+        f"times jitter by up to {1e3 * float(np.max(np.abs(time - even))):.2g} ms: all columns "
+        f"were interpolated at steps of {1e3 * mean:.4g} ms"
+    )
+    return replace(table, columns=columns | {"time": even}), [note]
 
 
 # ---- files and tables ----------------------------------------------------------------------------

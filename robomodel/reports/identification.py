@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from robomodel.identification import Identified, parameters
+from robomodel.identification import Identified, IdentifiedGroup, parameters
 from robomodel.model import Model
 from robomodel.model.joints import Array
 from robomodel.reports.document import Bullets, Cell, Document, Part, Section, Table
@@ -15,6 +15,7 @@ from robomodel.reports.plots import Line, Plot
 
 SHOWN = 600  # samples of a long motion in a picture
 BARS = 31  # of a histogram
+PARAMETER = ("name", "before", "value", "deviation", "information_gain")
 REACH = 4.0  # deviations, of a histogram
 UNKNOWN = (
     "Of these the motions took away less than a tenth of the variance that was assumed: they stay "
@@ -29,8 +30,11 @@ def document(fit: Identified, model: Model, source: str, unused: Sequence[str] =
     """
     before = parameters(model).values
     unknown: list[Part] = [UNKNOWN, Bullets(by_owner(fit.unknown))] if fit.unknown else []
+    known = [group for group in fit.groups if group.known]
     sections = [
+        Section("Suspicious: look at the log before the results", [Bullets(fit.suspicions)]),
         Section("To know", [Bullets(fit.notes)]),
+        Section("What the log tells: combinations that forces can tell apart", [_groups(known)]),
         Section(
             "Root mean squares of forces, and of what is left of them", [_residuals(fit, model)]
         ),
@@ -65,6 +69,15 @@ def by_owner(names: Iterable[str]) -> list[str]:
     return [f"{owner}: {', '.join(each)}" for owner, each in kinds.items()]
 
 
+def _groups(groups: Sequence[IdentifiedGroup]) -> Table:
+    rows: list[list[Cell]] = [
+        [each.name, each.value, f"± {each.deviation:.2g}", each.unit,
+         f"{100.0 * each.information_gain:.0f} %"]
+        for each in groups
+    ]  # fmt: skip
+    return Table(["combination", "value", "deviation", "unit", "told by motions"], rows, digits=4)
+
+
 def _residuals(fit: Identified, model: Model) -> Table:
     """Of each coordinate, in its own unit."""
     checked = bool(np.any(np.isfinite(fit.validation)))
@@ -86,16 +99,17 @@ def _plots(fit: Identified, names: Sequence[str]) -> Iterator[Plot]:
     """Of each coordinate whose force was measured: forces, residuals, and how these spread."""
     every = max(1, len(fit.measured) // SHOWN)
     at = np.arange(0, len(fit.measured), every)
-    x = at.astype(float)
+    x = at.astype(float) if fit.times is None else fit.times[at]
+    along = "sample" if fit.times is None else "time [s]"
     for i, name in enumerate(names):
         measured, predicted, file = (f[at, i] for f in (fit.measured, fit.predicted, fit.file))
         if not np.any(np.isfinite(measured)):
             continue
         lines = [Line("measured", x, measured), Line("predicted", x, predicted),
                  Line("by the file", x, file)]  # fmt: skip
-        yield Plot(f"{name}: force", "sample", "N m or N", lines)
+        yield Plot(f"{name}: force", along, "N m or N", lines)
         left = Line("", x, measured - predicted)
-        yield Plot(f"{name}: measured less predicted", "sample", "N m or N", [left])
+        yield Plot(f"{name}: measured less predicted", along, "N m or N", [left])
         yield _histogram(name, fit.measured[:, i] - fit.predicted[:, i])
 
 
@@ -114,19 +128,20 @@ def _histogram(name: str, error: Array) -> Plot:
 
 
 def _changes(fit: Identified, before: Array, which: Iterable[int]) -> Table:
-    ends = fit.interval()
+    ends, unknown = fit.interval(), set(fit.unknown)
     rows: list[list[Cell]] = [
         [fit.names[i], float(before[i]), float(fit.values[i]),
          "held" if fit.deviation[i] == 0.0 else f"{ends[i, 0]:.4g} to {ends[i, 1]:.4g}",
-         f"{100.0 * fit.told[i]:.0f} %"]
+         f"{100.0 * fit.information_gain[i]:.0f} %", "unknown" if fit.names[i] in unknown else ""]
         for i in which
     ]  # fmt: skip
-    return Table(["parameter", "file", "found", "95 % between", "told by motions"], rows, digits=4)
+    return Table(["parameter", "file", "found", "95 % between", "told by motions", ""],
+                 rows, digits=4)  # fmt: skip
 
 
 def _sensors(fit: Identified) -> Table:
     rows: list[list[Cell]] = [
-        [each.told, float(each.value), f"± {each.deviation:.2g}"] for each in fit.sensors
+        [each.title, float(each.value), f"± {each.deviation:.2g}"] for each in fit.sensors
     ]
     return Table(["sensor", "value", "deviation"], rows, digits=4)
 
@@ -135,7 +150,7 @@ def _data(fit: Identified, model: Model, before: Array, unused: Sequence[str]) -
     coordinates = zip(
         model.dof_names, fit.residual, fit.before, fit.forces, fit.validation, strict=True
     )
-    values = zip(fit.names, before, fit.values, fit.deviation, fit.told, strict=True)
+    values = zip(fit.names, before, fit.values, fit.deviation, fit.information_gain, strict=True)
     return {
         "robot": model.name,
         "output": None,
@@ -145,11 +160,15 @@ def _data(fit: Identified, model: Model, before: Array, unused: Sequence[str]) -
             for row in coordinates
         ],
         "parameters": [
-            dict(zip(("name", "before", "value", "deviation", "told"), row, strict=True))
+            dict(
+                zip(("name", "before", "value", "deviation", "information_gain"), row, strict=True)
+            )
             for row in values
         ],
+        "groups": fit.groups,
         "sensors": fit.sensors,
         "unknown": fit.unknown,
         "unused": unused,
         "notes": fit.notes,
+        "suspicions": fit.suspicions,
     }

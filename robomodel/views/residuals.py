@@ -11,7 +11,7 @@ from robomodel.reports import pictures
 
 
 def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
-    """Draw measured and predicted forces of each coordinate, and what is left, over the samples.
+    """Draw measured and predicted forces of each coordinate, and what is left, over time.
 
     Coordinates without measured forces are left out.
 
@@ -23,14 +23,15 @@ def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
         ImportError: Matplotlib is not installed.
     """
     names = fit.model.dof_names
+    x = np.arange(fit.samples) if fit.times is None else fit.times
     shown = [i for i in range(len(names)) if np.any(np.isfinite(fit.measured[:, i]))]
     drawn = pictures.figure(9.0, 2.0 * max(len(shown), 1))
     grid = drawn.subplots(max(len(shown), 1), 2, sharex=True, squeeze=False)
     for (left, right), i in zip(grid, shown, strict=False):
-        left.plot(fit.measured[:, i], label="measured")
-        left.plot(fit.predicted[:, i], label="predicted")
-        left.plot(fit.file[:, i], ":", label="by the file")
-        right.plot(fit.measured[:, i] - fit.predicted[:, i], lw=0.7)
+        left.plot(x, fit.measured[:, i], label="measured")
+        left.plot(x, fit.predicted[:, i], label="predicted")
+        left.plot(x, fit.file[:, i], ":", label="by the file")
+        right.plot(x, fit.measured[:, i] - fit.predicted[:, i], lw=0.7)
         right.axhspan(-2.0 * fit.residual[i], 2.0 * fit.residual[i], alpha=0.15)
         left.set_ylabel(names[i], fontsize=8)
         for axes in (left, right):
@@ -39,6 +40,6 @@ def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
     grid[0][1].set_title("measured less predicted, two deviations", fontsize=9)
     grid[0][0].legend(fontsize=7)
     for axes in grid[-1]:
-        axes.set_xlabel("sample")
+        axes.set_xlabel("sample" if fit.times is None else "time [s]")
     drawn.tight_layout()
     pictures.save(drawn, path)

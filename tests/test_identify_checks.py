@@ -1,0 +1,178 @@
+"""What identification reports first, and what of a log it warns of."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from test_identify import motion
+
+import robomodel as rm
+from robomodel.cli import main
+from robomodel.identification import Identified
+
+Array = NDArray[np.float64]
+
+LEG = rm.robots.load("belt_leg")
+COUNT, SECONDS = 400, 8.0
+
+
+def columns(**change: float) -> dict[str, Array]:
+    """A log with positions within limits, and forces with noise; ``change``: damping by joint."""
+    q, v, a = motion(LEG, 3, COUNT, SECONDS)
+    values = rm.parameters(LEG).values.copy()
+    names = rm.parameters(LEG).names
+    for name, x in change.items():
+        values[names.index(f"{name}.damping")] = x
+    tau = rm.regressor(LEG, q, v, a) @ values
+    tau = tau + 1e-3 * np.random.default_rng(0).normal(size=tau.shape)
+    place = LEG.joint_positions(q)
+    table: dict[str, Array] = {"time": np.linspace(0.0, SECONDS, COUNT)}
+    for i, name in enumerate(LEG.dof_names):
+        table |= {f"q.{name}": place[name], f"v.{name}": v[:, i], f"a.{name}": a[:, i],
+                  f"tau.{name}": tau[:, i]}  # fmt: skip
+    return table
+
+
+def quietly(table: dict[str, Array]) -> Identified:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return rm.identify(LEG, table, free=["damping", "friction"])
+
+
+def test_sums_are_known_where_their_terms_are_not() -> None:
+    joint = LEG.dof_names[-1]
+    rotors = [j for j in LEG.joint_names if "rotor" in j and "knee" in j]
+    table = columns(**{joint: 0.4, rotors[0]: 0.01})
+    fit = quietly(table)
+    truth = dict.fromkeys(fit.names, 0.0) | {f"{joint}.damping": 0.4, f"{rotors[0]}.damping": 0.01}
+    losses = [g for g in fit.groups if all(".damping" in n for n in g.coefficients)]
+    assert any(len(group.coefficients) > 1 for group in losses)
+    for group in losses:
+        value = sum(c * truth[n] for n, c in group.coefficients.items())
+        assert group.unit == "N m s/rad"
+        assert abs(group.value - value) < max(5.0 * group.deviation, 1e-3)
+    total = next(g for g in losses if f"{rotors[0]}.damping" in g.coefficients)
+    assert total.known
+    assert len(total.coefficients) == 2
+    terms = [c * fit.deviation[fit.names.index(n)] for n, c in total.coefficients.items()]
+    assert total.deviation < 0.1 * min(terms)
+
+
+def test_a_log_that_is_right_is_not_suspected() -> None:
+    assert quietly(columns()).suspicions == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "factor", "words"),
+    [
+        ("v", 180.0 / np.pi, "velocities seem to be in degrees/s"),
+        ("q", 180.0 / np.pi, "positions seem to be in degrees"),
+        ("v", -1.0, "velocities have the sign opposite"),
+        ("tau", -1.0, "forces seem to have the opposite sign"),
+    ],
+)
+def test_units_and_signs(kind: str, factor: float, words: str) -> None:
+    table = columns()
+    name = LEG.dof_names[1]
+    table[f"{kind}.{name}"] = factor * table[f"{kind}.{name}"]
+    with pytest.warns(RuntimeWarning, match=words):
+        fit = rm.identify(LEG, table, free=["damping"])
+    assert [text for text in fit.suspicions if words in text and f"'{name}'" in text]
+
+
+def test_delays() -> None:
+    table = columns()
+    for name in LEG.dof_names:
+        table[f"tau.{name}"] = np.roll(table[f"tau.{name}"], 5)
+    with pytest.warns(RuntimeWarning, match=r"forces come 100 ms after the motion"):
+        rm.identify(LEG, table, free=["damping"])
+
+
+PENDULUM = rm.load("""
+<robot name="pendulum">
+  <link name="base"/>
+  <link name="arm">
+    <inertial><origin xyz="0 0 -0.5"/><mass value="2"/>
+      <inertia ixx="0.1" iyy="0.1" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+  </link>
+  <joint name="swing" type="revolute">
+    <parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>
+    <limit lower="-1" upper="1" velocity="3" effort="50"/>
+    <dynamics damping="0.2" friction="0.1"/>
+  </joint>
+</robot>""")
+
+
+def swing(size: float, peak: float = 0.0) -> dict[str, Array]:
+    """A pendulum's log; ``peak``: Stribeck's friction at standstill [N m]."""
+    time = np.linspace(0.0, 10.0, 1001)
+    q, v, a = size * np.array([np.sin(time), np.cos(time), -np.sin(time)])
+    tau = rm.regressor(PENDULUM, q[:, None], v[:, None], a[:, None])
+    force = tau[:, 0] @ rm.parameters(PENDULUM).values
+    force = force + 1e-4 * np.random.default_rng(0).normal(size=len(force))
+    force = force + peak * np.sign(v) * np.exp(-((v / 0.05) ** 2))
+    return {"time": time, "q.swing": q, "v.swing": v, "a.swing": a, "tau.swing": force}
+
+
+def test_broken_limits() -> None:
+    assert rm.identify(PENDULUM, swing(0.9), free=["damping"]).suspicions == ()
+    with pytest.warns(RuntimeWarning, match="positions go beyond the file's limits"):
+        fit = rm.identify(PENDULUM, swing(1.5), free=["damping"])
+    assert "swing (-1.5 to 1.5)" in fit.suspicions[0]
+    with pytest.warns(RuntimeWarning, match="go beyond the file's limits") as told:
+        rm.identify(PENDULUM, swing(4.0), free=["damping"])
+    assert [str(each.message).split()[0] for each in told] == ["positions", "velocities"]
+
+
+def test_friction_that_rises_towards_standstill() -> None:
+    plain = rm.identify(PENDULUM, swing(0.9), free=["damping", "friction"])
+    assert not any("Stribeck" in note for note in plain.notes)
+    sticky = rm.identify(PENDULUM, swing(0.9, 0.3), free=["damping", "friction"])
+    assert any("Stribeck" in note and "swing (below" in note for note in sticky.notes)
+
+
+def test_times_that_jitter() -> None:
+    even = {n: x for n, x in swing(0.9).items() if not n.startswith("a.")}
+    rng = np.random.default_rng(1)
+    jitter = even["time"] + rng.uniform(-2e-4, 2e-4, len(even["time"]))
+    jitter[0] = 0.0
+    table = {n: np.interp(jitter, even["time"], x) for n, x in even.items()} | {"time": jitter}
+    free = ["damping", "friction"]
+    fit, exact = (rm.identify(PENDULUM, each, free=free) for each in (table, even))
+    assert any("times jitter by up to 0." in note for note in fit.notes)
+    assert not any("jitter" in note for note in exact.notes)
+    assert fit.values == pytest.approx(exact.values, rel=1e-2, abs=1e-4)
+    table["time"] = jitter + 0.05 * (np.arange(len(jitter)) > 500)
+    with pytest.raises(rm.DescriptionError, match=r"row 501: .* ms after the sample before"):
+        rm.identify(PENDULUM, table)
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Combinations come first; what cannot be is told on standard error, with exit status 1."""
+    file, log, page = (tmp_path / name for name in ("robot.urdf", "log.csv", "page.html"))
+    rm.write_urdf(PENDULUM, file)
+
+    def run(size: float, *arguments: object) -> tuple[object, str, str]:
+        table = swing(size)
+        rows = np.column_stack(list(table.values()))
+        np.savetxt(log, rows, delimiter=",", header=",".join(table), comments="")
+        with pytest.raises(SystemExit) as done:
+            main(["identify", *map(str, (file, log, *arguments))])
+        return done.value.code, *capsys.readouterr()
+
+    status, text, error = run(0.9, "--html", page)
+    assert (status, error) == (0, "")
+    assert text.index("combination") < text.index("What changed most")
+    assert "N m s/rad" in text
+    assert "time [s]" in page.read_text(encoding="utf-8")
+    status, text, error = run(1.5, "--json")
+    assert status == 1
+    assert "beyond the file's limits" in error
+    found = json.loads(text)
+    assert found["groups"][0]["unit"]
+    assert len(found["suspicions"]) == 1
