@@ -249,10 +249,10 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
     status, text, _ = run(log, "--html", page, "--folds", 3, "--offsets")
     assert status == 0
-    assert "cross-validated" in text
+    assert "in blocks not seen" in text
     assert "zero of the encoder of" in text
     html = page.read_text(encoding="utf-8")
-    for words in ("&lt;log&gt;.csv: 60 samples", "Measured and predicted", "What changed most",
+    for words in ("60 samples of &lt;log&gt;.csv", "Measured and predicted", "What changed most",
                   "What could not be known", "zero of the encoder of knee_link_joint"):  # fmt: skip
         assert words in html
     assert html.count("<svg") == 3 * LEG.nv

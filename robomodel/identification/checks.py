@@ -21,6 +21,7 @@ LATE = 20  # samples of delay that are tried
 BETTER = 0.5  # of the variance that is left: less must be left where something is set right
 SLOW = (0.02, 0.05, 0.1, 0.2)  # of the largest speed: widths of Stribeck's peak that are tried
 LEAST = 16  # samples, and of them at low speeds
+LONG = 100  # samples, from which a delay can be told from chance
 
 
 def state_warnings(model: Model, log: Log) -> list[str]:
@@ -119,7 +120,9 @@ def force_warnings(
 
 def _lag(m: Array, p: Array) -> int:
     """By how many samples m comes after p; 0 where none explains it clearly better."""
-    most = min(LATE, len(m) // 4)
+    if len(m) < LONG:
+        return 0
+    most = min(LATE, len(m) // 10)
     middle = p[most : len(p) - most]
     middle = middle - np.mean(middle)
     size = float(np.linalg.norm(middle))
