@@ -12,8 +12,8 @@ from robomodel.model import Model, build
 from robomodel.model.mobility.problem import RigidError
 
 if TYPE_CHECKING:
-    from robomodel.resources import Given
-    from robomodel.shapes import Role
+    from robomodel.description.resources import Given
+    from robomodel.description.shapes import Role
 
 
 def load(

@@ -25,6 +25,15 @@ from robomodel.description import (
     Motor,
     Pose,
 )
+from robomodel.description.poses import (
+    cosine,
+    link_poses,
+    off_axis,
+    placed,
+    relative,
+    second_axis,
+    unit,
+)
 from robomodel.dynamics.actuators.reach import Reach, reaches
 from robomodel.errors import DescriptionError, DescriptionWarning, suspect
 from robomodel.files import is_no_file, replace_file
@@ -32,9 +41,8 @@ from robomodel.model import Cluster, Model
 from robomodel.model.build import build
 from robomodel.model.options import labels
 from robomodel.parsers.sdf.writer import LOOPS
-from robomodel.poses import cosine, link_poses, off_axis, placed, relative, second_axis, unit
+from robomodel.parsers.text import difference
 from robomodel.spatial import apply, minus
-from robomodel.text import difference
 
 if TYPE_CHECKING:
     from robomodel.parsers.meshes import How

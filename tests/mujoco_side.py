@@ -13,8 +13,8 @@ import mujoco
 import numpy as np
 
 import robomodel as rm
+from robomodel.description.poses import align
 from robomodel.model import Model
-from robomodel.poses import align
 
 State = dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]  # joint → position, rates
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from random_graphs import HEAVY, SEEDS, above, described, freed_tree, random_tree, tree_of
 
 from robomodel.description import Description, Joint, Link, Pose, rotation_from_rpy
+from robomodel.description.poses import compose, inverse
 from robomodel.model.graph import WORLD, Tree, root_link, spanning_tree
 from robomodel.model.options import with_options
-from robomodel.poses import compose, inverse
 
 # ---- helpers -------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation as ScipyRotation
 
+from robomodel.description.poses import align
 from robomodel.model.joints import (
     Floating,
     Planar,
@@ -20,7 +21,6 @@ from robomodel.model.joints import (
     Spherical,
     relative_motion,
 )
-from robomodel.poses import align
 from robomodel.spatial import UNIT, ZERO, Transform
 
 ONE_AXIS = [make(k) for make in (Revolute, Prismatic, lambda k: Screw(k, 0.3)) for k in range(3)]

@@ -14,11 +14,10 @@ import pytest
 from texts import joint, link, robot
 
 import robomodel as rm
-from robomodel import meshes
-from robomodel.description import Shape
+from robomodel.description import Shape, meshes
+from robomodel.description.meshes import load_mesh
 from robomodel.errors import DescriptionError, MissingPackageError, Source
 from robomodel.files import Allowance
-from robomodel.meshes import load_mesh
 
 trimesh = pytest.importorskip("trimesh")
 pytest.importorskip("collada")
@@ -104,10 +103,12 @@ def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     cube(tmp_path / "m.stl")
     path = robot_file(tmp_path / "r.urdf", *["m.stl"] * 4)
     assert mass(path) == pytest.approx(4.0, rel=1e-6)
-    monkeypatch.setattr("robomodel.shapes.Allowance", lambda: Allowance(files=3))
+    monkeypatch.setattr("robomodel.description.shapes.Allowance", lambda: Allowance(files=3))
     refused(path, "one too many")
     size = (tmp_path / "m.stl").stat().st_size
-    monkeypatch.setattr("robomodel.shapes.Allowance", lambda: Allowance(bytes=4 * size - 1))
+    monkeypatch.setattr(
+        "robomodel.description.shapes.Allowance", lambda: Allowance(bytes=4 * size - 1)
+    )
     refused(path, "one too many")
 
 

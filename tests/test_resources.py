@@ -11,8 +11,8 @@ import pytest
 from texts import four_bar, joint, link, robot
 
 import robomodel as rm
+from robomodel.description.resources import Resources, split
 from robomodel.parsers import read
-from robomodel.resources import Resources, split
 
 trimesh = pytest.importorskip("trimesh")
 

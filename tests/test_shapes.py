@@ -17,8 +17,8 @@ from texts import INERTIAL, joint, link, robot
 import robomodel as rm
 from robomodel.cli import main
 from robomodel.description import Description, Inertial, Link, Pose, Shape, rotation_from_rpy
+from robomodel.description.shapes import mesh_path, with_inertias
 from robomodel.errors import DescriptionError, DescriptionWarning, Source
-from robomodel.shapes import mesh_path, with_inertias
 
 trimesh = pytest.importorskip("trimesh")
 

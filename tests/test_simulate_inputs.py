@@ -16,6 +16,7 @@ from simulated import Array, crank_rocker, six_bar, tumbling
 from texts import coupling, fan, four_bar, joint, link, robot
 
 import robomodel as rm
+from robomodel import running
 
 # ---- inputs --------------------------------------------------------------------------------------
 
@@ -362,10 +363,8 @@ def test_a_bar_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
         def isatty(self) -> bool:
             return True
 
-    from robomodel import progress
-
     clock = iter(range(10**9))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(running.time, "monotonic", lambda: next(clock))
     model, q, v = crank_rocker()
     for stream, wanted, shown in (
         (Terminal(), True, True),

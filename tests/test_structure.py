@@ -11,12 +11,9 @@ from pathlib import Path
 from benchmarks.shared.imports import circles, imports, modules, top, upward
 
 LAYERS = (
-    ("aliases", "documents", "errors", "locks", "progress", "scalars"),
+    ("aliases", "errors", "running", "scalars"),
     ("spatial", "files", "kernels"),
     ("description",),
-    ("motors", "poses", "resources", "text", "transmissions"),
-    ("masses", "meshes"),
-    ("shapes",),
     ("model",),
     ("parsers", "dynamics"),
     ("motion",),
@@ -54,7 +51,7 @@ def test_descriptions_and_kernels_know_no_mechanics() -> None:
     for name in modules():
         others = {top(other) for other in imports(name)} - {top(name)}
         if top(name) == "kernels":
-            assert others <= {"errors", "locks", "progress", "scalars"}, name
+            assert others <= {"errors", "running", "scalars"}, name
         if top(name) == "model":
             assert not others & {"dynamics", "parsers", "writing", "trajectory"}, name
         if top(name) == "parsers":

@@ -20,9 +20,9 @@ from robomodel.description import (
     Transmission,
     TransmittedJoint,
 )
+from robomodel.description.transmissions import SIMPLE, actuator_rows, kind_of
 from robomodel.parsers import read
 from robomodel.parsers.shared.rotors import with_rotors
-from robomodel.transmissions import SIMPLE, actuator_rows, kind_of
 
 J = 2.5e-5  # kg m², a rotor's moment of inertia
 

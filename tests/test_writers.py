@@ -35,8 +35,8 @@ from robomodel.model.approximate import approximate
 from robomodel.model.build import build
 from robomodel.model.mobility.problem import RigidError
 from robomodel.parsers import open_document, read, urdf
+from robomodel.parsers.text import number, rpy_of
 from robomodel.parsers.urdf.robot import to_urdf
-from robomodel.text import number, rpy_of
 
 
 def read_again(description: Description) -> Description:

@@ -13,15 +13,14 @@ import typer
 
 from robomodel.cli.common import Result, UserError
 from robomodel.cli.robot import Robot
-from robomodel.documents import count
 from robomodel.dynamics import algorithms
 from robomodel.dynamics.compiled import kernel as kernel_of
 from robomodel.dynamics.table import Name
 from robomodel.errors import did_you_mean
 from robomodel.kernels import obstacle
 from robomodel.model import Model
-from robomodel.progress import track
-from robomodel.reports.document import Document, Section, Table
+from robomodel.reports.document import Document, Section, Table, count
+from robomodel.running import track
 
 ALGORITHMS = ("rnea", "aba", "crba", "bias_force", "rnea_derivatives", "aba_derivatives")
 USUAL = ALGORITHMS[:4]

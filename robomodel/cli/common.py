@@ -23,7 +23,6 @@ from typing import Annotated, Any, Literal, TextIO, TypeAlias, get_origin
 import typer
 from typer.core import TyperArgument, TyperCommand
 
-from robomodel.documents import plain
 from robomodel.errors import (
     NOWHERE,
     ClosureError,
@@ -32,7 +31,7 @@ from robomodel.errors import (
     MissingPackageError,
     Source,
 )
-from robomodel.reports.document import Document
+from robomodel.reports.document import Document, plain
 
 FITS = 64  # characters beside the names of commands, in 80 columns
 READABLE = 100  # columns of a message, however wide the terminal is

@@ -10,7 +10,6 @@ import typer
 
 from robomodel.cli.common import Result, UserError
 from robomodel.cli.robot import Robot
-from robomodel.documents import count
 from robomodel.model import Model
 from robomodel.parsers.meshes import How, folder_of
 from robomodel.reports.approximation.errors import ApproximationErrors, approximation_errors
@@ -18,7 +17,7 @@ from robomodel.reports.approximation.soft_constraints import (
     SoftConstraintErrors,
     soft_constraint_errors,
 )
-from robomodel.reports.document import Bullets, Document, Section
+from robomodel.reports.document import Bullets, Document, Section, count
 from robomodel.writing import write_mjcf, write_sdf, write_urdf
 
 _REPORTED = ("torque", "acceleration", "keep_exact")

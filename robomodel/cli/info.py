@@ -10,11 +10,10 @@ from typing import Any
 from robomodel.cli.common import Result
 from robomodel.cli.robot import Robot
 from robomodel.description import ONE_DOF, Link, Transmission
-from robomodel.documents import count
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, Coupling, Joint, Loop
 from robomodel.model.springs import Spring
-from robomodel.reports.document import Bullets, Document, Section, Table, Verbatim
+from robomodel.reports.document import Bullets, Document, Section, Table, Verbatim, count
 from robomodel.reports.validation.context import CheckContext
 
 DEEPEST = 16  # deeper levels of the tree are drawn at this one

@@ -22,7 +22,7 @@ from robomodel.model.configurations.coordinates import position_names
 from robomodel.model.elements import Joint
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.progress import Progress
+from robomodel.running import Progress
 
 Most: TypeAlias = float | Mapping[str, float] | None
 

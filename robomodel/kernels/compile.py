@@ -22,12 +22,11 @@ from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
 from robomodel.kernels.ptx import emit as ptx
 from robomodel.kernels.ptx import over_time
-from robomodel.locks import Turn
-from robomodel.progress import Progress
+from robomodel.running import Lock, Progress
 
 INTERFACES = (1, 2)  # of NumPy 1 and NumPy 2
 PATIENCE = 2.0  # seconds after which it is said what takes so long
-_ALONE = Turn()  # two threads that want the same program shall not both compile it
+_ALONE = Lock()  # two threads that want the same program shall not both compile it
 
 
 class NoCompilerError(RuntimeError):

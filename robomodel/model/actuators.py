@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from robomodel.description import Description, LinkCoupling, Motor
+from robomodel.description.transmissions import actuator_terms, carried, rotor_name
 from robomodel.model.joints import Revolute
-from robomodel.motors import carried
-from robomodel.transmissions import actuator_terms, rotor_name
 
 if TYPE_CHECKING:
     from robomodel.model.elements import Coupling, Joint, Node

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robomodel.description import Description, Joint, JointSpring, Limits, Pose, Rows3, Spring
+from robomodel.description.poses import compose
 from robomodel.model import graph
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.poses import compose
 from robomodel.scalars import Scalar, Vector, add, mul
 from robomodel.spatial import Motion, Transform, apply, matmul, transpose
 

@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 
 from robomodel import description as said
-from robomodel import masses
 from robomodel.description import GRAVITY, Description, Rows3, Vec3
+from robomodel.description import inertias as masses
+from robomodel.description.poses import align
 from robomodel.errors import DescriptionError, Doubt, suspect, suspect_all
 from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
@@ -50,7 +51,6 @@ from robomodel.model.mobility.problem import (
 from robomodel.model.model import Model
 from robomodel.model.options import labels, with_options
 from robomodel.model.springs import check_passive, find_springs, tied_links
-from robomodel.poses import align
 from robomodel.spatial import (
     NO_INERTIA,
     UNIT,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 from robomodel.description import AT_ORIGIN, Description, Joint, Link, Pose
-from robomodel.poses import compose
+from robomodel.description.poses import compose
 
 WORLD = -1
 

@@ -22,7 +22,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel import masses
+from robomodel.description import inertias as masses
 from robomodel.scalars import (
     Scalar,
     Vector,

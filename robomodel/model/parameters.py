@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel import masses
 from robomodel.description import Inertial, Pose
+from robomodel.description import inertias as masses
 from robomodel.errors import Doubt, UnknownNameError, check_names, suspect_all
 from robomodel.model.arguments import as_numbers
 from robomodel.model.derived import cached_on_model

@@ -9,10 +9,10 @@ from typing import Literal
 
 from robomodel import description as said
 from robomodel.description import Anchor, Description, Rows3, Vec3
+from robomodel.description.poses import compose
 from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.model.constraints.tree import distance_at_zero, loop_frame, standing
 from robomodel.model.graph import Tree
-from robomodel.poses import compose
 from robomodel.spatial import UNIT
 
 SpringKind = Literal["points", "joints", "turn", "slide"]

@@ -240,7 +240,7 @@ def convex(link: str, shape: Shape) -> Convex:
         case _:
             from scipy.spatial import ConvexHull
 
-            from robomodel.shapes import load_mesh
+            from robomodel.description.shapes import load_mesh
 
             hull = ConvexHull(np.asarray(load_mesh(shape).vertices, dtype=float))
             vertices = hull.points[hull.vertices]

@@ -478,7 +478,7 @@ def _points(shape: Shape, doubts: list[Doubt]) -> list[tuple[Any, ...]]:
                 for t in turns
             ]
         case "mesh":
-            from robomodel.shapes import load_mesh
+            from robomodel.description.shapes import load_mesh
 
             hull = load_mesh(shape).convex_hull
             own = [(float(x), float(y), float(z)) for x, y, z in hull.vertices]

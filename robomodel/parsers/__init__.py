@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from robomodel import files
 from robomodel.description import Description, Rotor
+from robomodel.description.resources import Given, Resources, with_packages
 from robomodel.errors import DescriptionError
 from robomodel.parsers import urdf, xml
 from robomodel.parsers.checks import check_plausible, check_structure
 from robomodel.parsers.shared.rotors import given_rotors, with_rotors
-from robomodel.resources import Given, Resources, with_packages
 
 if TYPE_CHECKING:
-    from robomodel.shapes import Role
+    from robomodel.description.shapes import Role
 
 __all__ = ["FORMATS", "open_document", "read"]
 
@@ -62,7 +62,7 @@ def read(
     an extended URDF; by the file's ending), whose elements are added; a ``<link>`` or ``<joint>``
     whose name is known changes that one. ``rotors``: of joints by name, with ``*`` for any text.
     ``xacro``: arguments of a xacro file, which is run where its name ends so or arguments are
-    given. ``resources``: see :meth:`robomodel.resources.Resources.of`.
+    given. ``resources``: see :meth:`robomodel.description.resources.Resources.of`.
     A string whose first character other than space is ``<`` is text, any other one a path.
     ``format`` is found by the root element unless given. ``inertia_from``: "collision" or "visual"
     gives the links without an inertial one from these shapes, of this ``density`` [kg/m³]. ``name``
@@ -103,7 +103,7 @@ def read(
     description = with_rotors(description, strict=strict)
     description = with_packages(description, folders)
     if inertia_from is not None:
-        from robomodel.shapes import with_inertias
+        from robomodel.description.shapes import with_inertias
 
         description = with_inertias(description, inertia_from, density=density, strict=strict)
     check_plausible(description, strict=strict)

@@ -26,6 +26,7 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
+from robomodel.description.transmissions import KINDS, kind_of
 from robomodel.errors import (
     DescriptionError,
     Doubt,
@@ -36,7 +37,6 @@ from robomodel.errors import (
     suspect_all,
 )
 from robomodel.spatial import cross, symmetric
-from robomodel.transmissions import KINDS, kind_of
 
 _Named = TypeVar("_Named", Link, Joint, Loop, LinkCoupling | JointCoupling, Spring | JointSpring)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from robomodel.description.resources import Resources
 from robomodel.errors import (
     DescriptionError,
     Doubt,
@@ -20,11 +21,10 @@ from robomodel.errors import (
     did_you_mean,
     suspect_all,
 )
-from robomodel.locks import Turn
 from robomodel.parsers import xml
-from robomodel.resources import Resources
+from robomodel.running import Lock
 
-_TURN = Turn()  # the package keeps what it reads in variables of its modules
+_TURN = Lock()  # the package keeps what it reads in variables of its modules
 
 Arguments = Mapping[str, object]
 

@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Literal, Self, get_args
 
 from robomodel.description import Description, Link, Shape
+from robomodel.description.meshes import SUFFIXES, load_mesh, mesh_bytes, mesh_path
 from robomodel.errors import DescriptionError
 from robomodel.files import Allowance
-from robomodel.meshes import SUFFIXES, load_mesh, mesh_bytes, mesh_path
 
 How = Literal["copy", "keep", "drop"]
 

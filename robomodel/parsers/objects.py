@@ -16,7 +16,7 @@ from lxml import etree
 
 from robomodel.description import Rows3
 from robomodel.parsers import xml
-from robomodel.text import number, numbers, rpy_of
+from robomodel.parsers.text import number, numbers, rpy_of
 
 PACKAGES = ("urchin", "urdfpy", "yourdfpy")
 

@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 
 from lxml import etree
 
+from robomodel.parsers.text import number
 from robomodel.parsers.xml import Document, Element
-from robomodel.text import number
 
 LARGEST = 1e308
 """How an infinite number is written for readers of URDF that insist on a number."""

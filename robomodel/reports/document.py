@@ -13,7 +13,7 @@ import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -21,7 +21,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from robomodel.documents import plain
 from robomodel.errors import Source
 from robomodel.reports import drawings, html, plots
 from robomodel.reports.drawings import Drawings
@@ -317,3 +316,21 @@ def csv_of(plot: Plot) -> str:
         for line in plot.lines:
             writer.writerows([line.label, x, y] for x, y in zip(line.x, line.y, strict=True))
     return stream.getvalue()
+
+
+def plain(value: Any) -> Any:
+    """Arrays, dataclasses and tuples as JSON has them; what is not finite becomes None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return plain(value.tolist()) if hasattr(value, "tolist") else value
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """A number of things."""
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -8,13 +8,13 @@ from html import escape
 
 import numpy as np
 
+from robomodel.description.transmissions import rotor_name
 from robomodel.dynamics.kinematics.links import link_poses
 from robomodel.model import Model
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
 from robomodel.reports.plots import COLOURS
-from robomodel.transmissions import rotor_name
 
 WIDTH, HEIGHT, MARGIN = 300, 230, 36
 LETTERS = 70  # in a drawing; more are numbers with a key

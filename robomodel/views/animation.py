@@ -210,7 +210,7 @@ def _corners(shape: Shape) -> Array | None:
             rim = np.stack([r * np.cos(turn), r * np.sin(turn), 0 * turn], axis=1)
             return np.concatenate([rim + np.array([0, 0, e * length / 2]) for e in (-1, 1)])
         case "mesh":
-            from robomodel.meshes import load_mesh
+            from robomodel.description.meshes import load_mesh
 
             try:
                 points = np.asarray(load_mesh(shape).vertices, dtype=float)

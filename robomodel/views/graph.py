@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from robomodel.documents import count
 from robomodel.model import Model
 from robomodel.reports import pictures
+from robomodel.reports.document import count
 from robomodel.views.layout import WORLD, Box, Tree, lay_out
 
 if TYPE_CHECKING:

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.description import ONE_DOF, Shape, Vec3
-from robomodel.documents import count
+from robomodel.description.meshes import load_mesh
 from robomodel.dynamics.kinematics.links import link_poses
 from robomodel.errors import ClosureError, DescriptionError, MissingPackageError, few
 from robomodel.files import Allowance
-from robomodel.meshes import load_mesh
 from robomodel.model import Model
 from robomodel.model.joints import Array
+from robomodel.reports.document import count
 from robomodel.views.graph import COLOURS, PLAIN, colours_of
 from robomodel.views.solids import THICKEST, link_solids, size_of
 

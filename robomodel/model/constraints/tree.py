@@ -12,10 +12,10 @@ from typing import Literal
 
 from robomodel import description as said
 from robomodel.description import Description, LinkCoupling, Rows3, Vec3
+from robomodel.description.poses import align, compose, second_axis
 from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.model.constraints.loops import ROWS, Anchor, Distance, LoopJoint, Row
 from robomodel.model.graph import WORLD, Tree
-from robomodel.poses import align, compose, second_axis
 from robomodel.spatial import UNIT, apply, matmul, minus, plus, transpose
 
 

@@ -28,7 +28,7 @@ from robomodel.parsers.mjcf.constraints import Terms, Ties
 from robomodel.parsers.mjcf.elements import Section
 from robomodel.parsers.schema import MOTOR
 from robomodel.parsers.shared.motors import motor_fault
-from robomodel.text import Names
+from robomodel.parsers.text import Names
 
 ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
 """What ``<custom>`` texts begin with that say what the motor of an actuator or a joint can do."""

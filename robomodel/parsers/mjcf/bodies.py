@@ -24,12 +24,12 @@ from robomodel.description import (
     Shape,
     ShapeKind,
 )
+from robomodel.description.poses import ORIGIN, compose, displacement, inverse, tidy
 from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
 from robomodel.parsers.mjcf.constraints import Springs, Ties
 from robomodel.parsers.mjcf.elements import JOINT_KINDS, Section, pose, vec
 from robomodel.parsers.schema import SIZES
 from robomodel.parsers.shared.frames import as_limit
-from robomodel.poses import ORIGIN, compose, displacement, inverse, tidy
 from robomodel.spatial import minus
 
 INDEPENDENT = "robomodel_independent:"

@@ -19,11 +19,11 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
+from robomodel.description.poses import align, snapped
 from robomodel.errors import DescriptionError, Source
 from robomodel.parsers.mjcf.elements import Section, pose, vec
-from robomodel.poses import align, snapped
+from robomodel.parsers.text import Names
 from robomodel.spatial import apply, matmul, minus, transpose
-from robomodel.text import Names
 
 Terms: TypeAlias = tuple[tuple[int, float], ...]
 """Joints and coefficients."""

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from robomodel.description import Pose, Vec3
+from robomodel.description.poses import rotation_of_quaternion, tidy
 from robomodel.errors import Doubt, Source
 from robomodel.parsers.mjcf.source import Compiled, Node
-from robomodel.poses import rotation_of_quaternion, tidy
-from robomodel.text import Names
+from robomodel.parsers.text import Names
 
 JOINT_KINDS = ("free", "ball", "slide", "hinge")
 """MuJoCo's joints, by mjtJoint."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from robomodel.description import Description, Joint, Link
+from robomodel.description.poses import ORIGIN
 from robomodel.errors import DescriptionError
 from robomodel.parsers.mjcf.actuators import Actuators
 from robomodel.parsers.mjcf.bodies import Bodies
@@ -18,7 +19,6 @@ from robomodel.parsers.mjcf.constraints import Springs, Ties
 from robomodel.parsers.mjcf.elements import Elements, vec
 from robomodel.parsers.mjcf.source import UNNAMED, compile_mjcf
 from robomodel.parsers.xml import Document
-from robomodel.poses import ORIGIN
 
 _BODY_NUMBERS = ("mass", "inertia", "ipos", "iquat", "pos", "quat")
 

@@ -20,9 +20,9 @@ from xml.sax.saxutils import quoteattr
 from robomodel.description import Sensor
 from robomodel.errors import DescriptionError, Doubt, MissingPackageError, Source
 from robomodel.files import MAX_CLIMB, MAX_MESH_BYTES, Allowance, contents, is_within
-from robomodel.locks import Turn
 from robomodel.parsers import xml
 from robomodel.parsers.xml import Document, shown, spelled, words
+from robomodel.running import Lock
 
 _MAX_DEPTH = 250  # of elements: MuJoCo's own readers recurse
 _MODELS = (".xml", ".mjcf")
@@ -550,7 +550,7 @@ class Compiled:
         return "" if MARK in name else name
 
 
-_ALONE = Turn()  # MuJoCo has one handler of warnings for all threads
+_ALONE = Lock()  # MuJoCo has one handler of warnings for all threads
 _LINE = re.compile(r",? line (\d+)")
 _HEAD = re.compile(r"^((XML )?Error: |could not parse model file with error: )+")
 _Parts = tuple[dict[str, str], dict[str, bytes]]  # a mesh's attributes, and the files they name

@@ -40,23 +40,8 @@ from robomodel.description import (
     Transmission,
     Vec3,
 )
-from robomodel.masses import scaled
-from robomodel.motors import carried
-from robomodel.parsers.meshes import MUJOCO
-from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR, WORLD
-from robomodel.parsers.mjcf.bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
-from robomodel.parsers.schema import DYNAMICS, MOTOR, SIZES, SPRING, add, write_mjcf
-from robomodel.parsers.shared.inertias import (
-    NEARLY_NOTHING,
-    carriers,
-    heavy,
-    of_a_body,
-    physical_inertias,
-    principal,
-)
-from robomodel.parsers.shared.springs import rest_length
-from robomodel.parsers.urdf.joints import independent_text
-from robomodel.poses import (
+from robomodel.description.inertias import scaled
+from robomodel.description.poses import (
     align,
     along,
     branches,
@@ -71,9 +56,23 @@ from robomodel.poses import (
     standing,
     unit,
 )
+from robomodel.description.transmissions import actuator_terms, carried, rotor_name
+from robomodel.parsers.meshes import MUJOCO
+from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR, WORLD
+from robomodel.parsers.mjcf.bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
+from robomodel.parsers.schema import DYNAMICS, MOTOR, SIZES, SPRING, add, write_mjcf
+from robomodel.parsers.shared.inertias import (
+    NEARLY_NOTHING,
+    carriers,
+    heavy,
+    of_a_body,
+    physical_inertias,
+    principal,
+)
+from robomodel.parsers.shared.springs import rest_length
+from robomodel.parsers.text import Names, number, numbers
+from robomodel.parsers.urdf.joints import independent_text
 from robomodel.spatial import apply, inner, matmul, transpose
-from robomodel.text import Names, number, numbers
-from robomodel.transmissions import actuator_terms, rotor_name
 
 _SECTIONS = ("default", "asset", "worldbody", "tendon", "equality", "actuator", "custom")
 

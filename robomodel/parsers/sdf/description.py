@@ -22,6 +22,15 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
+from robomodel.description.poses import (
+    compose,
+    cosine,
+    displacement,
+    inverse,
+    off_axis,
+    tidy,
+    turned,
+)
 from robomodel.errors import Source
 from robomodel.parsers.checks import by_name
 from robomodel.parsers.sdf.document import BETWEEN, WORLD
@@ -49,10 +58,9 @@ from robomodel.parsers.shared.springs import (
     linear_spring,
     tendon,
 )
+from robomodel.parsers.text import Names
 from robomodel.parsers.xml import CUSTOM, Element, shown
-from robomodel.poses import compose, cosine, displacement, inverse, off_axis, tidy, turned
 from robomodel.spatial import transpose
-from robomodel.text import Names
 
 _LOOPS: dict[str, LoopType] = {
     **{"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"},

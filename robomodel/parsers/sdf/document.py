@@ -17,8 +17,8 @@ from robomodel.errors import Source
 from robomodel.parsers.schema import DYNAMICS, add_text, write_contents
 from robomodel.parsers.shared.frames import read_rotation
 from robomodel.parsers.shared.springs import has_dynamics
+from robomodel.parsers.text import numbers, rpy_of
 from robomodel.parsers.xml import CUSTOM, DRAKE, Document, Element, shown, spelled
-from robomodel.text import numbers, rpy_of
 
 NEWEST = (1, 12)
 WORLD = "world"

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from robomodel.description import Pose
+from robomodel.description.poses import compose, inverse, relative, tidy
 from robomodel.errors import Source, did_you_mean, few
 from robomodel.parsers.sdf.document import BETWEEN, MODEL, WORLD, Placed, SdfDocument
 from robomodel.parsers.xml import Element, spelled
-from robomodel.poses import compose, inverse, relative, tidy
 
 _KINDS = ("link", "frame", "model", "joint")  # in the order in which names are looked up
 _FAR = 32  # more steps than lie between the frames of any joint that a person wrote

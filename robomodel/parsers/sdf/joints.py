@@ -25,6 +25,7 @@ from robomodel.description import (
     Pose,
     Vec3,
 )
+from robomodel.description.poses import branches, cosine, displacement, sine, turned
 from robomodel.errors import Source, did_you_mean
 from robomodel.parsers.schema import DYNAMICS, LIMIT, Fields, read_contents
 from robomodel.parsers.sdf.document import BETWEEN, MODEL, WORLD, SdfDocument
@@ -32,7 +33,6 @@ from robomodel.parsers.sdf.frames import Frame, Frames, source_of
 from robomodel.parsers.shared.frames import check_direction, limits_of
 from robomodel.parsers.shared.motors import read_motor
 from robomodel.parsers.xml import CUSTOM, Element, shown, spelled, words
-from robomodel.poses import branches, cosine, displacement, sine, turned
 
 _UNBOUNDED = 1e16  # SDF before 1.10 writes infinity so
 

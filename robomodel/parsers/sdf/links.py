@@ -18,16 +18,16 @@ from robomodel.description import (
     ShapeKind,
     Vec3,
 )
-from robomodel.masses import inertial_of, placed, scaled
+from robomodel.description.inertias import inertial_of, placed, scaled
+from robomodel.description.poses import compose, tidy
+from robomodel.description.shapes import solid
 from robomodel.parsers.schema import INERTIA, SIZES, SURFACE, Fields, add_text
 from robomodel.parsers.sdf.document import Placed, SdfDocument, read_placed, set_custom
 from robomodel.parsers.sdf.document import pose as add_pose
 from robomodel.parsers.sdf.frames import Frame, Frames, source_of
+from robomodel.parsers.text import Names, number, numbers
 from robomodel.parsers.xml import CUSTOM, Element, words
-from robomodel.poses import compose, tidy
-from robomodel.shapes import solid
 from robomodel.spatial import NO_INERTIA, matmul
-from robomodel.text import Names, number, numbers
 
 _LINK = frozenset(("pose", "inertial", "gravity", "kinematic", "velocity_decay"))
 _LINK_IRRELEVANT = words(

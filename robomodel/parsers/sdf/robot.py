@@ -17,6 +17,7 @@ from functools import partial
 from typing import Literal, cast
 
 from robomodel.description import Description, Vec3
+from robomodel.description.resources import Resources
 from robomodel.errors import DescriptionError, did_you_mean, few
 from robomodel.parsers.sdf.description import Describer, Parts, stands_for_world
 from robomodel.parsers.sdf.document import BETWEEN, WORLD, SdfDocument, read_placed
@@ -24,9 +25,8 @@ from robomodel.parsers.sdf.files import Library, opened
 from robomodel.parsers.sdf.frames import Frame, Frames, Scope
 from robomodel.parsers.shared.motors import read_transmission
 from robomodel.parsers.shared.springs import BALL_CONSTRAINT, LINEAR_SPRING, TENDON, read_spring
+from robomodel.parsers.text import Names
 from robomodel.parsers.xml import CUSTOM, Document, Element, shown, words
-from robomodel.resources import Resources
-from robomodel.text import Names
 
 _SDF = frozenset(("model", "world"))
 _SDF_IRRELEVANT = frozenset(("light", "actor", "plugin"))

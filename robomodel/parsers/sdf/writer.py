@@ -35,20 +35,7 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
-from robomodel.parsers.schema import LIMIT, add_text, write_contents
-from robomodel.parsers.sdf.document import BETWEEN, WORLD, Draft, dynamics, pose, prefix, set_custom
-from robomodel.parsers.sdf.links import add_inertial, add_shape
-from robomodel.parsers.shared.inertias import physical_inertias
-from robomodel.parsers.shared.motors import add_motor, add_transmission
-from robomodel.parsers.shared.springs import (
-    add_linear_spring,
-    add_spring,
-    has_dynamics,
-    rest_length,
-)
-from robomodel.parsers.urdf.joints import independent_text
-from robomodel.parsers.xml import CUSTOM, DRAKE
-from robomodel.poses import (
+from robomodel.description.poses import (
     Positions,
     branches,
     compose,
@@ -66,7 +53,28 @@ from robomodel.poses import (
     turned,
     unit,
 )
-from robomodel.text import Names, number, numbers
+from robomodel.parsers.schema import LIMIT, add_text, write_contents
+from robomodel.parsers.sdf.document import (
+    BETWEEN,
+    WORLD,
+    Draft,
+    dynamics,
+    pose,
+    prefix,
+    set_custom,
+)
+from robomodel.parsers.sdf.links import add_inertial, add_shape
+from robomodel.parsers.shared.inertias import physical_inertias
+from robomodel.parsers.shared.motors import add_motor, add_transmission
+from robomodel.parsers.shared.springs import (
+    add_linear_spring,
+    add_spring,
+    has_dynamics,
+    rest_length,
+)
+from robomodel.parsers.text import Names, number, numbers
+from robomodel.parsers.urdf.joints import independent_text
+from robomodel.parsers.xml import CUSTOM, DRAKE
 
 LOOPS = {
     **{"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"},

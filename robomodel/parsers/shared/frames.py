@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from robomodel.description import AT_ORIGIN, Anchor, Limits, Loop, Pose, Rows3, Sensor, Spring, Vec3
+from robomodel.description.poses import ORIGIN, rotation_of_quaternion
 from robomodel.errors import did_you_mean
 from robomodel.parsers.schema import add
+from robomodel.parsers.text import number, numbers, rpy_of
 from robomodel.parsers.xml import Document, Element, shown
-from robomodel.poses import ORIGIN, rotation_of_quaternion
-from robomodel.text import number, numbers, rpy_of
 
 ENDS = ("predecessor", "successor")
 NAME_TYPE = frozenset(("name", "type"))

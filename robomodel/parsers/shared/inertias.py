@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robomodel.description import AT_ORIGIN, Description, Inertial, Joint, Pose, Vec3
-from robomodel.masses import inertial_of, placed
-from robomodel.poses import compose
+from robomodel.description.inertias import inertial_of, placed
+from robomodel.description.poses import compose
 from robomodel.spatial import symmetric
 
 _Matrix: TypeAlias = NDArray[np.float64]

@@ -16,12 +16,12 @@ from robomodel.description import (
     Transmission,
     TransmittedJoint,
 )
+from robomodel.description.transmissions import SIMPLE, actuator_terms, kind_of
 from robomodel.errors import DescriptionError, did_you_mean, suspect
 from robomodel.parsers.schema import MOTOR, ROTOR, add, add_text, read, write
 from robomodel.parsers.shared.frames import read_value
+from robomodel.parsers.text import number
 from robomodel.parsers.xml import Document, Element
-from robomodel.text import number
-from robomodel.transmissions import SIMPLE, actuator_terms, kind_of
 
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
 _SIMPLE = f"transmission_interface/{SIMPLE}"

@@ -28,12 +28,19 @@ from robomodel.description import (
     Transmission,
     TransmittedJoint,
 )
+from robomodel.description.poses import line, unit
+from robomodel.description.transmissions import (
+    KINDS,
+    SIMPLE,
+    actuator_rows,
+    in_order,
+    kind_of,
+    rotor_name,
+)
 from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
 from robomodel.parsers.checks import beside, look_up
 from robomodel.parsers.shared.motors import rotor_fault
-from robomodel.poses import line, unit
 from robomodel.spatial import apply, matmul, transpose
-from robomodel.transmissions import KINDS, SIMPLE, actuator_rows, in_order, kind_of, rotor_name
 
 
 def matching(pattern: str, names: Iterable[str]) -> dict[str, list[str]]:

@@ -24,6 +24,7 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
+from robomodel.description.poses import distance
 from robomodel.errors import DescriptionError
 from robomodel.parsers.schema import (
     DYNAMICS,
@@ -43,9 +44,8 @@ from robomodel.parsers.shared.frames import (
     read_parts,
     read_term,
 )
+from robomodel.parsers.text import number, numbers
 from robomodel.parsers.xml import CUSTOM, DRAKE, Document, Element, shown
-from robomodel.poses import distance
-from robomodel.text import number, numbers
 
 _SPRING_PARTS = frozenset(ENDS)
 

@@ -26,6 +26,8 @@ from robomodel.description import (
     Transmission,
     TransmittedJoint,
 )
+from robomodel.description.poses import ORIGIN
+from robomodel.description.transmissions import SIMPLE
 from robomodel.errors import (
     DescriptionError,
     Doubt,
@@ -47,8 +49,6 @@ from robomodel.parsers.shared.springs import (
 )
 from robomodel.parsers.urdf.joints import Elements, read_joint, universal
 from robomodel.parsers.xml import Document, Element, shown
-from robomodel.poses import ORIGIN
-from robomodel.transmissions import SIMPLE
 
 _LOOP_JOINTS = ("spherical", "ball", "revolute", "continuous", "prismatic", "fixed")
 _LINKS = ("link1", "link2")

@@ -25,6 +25,7 @@ from robomodel.description import (
     Pose,
     Vec3,
 )
+from robomodel.description.poses import compose, inverse, link_poses, relative, tidy, turned
 from robomodel.errors import Source, did_you_mean
 from robomodel.parsers.sdf.document import MODEL, WORLD, SdfDocument, read_placed
 from robomodel.parsers.sdf.joints import Axis, pitch, read_axis
@@ -32,7 +33,6 @@ from robomodel.parsers.sdf.links import read_friction, read_surface
 from robomodel.parsers.shared.frames import warn_of_limits
 from robomodel.parsers.urdf.joints import with_mimics
 from robomodel.parsers.xml import Document, Element, words
-from robomodel.poses import compose, inverse, link_poses, relative, tidy, turned
 from robomodel.spatial import matmul, transpose
 
 _LOOPS: dict[str, LoopType] = {

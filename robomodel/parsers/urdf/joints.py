@@ -39,9 +39,9 @@ from robomodel.parsers.shared.frames import (
 )
 from robomodel.parsers.shared.motors import add_motor, add_rotor, read_motor, read_rotor
 from robomodel.parsers.shared.springs import has_dynamics
+from robomodel.parsers.text import number, numbers
 from robomodel.parsers.xml import Document, Element, shown, spelled, words
 from robomodel.spatial import cross
-from robomodel.text import number, numbers
 
 _AXES: dict[str, Vec3] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 

@@ -10,8 +10,8 @@ from robomodel.description import Inertial, Link, Shape, ShapeKind
 from robomodel.errors import DescriptionError
 from robomodel.parsers.schema import INERTIA, SIZES, SURFACE, add, add_text, read, write
 from robomodel.parsers.shared.frames import NAME_TYPE, add_origin, read_origin, read_value
+from robomodel.parsers.text import number, numbers
 from robomodel.parsers.xml import Document, Element, shown, spelled
-from robomodel.text import number, numbers
 
 _LINK_PARTS = frozenset(("inertial", "visual", "collision"))
 _LINK_IRRELEVANT = frozenset(("material", "gazebo", "sensor", "contact", "self_collision_checking"))

@@ -21,8 +21,8 @@ from robomodel.parsers.shared.frames import (
     read_value,
 )
 from robomodel.parsers.shared.springs import has_dynamics, loop_dynamics
+from robomodel.parsers.text import number, numbers
 from robomodel.parsers.xml import Document, Element
-from robomodel.text import number, numbers
 
 LOOP_TYPES: tuple[str, ...] = get_args(LoopType)
 _LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))

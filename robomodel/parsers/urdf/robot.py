@@ -24,12 +24,14 @@ from robomodel.description import (
     Shape,
     Spring,
 )
+from robomodel.description.poses import link_poses
 from robomodel.parsers.schema import add
 from robomodel.parsers.shared.frames import XYZ, named_sensors
 from robomodel.parsers.shared.inertias import carriers, heavy, physical_inertias
 from robomodel.parsers.shared.motors import add_transmission, read_transmission, with_motors
 from robomodel.parsers.shared.rotors import driven_by, filled
 from robomodel.parsers.shared.springs import add_linear_spring, add_spring, read_spring, rest_length
+from robomodel.parsers.text import number, numbers
 from robomodel.parsers.urdf.dialects import read_drake, read_loop_joint
 from robomodel.parsers.urdf.joints import (
     UNIVERSAL,
@@ -51,8 +53,6 @@ from robomodel.parsers.urdf.links import (
 )
 from robomodel.parsers.urdf.loops import add_coupling, add_loop, read_coupling, read_loop
 from robomodel.parsers.xml import DRAKE, Document, Element, refuse_xacro, words
-from robomodel.poses import link_poses
-from robomodel.text import number, numbers
 
 _ROBOT_PARTS = words("link joint loop loop_joint coupling spring transmission ros2_control gravity")
 _WORLD = "world"

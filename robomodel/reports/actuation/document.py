@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robomodel.documents import count
 from robomodel.dynamics.actuators.reach import Reach
 from robomodel.model.joints import Array
 from robomodel.reports.actuation.four_bars import LOW, FourBar
 from robomodel.reports.actuation.workspace import Workspace
-from robomodel.reports.document import Bullets, Cell, Document, Section, Table, curves
+from robomodel.reports.document import Bullets, Cell, Document, Section, Table, count, curves
 from robomodel.reports.plots import Line, Plot, bounded
 
 if TYPE_CHECKING:

@@ -15,12 +15,11 @@ from typing import Any, Literal
 import numpy as np
 
 from robomodel import dynamics
-from robomodel.documents import plain
 from robomodel.model import Model
 from robomodel.model.approximate import approximate, select
 from robomodel.model.joints import Array
-from robomodel.progress import track
-from robomodel.reports.document import Bullets, Cell, Document, Section, Table
+from robomodel.reports.document import Bullets, Cell, Document, Section, Table, plain
+from robomodel.running import track
 
 Quantity = Literal["mass_matrix", "torque", "acceleration"]
 

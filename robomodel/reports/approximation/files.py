@@ -12,8 +12,8 @@ from xml.sax.saxutils import quoteattr
 
 from robomodel.model import Model
 from robomodel.parsers.markup import Markup, Tag
+from robomodel.parsers.text import number
 from robomodel.reports.validation.context import CheckContext
-from robomodel.text import number
 
 DRAKE = "http://drake.mit.edu"
 _SIMPLE = "transmission_interface/SimpleTransmission"

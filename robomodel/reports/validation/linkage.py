@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from robomodel.documents import plain
 from robomodel.model.joints import Array, Mask
+from robomodel.reports.document import plain
 from robomodel.reports.drawings import Sketch
 
 Kind = Literal["dead point", "change point"]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.documents import count
+from robomodel.description.transmissions import rotor_name
 from robomodel.errors import few
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
-from robomodel.reports.document import Document, Entry, Section, Table
+from robomodel.reports.document import Document, Entry, Section, Table, count
 from robomodel.reports.drawings import Drawings
 from robomodel.reports.plots import Line, Plot
 from robomodel.reports.validation.findings import (
@@ -26,7 +26,6 @@ from robomodel.reports.validation.findings import (
     likewise,
 )
 from robomodel.reports.validation.linkage import Linkage, Sweep
-from robomodel.transmissions import rotor_name
 
 STEEPEST = 1.5  # times the rates' usual size: where plots of G are cut off
 USUAL = 0.9  # the share of points that say what that is

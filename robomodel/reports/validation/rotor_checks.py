@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
+from robomodel.description.transmissions import SIMPLE, kind_of
 from robomodel.reports.validation.context import CheckContext, Rotor
 from robomodel.reports.validation.findings import Finding, note, warning
-from robomodel.transmissions import SIMPLE, kind_of
 
 RADIUS = (5e-4, 0.25)  # m: radii of gyration between which rotors of robots are
 SAME = 1e-9

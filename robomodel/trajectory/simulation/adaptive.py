@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from robomodel.model.joints import Array
-from robomodel.progress import Progress
+from robomodel.running import Progress
 from robomodel.trajectory.simulation.charts import View
 from robomodel.trajectory.simulation.integrators import Motion
 from robomodel.trajectory.simulation.passing import (

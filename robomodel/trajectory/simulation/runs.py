@@ -12,7 +12,7 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.variants.charts import linkages
 from robomodel.motion.integrator_functions import position_rates
-from robomodel.progress import Progress
+from robomodel.running import Progress
 from robomodel.trajectory.simulation.charts import GOOD, UNSAID, Look, View, look
 from robomodel.trajectory.simulation.inputs import Inputs, Saturated
 from robomodel.trajectory.simulation.integrators import STEPS, Motion

@@ -14,7 +14,7 @@ from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.ground import Contacts, Ground, Point, touching_points
-from robomodel.progress import Progress
+from robomodel.running import Progress
 from robomodel.trajectory.simulation import implicit
 from robomodel.trajectory.simulation.adaptive import adaptive
 from robomodel.trajectory.simulation.charts import View

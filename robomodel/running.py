@@ -1,8 +1,10 @@
-"""How far a long piece of work is: a bar on the terminal, from its first second on."""
+"""Long work in a process: how far it is, and locks that survive a fork."""
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
@@ -54,3 +56,21 @@ def track(what: str, items: Iterable[_Item], total: int, wanted: bool = True) ->
         for n, item in enumerate(items):
             bar.at(n)
             yield item
+
+
+class Lock:
+    """One thread at a time; a child process starts with it open. Use it in a ``with`` statement."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()

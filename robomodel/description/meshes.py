@@ -18,9 +18,9 @@ import numpy as np
 from lxml import etree
 
 from robomodel.description import Shape, Vec3
+from robomodel.description.resources import split
 from robomodel.errors import DescriptionError, MissingPackageError
 from robomodel.files import MAX_CLIMB, MAX_MESH_BYTES, Allowance, contents
-from robomodel.resources import split
 
 if TYPE_CHECKING:
     import trimesh

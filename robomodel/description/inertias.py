@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from robomodel.description import Inertial, Pose, Rows3, Vec3
+from robomodel.description.poses import compose
 from robomodel.errors import NOWHERE, Source
-from robomodel.poses import compose
 from robomodel.spatial import ZERO, RigidInertia, Transform, factor, symmetric, transpose
 
 

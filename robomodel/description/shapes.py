@@ -11,11 +11,11 @@ from functools import reduce
 from operator import add
 from typing import Literal, get_args
 
-from robomodel import masses
 from robomodel.description import Description, Inertial, Link, Pose, Shape
+from robomodel.description import inertias as masses
+from robomodel.description.meshes import load_mesh, mesh_path
 from robomodel.errors import DescriptionError, Doubt, suspect_all
 from robomodel.files import Allowance
-from robomodel.meshes import load_mesh, mesh_path
 
 __all__ = ["Role", "load_mesh", "mesh_path", "solid", "with_inertias"]
 

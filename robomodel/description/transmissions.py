@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TypeVar
 
-from robomodel.description import Actuator, Transmission, TransmittedJoint
+from robomodel.description import Actuator, Motor, Transmission, TransmittedJoint
 
 SIMPLE = "SimpleTransmission"
 DIFFERENTIAL = "DifferentialTransmission"
@@ -95,3 +95,18 @@ def actuator_terms(
 def rotor_name(name: str) -> str:
     """What the link, joint and coupling of an actuator's or a joint's rotor are called."""
     return f"{name}_rotor"
+
+
+def carried(motor: Motor, ratio: float) -> Motor:
+    """A motor as it is felt behind a gear of this ratio: by the driven side's units."""
+    return Motor(
+        motor.effort * ratio,
+        motor.velocity / ratio,
+        None if motor.stall_torque is None else motor.stall_torque * ratio,
+        None if motor.no_load_speed is None else motor.no_load_speed / ratio,
+        None if motor.torque_constant is None else motor.torque_constant * ratio,
+        motor.resistance,
+        motor.voltage,
+        motor.current,
+        motor.source,
+    )
