@@ -21,7 +21,7 @@ import robomodel as rm
 try:
     import coal
 except ImportError:
-    sys.exit("this example needs coal: pip install 'robomodel[collision]'")
+    sys.exit("this example needs coal: pip install '.[collision]'")
 
 Array = NDArray[np.float64]
 NEAR = 0.01  # [m]: pairs that are farther apart are left out

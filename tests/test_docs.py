@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -120,9 +121,30 @@ def test_files_that_the_testing_page_names_are_there() -> None:
 
 
 def test_the_reference_has_every_public_name() -> None:
-    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    pages = (ROOT / "docs/api").glob("*.md")
+    page = "\n".join(each.read_text(encoding="utf-8") for each in pages)
     shown = {name.rsplit(".", 1)[-1] for name in re.findall(r"^::: robomodel\.(\S+)$", page, re.M)}
     assert sorted(set(rm.__all__) - shown) == []
+
+
+def test_tables_have_headings() -> None:
+    """One cell may be empty: the one above the rows' names."""
+    for page in PAGES:
+        lines = page.read_text(encoding="utf-8").splitlines()
+        for heading, rule in pairwise(lines):
+            if re.fullmatch(r"\|[\s:|-]*-[\s:|-]*\|", rule):
+                empty = [cell for cell in heading.split("|")[1:-1] if not cell.strip()]
+                assert len(empty) <= 1, f"{page}: {heading}"
+
+
+def test_the_home_page_says_how_to_install() -> None:
+    assert "pip install ." in (ROOT / "docs/index.md").read_text(encoding="utf-8")
+
+
+def test_pages_hint_at_commands_that_work_in_a_checkout() -> None:
+    """The package is on no index: extras are those of a checkout, pip install '.[views]'."""
+    for page in PAGES:
+        assert "install 'robomodel[" not in page.read_text(encoding="utf-8"), page
 
 
 def test_every_page_is_in_the_navigation() -> None:

@@ -28,7 +28,7 @@ def pyplot() -> Any:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise ImportError("figures need matplotlib: pip install 'robomodel[views]'") from None
+        raise ImportError("figures need matplotlib: pip install '.[views]'") from None
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 

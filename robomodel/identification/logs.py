@@ -133,7 +133,7 @@ def read_log(
         model: The robot.
         source: A path to CSV with a header, Parquet (``.parquet``), or a bag of ROS 1 or 2
             (``.bag``, ``.mcap``, ``.db3`` or its folder); or columns by name: a dict of arrays, a
-            data frame. Parquet and bags need ``pip install 'robomodel[logs]'``.
+            data frame. Parquet and bags need the extra ``logs``.
         topic: Of a bag, that of the joints, if there are several.
         velocities: Of a log that has positions at even times and no velocities, these follow from
             them: by a filter without a lag, up to this frequency [Hz], some five times that of

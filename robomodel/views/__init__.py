@@ -1,7 +1,7 @@
 """Pictures: the graphs of a robot, what its clusters do over a range, the robot itself,
 and its motions.
 
-They need matplotlib and viser (``pip install 'robomodel[views]'``), imported when asked for one.
+They need matplotlib and viser (the extra ``views``), imported when asked for one.
 """
 
 from robomodel.views.animation import Player, play, write_html

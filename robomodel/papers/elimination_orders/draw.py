@@ -1,6 +1,6 @@
 """Pictures of factor graphs, of what elimination makes of them, and of sparsity patterns.
 
-Needs networkx and matplotlib (``pip install 'robomodel[graphs]'``); :func:`dot` writes Graphviz
+Needs networkx and matplotlib (the extra ``graphs``); :func:`dot` writes Graphviz
 text without either. As in document 001: variables are circles, factors dots, bodies go from left to
 right, and by kind from top to bottom: torques, wrenches, accelerations, joint accelerations.
 """
