@@ -11,7 +11,7 @@ from robomodel.estimation.factors import Gyroscope
 from robomodel.estimation.graph import Factor
 from robomodel.estimation.problems import rolled_out, undisturbed
 from robomodel.estimation.solve import fixed_lag
-from robomodel.estimation.spanning import (
+from robomodel.papers.natural_coordinates.spatial import (
     LoopAccelerations,
     LoopPositions,
     LoopVelocities,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import actuator_map
 from robomodel.errors import UnknownNameError, as_names, as_real, did_you_mean, few
-from robomodel.identification.motions import Bound, Family, Limits, Motion, Quantity
+from robomodel.identification.motions import Bound, Family, FourierMotion, Limits, Quantity
 from robomodel.identification.search import Criterion, Scale, Search
 from robomodel.model.arguments import as_array
 from robomodel.model.configurations.coordinates import position_names
@@ -211,7 +211,7 @@ def excitation(
     search = Search(family, allowed, (0.5 * (high + low) - where) / half, criterion)
     scaling = search.drawn(SEED)
     candidates = search.drawn(seed)
-    found: list[Motion] = []
+    found: list[FourierMotion] = []
     if len(scaling) and len(candidates):
         scale = Scale.of(family.along(search.time, scaling))
         order = np.argsort(search.cost(scale, candidates, 0.0, None))[:tries]

@@ -104,7 +104,7 @@ class Limits:
         return np.concatenate([force, np.abs(rates) / fastest], axis=-1)
 
 
-class Motion(NamedTuple):
+class FourierMotion(NamedTuple):
     """States (..., T, n) along a motion, the forces it takes, their regressor, limits' shares.
 
     ``x``: how far the moved joints are from where motions are about.
@@ -201,7 +201,9 @@ class Family:
         cosines[:2] = -1.0, 0.25
         return np.concatenate([np.zeros(self.harmonics - 1), cosines @ level])
 
-    def along(self, time: Array, numbers: Array, near: Motion | None = None) -> Motion:
+    def along(
+        self, time: Array, numbers: Array, near: FourierMotion | None = None
+    ) -> FourierMotion:
         """The motions (..., T, …) at these times; not-a-number where a loop does not follow.
 
         ``near``: a motion at the same times, close to them; loops stay on its branch.
@@ -219,7 +221,7 @@ class Family:
             rows = regressor(self.model, q, v, a)
             tau = rows @ parameters(self.model).values
             tau = tau - passive_force(self.model, q, np.zeros_like(v))
-            return Motion(x, q, v, a, rows, tau, self.limits.shares(q, v, a, tau))
+            return FourierMotion(x, q, v, a, rows, tau, self.limits.shares(q, v, a, tau))
 
     def _whole(self, x: Array) -> Array:
         found = np.zeros((*x.shape[:-1], self.model.nv))

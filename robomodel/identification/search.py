@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from robomodel.identification.motions import Family, Motion, followed
+from robomodel.identification.motions import Family, FourierMotion, followed
 from robomodel.identification.spaces import split
 from robomodel.model.joints import Array, Mask
 
@@ -42,7 +42,7 @@ class Scale:
     basis: Array
 
     @classmethod
-    def of(cls, motion: Motion) -> Scale:
+    def of(cls, motion: FourierMotion) -> Scale:
         """By motions (m, T): forces' and columns' root mean squares."""
         nv, count = motion.rows.shape[-2:]
         levels = np.sqrt(np.mean(motion.tau**2, axis=(0, 1)))
@@ -99,7 +99,7 @@ class Search:
             worst[rest] = self.worst(family.along(self.time, found[rest]))
         return found[worst <= 1.0]
 
-    def worst(self, motion: Motion) -> Array:
+    def worst(self, motion: FourierMotion) -> Array:
         """Of what is allowed, the largest share (m,) used of any limit; infinite where open."""
         most: Array = np.max(motion.shares / self.allowed, axis=(-2, -1))
         return np.where(np.isnan(most), np.inf, most)
@@ -111,7 +111,9 @@ class Search:
             return np.asarray(np.log(singular[:, -1] / singular[:, 0]))
         return np.asarray(-np.mean(np.log(singular), axis=1))
 
-    def cost(self, scale: Scale, numbers: Array, penalty: float, near: Motion | None) -> Array:
+    def cost(
+        self, scale: Scale, numbers: Array, penalty: float, near: FourierMotion | None
+    ) -> Array:
         """Scores and the penalty on what is beyond limits (m,); infinite where a loop opens."""
         result = np.full(len(numbers), np.inf)
         states = len(self.time) * len(scale.levels) * len(scale.basis)
@@ -149,7 +151,7 @@ class Search:
             numbers = descend(penalized(penalty), numbers, steps, moved)
         return numbers
 
-    def within(self, numbers: Array, time: Array) -> Motion | None:
+    def within(self, numbers: Array, time: Array) -> FourierMotion | None:
         """The motion at these times, made smaller until it is within limits; None if none is."""
         best, low, high = None, 0.0, 1.0
         for n in range(HALVINGS):
@@ -163,7 +165,7 @@ class Search:
                 high = share
         return best
 
-    def _joined(self, motion: Motion) -> bool:
+    def _joined(self, motion: FourierMotion) -> bool:
         """Whether each state follows from the one before on the same branch."""
         model = self.family.model
         far = model.difference(motion.q[:-1], motion.q[1:])

@@ -44,7 +44,7 @@ Wrenches = Mapping[str, ArrayLike]
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class CalibrationParameter:
     """A sensor's number that is not known, as a deviation from what it is taken to be.
 
     ``kind``: "offset" of an encoder (to be added to what it says), "ratio" of a coupling or
@@ -84,7 +84,7 @@ class Sensors:
     encoders: tuple[str, ...] | None
     step: float | None
     cutoff: float
-    unknowns: tuple[Unknown, ...] = ()
+    unknowns: tuple[CalibrationParameter, ...] = ()
 
     @property
     def share(self) -> float:
@@ -153,7 +153,7 @@ class Sensors:
                 found[:, i] = share[:, names.index(unknown.name)]
         return found
 
-    def _of(self, kind: str, x: Array) -> list[tuple[Unknown, float]]:
+    def _of(self, kind: str, x: Array) -> list[tuple[CalibrationParameter, float]]:
         pairs = zip(self.unknowns, x.tolist(), strict=True)
         return [(unknown, e) for unknown, e in pairs if unknown.kind == kind]
 
@@ -277,7 +277,10 @@ def sensors(
         check_finite(pull, "a", labels)
     unknowns = [
         *_offsets(model, names, offsets),
-        *(Unknown("ratio", name, RATIO, k) for name, k in _ratios(model, ratios).items()),
+        *(
+            CalibrationParameter("ratio", name, RATIO, k)
+            for name, k in _ratios(model, ratios).items()
+        ),
     ]
     if currents is None:
         drive = arrays["tau"] = as_array(told, model.nv, "tau", "nv")
@@ -352,14 +355,14 @@ def _chosen(
 
 def _offsets(
     model: Model, encoders: Sequence[str] | None, asked: bool | str | Iterable[str]
-) -> list[Unknown]:
+) -> list[CalibrationParameter]:
     joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
     known = [n for n in (model.dof_names if encoders is None else encoders) if n in joints]
     chosen = _chosen(asked, known, "offsets", "encoder")
     slides = {n for n, joint in joints.items() if joint.type == "prismatic"}
     geared = np.abs(model.constraint_jacobian(model.neutral())).max(axis=1, initial=0.0)
     return [
-        Unknown(
+        CalibrationParameter(
             "offset",
             name,
             ZERO[name in slides] * max(1.0, float(geared[_joint(model, name)[2]][0])),
@@ -382,7 +385,7 @@ def _ratios(model: Model, asked: bool | str | Iterable[str]) -> dict[str, float]
 
 def _constants(
     model: Model, given: float | str | Mapping[str, float] | ArrayLike | None
-) -> tuple[Array, list[Unknown]]:
+) -> tuple[Array, list[CalibrationParameter]]:
     """Torque constants [N m/A or N/A] by actuator, and those that are to be found."""
     names = [each.name for each in model.actuators]
     filed = np.array([each.torque_constant or math.nan for each in model.actuators])
@@ -413,7 +416,7 @@ def _constants(
     lost = np.isnan(found)
     found = np.where(lost, np.where(np.isnan(filed), math.nan, filed), found)
     unknowns = [
-        Unknown("constant", name, WEAK if math.isnan(k) else CONSTANT, float(k))
+        CalibrationParameter("constant", name, WEAK if math.isnan(k) else CONSTANT, float(k))
         for name, k, is_one in zip(names, filed, lost, strict=True)
         if is_one
     ]

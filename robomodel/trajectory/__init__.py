@@ -26,7 +26,7 @@ __all__ = [
 _ROOM = "robomodel.estimation"
 _GRAPHS = (
     "barrier", "elimination", "factors", "graph", "incremental", "margins", "noise", "parameters",
-    "planning", "problems", "solve", "spaces", "spanning",
+    "planning", "problems", "solve", "spaces",
 )  # fmt: skip
 keep_names(__name__, {"graphs": _ROOM} | {name: f"{_ROOM}.{name}" for name in _GRAPHS})
 keep_names(__name__, {f"graphs.{name}": f"{_ROOM}.{name}" for name in _GRAPHS})
