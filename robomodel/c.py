@@ -14,10 +14,10 @@ from numpy.typing import DTypeLike
 
 from robomodel.files import replace_file
 from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
-from robomodel.kernels.function import as_dtype
+from robomodel.kernels.function import TracedFunction, as_dtype
 from robomodel.kernels.precision import Dtype
 from robomodel.model import Model
-from robomodel.routines import Routine, routine
+from robomodel.routines import SAID, routine, task_of
 
 Wanted: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapping[str, Any]]]"
 
@@ -82,7 +82,7 @@ def write_c(
     return [source, header]
 
 
-def _wanted(model: Model, functions: Wanted) -> Iterable[tuple[str, Routine]]:
+def _wanted(model: Model, functions: Wanted) -> Iterable[tuple[str, TracedFunction]]:
     """Names in C, without the stem, and what they are of."""
     if isinstance(functions, str):
         functions = (functions,)
@@ -107,7 +107,7 @@ def _wanted(model: Model, functions: Wanted) -> Iterable[tuple[str, Routine]]:
         yield identifier(re.sub(r"[:+]", "_", name)), _routine(model, name, {})
 
 
-def _routine(model: Model, name: str, options: Mapping[str, Any]) -> Routine:
+def _routine(model: Model, name: str, options: Mapping[str, Any]) -> TracedFunction:
     """A function, after its name the links that it is about."""
     name, colon, links = name.partition(":")
     about = {"frames": links.split("+")} if colon else {}
@@ -122,7 +122,7 @@ def identifier(text: str) -> str:
     return f"{name}_" if name in RESERVED or keyword.iskeyword(name) else name
 
 
-def _function(stem: str, name: str, found: Routine, dtype: Dtype) -> CFunction:
+def _function(stem: str, name: str, found: TracedFunction, dtype: Dtype) -> CFunction:
     results = {identifier(r): math.prod(shape) for r, shape in found.results.items()}
     arguments: dict[str, int] = {}
     for argument, size in found.arguments.items():
@@ -187,7 +187,7 @@ def _header(
     model: Model,
     stem: str,
     name: str,
-    routines: Sequence[Routine],
+    routines: Sequence[TracedFunction],
     functions: Sequence[CFunction],
     dtype: Dtype,
 ) -> str:
@@ -273,13 +273,13 @@ def position_names(model: Model) -> list[str]:
     ]
 
 
-def _told(found: Routine, f: CFunction) -> list[str]:
+def _told(found: TracedFunction, f: CFunction) -> list[str]:
     """The comment on a function: what it does, its arguments and results, its stack."""
-    lines = [f"/* {found.said or found.name}"]
-    if found.task is not None and found.task.frames:
-        frames, axes = ", ".join(map(str, found.task.frames)), found.task.reference
+    lines, task = [f"/* {SAID.get(found.name, found.name)}"], task_of(found)
+    if task is not None and task.frames:
+        frames, axes = ", ".join(map(str, task.frames)), task.reference
         lines.append(f"   Frames: {_plain(frames)}; reference: {axes}.")
-    if found.task is not None and found.task.passive:
+    if task is not None and task.passive:
         lines.append("   With the springs and the damping of the robot's file.")
     for own, argument in zip(f.arguments, found.arguments, strict=True):
         unit = UNITS.get(argument, "")

@@ -37,11 +37,11 @@ def curvature(model: Model, name: str, at: Inputs, w: Vector, given: Vector, p: 
         a, weights, sign = list[Any](at["a"]), list[Any](w), 1.0
         known = list(slopes_along(model, q, dot(w, rnea(model, q, v, a))))
     else:
-        flat = routine(model, "aba_derivatives").build(at)
+        flat = routine(model, "aba_derivatives").build(*at.values())
         blocks = [[list(flat[k + i * n : k + i * n + n]) for i in range(n)]
                   for k in (0, n * n, 2 * n * n)]  # fmt: skip
         # to derivatives they are constant, though they depend on q
-        a = _held(q, routine(model, "aba").build(at))
+        a = _held(q, routine(model, "aba").build(*at.values()))
         weights = _held(q, [dot(column, w) for column in zip(*blocks[2], strict=True)])
         z, sign = blocks, -1.0
         known = [dot(column, w) for column in zip(*blocks[0], strict=True)]

@@ -17,19 +17,18 @@ from functools import cached_property
 from typing import Any
 
 from robomodel.curvatures import curvature
+from robomodel.dynamics.algorithms import Task
 from robomodel.kernels.cache import spelled
-from robomodel.kernels.compile import Compiled, compile_program
 from robomodel.kernels.differentiate import along, gradient
-from robomodel.kernels.function import split
+from robomodel.kernels.function import Build, TracedFunction, split
 from robomodel.kernels.precision import Dtype
-from robomodel.kernels.program import Program
-from robomodel.kernels.trace import Trace, Traced
+from robomodel.kernels.trace import Traced
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.configurations.traced import settled
 from robomodel.model.derived import content
 from robomodel.model.joints import Floating, Spherical
 from robomodel.model.model import Model
-from robomodel.routines import OWN, Routine, routine
+from robomodel.routines import OWN, SAID, routine, task_of
 from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt
 
 OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}
@@ -53,9 +52,14 @@ class Differentiable:
         return differentiable, (self.model, self.name, dict(self.options))
 
     @cached_property
-    def routine(self) -> Routine:
+    def routine(self) -> TracedFunction:
         """What is asked for; ValueError for what is not known."""
         return routine(self.model, self.name, **self.options)
+
+    @cached_property
+    def task(self) -> Task | None:
+        """Of algorithms, which one."""
+        return task_of(self.routine)
 
     @property
     def sizes(self) -> list[int]:
@@ -75,7 +79,7 @@ class Differentiable:
     @property
     def obstacle(self) -> str | None:
         """Why there are no derivatives; None where there are."""
-        if self.routine.task is not None and self.routine.task.by_trace:
+        if self.task is not None and self.task.by_trace:
             return f"'{self.name}' is made of derivatives; there are none of them"
         return None
 
@@ -108,22 +112,9 @@ class Differentiable:
         return split(flat, self.shapes)
 
     @property
-    def key(self) -> str:
-        """All that makes it what it is."""
-        return content(self.model, f"elsewhere {self.name} {spelled(dict(self.options))}")
-
-    def value(self, dtype: Dtype) -> Compiled:
-        """Compiled: arguments → all results' numbers."""
-        return self._compiled("value", dtype, self.size)
-
-    def slopes(self, dtype: Dtype) -> Compiled:
-        """Compiled: arguments → the Jacobian (size, all arguments' numbers), by rows."""
-        return self._compiled("slopes", dtype, self.size * sum(self.sizes))
-
-    @property
     def outright(self) -> bool:
         """Whether its derivatives are those of an algorithm."""
-        task = self.routine.task
+        task = self.task
         known = task is not None and task.name in OUTRIGHT and not task.f_ext
         return known and self.options.get("method", "cluster") == "cluster"
 
@@ -134,72 +125,72 @@ class Differentiable:
             return f"second derivatives of '{self.name}' are not available with passive=True"
         return self.obstacle
 
-    def curvature(self, dtype: Dtype) -> Compiled:
-        """Compiled: arguments, and weights of the results → the weighted sum's Hessian, by rows."""
-        return self._compiled("curvature", dtype, sum(self.sizes) ** 2)
-
-    def _compiled(self, what: str, dtype: Dtype, size: int) -> Compiled:
-        if (what, dtype) not in self.kept:
-            more = [self.size] if what == "curvature" else []
-            self.kept[what, dtype] = compile_program(
-                lambda: self.program(what),
-                [*self.sizes, *more, size],
-                name=f"{what} {self.key}",
-                label=f"compiling {what} of {self.name} of '{self.model.name}'",
-                dtype=dtype,
-            )
-        made: Compiled = self.kept[what, dtype]
-        return made
-
     # ---- programs
 
-    def program(self, what: str) -> Program:
-        """The program of "value", "slopes" or "curvature"."""
-        programs = {"value": self._value, "slopes": self._slopes, "curvature": self._curvature}
-        return programs[what]()
+    @cached_property
+    def value(self) -> TracedFunction:
+        """Arguments → all results' numbers."""
+        return self._function("value", (self.size,), self._value)
 
-    def _arguments(self, trace: Trace) -> dict[str, list[Traced]]:
-        return {name: trace.inputs(n) for name, n in self.routine.arguments.items()}
+    @cached_property
+    def slopes(self) -> TracedFunction:
+        """Arguments → the Jacobian (size, all arguments' numbers)."""
+        return self._function("slopes", (self.size, sum(self.sizes)), self._slopes)
 
-    def _settled(self, inputs: dict[str, list[Traced]]) -> dict[str, list[Traced]]:
+    @cached_property
+    def curvature(self) -> TracedFunction:
+        """Arguments, and weights of the results → the weighted sum's Hessian."""
+        shape = (sum(self.sizes), sum(self.sizes))
+        return self._function("curvature", shape, self._curvature, weights=self.size)
+
+    def _function(
+        self, what: str, shape: tuple[int, ...], build: Build, **more: int
+    ) -> TracedFunction:
+        key = spelled(("elsewhere", what, self.name, dict(self.options)))
+        return TracedFunction(
+            f"{self.name}_{what}", {**self.routine.arguments, **more}, {"y": shape}, build,
+            owner=self.model, key=content(self.model, key),
+        )  # fmt: skip
+
+    def _named(self, arguments: Sequence[Vector]) -> dict[str, Vector]:
+        return dict(zip(self.routine.arguments, arguments, strict=True))
+
+    def _settled(self, inputs: dict[str, Vector]) -> dict[str, Vector]:
         """The arguments with q where configurations are."""
         if "q" not in inputs or self.name in OWN:  # which see to it, each in its way
             return inputs
         return inputs | {"q": settled(self.model, inputs["q"], 1)[0]}
 
-    def _value(self) -> Program:
-        trace = Trace()
-        inputs = self._settled(self._arguments(trace))
-        return trace.program(self.routine.build(inputs)).fused()
+    def _value(self, *arguments: Vector) -> Sequence[Scalar]:
+        return self.routine.build(*self._settled(self._named(arguments)).values())
 
-    def _slopes(self) -> Program:
-        trace = Trace()
-        inputs = self._arguments(trace)
+    def _slopes(self, *arguments: Vector) -> Sequence[Scalar]:
+        inputs = self._named(arguments)
         if self.outright:
-            return trace.program(self._outright(inputs)).fused()
-        outputs = self.routine.build(self._settled(inputs))
-        directions: list[dict[Traced, Any]] = [{x: 1.0} for own in inputs.values() for x in own]
-        columns = list(along(trace, outputs, directions))
-        return trace.program([x for row in zip(*columns, strict=True) for x in row]).fused()
+            return self._outright(inputs)
+        outputs = self.routine.build(*self._settled(inputs).values())
+        every: list[Traced] = [x for own in arguments for x in own]
+        columns = list(along(every[0].trace, outputs, [{x: 1.0} for x in every]))
+        return [x for row in zip(*columns, strict=True) for x in row]
 
-    def _curvature(self) -> Program:
-        trace = Trace()
-        inputs = self._arguments(trace)
-        weights, at = trace.inputs(self.size), self._settled(inputs)
+    def _curvature(self, *given: Vector) -> Sequence[Scalar]:
+        *arguments, weights = given
+        inputs = self._named(arguments)
+        at = self._settled(inputs)
         if not self.outright:
-            every = [x for own in inputs.values() for x in own]
-            slopes = gradient(dot(weights, self.routine.build(at)), every)
-            rows = list(along(trace, slopes, [{x: 1.0} for x in every]))
-            return trace.program([x for row in rows for x in row]).fused()
+            every: list[Traced] = [x for own in arguments for x in own]
+            slopes = gradient(dot(weights, self.routine.build(*at.values())), every)
+            rows = list(along(every[0].trace, slopes, [{x: 1.0} for x in every]))
+            return [x for row in rows for x in row]
         p = tangents(self.model, inputs["q"], at["q"])
         rows = curvature(self.model, self.name, at, weights, inputs["q"], p)
-        return trace.program([x for row in rows for x in row]).fused()
+        return [x for row in rows for x in row]
 
-    def _outright(self, inputs: dict[str, list[Traced]]) -> list[Scalar]:
+    def _outright(self, inputs: dict[str, Vector]) -> list[Scalar]:
         """∂/∂q along the independent velocities, these by q's numbers; then ∂/∂v and the last."""
         model, at = self.model, self._settled(inputs)
         options = {name: x for name, x in self.options.items() if name == "passive"}
-        flat = routine(model, OUTRIGHT[self.name], **options).build(at)
+        flat = routine(model, OUTRIGHT[self.name], **options).build(*at.values())
         n = model.nv
         along_q, by_v, by_x = ([flat[k * n * n + i * n : k * n * n + i * n + n] for i in range(n)]
                                for k in range(3))  # fmt: skip
@@ -219,7 +210,7 @@ class LibraryFunction:
     def __init__(self, what: Differentiable) -> None:
         self._what = what
         self.__name__ = what.name
-        self.__doc__ = what.routine.said
+        self.__doc__ = SAID.get(what.name, "")
 
     def __repr__(self) -> str:
         return f"<{self.library} function {self._what.name} of '{self._what.model.name}'>"
@@ -259,7 +250,7 @@ def tangents(model: Model, q: Vector, closed: Vector) -> Matrix:
 def differentiable(model: Model, name: str, options: Mapping[str, Any]) -> Differentiable:
     """The function, made once a model; ValueError by name for what cannot be had."""
     made = Differentiable(model, name, dict(options))
-    key = ("elsewhere", name, spelled(made.routine.task), spelled(dict(options)))
+    key = ("elsewhere", name, made.task, spelled(dict(options)))
     known = model.derived.get(key)
     if not isinstance(known, Differentiable):
         known = model.derived[key] = made

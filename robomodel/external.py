@@ -61,7 +61,7 @@ def written(what: Differentiable, names: Sequence[str]) -> str:
     arguments = dict(zip((f"x{k}" for k in range(len(names))), what.sizes, strict=True))
     results = what.routine.results
     total = sum(what.sizes)
-    value = CFunction("robot_value", what.program("value"), arguments, {"y": what.size})
+    value = CFunction("robot_value", what.value.program, arguments, {"y": what.size})
     files = [*preamble("float64"), "", *value.definition(), ""]
     shapes: Shapes = {name: (*shape, 1, 1)[:2] for name, shape in results.items()}
     given: Shapes = {name: (size, 1) for name, size in zip(names, what.sizes, strict=True)}
@@ -71,7 +71,7 @@ def written(what: Differentiable, names: Sequence[str]) -> str:
         at += rows * columns
     files += _function(what.name, given, shapes, len(given), "robot_value", places, what.size)
     if what.obstacle is None:
-        slopes = CFunction("robot_slopes", what.program("slopes"), arguments,
+        slopes = CFunction("robot_slopes", what.slopes.program, arguments,
                            {"y": what.size * total})  # fmt: skip
         files += ["", *slopes.definition(), ""]
         blocks: dict[str, tuple[int, ...]] = {}
@@ -96,7 +96,7 @@ def _curved(
 ) -> list[str]:  # fmt: skip
     """The Jacobian's Jacobian: each result's Hessian, one after the other."""
     total, size = sum(what.sizes), what.size
-    weighted = CFunction("robot_curvature", what.program("curvature"), {**arguments, "e": size},
+    weighted = CFunction("robot_curvature", what.curvature.program, {**arguments, "e": size},
                          {"y": total**2})  # fmt: skip
     passed = ", ".join(arguments)
     lines = [

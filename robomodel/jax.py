@@ -91,12 +91,12 @@ def _differentiable(what: Differentiable, dtype: Dtype) -> Callable[..., Array]:
     known: Callable[..., Array] | None = what.kept.get(("jax", dtype))
     if known is not None:
         return known
-    value = _call(what.value(dtype), [*what.sizes, what.size], dtype, what.name)
+    value = _call(what.value.compiled(dtype), [*what.sizes, what.size], dtype, what.name)
 
     def slopes_of(*arguments: Array) -> Array:
         columns = sum(what.sizes)
         sizes = [*what.sizes, what.size * columns]
-        flat = _call(what.slopes(dtype), sizes, dtype, f"{what.name}_slopes")(*arguments)
+        flat = _call(what.slopes.compiled(dtype), sizes, dtype, f"{what.name}_slopes")(*arguments)
         return flat.reshape((*flat.shape[:-1], what.size, columns))
 
     run, slopes = jax.custom_jvp(value), jax.custom_jvp(slopes_of)
@@ -106,7 +106,7 @@ def _differentiable(what: Differentiable, dtype: Dtype) -> Callable[..., Array]:
             raise NotImplementedError(what.second_obstacle)
         columns = sum(what.sizes)
         sizes = [*what.sizes, what.size, columns**2]
-        curved = _call(what.curvature(dtype), sizes, dtype, f"{what.name}_curvature")
+        curved = _call(what.curvature.compiled(dtype), sizes, dtype, f"{what.name}_curvature")
         bent = jax.custom_jvp(curved)
         bent.defjvp(third)
         batch = (*primals[0].shape[:-1], what.size)

@@ -1,53 +1,24 @@
 """What can run elsewhere: algorithms, and functions of the configuration, as programs.
 
-One description serves C, JAX and PyTorch: a name, arguments, results, and how it is traced.
+Each is a traced function, from which C, CasADi, JAX and PyTorch are written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.algorithms import Task, traced_algorithm
 from robomodel.dynamics.compiled import as_task
-from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.table import TABLE
 from robomodel.errors import did_you_mean, no_model
-from robomodel.kernels.program import Program
-from robomodel.kernels.trace import Trace, Traced
-from robomodel.model.configurations.traced import CLOSE_STEPS, integrated, left_open, settled
+from robomodel.kernels.function import TracedFunction
+from robomodel.model.configurations import functions
+from robomodel.model.configurations.traced import CLOSE_STEPS, INTEGRATE_STEPS
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, neg, select, sqrt
-
-Inputs = Mapping[str, Sequence[Traced]]
 
 
-@dataclass(frozen=True)
-class Routine:
-    """A function of one robot: its arguments' sizes, its results' shapes, and how it is traced.
-
-    ``said``: one line on what it does. ``task``: of algorithms, which one.
-    """
-
-    model: Model
-    name: str
-    arguments: Mapping[str, int]
-    results: Mapping[str, tuple[int, ...]]
-    build: Callable[[Inputs], Sequence[Scalar]]
-    said: str
-    task: Task | None = None
-
-    @cached_property
-    def program(self) -> Program:
-        """The program; inputs are the arguments one after the other, outputs the results."""
-        trace = Trace()
-        inputs = {name: trace.inputs(size) for name, size in self.arguments.items()}
-        return trace.program(self.build(inputs)).fused()
-
-
-def routine(model: Model, name: str, **options: Any) -> Routine:
+def routine(model: Model, name: str, **options: Any) -> TracedFunction:
     """A function by its name, with options as :func:`robomodel.compile` has them.
 
     ``steps``, of "close": how many steps of Newton's. ValueError for what is not known, or cannot
@@ -82,11 +53,13 @@ def routine(model: Model, name: str, **options: Any) -> Routine:
     if empty:
         what = "actuators" if name == "actuator_map" else f"'{empty[0]}'"
         raise ValueError(f"'{name}' has no numbers on '{model.name}', which has no {what}")
+    return traced_algorithm(model, task)
 
-    def build(inputs: Inputs) -> Sequence[Scalar]:
-        return task.run(task.tree(model), inputs)
 
-    return Routine(model, name, task.sizes(model), results, build, SAID.get(name, ""), task)
+def task_of(function: TracedFunction) -> Task | None:
+    """The algorithm with its options that a function was made of; None for those of q."""
+    made_of = function.origin[1] if function.origin is not None else ()
+    return next((x for x in made_of if isinstance(x, Task)), None)
 
 
 def _checked(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -98,38 +71,15 @@ def _checked(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
     return options
 
 
-# ---- functions of the configuration --------------------------------------------------------------
-
-
-def _close(model: Model, steps: int = CLOSE_STEPS) -> Routine:
-    def build(x: Inputs) -> list[Scalar]:
-        q, _, _ = settled(model, x["q"], steps)
-        return [*q, _root(left_open(model, q))]
-
-    said = (
-        f"Quaternions of unit length, and loops closed by {steps} steps of Newton's, independent "
-        "joints held; residual: what loops still fail by (root of the sum of squares)."
-    )
-    results = {"closed": (model.nq,), "residual": ()}
-    return Routine(model, "close", {"q": model.nq}, results, build, said)
-
-
-def _root(x: Scalar) -> Scalar:
-    """√x, whose derivatives are zero where x is zero with its slope, as those of a norm may be."""
-    below = neg(x)
-    return select(below, sqrt(select(below, x, 1.0)), x)
-
-
-def _integrate(model: Model) -> Routine:
-    sizes = {"q": model.nq, "v_dt": model.nv}
-    said = (
-        "Configuration after the motion v_dt, loops closed: for steps up to some 0.1 rad or m; "
-        "'close' says what loops fail by."
-    )
-    return Routine(
-        model, "integrate", sizes, {"next": (model.nq,)},
-        lambda x: integrated(model, x["q"], x["v_dt"]), said,
-    )  # fmt: skip
+OWN: Mapping[str, Callable[..., TracedFunction]] = {
+    "close": lambda model, steps=CLOSE_STEPS: functions.close(model, steps),
+    "constraint_bias": functions.constraint_bias,
+    "constraint_jacobian": functions.constraint_jacobian,
+    "integrate": lambda model: functions.integrate(model, INTEGRATE_STEPS),
+    "joint_positions": lambda model: functions.joint_positions(model, _first(model, "nq")),
+    "joint_velocities": lambda model: functions.joint_velocities(model, _first(model, "nv")),
+}
+"""Functions of the configuration, besides the algorithms."""
 
 
 def _first(model: Model, kind: str) -> int:
@@ -139,58 +89,6 @@ def _first(model: Model, kind: str) -> int:
     first: int = getattr(model.nodes[0].joint, kind)
     return first
 
-
-def _joint_positions(model: Model) -> Routine:
-    first = _first(model, "nq")
-    count = sum(node.joint.nq for node in model.nodes) - first
-    said = "Positions of all joints of the spanning tree but the floating base, in its order."
-    return Routine(
-        model, "joint_positions", {"q": model.nq}, {"positions": (count,)},
-        lambda x: model.spanning_positions(x["q"])[first:], said,
-    )  # fmt: skip
-
-
-def _joint_velocities(model: Model) -> Routine:
-    first, count = _first(model, "nv"), model.n_joint_velocities
-    said = "Velocities of all joints of the spanning tree but the floating base, in its order."
-    return Routine(
-        model, "joint_velocities", {"q": model.nq, "v": model.nv}, {"velocities": (count - first,)},
-        lambda x: State(model, x["q"], v=x["v"]).velocities[first:], said,
-    )  # fmt: skip
-
-
-def _constraint_jacobian(model: Model) -> Routine:
-    def build(x: Inputs) -> list[Scalar]:
-        result: list[Scalar] = [0.0] * (model.n_joint_velocities * model.nv)
-        rows = State(model, x["q"]).rows
-        for cluster in model.clusters:
-            for r in range(cluster.spanning_v.start, cluster.spanning_v.stop):
-                at = r * model.nv
-                result[at + cluster.v.start : at + cluster.v.stop] = rows[r]
-        return result
-
-    said = "G: velocities of all joints of the spanning tree, the base's first, are G v."
-    shape = (model.n_joint_velocities, model.nv)
-    return Routine(model, "constraint_jacobian", {"q": model.nq}, {"G": shape}, build, said)
-
-
-def _constraint_bias(model: Model) -> Routine:
-    said = "g: accelerations of all joints of the spanning tree are G a + g."
-    return Routine(
-        model, "constraint_bias", {"q": model.nq, "v": model.nv},
-        {"g": (model.n_joint_velocities,)}, lambda x: State(model, x["q"], v=x["v"]).bias, said,
-    )  # fmt: skip
-
-
-OWN: Mapping[str, Callable[..., Routine]] = {
-    "close": _close,
-    "constraint_bias": _constraint_bias,
-    "constraint_jacobian": _constraint_jacobian,
-    "integrate": _integrate,
-    "joint_positions": _joint_positions,
-    "joint_velocities": _joint_velocities,
-}
-"""Functions of the configuration, besides the algorithms."""
 
 ELSEWHERE: Mapping[str, str] = {
     "configuration": "how far to go depends on the numbers; use 'close'",
@@ -207,6 +105,17 @@ ELSEWHERE: Mapping[str, str] = {
 """What users may ask for, and why it is no straight-line program."""
 
 SAID: Mapping[str, str] = {
+    "close": "Quaternions of unit length, and loops closed by steps of Newton's, independent "
+    "joints held; residual: what loops still fail by (root of the sum of squares).",
+    "integrate": "Configuration after the motion v_dt, loops closed: for steps up to some 0.1 rad "
+    "or m; 'close' says what loops fail by.",
+    "joint_positions": "Positions of all joints of the spanning tree but the floating base, in its "
+    "order.",
+    "joint_velocities": "Velocities of all joints of the spanning tree but the floating base, in "
+    "its order.",
+    "constraint_jacobian": "G: velocities of all joints of the spanning tree, the base's first, "
+    "are G v.",
+    "constraint_bias": "g: accelerations of all joints of the spanning tree are G a + g.",
     "rnea": "Inverse dynamics: forces tau that give the accelerations a.",
     "aba": "Forward dynamics: accelerations a under the forces tau.",
     "crba": "Joint-space inertia matrix M.",

@@ -244,7 +244,9 @@ def _operator(
         given = [x.detach().resolve_neg().numpy() for x in arguments]
         make = {"value": what.value, "slopes": what.slopes, "curvature": what.curvature}[kind]
         with np.errstate(all="ignore"):
-            make(dtype).ufunc(*given, out=result.view((*result.shape[: -len(shape)], size)).numpy())
+            make.compiled(dtype).ufunc(
+                *given, out=result.view((*result.shape[: -len(shape)], size)).numpy()
+            )
         return result
 
     def fake(*arguments: Tensor) -> Tensor:
