@@ -104,7 +104,7 @@ def test_an_argument_and_a_result_of_one_name() -> None:
 
 
 def test_unknown_algorithms_are_told() -> None:
-    with pytest.raises(ValueError, match="'fdyn' is not known; known are .*'rnea', 'aba'"):
+    with pytest.raises(ValueError, match=r"'fdyn' is not known; known are .*'rnea', 'aba'"):
         rm.to_casadi(rm.robots.load("four_bar"), "fdyn")
 
 
