@@ -24,7 +24,10 @@ from robomodel.description import (
     Loop,
     Motor,
     Pose,
+    Transmission,
+    TransmittedJoint,
 )
+from robomodel.description import Actuator as ActuatorEnd
 from robomodel.description.poses import (
     cosine,
     link_poses,
@@ -34,6 +37,7 @@ from robomodel.description.poses import (
     second_axis,
     unit,
 )
+from robomodel.description.transmissions import SIMPLE
 from robomodel.dynamics.actuators.reach import Reach, reaches
 from robomodel.errors import DescriptionError, DescriptionWarning, suspect
 from robomodel.files import is_no_file, replace_file
@@ -129,9 +133,9 @@ def write_mjcf(
 ) -> tuple[str, ...]:
     """Write a model as MJCF, for MuJoCo.
 
-    Meshes of kinds that MuJoCo cannot read are converted, for which trimesh is needed. With
-    ``approximate`` there is an actuator for each joint that has a transmission or a limit of its
-    effort.
+    Meshes of kinds that MuJoCo cannot read are converted, for which trimesh is needed. The model's
+    actuators are motors, at the rotors' joints where there are rotors; with ``approximate`` at each
+    joint that has a transmission or a limit of its effort.
 
     Args:
         model: The robot.
@@ -192,7 +196,10 @@ _URDF, _SDF, _MJCF = (
 def _said(model: Model, form: _Format, approximate: bool) -> Description:
     """The description to write."""
     if not approximate:
-        return model.description if form is _URDF else with_chosen(model)
+        if form is _URDF:
+            return model.description
+        description = with_chosen(model)
+        return with_actuators(model, description) if form is _MJCF else description
     from robomodel.dynamics.baselines.locked_joints import with_reflected
     from robomodel.model import approximate as open_trees
 
@@ -314,6 +321,30 @@ def _marks(cluster: Cluster, joints: list[Joint], root: str) -> dict[str, bool |
         else:
             return {}
     return found
+
+
+# --- actuators ------------------------------------------------------------------------------------
+
+
+def with_actuators(model: Model, description: Description) -> Description:
+    """The description with a transmission for each actuator of the model, if it has none.
+
+    An actuator acts where its own force does: at the rotor's joint if there is a rotor, else at the
+    joint that it drives. One that gives no effort is left out.
+    """
+    if any(each.actuators for each in description.transmissions):
+        return description
+    names = {joint.name for joint in description.joints}
+    motors = {joint.name: joint.motor for joint in description.joints if joint.motor}
+    added = []
+    for each in model.actuators:
+        if each.joint in names and each.effort_limit > 0.0:
+            motor = motors.get(each.name, Motor())
+            effort, velocity = each.effort_limit, each.velocity_limit
+            own = replace(motor, effort=effort, velocity=velocity)
+            ends = (TransmittedJoint(each.joint),), (ActuatorEnd(each.name, motor=own),)
+            added.append(Transmission(each.name, SIMPLE, *ends))
+    return replace(description, transmissions=(*description.transmissions, *added))
 
 
 # --- limits of open trees -------------------------------------------------------------------------

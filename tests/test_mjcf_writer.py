@@ -336,10 +336,48 @@ def actuators(text, **options):
     return found
 
 
-def test_joints_of_known_effort_get_motors_in_open_trees():
+def test_joints_of_known_effort_get_motors():
     text = arm(LIMIT.format(30), "", LIMIT.format(0))
-    assert actuators(text) == {}
+    assert actuators(text) == {"a": ([1, 0, 0], [-30, 30])}
     assert actuators(text, approximate=True) == {"a": ([1, 0, 0], [-30, 30])}
+
+
+GEARED = [*sorted(set(rm.robots.names()) - set(UNSAYABLE)), "a motor with a curve"]
+
+
+@pytest.mark.parametrize("name", GEARED)
+def test_exact_files_have_the_actuators(name):
+    """Their controls push in MuJoCo as ours do, in units of the rotor; read back, they are ours."""
+    if name in rm.robots.names():
+        model = rm.robots.load(name)
+    else:
+        curve = '<motor effort="2" stall_torque="3" no_load_speed="200"/>'
+        model = rm.load(
+            arm(LIMIT.format(30) + '<rotor inertia="1e-4" ratio="-9"/>' + curve, "", "")
+        )
+        assert len(model.actuators) == 1
+    stream = io.StringIO()
+    rm.write_mjcf(model, stream)
+    text = stream.getvalue()
+    side = MujocoSide.of(text)
+    T = motions(model, side, model.neutral())
+    data = mujoco.MjData(side.model)
+    side.model.actuator_ctrllimited[:] = 0
+    columns = []
+    for number in range(side.model.nu):
+        data.ctrl[:] = 0.0
+        data.ctrl[number] = 1.0
+        mujoco.mj_forward(side.model, data)
+        columns.append(T.T @ data.qfrc_actuator)
+    B = rm.actuator_map(model, model.neutral())
+    assert side.model.nu == len(model.actuators)
+    np.testing.assert_allclose(np.reshape(columns, B.T.shape), B.T, atol=1e-9)
+    again = same_coordinates(text, model)
+    q = again.neutral()
+    np.testing.assert_allclose(rm.actuator_map(again, q), rm.actuator_map(model, q), atol=1e-12)
+    for one, other in zip(again.actuators, model.actuators, strict=True):
+        for what in ("name", "joint", "effort_limit", "velocity_limit", "stall_torque"):
+            assert getattr(one, what) == getattr(other, what)
 
 
 def test_transmissions_are_motors_with_their_gears():

@@ -116,9 +116,14 @@ class Declaration:
         """The names of the numbers that may be infinite."""
         return frozenset(each.name for each in self.attributes if each.infinite) | {*self.unused}
 
+    @cached_property
+    def bounded(self) -> tuple[Attribute, ...]:
+        """The numbers that have bounds."""
+        return tuple(each for each in self.attributes if each.bound)
+
     def fault(self, values: Mapping[str, float]) -> str:
         """What is wrong with numbers, by fields; empty for numbers within their bounds."""
-        for each in self.attributes:
+        for each in self.bounded:
             if each.field in values and (fault := each.fault(values[each.field])):
                 return f"{each.name} of <{self.tag}> {fault}"
         return ""
