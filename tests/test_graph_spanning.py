@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from lxml import etree
+from numpy.typing import NDArray
+from test_papers_clusters import ball
 
 import robomodel as rm
 from robomodel.estimation.factors import Gyroscope
@@ -20,6 +22,8 @@ from robomodel.papers.natural_coordinates.spatial import (
     joint_positions,
 )
 
+Array = NDArray[np.float64]
+
 
 def leg() -> rm.Model:
     """Tello's left leg on a fixed torso."""
@@ -31,10 +35,12 @@ def leg() -> rm.Model:
 
 
 def robot(name: str) -> rm.Model:
+    if name in ("balls", "floating"):
+        return ball(floating=name == "floating")
     return leg() if name == "leg" else rm.robots.load(name)
 
 
-ROBOTS = ["crank_rocker", pytest.param("leg", marks=pytest.mark.slow)]
+ROBOTS = ["crank_rocker", "balls", "floating", pytest.param("leg", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -60,16 +66,25 @@ def test_errors_and_jacobians(name: str) -> None:
     tau = rm.rnea(model, q, v, a)
     e = factors[3].evaluate([s, sd, sdd], tau)[0]
     assert np.abs(e).max() < 1e-10 * max(1.0, np.abs(tau).max())
+    space = LoopPositions(model).space
+    assert (space.size, space.dim) == (s.shape[1], sd.shape[1])
+
+    def moved(x: list[Array], i: int, step: Array) -> list[Array]:
+        there = space.retract(x[i], np.broadcast_to(step, sd.shape)) if i == 0 else x[i] + step
+        return [*x[:i], there, *x[i + 1 :]]
+
     for factor in factors:
-        x = [closed[y] + 0.01 * rng.standard_normal(s.shape) for y, _ in factor.variables]
+        x = [closed[y] for y, _ in factor.variables]
+        for i in range(len(x)):
+            x = moved(x, i, 0.01 * rng.standard_normal(sd.shape))
         slopes = factor.evaluate(x, None)[1]
         for i, slope in enumerate(slopes):
-            for j in range(s.shape[1]):
-                step = np.zeros(s.shape[1])
+            for j in range(sd.shape[1]):
+                step = np.zeros(sd.shape[1])
                 step[j] = 1e-3
                 near, far = (
-                    factor.evaluate([*x[:i], x[i] + k * step, *x[i + 1 :]], None)[0]
-                    - factor.evaluate([*x[:i], x[i] - k * step, *x[i + 1 :]], None)[0]
+                    factor.evaluate(moved(x, i, k * step), None)[0]
+                    - factor.evaluate(moved(x, i, -k * step), None)[0]
                     for k in (1, 2)
                 )
                 wanted = (8 * near - far) / 12e-3
@@ -96,11 +111,6 @@ def test_motions_are_those_of_independent_coordinates(name: str) -> None:
     assert found["q"] == pytest.approx(joint_positions(model, wanted["q"]), abs=1e-9)
     v = np.einsum("kij,kj->ki", model.constraint_jacobian(wanted["q"]), wanted["v"])
     assert found["v"] == pytest.approx(v, abs=1e-8 * max(1.0, np.abs(v).max()))
-
-
-def test_joints_of_several_freedoms_are_refused() -> None:
-    with pytest.raises(ValueError, match="freedoms"):
-        LoopPositions(rm.robots.load("tello"))
 
 
 def test_sensors_are_those_of_the_tree() -> None:

@@ -22,7 +22,9 @@ from robomodel.papers.clusters import ClusterOperators, operators
 
 Array = NDArray[np.float64]
 TIGHT = 1e-10
-BALL = """<mujoco><worldbody>
+TORSO = """<body name="torso" pos="0 0 1"><freejoint name="base"/>
+  <inertial pos="0.1 0.1 0" mass="3" diaginertia="0.2 0.2 0.3"/>"""
+BALL = """<mujoco><worldbody>{0}
 <body name="arm"><joint name="hinge" type="hinge" axis="0 1 0" armature="0.3"/>
   <inertial pos="0.1 0 0" mass="1" diaginertia="0.1 0.2 0.3"/>
   <body name="hand" pos="0.4 0 0"><joint name="wrist" type="ball" armature="0.02"/>
@@ -31,7 +33,8 @@ BALL = """<mujoco><worldbody>
       <inertial pos="0 0 0" mass="0.5" diaginertia="0.01 0.02 0.02"/></body></body></body>
 <body name="rod" pos="0.3 0.2 0"><joint name="rod" type="ball"/>
   <inertial pos="0 0 0.2" mass="0.4" diaginertia="0.1 0.1 0.01"/></body>
-</worldbody><equality><connect body1="rod" body2="finger" anchor="0 0 0.4"/></equality></mujoco>"""
+{1}</worldbody>
+<equality><connect body1="rod" body2="finger" anchor="0 0 0.4"/></equality></mujoco>"""
 ROBOTS = ("tello", "mini_cheetah", "planar_leg_linkage", "crank_rocker", "jvrc1")
 
 
@@ -45,8 +48,9 @@ def states(model: rm.Model, seed: int = 0, count: int = 4) -> tuple[Array, ...]:
     return q, *rng.normal(size=(count - 1, model.nv))
 
 
-def ball() -> rm.Model:
-    return rm.load(BALL)
+def ball(*, floating: bool = False) -> rm.Model:
+    """Ball joints with armature in a loop, on the ground or on a floating torso."""
+    return rm.load(BALL.format(*((TORSO, "</body>") if floating else ("", ""))))
 
 
 def models() -> list[rm.Model]:
@@ -186,8 +190,9 @@ def test_recursions_equal_the_fast_ones(kind: str) -> None:
     check_fast(model)
 
 
-def test_recursions_with_balls_and_armature() -> None:
-    check_fast(ball())
+@pytest.mark.parametrize("floating", [False, True])
+def test_recursions_with_balls_and_armature(floating: bool) -> None:
+    check_fast(ball(floating=floating))
 
 
 def check_fast(model: rm.Model) -> None:

@@ -1,9 +1,9 @@
 """Graphs over time in the coordinates of all joints of the spanning tree, loops as factors.
 
-The counterpart of :mod:`.planar` for spatial mechanisms: dependent positions "q", rates "v" and
-accelerations "a" of every joint (n,), all vectors; loops and couplings are conditions Φ(q) = 0,
-K q̇ = 0 and K q̈ = k; the equations of motion are those of the tree, projected onto the motions that
-keep loops closed, Gᵀ (tree's rnea) = tau.
+The counterpart of dependent coordinates in the plane for spatial mechanisms: "q" is a configuration
+of the spanning tree, "v" and "a" are velocities and accelerations of all its joints (n); loops and
+couplings are conditions Φ(q) = 0, K q̇ = 0 and K q̈ = k; the equations of motion are those of the
+tree, projected onto the motions that keep loops closed, Gᵀ (tree's rnea) = tau.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics import rnea, rnea_derivatives
 from robomodel.dynamics.baselines.projection import spanning_tree
-from robomodel.dynamics.kinematics.tangents import Direction
+from robomodel.dynamics.kinematics.tangents import Direction, moving, position_directions
 from robomodel.estimation.factors import Errors, Prior, Trapezoid, Variables
 from robomodel.estimation.graph import Graph
 from robomodel.estimation.noise import NoiseLike
-from robomodel.estimation.spaces import Vectors
+from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import Build
 from robomodel.kernels.trace import Operand, Traced
-from robomodel.model.arguments import as_numbers
+from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations.traced import loop_gaps
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import Function, function
-from robomodel.scalars import Scalar, Vector, dot, sub
+from robomodel.scalars import Scalar, Vector, dot, stack, sub, unstack
 
 
 def gaps(model: Model, q: Vector) -> list[Scalar]:
@@ -71,18 +71,10 @@ def _independent(cluster: Cluster) -> list[int]:
 
 @dataclass(frozen=True)
 class _Spanning:
-    """A robot whose joints have one freedom each, and a factor on its positions and their rates."""
+    """A robot, and a factor on the positions of all its joints and their rates."""
 
     model: Model
     depends_on: ClassVar[tuple[str, ...]] = ("q", "v", "a")
-
-    def __post_init__(self) -> None:
-        for joint in self.model.joints:
-            if joint.nv != 1:
-                raise ValueError(
-                    f"joint '{joint.name}' has {joint.nv} freedoms; coordinates of all joints are "
-                    "for robots whose joints have one each"
-                )
 
     @property
     def variables(self) -> Variables:
@@ -96,27 +88,31 @@ class _Spanning:
 
     @property
     def n(self) -> int:
-        """Number of joints."""
+        """Number of velocities of all joints."""
         return self.model.n_joint_velocities
 
     @cached_property
     def count(self) -> int:
         """Number of conditions."""
-        return len(gaps(self.model, [0.0] * self.n))
+        return len(gaps(self.model, joint_positions(self.model, self.model.neutral()).tolist()))
 
     @cached_property
     def tree(self) -> Model:
         """The robot without its loops and couplings."""
         return spanning_tree(self.model)
 
-    @cached_property
+    @property
+    def space(self) -> Configurations:
+        """Where positions of all joints live."""
+        return Configurations(self.tree)
+
+    @property
     def independent(self) -> tuple[int, ...]:
-        """Which joints are the model's independent ones."""
-        pairs = zip(self.model.joints, self.model.nodes, strict=True)
-        return tuple(node.v for joint, node in pairs if joint.independent)
+        """Which velocities are the model's independent ones."""
+        return tuple(c.spanning_v.start + k for c in self.model.clusters for k in c.columns)
 
     def _made(self, name: str, inputs: int, size: int, build: Build) -> Function:
-        sizes = (*(self.n for _ in range(inputs)), size)
+        sizes = (self.tree.nq, *(self.n for _ in range(inputs - 1)), size)
         return function(self.model, f"spanning {name}", sizes, build)
 
     def _split(self, found: Array, count: int) -> Errors:
@@ -126,20 +122,27 @@ class _Spanning:
         return found[:, :m], [np.swapaxes(x.reshape(-1, n, m), 1, 2) for x in blocks]
 
 
-def _with_slopes(values: Sequence[Scalar], *inputs: Sequence[Traced]) -> list[Scalar]:
-    """Values, and their derivatives by each number of the inputs."""
-    units: list[Direction] = [{x: 1.0} for given in inputs for x in given]
+def _with_slopes(
+    tree: Model, values: Sequence[Scalar], q: Sequence[Traced], *rates: Sequence[Traced]
+) -> list[Scalar]:
+    """Values, and their derivatives by motions of q and by each number of its rates."""
+    directions = position_directions(tree, q)
+    directions += [{x: 1.0} for given in rates for x in given]
     operands: list[Operand] = list(values)
-    slopes = differentiate(inputs[0][0].trace, operands, units)
+    slopes = differentiate(q[0].trace, operands, directions)
     return [*values, *(x for along in slopes for x in along)]
 
 
-def _rates(values: Sequence[Scalar], q: Sequence[Traced], *along: Sequence[Traced]) -> list[Scalar]:
-    operands: list[Operand] = list(values)
-    chain = [q, *along]
+def _rates(
+    tree: Model, values: Sequence[Scalar], q: Sequence[Traced], *along: Sequence[Traced]
+) -> list[Scalar]:
+    """Rates of values along velocities of q, which change by their own rates."""
     direction: Direction = {}
-    for of, rate in pairwise(chain):
+    for cluster in tree.clusters:
+        direction |= moving(tree, cluster, q, along[0])
+    for of, rate in pairwise(along):
         direction |= dict(zip(of, rate, strict=True))
+    operands: list[Operand] = list(values)
     return list(differentiate(q[0].trace, operands, [direction])[0])
 
 
@@ -159,8 +162,8 @@ class _LoopCondition(_Spanning):
         def build(q: Sequence[Traced], *rates: Sequence[Traced]) -> list[Scalar]:
             values = gaps(self.model, q)
             for k in range(1, inputs):
-                values = _rates(values, q, *rates[:k])
-            return _with_slopes(values, q, *rates)
+                values = _rates(self.tree, values, q, *rates[:k])
+            return _with_slopes(self.tree, values, q, *rates)
 
         made = self._made(f"loops {inputs}", inputs, m + inputs * m * n, build)
         return self._split(made(*x), inputs)
@@ -205,7 +208,7 @@ class SpanningDynamics(_Spanning):
                 for i, column in enumerate(zip(*rows, strict=True), cluster.v.start):
                     columns[i][cluster.spanning_v] = list(column)
             forces = [dot(column, f) for column in columns]
-            return [*(g for column in columns for g in column), *_with_slopes(forces, q)]
+            return [*(g for column in columns for g in column), *_with_slopes(self.tree, forces, q)]
 
         f = rnea(self.tree, *x)
         found = self._made("forces", 2, nv * n + nv + nv * n, build)(x[0], f)
@@ -218,13 +221,13 @@ class SpanningDynamics(_Spanning):
 
 @dataclass(frozen=True)
 class ChosenTrapezoid:
-    """The trapezoidal rule for some components of x (n): those of the independent joints."""
+    """The trapezoidal rule for some directions of x: those of the independent velocities."""
 
     name: str
     rate: str
     step: float
     chosen: tuple[int, ...]
-    n: int
+    space: Space
 
     @property
     def variables(self) -> Variables:
@@ -233,26 +236,31 @@ class ChosenTrapezoid:
 
     @property
     def affine(self) -> tuple[str, ...]:
-        """All."""
-        return (self.name, self.rate)
+        """As of the rule for all directions."""
+        return self.rule.affine
+
+    @property
+    def rule(self) -> Trapezoid:
+        """The rule for all directions."""
+        return Trapezoid(self.name, self.rate, self.step, self.space)
 
     @property
     def rows(self) -> int:
-        """Number of components."""
+        """Number of directions."""
         return len(self.chosen)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """x_t+1 - x_t - h (ẋ_t + ẋ_t+1) / 2."""
-        e, slopes = Trapezoid(self.name, self.rate, self.step, Vectors(self.n)).evaluate(x, None)
+        """x_t+1 ⊖ x_t - h (ẋ_t + ẋ_t+1) / 2."""
+        e, slopes = self.rule.evaluate(x, None)
         rows = list(self.chosen)
         e = e[:, rows]
         return e if data is None else e - data, [slope[:, rows] for slope in slopes]
 
 
 def joint_positions(model: Model, q: ArrayLike) -> Array:
-    """Positions of all joints (..., n) at a model's q (..., nq)."""
-    found = model.joint_positions(q)
-    return np.stack([found[name] for name in model.joint_names], axis=-1)
+    """Positions of all joints, the spanning tree's configuration, at a model's q (..., nq)."""
+    at = as_array(q, model.nq, "q", "nq")
+    return stack(model.spanning_positions(unstack(at)), at.shape[:-1])
 
 
 def forward(
@@ -265,23 +273,26 @@ def forward(
     tau: ArrayLike = 0.0,
     force_noise: NoiseLike = 0.0,
 ) -> Graph:
-    """Forward dynamics in all joints' coordinates from q and v (n) at the first time.
+    """Forward dynamics in all joints' coordinates from q and v at the first time.
+
+    ``q``: positions of all joints, as :func:`joint_positions`; ``v`` (n): their velocities.
 
     Conditions hold exactly for positions, rates and accelerations; independent joints are
     integrated by the trapezoidal rule. As many equations as unknowns: the solution is that of
     :func:`robomodel.estimation.problems.motion` in independent coordinates.
     """
     positions = LoopPositions(model)
-    n, vectors = positions.n, Vectors(positions.n)
-    graph = Graph(dict.fromkeys(("q", "v", "a"), vectors), count)
+    vectors = Vectors(positions.n)
+    spaces: dict[str, Space] = {"q": positions.space, "v": vectors, "a": vectors}
+    graph = Graph(spaces, count)
     for name, value in (("q", q), ("v", v)):
-        graph = graph.add(Prior(name, vectors), 0.0, times=[0], data=value)
+        graph = graph.add(Prior(name, spaces[name]), 0.0, times=[0], data=value)
     later = np.arange(1, count)  # the priors say it of the first
     graph = graph.add(positions, 0.0, times=later)
     graph = graph.add(LoopVelocities(model), 0.0, times=later)
     graph = graph.add(LoopAccelerations(model), 0.0)
     for name, rate in (("q", "v"), ("v", "a")):
-        factor = ChosenTrapezoid(name, rate, step, positions.independent, n)
+        factor = ChosenTrapezoid(name, rate, step, positions.independent, spaces[name])
         graph = graph.add(factor, 0.0)
     forces = np.broadcast_to(as_numbers(tau, "tau"), (count, model.nv))
     return graph.add(SpanningDynamics(model), force_noise, data=forces)
