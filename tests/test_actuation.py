@@ -541,3 +541,39 @@ def test_a_rotor_may_have_its_axial_moment_alone() -> None:
     )
     (actuator,) = rm.load(text).actuators
     assert actuator.name == "spin"
+
+
+REVERSED = (
+    robot(
+        *(link(name) for name in ("a", "b", "rotor_a", "rotor_b")),
+        joint("first", "base", "a", more='<limit effort="8" velocity="4"/>', kind="revolute"),
+        joint(
+            "second", "a", "b", "0 0 1", more='<limit effort="8" velocity="4"/>', kind="revolute"
+        ),
+        joint("spin_a", "base", "rotor_a"),
+        joint("spin_b", "base", "rotor_b"),
+        coupling("gear", {"spin_a": 1.0, "first": 7.0}),
+        coupling("belt", {"spin_b": -0.5, "first": 1.5, "second": -3.0}),
+    )
+    .replace('xyz="0.1 0.02 0"', 'xyz="0 0 0"')
+    .replace('iyy="0.02"', 'iyy="0.01"')
+)
+
+
+@pytest.mark.parametrize("text", ["", REVERSED])
+def test_terms_say_which_way_and_how_far_motors_turn(text: str) -> None:
+    """A motor's rate is the sum of its terms' coefficients times the joints' velocities."""
+    models = (
+        [rm.load(text)] if text else [rm.robots.load(n) for n in ("tello", "jvrc1", "belt_leg")]
+    )
+    for model in models:
+        rng = np.random.default_rng(5)
+        q, v = model.random_configuration(rng), rng.normal(size=model.nv)
+        rates = rm.actuator_map(model, q).T @ v
+        velocities = model.joint_velocities(q, v)
+        for actuator, rate in zip(model.actuators, rates, strict=True):
+            turned = sum(k * float(velocities[joint]) for joint, k in actuator.terms)
+            assert turned == pytest.approx(float(rate), rel=1e-12, abs=1e-12), actuator.name
+    if text:
+        terms = {actuator.joint: dict(actuator.terms) for actuator in model.actuators}
+        assert terms == {"spin_a": {"first": -7.0}, "spin_b": {"second": -6.0, "first": 3.0}}

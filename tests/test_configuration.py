@@ -15,6 +15,7 @@ from shipped import ROBOTS
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
+from robomodel.model.configurations.moving import integrate_open
 
 
 @pytest.fixture(params=ROBOTS)
@@ -98,6 +99,25 @@ def test_integrate_follows_joint_velocities(model: rm.Model) -> None:
     rates = model.joint_velocities(q, v)
     for name, rate in rates.items():
         assert (ahead[name] - behind[name]) / (2 * h) == pytest.approx(rate, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", ["tello", "planar_leg_linkage", "belt_leg", "mini_cheetah"])
+def test_independent_joints_move_and_loops_are_left_open(name: str) -> None:
+    """Independent joints go along dv, the others of loops stay; without loops it is integrate."""
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(4)
+    q, dv = model.random_configuration(rng), rng.uniform(-1.0, 1.0, model.nv)
+    moved = integrate_open(model, q, dv)
+    np.testing.assert_allclose(model.difference(q, moved), dv, rtol=0, atol=1e-12)
+    followed = model.integrate(q, 1e-2 * dv)
+    nearby = integrate_open(model, q, 1e-2 * dv)
+    before, after = model.joint_positions(q), model.joint_positions(moved)
+    for cluster in model.clusters:
+        if not cluster.implicit:
+            np.testing.assert_allclose(nearby[cluster.q], followed[cluster.q], rtol=0, atol=1e-12)
+            continue
+        for other in set(cluster.joints) - set(cluster.independent):
+            assert np.array_equal(before[other], after[other]), other
 
 
 def test_integrate_turns_a_crank_all_the_way_round() -> None:
