@@ -73,10 +73,10 @@ from robomodel.writing import write_mjcf, write_sdf, write_urdf
 
 if TYPE_CHECKING:
     from robomodel.c import write_c
+    from robomodel.interop.casadi import to_casadi
     from robomodel.reports.actuation.study import actuation
     from robomodel.reports.approximation.errors import approximation_errors
     from robomodel.reports.validation.study import validate
-    from robomodel.symbolic import to_casadi
     from robomodel.trajectory import (
         Contact,
         Ground,
@@ -184,7 +184,7 @@ _LATE = {
     "approximation_errors": "reports.approximation.errors",
     "validate": "reports.validation.study",
     "rollout_kernel": "trajectory.rollouts.card",
-    "to_casadi": "symbolic",
+    "to_casadi": "interop.casadi",
     "write_c": "c",
 }
 

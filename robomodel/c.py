@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 from numpy.typing import DTypeLike
 
 from robomodel.files import replace_file
+from robomodel.interop.programs import SAID, routine, task_of
 from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
 from robomodel.kernels.function import TracedFunction, as_dtype
 from robomodel.kernels.precision import Dtype
 from robomodel.model import Model
-from robomodel.routines import SAID, routine, task_of
 
 Wanted: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapping[str, Any]]]"
 

@@ -18,9 +18,9 @@ from targets import COMPILERS, WARNINGS, called, library, pointers
 import robomodel as rm
 from robomodel.c import identifier
 from robomodel.cli import main
+from robomodel.interop.programs import routine
 from robomodel.kernels import compile_program
 from robomodel.kernels.c import literal
-from robomodel.routines import routine
 
 needs_compiler = pytest.mark.skipif(not COMPILERS, reason="no C compiler here")
 each_compiler = pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.external import compiler
+from robomodel.interop.external import compiler
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
 import robomodel.jax  # noqa: E402
-from robomodel.routines import routine  # noqa: E402
+from robomodel.interop.programs import routine  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 

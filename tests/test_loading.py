@@ -141,6 +141,6 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
         for unwanted in (
             "scipy", "llvmlite", "rich", "typer", "networkx", "matplotlib", "casadi", "mujoco",
             "trimesh", "ssl", "email", "robomodel.parsers.sdf", "robomodel.parsers.mjcf",
-            "robomodel.symbolic", "robomodel.trajectory", "robomodel.description.shapes",
+            "robomodel.interop.casadi", "robomodel.trajectory", "robomodel.description.shapes",
         ):  # fmt: skip
             assert unwanted not in loaded

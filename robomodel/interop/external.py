@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from robomodel.differentiable import Differentiable
+from robomodel.interop.differentiable import Differentiable
 from robomodel.kernels.c import CFunction, preamble
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def compiler() -> str | None:
 def external(what: Differentiable, names: Sequence[str]) -> casadi.Function:
     """A ``casadi.Function`` of compiled code; ``names`` of the arguments.
 
-    Its Jacobian is what :mod:`robomodel.differentiable` says. RuntimeError without a compiler, or
-    where it fails.
+    Its Jacobian is what :mod:`robomodel.interop.differentiable` says. RuntimeError without a
+    compiler, or where it fails.
     """
     import casadi
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from robomodel.differentiable import differentiable
 from robomodel.errors import MissingPackageError
-from robomodel.external import external
+from robomodel.interop.differentiable import differentiable
+from robomodel.interop.external import external
+from robomodel.interop.programs import routine
 from robomodel.kernels.program import COS, DIV, MEANING, SELECT, SIN, SQRT
 from robomodel.model import Model
-from robomodel.routines import routine
 
 if TYPE_CHECKING:
     import casadi

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 
 from robomodel.dynamics.recursions.hessian import rnea_hessian_product, slopes_along
 from robomodel.dynamics.recursions.rnea import rnea
+from robomodel.interop.programs import routine
 from robomodel.kernels.trace import Traced
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.joints import Floating, Planar, Spherical
 from robomodel.model.model import Model
-from robomodel.routines import routine
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, sub
 
 Matrix: TypeAlias = list[list[Scalar]]

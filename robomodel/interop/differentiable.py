@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from robomodel.curvatures import curvature
 from robomodel.dynamics.algorithms import Task
+from robomodel.interop.curvatures import curvature
+from robomodel.interop.programs import OWN, SAID, routine, task_of
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.differentiate import along, gradient
 from robomodel.kernels.function import Build, TracedFunction, split
@@ -28,7 +29,6 @@ from robomodel.model.configurations.traced import settled
 from robomodel.model.derived import content
 from robomodel.model.joints import Floating, Spherical
 from robomodel.model.model import Model
-from robomodel.routines import OWN, SAID, routine, task_of
 from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt
 
 OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}
@@ -40,7 +40,7 @@ Matrix = list[list[Scalar]]
 class Differentiable:
     """A function of one robot, and its Jacobian by all arguments' numbers.
 
-    ``options``: as of :func:`robomodel.routines.routine`.
+    ``options``: as of :func:`robomodel.interop.programs.routine`.
     """
 
     model: Model
