@@ -175,14 +175,16 @@ class Convex:
             triangles.append(coal.Triangle(*corners))
         return coal.Convex(points, triangles)
 
-    def extent(self, direction: Array) -> float:
-        """The largest direction . x of its points."""
+    def extent(self, directions: Array) -> Array:
+        """The largest direction . x of its points, for unit vectors (..., 3)."""
         if self.shape.kind == "cylinder":
             radius, length = self.shape.size
-            along = float(direction @ self.axes[:, 2])
-            across = math.sqrt(max(0.0, 1.0 - along * along))
-            return float(direction @ self.centre) + abs(along) * length / 2 + radius * across
-        return float((self.vertices @ direction).max()) + self.radius
+            along = directions @ self.axes[:, 2]
+            across = np.sqrt(np.maximum(0.0, 1.0 - along * along))
+            return np.asarray(
+                directions @ self.centre + np.abs(along) * length / 2 + radius * across
+            )
+        return np.asarray(np.max(directions @ self.vertices.T, axis=-1) + self.radius)
 
     def outermost(self, direction: Array, depth: float) -> tuple[Array, list[Hashable]]:
         """Points (n, 3) of the surface less than ``depth`` below its extent, and their names."""
@@ -392,9 +394,12 @@ def _separation(a: Convex, b: Convex) -> tuple[float, Array, tuple[Array, Array]
     points = np.array(result.getNearestPoint1()), np.array(result.getNearestPoint2())
     best = gap - TOUCH
     for shape, other, side in ((b, a, 1.0), (a, b, -1.0)):
-        for face, offset in zip(shape.faces, shape.offsets, strict=True):
-            if (apart := -other.extent(-face) - float(offset)) > best:
-                best, gap, normal = apart, apart, side * face
+        if len(shape.faces):
+            apart = -other.extent(-shape.faces) - shape.offsets
+            n = int(np.argmax(apart))
+            if apart[n] > best:
+                best = gap = float(apart[n])
+                normal = side * shape.faces[n]
     return gap, normal, points
 
 
@@ -427,58 +432,59 @@ def _clipped(a: Convex, b: Convex, normal: Array, depth: float) -> Manifold:
     return made
 
 
-Corner: TypeAlias = tuple[Array, Array, Hashable]
+Corner: TypeAlias = tuple[complex, Array, Hashable]
+"""Place as seen along the normal (x + i y), point (3,) and name."""
 
 
 @dataclass(frozen=True)
 class _Outline:
-    """The convex outline of points as seen along the normal: place (2,), point (3,) and name."""
+    """The convex outline of points as seen along a normal, counterclockwise."""
 
     corners: list[Corner]
 
-    @property
+    @cached_property
     def edges(self) -> list[tuple[Corner, Corner]]:
-        """One after the other, counterclockwise."""
+        """One after the other."""
         last = len(self.corners) if len(self.corners) > 2 else len(self.corners) - 1
         return [(self.corners[n], self.corners[(n + 1) % len(self.corners)]) for n in range(last)]
 
-    def contains(self, place: Array) -> bool:
+    def contains(self, place: complex) -> bool:
         """Whether a place is in the outline."""
         if len(self.corners) == 1:
-            return bool(np.linalg.norm(place - self.corners[0][0]) <= TOUCH)
-        sides = [
-            (_turn(s[0] - r[0], place - r[0]) / np.linalg.norm(s[0] - r[0]), r, s)
-            for r, s in self.edges
-        ]
+            return abs(place - self.corners[0][0]) <= TOUCH
         if len(self.corners) > 2:
-            return all(side >= -TOUCH for side, _, _ in sides)
-        side, (r, _, _), (s, _, _) = sides[0]
-        along = (place - r) @ (s - r) / float(np.linalg.norm(s - r))
-        return bool(abs(side) <= TOUCH and -TOUCH <= along <= np.linalg.norm(s - r) + TOUCH)
+            return all(
+                _turn(s - r, place - r) >= -TOUCH * abs(s - r)
+                for (r, _, _), (s, _, _) in self.edges
+            )
+        (r, _, _), (s, _, _) = self.corners
+        share = (place - r) / (s - r)
+        size = abs(s - r)
+        return abs(share.imag) * size <= TOUCH and -TOUCH <= share.real * size <= size + TOUCH
 
-    def rise(self, shape: Convex, place: Array, point: Array, normal: Array) -> float:
+    def rise(self, shape: Convex, place: complex, point: Array, normal: Array) -> float:
         """How far along the normal the shape's surface is from a point over the outline."""
         if len(self.corners) == 1:
             return float((self.corners[0][1] - point) @ normal)
         if len(self.corners) == 2:
             (r, start, _), (s, end, _) = self.corners
-            t = float(np.clip((place - r) @ (s - r) / ((s - r) @ (s - r)), 0.0, 1.0))
+            t = min(max(((place - r) / (s - r)).real, 0.0), 1.0)
             return float((start + t * (end - start) - point) @ normal)
-        top = shape.extent(normal) - float(point @ normal)
+        top = float(shape.extent(normal) - point @ normal)
         facing = shape.faces @ normal
         flat = facing >= STEEP
         rises = (shape.offsets[flat] - shape.faces[flat] @ point) / facing[flat]
-        return float(min(top, rises.min(initial=math.inf)))
+        return min(top, float(rises.min(initial=math.inf)))
 
 
 def _outline(points: Array, names: list[Hashable], outwards: Array, axes: Array) -> _Outline:
     """The convex hull of points as seen from outside; the outermost of several in one place."""
-    places = points @ axes
+    places = [complex(x, y) for x, y in (points @ axes).tolist()]
     order: list[int] = []
     for n in np.argsort(-(points @ outwards), kind="stable").tolist():
-        if not order or np.linalg.norm(places[order] - places[n], axis=1).min() > TOUCH:
+        if all(abs(places[n] - places[m]) > TOUCH for m in order):
             order.append(n)
-    order.sort(key=lambda n: (places[n][0], places[n][1]))
+    order.sort(key=lambda n: (places[n].real, places[n].imag))
     hull: list[int] = []
     for way in (order, order[::-1]):
         start = len(hull)
@@ -491,21 +497,21 @@ def _outline(points: Array, names: list[Hashable], outwards: Array, axes: Array)
     return _Outline([(places[n], points[n], names[n]) for n in hull])
 
 
-def _flat(a: Array, b: Array, c: Array) -> bool:
+def _flat(a: complex, b: complex, c: complex) -> bool:
     """Whether b is not outside of the line from a to c."""
-    return _turn(c - a, b - a) >= -TOUCH * float(np.linalg.norm(c - a))
+    return _turn(c - a, b - a) >= -TOUCH * abs(c - a)
 
 
-def _turn(a: Array, b: Array) -> float:
+def _turn(a: complex, b: complex) -> float:
     """a x b in the plane."""
-    return float(a[0] * b[1] - a[1] * b[0])
+    return a.real * b.imag - a.imag * b.real
 
 
-def _crossing(p: Array, q: Array, r: Array, s: Array) -> tuple[float, float] | None:
+def _crossing(p: complex, q: complex, r: complex, s: complex) -> tuple[float, float] | None:
     """Where the lines from p to q and from r to s cross, as shares of both; None if they do not."""
     along, across = q - p, s - r
     square = _turn(along, across)
-    if abs(square) <= TOUCH * float(np.linalg.norm(along) * np.linalg.norm(across)):
+    if abs(square) <= TOUCH * abs(along) * abs(across):
         return None
     one, other = _turn(r - p, across) / square, _turn(r - p, along) / square
     return (one, other) if 0.0 < one < 1.0 and 0.0 < other < 1.0 else None
@@ -513,10 +519,15 @@ def _crossing(p: Array, q: Array, r: Array, s: Array) -> tuple[float, float] | N
 
 def _across(normal: Array) -> Array:
     """Two axes (3, 2) perpendicular to a unit vector, a right-handed frame with it."""
-    least = np.eye(3)[int(np.argmin(np.abs(normal)))]
-    first = np.cross(least, normal)
-    first /= np.linalg.norm(first)
-    return np.stack([first, np.cross(normal, first)], axis=1)
+    x, y, z = normal.tolist()
+    if abs(x) <= max(abs(y), abs(z)):
+        size = math.hypot(y, z)
+        first = (0.0, -z / size, y / size)  # the x axis x the normal
+    else:
+        size = math.hypot(x, z)
+        first = (z / size, 0.0, -x / size)  # the y axis x the normal
+    a, b, c = first
+    return np.array([[a, y * c - z * b], [b, z * a - x * c], [c, x * b - y * a]])
 
 
 def _few(made: Manifold) -> Manifold:
