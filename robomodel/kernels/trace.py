@@ -15,7 +15,6 @@ from robomodel.kernels.program import (
     ADD,
     COS,
     DIV,
-    FLOPS,
     MUL,
     NEG,
     SELECT,
@@ -65,10 +64,6 @@ class Trace:
                 if into_stopped or value.operation is not STOP_GRADIENT:
                     stack.extend(x for x in value.operands if isinstance(x, Traced))
         return [found[index] for index in sorted(found)]
-
-    def operations(self, outputs: Sequence[Operand]) -> int:
-        """How many floating-point operations these outputs take, as :attr:`Program.flops`."""
-        return sum(FLOPS.get(value.operation, 0) for value in self.needed(outputs))
 
     def program(self, outputs: Sequence[Operand]) -> Program:
         """The program that computes these outputs, in the order in which values were born."""

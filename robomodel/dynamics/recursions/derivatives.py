@@ -1,8 +1,7 @@
 """Derivatives of inverse and forward dynamics, along the tangents of the configurations.
 
-Those of inverse dynamics by recursion (:mod:`.recursions.variations`), or by differentiating
-its trace, which learns from a small robot's numbers what no recursion knows: whichever takes fewer
-operations. v, a and tau, the independent ones, stay as positions move.
+Those of inverse dynamics by recursion (:mod:`.recursions.variations`). v, a and tau, the
+independent ones, stay as positions move.
 
 Forward dynamics follows from inverse dynamics, ID(q, v, a) = tau: differentiated at the a that
 solves it, M ∂a = -∂ID (Carpentier and Mansard, Analytical derivatives of rigid body dynamics
@@ -11,14 +10,12 @@ algorithms, RSS 2018).
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, Matrix
-from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions import variations
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.rnea import bias_force, rnea
-from robomodel.kernels.differentiate import differentiate
+from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.kernels.trace import Trace, Traced
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Floating
@@ -35,8 +32,6 @@ from robomodel.scalars import (
 )
 from robomodel.spatial import UNIT, ZERO, cross
 
-SMALL = 2000  # operations; where the recursion takes more, differentiating took more still
-
 
 def rnea_derivatives(
     model: Model, q: Sequence[Traced], v: Sequence[Traced], a: Vector, f_ext: Forces = NO_FORCES
@@ -47,7 +42,7 @@ def rnea_derivatives(
     """
     mass = crba(model, q)
     shifts = _shifts(model, q, v)
-    columns = _columns(model, q, v, a, f_ext, shifts, beside=mass)
+    columns = _columns(model, q, v, a, f_ext)
     for n, shift in shifts.items():
         columns[n] = [neg(dot(row, shift)) for row in mass]
     return transposed(columns[: model.nv]), transposed(columns[model.nv :]), mass
@@ -67,7 +62,7 @@ def aba_derivatives(
     a = factors.solve(subtracted(tau, bias))
     shifts = _shifts(model, q, v)
     constant_a = [trace.stop_gradient(x) for x in a]
-    columns = _columns(model, q, v, constant_a, f_ext, shifts, beside=[a])
+    columns = _columns(model, q, v, constant_a, f_ext)
     lower = factors.unlower()
     # constants to the trace, so that signs stay with them
     negative = [trace.stop_gradient(neg(p)) for p in factors.inverse_pivots]
@@ -79,34 +74,11 @@ def aba_derivatives(
 
 
 def _columns(
-    model: Model,
-    q: Sequence[Traced],
-    v: Sequence[Traced],
-    a: Vector,
-    f_ext: Forces,
-    but: Container[int],
-    beside: Matrix,
+    model: Model, q: Sequence[Traced], v: Sequence[Traced], a: Vector, f_ext: Forces
 ) -> Matrix:
-    """Change of tau along each direction, those of q and then those of v, ``but`` some: zeros.
-
-    ``beside``: what is computed as well.
-    """
-    trace = _trace(q)
-
-    def cost(columns: Matrix) -> int:
-        return trace.operations([x for row in (*columns, *beside) for x in row])
-
+    """Change of tau along each direction, those of q and then those of v."""
     matrices = variations.rnea_derivatives(model, q, v, a, f_ext)
-    by_recursion = [column for matrix in matrices for column in transposed(matrix)]
-    for n in range(2 * model.nv):
-        if n in but:
-            by_recursion[n] = [0.0] * model.nv
-    if cost(by_recursion) > SMALL:
-        return by_recursion
-    directions = position_directions(model, q)
-    directions += [{x: 1.0} for x in v]
-    wanted = [{} if n in but else direction for n, direction in enumerate(directions)]
-    return min(by_recursion, differentiate(trace, rnea(model, q, v, a, f_ext), wanted), key=cost)
+    return [column for matrix in matrices for column in transposed(matrix)]
 
 
 def _trace(q: Sequence[Traced]) -> Trace:
