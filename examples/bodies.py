@@ -1,7 +1,7 @@
 """Bodies that touch each other: a stack of boxes that fall onto each other and a floor.
 
 ``Collider`` finds where the links' collision shapes are near, a function for ``contacts=`` of
-``rm.simulate``. Boxes, cylinders and meshes need coal (``pip install 'robomodel[collision]'``).
+``rm.simulate``. Boxes, cylinders and meshes need coal (``pip install '.[collision]'``).
 
     python examples/bodies.py stack.html
 """
