@@ -11,7 +11,7 @@ import robomodel.dynamics
 
 
 class DeclaredAlgorithms(griffe.Extension):
-    """Signatures and docstrings of functions under ``@algorithm`` are those of the imported ones."""
+    """Functions under ``@algorithm`` have the signatures and docstrings of the imported ones."""
 
     def on_function_instance(self, *, func: griffe.Function, **_: Any) -> None:
         """Replace the declaration's by what ``help`` shows."""
