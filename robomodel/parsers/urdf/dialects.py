@@ -18,6 +18,7 @@ from robomodel.description import (
     Description,
     Joint,
     JointSpring,
+    JointType,
     Limits,
     Link,
     Loop,
@@ -36,6 +37,7 @@ from robomodel.errors import (
     did_you_mean,
     suspect_all,
 )
+from robomodel.parsers.checks import look_up
 from robomodel.parsers.shared.frames import NAME_TYPE, X, read_axis, read_type, read_value
 from robomodel.parsers.shared.springs import (
     BALL_CONSTRAINT,
@@ -234,7 +236,8 @@ def _is_frame(link: Link, held: Joint | None, carriers: set[str]) -> bool:
 
 
 _KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type")
-_LOOPS: dict[str, LoopType] = {"6d": "fixed", "3d": "spherical"}
+_LOOPS: dict[str, LoopType] = {"3d": "spherical", "6d": "fixed"}
+_YAML_JOINTS: dict[str, JointType] = {"SPHERICAL": "spherical", "FIXED": "fixed"}
 _MAX_CHARACTERS = 2**20
 """The longest file that is read; those known have a few kB, and YAML is read slowly."""
 
@@ -274,16 +277,8 @@ def _yaml_joints(
 ) -> tuple[list[Joint], Elements]:
     """The robot's joints, some of other types, and the links between those of universal ones."""
     kinds: dict[str, tuple[str, int]] = {}
-    names, types = (list(_names(contents, key, file)) for key in ("joint_name", "joint_type"))
-    if len(names) != len(types):
-        line = (names or types)[0][1]
-        raise DescriptionError(
-            f"joint_name has {len(names)} entries and joint_type {len(types)}; each joint needs "
-            "its type",
-            Source(file, line, "joint_type"),
-        )
     joints = {joint.name: joint for joint in base.joints}
-    for (name, line), (kind, at) in zip(names, types, strict=True):
+    for (name, line), (kind, at) in _typed(contents, "joint_name", "joint_type", "joint", file):
         if name not in joints:
             doubts.append(_missing(name, joints, Source(file, line, f"joint '{name}'")))
         kinds[name] = kind.upper(), at
@@ -291,60 +286,68 @@ def _yaml_joints(
     for joint in base.joints:
         kind, line = kinds.get(joint.name, ("", 0))
         free = replace(joint, limits=Limits(effort=joint.limits.effort), mimic=None, initial=None)
-        match kind.partition("_"):
-            case ("", _, _):
-                changed.append(joint)
-            case ("SPHERICAL", _, ""):
-                changed.append(replace(free, type="spherical"))
-            case ("FIXED", _, ""):
-                changed.append(replace(free, type="fixed"))
-            case ("UJOINT", _, axes) if len(axes) == 2 and set(axes) <= set("XYZ"):
-                between, *both = universal(free, axes)
-                more.links.append(between)
-                changed += both
-            case _:
-                raise DescriptionError(
-                    f"the joint_type '{kind}' is not known; known: SPHERICAL, FIXED, and UJOINT_XY "
-                    "or other two axes",
-                    Source(file, line, f"joint '{joint.name}'"),
-                )
+        stem, _, axes = kind.partition("_")
+        if not kind:
+            changed.append(joint)
+        elif kind in _YAML_JOINTS:
+            changed.append(replace(free, type=_YAML_JOINTS[kind]))
+        elif stem == "UJOINT" and len(axes) == 2 and set(axes) <= set("XYZ"):
+            between, *both = universal(free, axes)
+            more.links.append(between)
+            changed += both
+        else:
+            raise DescriptionError(
+                f"the joint_type '{kind}' is not known; known: {', '.join(_YAML_JOINTS)}, and "
+                "UJOINT_XY or other two axes",
+                Source(file, line, f"joint '{joint.name}'"),
+            )
     return changed, more
 
 
 def _yaml_loops(
     contents: Mapping[str, Any], frames: Mapping[str, str], file: str
 ) -> Iterator[Loop]:
-    pairs = contents.get("closed_loop")
-    types = list(_names(contents, "type", file))
-    entries = [] if pairs is None else pairs.value
-    if types and len(types) != len(entries):
-        raise DescriptionError(
-            f"closed_loop has {len(entries)} entries and type {len(types)}; each loop needs its "
-            "type",
-            Source(file, types[0][1], "type"),
-        )
-    for number, pair in enumerate(entries):
-        line = pair.start_mark.line + 1
-        ends = [end.value for end in pair.value] if isinstance(pair.value, list) else []
-        if len(ends) != 2 or not all(isinstance(end, str) for end in ends):
+    for (ends, line), (kind, at) in _typed(contents, "closed_loop", "type", "loop", file):
+        pair = isinstance(ends, list) and len(ends) == 2
+        if not pair or not all(isinstance(end.value, str) for end in ends):
             raise DescriptionError(
                 "an entry of closed_loop is two names of frames", Source(file, line, "closed_loop")
             )
-        name = f"{ends[0]}_{ends[1]}"
-        source = Source(file, line, f"loop '{name}'")
-        for end in ends:
-            if end not in frames:
-                raise DescriptionError(
-                    f"the frame '{end}' is not in the robot{did_you_mean(end, frames)}", source
-                )
-        kind, at = types[number] if types else ("6d", line)
+        names = [end.value for end in ends]
+        source = Source(file, line, f"loop '{'_'.join(names)}'")
+        for name in names:
+            look_up(name, frames, "the frame", source)
         if kind.lower() not in _LOOPS:
             raise DescriptionError(
-                f"the type '{kind}' of a loop is not known; known: 3d, 6d",
+                f"the type '{kind}' of a loop is not known; known: {', '.join(_LOOPS)}",
                 replace(source, line=at),
             )
-        first, second = (Anchor(frames[end]) for end in ends)
-        yield Loop(name, _LOOPS[kind.lower()], first, second, source=source)
+        first, second = (Anchor(frames[name]) for name in names)
+        yield Loop("_".join(names), _LOOPS[kind.lower()], first, second, source=source)
+
+
+def _typed(
+    contents: Mapping[str, Any], key: str, types: str, what: str, file: str
+) -> Iterator[tuple[tuple[Any, int], tuple[str, int]]]:
+    """The entries of a list with those of the list of their types, each with its line.
+
+    Loops without any types are all fixed.
+    """
+    entries: list[tuple[Any, int]] = []
+    if what == "joint":
+        entries += _names(contents, key, file)
+    elif key in contents:
+        entries += [(node.value, node.start_mark.line + 1) for node in contents[key].value]
+    kinds = list(_names(contents, types, file))
+    if not kinds and what == "loop":
+        kinds = [("6d", line) for _, line in entries]
+    if len(entries) != len(kinds):
+        raise DescriptionError(
+            f"{key} has {len(entries)} entries and {types} {len(kinds)}; each {what} needs its "
+            "type",
+            Source(file, (kinds or entries)[0][1], types),
+        )
+    yield from zip(entries, kinds, strict=True)
 
 
 # --- YAML -----------------------------------------------------------------------------------------
