@@ -113,7 +113,7 @@ def read(
 def _extended(
     description: Description, extension: object, resources: Resources, strict: bool
 ) -> Description:
-    """The description with what a further file, in URDF+ or YAML, says of it."""
+    """The description extended by a further file, in URDF+ or YAML."""
     name = extension if isinstance(extension, str | os.PathLike) else getattr(extension, "name", "")
     if isinstance(name, str | os.PathLike) and os.fsdecode(name).endswith((".yaml", ".yml")):
         from robomodel.parsers.urdf.dialects import read_extended

@@ -299,7 +299,7 @@ def _sizes(description: Description) -> Iterator[tuple[Source, tuple[float, ...]
 def _doubt_moments(inertial: Inertial) -> Doubt | None:
     """What is odd about an inertia.
 
-    The second moments of mass, S = ½ tr(I) 1 − I, are a positive semidefinite matrix. That says
+    The second moments of mass, S = ½ tr(I) 1 − I, are a positive semidefinite matrix. It follows
     that the principal moments a ≤ b ≤ c keep the triangle inequality c ≤ a + b, and that none is
     negative. A tensor with a single moment is taken as meant: it is how files state the inertia of
     what turns about one axis only, a rotor or a link of a planar mechanism.
@@ -363,7 +363,7 @@ def _doubt_masses(description: Description) -> list[Doubt]:
 
 
 def _moves(link: str, moved_by: Mapping[str, Joint]) -> bool:
-    """Whether a joint moves a link; the root and what is fixed to it may say what they like."""
+    """Whether a joint moves a link; the root and what is fixed to it may have any inertia."""
     while joint := moved_by.get(link):
         if joint.type != "fixed":
             return True
@@ -372,7 +372,7 @@ def _moves(link: str, moved_by: Mapping[str, Joint]) -> bool:
 
 
 def _tied(description: Description) -> set[str]:
-    """Links and joints (names of either) to which more is tied than the tree says."""
+    """Links and joints (names of either) that constraints tie to others."""
     tied = {joint.name for joint in description.joints if joint.mimic or joint.armature}
     for coupling in description.couplings:
         if isinstance(coupling, LinkCoupling):

@@ -47,8 +47,8 @@ class Attribute:
         mjcf: The name in MJCF and in the arrays of MuJoCo's model; empty where MJCF has none.
         bound: "≥ 0", "> 0", "not 0" or "from 0 to 1".
         why: What a value beyond its bound would do, for the message.
-        default: The value that says nothing; it is not written.
-        default_text: The default in the documentation, where the number does not say it.
+        default: The value without the attribute; it is not written.
+        default_text: The default in the documentation, where it is no number.
         infinite: ``inf`` may be written in files.
         always: Written at its default, too.
     """
@@ -129,7 +129,7 @@ class Declaration:
         return ""
 
     def of(self, record: Any, *, always: bool = True) -> dict[Attribute, float]:
-        """What a record says: numbers other than their defaults, and those written always."""
+        """The numbers of a record other than their defaults, and those written always."""
         values = {each: getattr(record, each.field, None) for each in self.attributes}
         return {
             each: value
@@ -150,7 +150,7 @@ Fields: TypeAlias = dict[str, Any]
 
 
 def read(document: Document, element: Element | None, declared: Declaration) -> Fields:
-    """The numbers that attributes of an element say, by fields of the record; none if it is None.
+    """The numbers in attributes of an element, by fields of the record; none if it is None.
 
     Warns of unknown attributes, raises :class:`robomodel.DescriptionError` for a number beyond its
     bound.

@@ -100,7 +100,7 @@ _OPENING = re.compile(rb"<!--|<!\[CDATA\[")
 
 
 def _without_comments(data: bytes, _: etree.XMLParser) -> tuple[bytes, str] | None:
-    """``--`` within comments goes with all that they say; their lines stay."""
+    """Comments with ``--`` go with their content; their lines stay."""
     pieces, position = [], 0
     while opening := _OPENING.search(data, position):
         comment, start = opening[0] == b"<!--", opening.end()
@@ -185,24 +185,24 @@ def _explained(
     line, kind = error.lineno, log[0].type_name if log else ""
     message = log[0].message if log else str(error.msg)
     if match := _PREFIX.match(message):
-        said = (
+        advice = (
             f"the prefix '{match[1]}:' is not declared; add xmlns:{match[1]}=\"...\" to the root "
             "element, or remove what carries it"
         )
         if "xacro" in match[1]:
-            said = XACRO
-        return DescriptionError(said, Source(file, line))
+            advice = XACRO
+        return DescriptionError(advice, Source(file, line))
     if "EntityRef" in message and b"&" not in data[-6:]:
         return DescriptionError("'&' must be written &amp;", Source(file, line))
     if kind != "ERR_LT_IN_ATTRIBUTE" and (ending := _truncated(data)) is not None:
         return DescriptionError(ending, Source(file, data.rstrip().count(b"\n") + 1))
     for entry in log:
         if match := _MISMATCH.search(entry.message + ","):
-            said = (
+            advice = (
                 f"<{match[1]}> opened in line {match[2]} is not closed: the next closing tag is "
                 f"</{match[3]}>"
             )
-            return DescriptionError(said, Source(file, line))
+            return DescriptionError(advice, Source(file, line))
     explanations = {
         "ERR_DOCUMENT_END": "something follows the end of the root element; a file holds one robot",
         "ERR_ATTRIBUTE_REDEFINED": f"{message}: an attribute is given twice in one element",
@@ -220,7 +220,7 @@ def _explained(
 
 
 def _truncated(data: bytes) -> str | None:
-    """What a text that merely ends too early says; None if something in it is wrong.
+    """The message for a text that merely ends too early; None if something in it is wrong.
 
     A parser that is fed the text as a stream has nothing to object to until the stream ends.
     """
@@ -269,7 +269,7 @@ __all__ = [
 ]
 
 CUSTOM = "urn:robomodel"
-"""The namespace of what this package says on other formats' elements, which others pass over."""
+"""The namespace of this package's own attributes and elements, which other readers ignore."""
 DRAKE = "http://drake.mit.edu"
 """That of Drake's."""
 
@@ -397,7 +397,7 @@ _DECLARATION = re.compile(r"((?>\s|<!--.*?-->)*+)<\?xml\s[^>]*\?>", re.DOTALL)
 def _without_declaration(text: str) -> str:
     """``<?xml ...?>`` may follow nothing, but texts begin with a line break, files with a comment.
 
-    It says nothing that is still needed: the text is decoded, and of versions there is but one,
+    It is needed no longer: the text is decoded, and of versions there is but one,
     though files write "0.0" and "1.1".
     """
     declaration = _DECLARATION.match(text)
@@ -431,7 +431,7 @@ def _refuse_undefined_entities(parser: etree.XMLParser, file: str) -> None:
 
 
 def _drop_default_namespace(root: Element) -> None:
-    """Old Drake files put every element into a default namespace; it says nothing."""
+    """Old Drake files put every element into a default namespace, which has no meaning."""
     default = root.nsmap.get(None)
     if default:
         prefix = f"{{{default}}}"
@@ -460,7 +460,7 @@ def refuse_xacro(document: Document) -> None:
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text: tags or attributes that are known, say."""
+    """The words of a text, such as known tags or attributes."""
     return frozenset(text.split())
 
 
@@ -474,7 +474,7 @@ class Document:
     """A parsed file: its root, how to call it, and whether what is suspicious is refused.
 
     The methods read one element each and complain with its line and the thing it belongs to. What
-    is suspicious is gathered, so that :meth:`report` can tell alike things in one warning.
+    is suspicious is gathered, so that :meth:`report` gives one warning of each kind.
     """
 
     root: Element
@@ -507,7 +507,7 @@ class Document:
     def suspect(self, element: Element, message: str, kind: str = "") -> None:
         """Note what is suspicious about ``element``; refuse it if the document is strict.
 
-        Doubts of one ``kind`` (by default, of one message) are told in one warning.
+        Doubts of one ``kind`` (by default, of one message) give one warning.
         """
         if self.strict:
             raise self.error(element, message)

@@ -1,6 +1,6 @@
 """MJCF: robots as MuJoCo compiles them.
 
-``docs/mjcf.md`` tells what becomes of each element.
+``docs/mjcf.md`` lists every element.
 """
 
 from robomodel.parsers.mjcf.robot import read_mjcf

@@ -31,7 +31,7 @@ from robomodel.parsers.shared.motors import motor_fault
 from robomodel.parsers.text import Names
 
 ACTUATOR_MOTOR, JOINT_MOTOR = "robomodel_actuator_motor:", "robomodel_motor:"
-"""What ``<custom>`` texts begin with that say what the motor of an actuator or a joint can do."""
+"""Beginnings of ``<custom>`` texts with the numbers of an actuator's or a joint's motor."""
 
 _INTEGRATES = ("mjDYN_INTEGRATOR", "mjDYN_PID", "mjDYN_MUSCLE", "mjDYN_USER")
 _TENDON = 3  # mjtTrn
@@ -42,7 +42,7 @@ class Motors(Section):
     """The motors of a model's actuators and joints."""
 
     def noted(self, key: str, source: Source) -> Motor | None:
-        """The motor that a ``<custom>`` text of this name says."""
+        """The motor in the ``<custom>`` text of this name."""
         words = self.elements.compiled.custom.get(key, "").split()
         if not words:
             return None
@@ -63,7 +63,7 @@ class Motors(Section):
     def of_actuator(
         self, number: int, name: str, terms: Terms | None, gear: float, source: Source
     ) -> Motor | None:
-        """What an actuator can do before its gear; None where nothing says it, or none is known."""
+        """What an actuator can do before its gear; None where the file has no limits for it."""
         if not terms or not gear:
             return None
         noted = self.noted(ACTUATOR_MOTOR + name, source)

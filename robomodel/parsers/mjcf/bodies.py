@@ -33,7 +33,7 @@ from robomodel.parsers.shared.frames import as_limit
 from robomodel.spatial import minus
 
 INDEPENDENT = "robomodel_independent:"
-"""What a ``<custom>`` text begins with that says whether the joint named after it is independent:
+"""Beginning of a ``<custom>`` text on whether the joint named after it is independent:
 true or false, or a word for each of its freedoms. MJCF has no word for it."""
 VELOCITY_LIMIT = "robomodel_velocity_limit:"
 """What a ``<custom>`` number begins with that is the velocity limit of the joint named after it."""
@@ -127,7 +127,7 @@ class Bodies(Section):
         source = self.elements.source("geom", geom, f"geom '{given}'" if given else "<geom>")
         rubbing: float | None = float(model.geom_friction[geom][0])
         if rubbing == _RUBBING and (node is None or "friction" not in node.attributes):
-            rubbing = None  # nothing says another than MuJoCo's own
+            rubbing = None  # the file leaves MuJoCo's own
         roles: tuple[tuple[Literal["visual", "collision"], bool], ...]
         roles = ("visual", seen), ("collision", touches)
         for role in (role for role, is_one in roles if is_one):
@@ -246,7 +246,7 @@ class Bodies(Section):
             return math.inf
 
     def _independent(self, name: str, kind: str) -> bool | tuple[bool, ...] | None:
-        """What the file's ``<custom>`` says, if it speaks of this joint."""
+        """Which freedoms the file's ``<custom>`` makes independent; None without a text."""
         words = self.elements.compiled.custom.get(INDEPENDENT + name, "").split()
         if not words or not {"true", "false"}.issuperset(words):
             return None

@@ -109,7 +109,7 @@ class Ties(Section):
         return constant, slope
 
     def read(self) -> None:
-        """Find what each constraint says."""
+        """Read each constraint."""
         read = {"connect": self._loop, "weld": self._loop, "tendon": self._tendons}
         for tie in self.ties:
             read.get(tie.kind, self._couple)(tie)
@@ -236,7 +236,7 @@ class Ties(Section):
 
 
 def _hinged(loops: Sequence[Loop]) -> list[Loop]:
-    """The loops, those that are one told as what they are.
+    """The loops, with those that are one mechanical joint joined.
 
     Two points at which the same two links meet make a hinge; a point and a rod may make a universal
     joint.
@@ -310,7 +310,7 @@ _KIND = "spring"  # of what is suspicious
 
 @dataclass
 class Springs(Section):
-    """What pulls joints and links of a model; what no word says is told of."""
+    """Springs of a model; warns of forces that no record holds."""
 
     ties: Ties
 

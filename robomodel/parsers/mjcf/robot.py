@@ -3,7 +3,7 @@
 MuJoCo resolves defaults, classes, angles, frames and inertias; :mod:`robomodel.parsers.mjcf.source`
 hands it the file. Its model becomes links and joints (:mod:`robomodel.parsers.mjcf.bodies`), loops
 and couplings (:mod:`robomodel.parsers.mjcf.constraints`) and transmissions
-(:mod:`robomodel.parsers.mjcf.actuators`). docs/mjcf.md tells what becomes of each element.
+(:mod:`robomodel.parsers.mjcf.actuators`). docs/mjcf.md lists every element.
 """
 
 from __future__ import annotations

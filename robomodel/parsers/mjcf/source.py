@@ -318,7 +318,7 @@ class Preparation:
     made: int = 0  # elements that replicate and attach make
 
     def prepare(self, root: Node, *, attached: bool = False) -> None:
-        """Change the tree; an attached model's meshes are renamed, to be told from others."""
+        """Change the tree; an attached model's meshes get names of their own."""
         for section in root.find("sensor"):
             self.whole.sensors += [
                 Sensor(node.attributes.get("name", ""), node.tag, node.source)
@@ -415,7 +415,7 @@ class Preparation:
     def _mesh(
         self, node: Node, assets: tuple[str, bool], scales: Mapping[str, str], mark: str
     ) -> None:
-        """Put a stand-in into the tree, and keep what the file says."""
+        """Put a stand-in into the tree, and keep the element of the file."""
         _name_by_file(node)
         name = mark + node.attributes.get("name", "")
         kept = Node(node.tag, dict(node.attributes), node.source)
@@ -645,7 +645,7 @@ class _Compiler:
     def weighed(self, standing: Any, folder: Folder) -> tuple[Any, frozenset[int]]:
         """The model with those meshes real on which inertias depend.
 
-        The bodies are told whose inertia remains unknown, for the want of a file; only such as are
+        Returns the bodies whose inertia remains unknown for want of a file too; only such as are
         fixed to the world may.
         """
         meshes = self.whole.meshes
@@ -678,7 +678,7 @@ class _Compiler:
         return [i for i in range(model.nbody) if any((a[i] != b[i]).any() for a, b in pairs)]
 
     def _on(self, standing: Any, bodies: Iterable[int]) -> list[str]:
-        """The meshes on these bodies, and those of which the model does not tell where they are."""
+        """The meshes on these bodies, and those that no geom of the model has."""
         meshes, used = self.whole.meshes, dict[int, set[str]]()
         for geom in range(standing.ngeom):
             number, name = int(standing.geom_dataid[geom]), ""
@@ -717,7 +717,7 @@ def _real(mesh: Mesh, folder: Folder, fresh: str, allowance: Allowance) -> _Part
 def _text(root: Node, meshes: Mapping[Node, _Parts], lines: list[Node | None]) -> str:
     """The tree as XML, an element a line, after as many empty lines as ``lines`` has.
 
-    ``lines`` is continued by the elements, so that a line tells an element, of whichever model.
+    ``lines`` is continued by the elements, so that a line identifies an element of any model.
     """
     written = ["\n" * len(lines)]
     stack: list[tuple[Node, bool]] = [(root, False)]

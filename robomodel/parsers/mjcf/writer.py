@@ -160,7 +160,7 @@ class Shapes:
                 geom.set("group", "3")
 
     def _size(self, shape: Shape, link: Link, moves: bool) -> dict[str, str] | None:
-        """The attributes that tell a shape's size; None for what MuJoCo does not have."""
+        """The attributes of a shape's size; None for what MuJoCo does not have."""
         if shape.kind == "mesh":
             file = (shape.file or "").replace("\\", "/")
             if not file.lower().endswith(MUJOCO) or ":" in file:
@@ -294,7 +294,7 @@ class Ties:
     # ---- loops
 
     def _loop(self, loop: Loop) -> None:
-        """A loop by the constraints between points that say the same of its two links."""
+        """A loop as the constraints between points that hold its two links alike."""
         if loop.damping or loop.friction or loop.stiffness:
             self.draft.lost.append(f"damping, friction and spring of the loop '{loop.name}'")
         name, ends = loop.name, (loop.predecessor, loop.successor)
@@ -476,9 +476,9 @@ _FLAT = 1e-12  # relative: a largest moment that is the sum of the others but fo
 
 
 def to_mjcf(description: Description) -> tuple[str, list[str]]:
-    """The text of an MJCF file that MuJoCo loads, and what it does not say of the robot.
+    """The text of an MJCF file that MuJoCo loads, and what the file leaves out.
 
-    Lengths are in metres and angles in radians. docs/mjcf.md tells how each thing is said, and
+    Lengths are in metres and angles in radians. docs/mjcf.md lists how each thing is written, and
     which names MJCF has no place for.
     """
     description = with_sliders(physical_inertias(description))
@@ -511,17 +511,17 @@ class _Tree:
     description: Description
 
     def __post_init__(self) -> None:
-        said = self.description
-        self.draft = Draft(said.name)
-        self.draft.option.set("gravity", numbers(said.gravity or GRAVITY))
+        description = self.description
+        self.draft = Draft(description.name)
+        self.draft.option.set("gravity", numbers(description.gravity or GRAVITY))
         self.draft.names["body"].taken.add(WORLD)
-        self.draft.names["joint"].taken.update(joint.name for joint in said.joints)
+        self.draft.names["joint"].taken.update(joint.name for joint in description.joints)
         self.shapes = Shapes(self.draft)
-        self.links = {link.name: link for link in said.links}
-        self.moved_by = {joint.child: joint for joint in said.joints}
-        self.initial = initial_positions(said.joints)
+        self.links = {link.name: link for link in description.links}
+        self.moved_by = {joint.child: joint for joint in description.joints}
+        self.initial = initial_positions(description.joints)
         self.children: dict[str, list[Joint]] = defaultdict(list)
-        for joint in said.joints:
+        for joint in description.joints:
             self.children[joint.parent].append(joint)
 
     def write(self) -> None:

@@ -278,7 +278,7 @@ class Describer:
         document, element, source = each.frame.document, each.frame.element, source_of(each.frame)
         here = self.frames.pose(each.child, each.frame)
         if kind is None or each in tied:
-            # what a loop cannot say, or what has a position that matters: joints to a link
+            # types without a loop, and joints whose position matters: joints to a link
             # without mass, which is fixed to the child
             link, _ = self._chain(each, each.parent, each.steps)
             name = f"{each.name}{BETWEEN}fixed" if each.steps else each.name
@@ -339,7 +339,7 @@ class Describer:
         return tuple(springs), couplings
 
     def _notation(self, frame: Frame) -> Notation:
-        """How an SDF file writes what Drake's element says."""
+        """How an SDF file writes the values of Drake's elements."""
         document = frame.document
 
         def body(element: Element) -> str:

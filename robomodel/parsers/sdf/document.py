@@ -31,7 +31,7 @@ _OWNERS = frozenset(("link", "joint", "frame", "model", "include", "world"))
 
 @dataclass(frozen=True, slots=True)
 class SdfDocument(Document):
-    """A parsed SDF file, and the version that it says it is of."""
+    """A parsed SDF file, and its version."""
 
     version: tuple[int, int] = NEWEST
 
@@ -76,17 +76,17 @@ class SdfDocument(Document):
         return text
 
     def truth(self, parent: Element, tag: str, default: bool) -> bool:
-        """True or false, as the child ``tag`` says."""
+        """True or false, by the child ``tag``."""
         child = parent.find(tag)
         return default if child is None else self.as_truth(child, child.text or "")
 
     def truth_of(self, element: Element, name: str, default: bool) -> bool:
-        """True or false, as the attribute ``name`` says."""
+        """True or false, by the attribute ``name``."""
         text = element.get(name)
         return default if text is None else self.as_truth(element, text)
 
     def as_truth(self, element: Element, text: str) -> bool:
-        """What the text says, which is true or false."""
+        """The truth of a text that must be true or false."""
         if (word := text.strip().lower()) not in ("true", "false", "1", "0"):
             raise self.error(
                 element, f"<{shown(element)}> must say true or false, not {spelled(text)}"
@@ -205,7 +205,7 @@ class Draft:
         return self.models[scope]
 
     def claim(self, name: str, *others: str, more: str = "") -> str:
-        """The name that an element gets, in the models that its own name says.
+        """The name that an element gets, in the models of its full name.
 
         From there it must reach what it names. A name that SDF does not allow, or that another
         element has, is changed; ``more`` is then tried first as an ending.
@@ -259,7 +259,7 @@ def set_custom(element: etree._Element, name: str, value: str) -> None:
 
 
 def pose(parent: etree._Element, placement: Pose, relative_to: str = "") -> None:
-    """``<pose>``, unless it says nothing."""
+    """``<pose>``, unless it is the identity."""
     angles = rpy_of(placement.rotation)
     if relative_to or any(placement.xyz) or any(angles):
         element = add_text(parent, "pose", numbers((*placement.xyz, *angles)))

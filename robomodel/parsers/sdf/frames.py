@@ -103,7 +103,7 @@ class Scope:
 
 
 class Frames:
-    """What frames say of each other, looked up once."""
+    """Where frames stand in each other, looked up once."""
 
     def __init__(self, world: Frame) -> None:
         self.world = world

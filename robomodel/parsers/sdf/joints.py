@@ -41,7 +41,7 @@ _UNBOUNDED = 1e16  # SDF before 1.10 writes infinity so
 class AxisMimic:
     """A ``<mimic>``: position = multiplier (leader − reference) + offset, with b of all constants.
 
-    ``axis2`` says whether the leader is the second axis of its joint.
+    ``axis2``: whether the leader is the second axis of its joint.
     """
 
     joint: str

@@ -214,7 +214,7 @@ _FRICTION = {"ode": ("mu", "mu2"), "bullet": ("friction", "friction2")}  # by en
 
 
 def read_surface(document: SdfDocument, element: Element) -> Fields:
-    """Friction and restitution of a ``<collision>``, as ODE's words or else Bullet's say them."""
+    """Friction and restitution of a ``<collision>``, in ODE's words or else Bullet's."""
     surface: Fields = {}
     for engine, tags in _FRICTION.items():
         first, second = (element.find(f"surface/friction/{engine}/{tag}") for tag in tags)
@@ -250,7 +250,7 @@ def read_friction(
 ) -> dict[str, float]:
     """The friction that ``first`` holds; warns if ``second``, across it, holds another one.
 
-    An empty element, as old exporters write, says none; nor does infinite friction, since the
+    An empty element, as old exporters write, is none, and so is infinite friction, since the
     smaller of two surfaces' counts.
     """
     if not (first.text or "").strip():

@@ -45,7 +45,7 @@ _SCENERY = ("model://sun", "model://ground_plane")  # a light, and a plane that 
 def read_sdf(
     document: Document, *, name: str | None = None, resources: Resources | None = None
 ) -> Description:
-    """What the file says of one model, or of all that its world holds.
+    """The description of one model of the file, or of all in its world.
 
     ``name`` chooses among several models; without it (or by the world's name) all are one robot.
     Files that ``<include>`` names are read from the folder of the file, and model folders from

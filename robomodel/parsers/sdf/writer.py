@@ -80,16 +80,16 @@ LOOPS = {
     **{"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"},
     **{"fixed": "fixed", "spherical": "ball", "universal": "universal"},
 }
-"""The loops that SDF can say, and by which joint."""
+"""The joint of SDF for each type of loop that it has."""
 _ON_AXIS = 1e-12  # m
 
 
 class Plan:
-    """A description, the configuration in which the file shows it, and what says its parts.
+    """A description, the configuration in which the file shows it, and the elements of its parts.
 
     ``held`` are the links fixed to the world, ``frames`` those that are frames, ``crosses`` the two
     joints of each link in the middle of a universal joint, ``carriers`` the link and its pose that
-    stands for each one that is its joint's frame. ``ground`` tells that the root is the world.
+    stands for each one that is its joint's frame. ``ground``: whether the root is the world.
     """
 
     def __init__(self, description: Description, positions: Positions) -> None:
@@ -113,7 +113,7 @@ class Plan:
         self._decide()
 
     def _decide(self) -> None:
-        """Decide how each link is said: by a link, or by a frame if it has no mass and is fixed.
+        """Choose a link for each link, or a frame if it has no mass and is fixed.
 
         A link without mass that a joint moves, and to which another one is fixed, is that joint's
         frame; the joint then moves the other one.
@@ -202,7 +202,7 @@ class Plan:
     # ---- joints
 
     def is_element(self, joint: Joint) -> bool:
-        """Whether a joint is not said by a frame, a free link, or with the joint above."""
+        """Whether a joint has an element: it is no frame, free link or part of the joint above."""
         return not (
             joint.type == "floating"
             or joint.child in self.frames
@@ -247,7 +247,7 @@ class Ties:
         self.mimics = self._mimics()
 
     def write(self) -> None:
-        """Loops and gearboxes; mimics are said by their joints."""
+        """Loops and gearboxes; mimics are written with their joints."""
         for loop in self.plan.description.loops:
             self._loop(loop)
         for coupling in self.plan.description.couplings:
@@ -335,7 +335,7 @@ class Ties:
     # ---- couplings
 
     def _mimics(self) -> dict[str, tuple[str, float, float]]:
-        """Mimics, and couplings that can be said as such."""
+        """Mimics, and couplings that can be written as such."""
         description, joints = self.plan.description, self.plan.joints
         mimics = {
             joint.name: (joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
@@ -402,7 +402,7 @@ class Ties:
 
     def _coupling(self, coupling: LinkCoupling | JointCoupling) -> None:
         if isinstance(coupling, JointCoupling) or not self._gears(coupling):
-            return  # said as a mimic
+            return  # written as a mimic
         paths = self._paths(coupling)
         ends = [path[-1].child for path in paths]
         element = self.joint("gearbox", coupling.name, *ends)
@@ -423,7 +423,7 @@ _RIGHT = 1e-9  # cosine of an angle
 
 
 def to_sdf(description: Description, positions: Positions) -> tuple[str, list[str]]:
-    """The text of an SDF file that says the description, and what it cannot say of it.
+    """The text of an SDF file of the description, and what SDF has no word for.
 
     ``positions`` are those of the joints at which the file shows the robot, where not zero.
     """

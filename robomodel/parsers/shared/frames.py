@@ -231,7 +231,7 @@ def warn_of_limits(document: Document, joint: Element, limits: Limits) -> None:
 
 
 def named_sensors(document: Document, element: Element) -> Iterator[Sensor]:
-    """What ``<sensor name type>`` of URDF, Gazebo and SDF say, within an element."""
+    """The ``<sensor name type>`` elements of URDF, Gazebo and SDF within an element."""
     for each in element.iter("sensor"):
         name = each.get("name", "")
         label = f"sensor '{name}'" if name else "<sensor>"

@@ -63,7 +63,7 @@ def filled(template: str, stands: Iterable[str]) -> str:
     return first + "".join(next(texts, "*") + piece for piece in others)
 
 
-_SAME = 1e-9  # relative: an inertia that is said twice
+_SAME = 1e-9  # relative: an inertia that a file has twice
 
 # --- rotors that are given ------------------------------------------------------------------------
 
@@ -199,14 +199,14 @@ def _of_joint(joint: Joint, tree: _Tree) -> _Body:
 
 
 def _whole(joint: TransmittedJoint, actuators: Iterable[Actuator]) -> float | None:
-    """The reduction of a simple transmission, if either end says one."""
+    """The reduction of a simple transmission, if either end has one."""
     reductions = [joint.reduction, *(actuator.reduction for actuator in actuators)]
     stated = [reduction for reduction in reductions if reduction is not None]
     return math.prod(stated) if stated else None
 
 
 def _is_armature(transmission: Transmission, joints: Mapping[str, Joint]) -> bool:
-    """Whether the rotor is what the joint's armature says already, in the words of other readers.
+    """Whether the rotor is the joint's armature once more, for readers that know rotors only.
 
     So are open trees written: ``<armature>`` is for us, and a rotor of this inertia for Drake,
     which adds ratio² times it to the joint's own motion and to nothing else.

@@ -217,7 +217,7 @@ def tendon(
 ) -> JointSpring | JointCoupling | None:
     """``<drake:tendon_constraint>``: lower ≤ Σ a q + offset ≤ upper, held by a spring and damper.
 
-    None where the bounds leave room between them, so that it acts like a stop, which no word says.
+    None where the bounds leave room between them: it then acts like a stop, which has no record.
     """
     source = document.source(element, f"<{TENDON}>")
     terms, values = [], dict(_TENDON_NUMBERS)

@@ -243,7 +243,7 @@ _MAX_CHARACTERS = 2**20
 
 
 def read_extended(text: str, file: str, base: Description, *, strict: bool = False) -> Description:
-    """The description with what a YAML file says of its loops, joints and motors.
+    """The description with the loops, joint types and motors of a YAML file.
 
     Names are those of links, or of joints for their child links. Raises :class:`DescriptionError`
     with the line of what is wrong, and :class:`MissingPackageError` where PyYAML is not installed.

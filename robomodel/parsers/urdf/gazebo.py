@@ -1,8 +1,8 @@
-"""What ``<gazebo>`` elements say of mechanics: joints in SDF, mimic plugins, springs.
+"""Mechanics in ``<gazebo>`` elements: joints in SDF, mimic plugins, springs, friction.
 
 Joints are read as Gazebo reads them since version 11, whose URDF becomes SDF 1.5 or newer: poses
-relative to the child link and axes in the joint's frame, unless they say otherwise. (Before, axes
-stood in the model's frame, which is the same where the child is not turned at position zero.)
+relative to the child link and axes in the joint's frame, unless the file states others. (Before,
+axes stood in the model's frame, which is the same where the child is not turned at position zero.)
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _SPRING = ("springStiffness", "springReference")
 def with_gazebo(
     document: Document, elements: Sequence[Element], description: Description
 ) -> Description:
-    """The description with what these ``<gazebo>`` elements say of its mechanics."""
+    """The description with the mechanics in these ``<gazebo>`` elements."""
     reader = _Reader(document, description)
     mimics = []
     for element in elements:
@@ -247,7 +247,7 @@ class _Reader:
         self.joints[held] = self.above[child] = joint
 
     def _close(self, element: Element, kind: str, there: Anchor, here: Anchor) -> None:
-        """A joint that closes a loop; what no loop says is joints to a link fixed to the child."""
+        """A joint that closes a loop; types without a loop become joints to a link fixed to it."""
         name, source = self._called(element)
         if kind not in _LOOPS:
             link, _ = self._steps(element, kind, there, here)

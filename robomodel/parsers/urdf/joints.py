@@ -82,9 +82,9 @@ def with_mimics(
     description: Description,
     mimics: Sequence[tuple[str, Mimic, Element]],
 ) -> Description:
-    """The description with mimics of joints by name, as far as their joints say none themselves.
+    """The description with mimics of joints by name, where their joints have none themselves.
 
-    They are what a file tells a simulator or a controller, so that one that cannot be is warned of.
+    They are for a simulator or a controller, so that one that cannot be is only warned of.
     """
     if not mimics:
         return description
@@ -161,7 +161,7 @@ def read_joint(
 def _properties(
     document: Document, element: Element, parts: Mapping[str, Element], kind: str
 ) -> dict[str, Any]:
-    """What an element says of a joint of this type besides its place in the tree, by fields."""
+    """The fields of a joint of this type in an element, besides its place in the tree."""
     properties: dict[str, Any] = {}
     for tag, (name, read_part) in _PROPERTIES.items():
         if tag in parts:
@@ -213,7 +213,7 @@ def read_universal(document: Document, element: Element) -> tuple[Link, Joint, J
 
 
 def changed_joint(document: Document, element: Element, joint: Joint) -> Joint:
-    """A joint with what an extension says of it; its place in the tree stays.
+    """A joint as an extension changes it; its place in the tree stays.
 
     A continuous joint that gets position limits is a revolute one from then on.
     """
@@ -325,7 +325,7 @@ _PROPERTIES: dict[str, tuple[str, Callable[[Document, Element, str], object]]] =
     "rotor": ("rotor", lambda document, element, _: read_rotor(document, element)),
     "motor": ("motor", lambda document, element, _: read_motor(document, element)),
 }
-"""By the parts of a joint, the field that each says and what reads it, by the joint's type."""
+"""By the parts of a joint: the field, and its reader, which takes the joint's type."""
 
 
 def add_joint(root: Element, joint: Joint) -> None:

@@ -178,7 +178,7 @@ def _geometry(
 
 
 def _add_shape(link: Element, shape: Shape, colours: dict[Rgba, str], *, friction: bool) -> None:
-    """``<visual>`` or ``<collision>``; its ``friction`` unless that of the link says it."""
+    """``<visual>`` or ``<collision>``; its ``friction`` unless all of the link have it."""
     element = add(link, shape.role, **({"name": shape.name} if shape.name else {}))
     add_origin(element, shape.origin)
     geometry = add(add(element, "geometry"), shape.kind)

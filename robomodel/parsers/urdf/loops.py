@@ -85,7 +85,7 @@ def _length(document: Document, element: Element, kind: str) -> float | None:
     if kind != "rod":
         document.suspect(element, f"'length' means nothing in a {kind} loop; it is ignored")
         return None
-    if length <= 1e-12:  # as where the ends say it
+    if length <= 1e-12:  # as of the distance between ends
         raise document.error(
             element,
             f"the length {length:g} of the rod is not positive"

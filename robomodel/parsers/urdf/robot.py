@@ -60,7 +60,7 @@ _ROBOT_IRRELEVANT = frozenset(("material", "sensor", "mujoco", "plugin"))
 
 
 def read_urdf(document: Document, base: Description | None = None) -> Description:
-    """What ``<robot>`` says, element by element; names are not looked up yet.
+    """The description in ``<robot>``, element by element; names are not looked up yet.
 
     With ``base``, the document extends it: elements are added, and a ``<link>`` or ``<joint>`` of a
     name that the base has changes that one (an inertial; limits, mimic, dynamics, initial position,
@@ -189,7 +189,7 @@ def _ground(document: Document, joints: Sequence[Joint], links: Set[str]) -> lis
 
 
 def to_urdf(description: Description) -> tuple[str, list[str]]:
-    """The text of a URDF+ file that says all of the description, and what it cannot say.
+    """The text of a URDF+ file of the description, and what URDF+ has no word for.
 
     A robot without loops, couplings and the like is plain URDF.
     """
@@ -198,7 +198,7 @@ def to_urdf(description: Description) -> tuple[str, list[str]]:
 
 
 def to_tree(description: Description, lost: list[str]) -> Element:
-    """``<robot>``; adds to ``lost`` what it cannot say."""
+    """``<robot>``; adds to ``lost`` what it has no word for."""
     root = etree.Element("robot", {"name": description.name}, nsmap={"drake": DRAKE})
     if description.gravity is not None:
         add(root, "gravity", xyz=numbers(description.gravity))
@@ -306,7 +306,7 @@ def _add_words(root: etree._Element, description: Description) -> None:
 
 
 def _mujoco(description: Description) -> etree._Element:
-    """What MuJoCo is told: to weigh no shapes, to show those that are seen, where meshes are."""
+    """Options for MuJoCo: shapes weigh nothing, visuals are shown, paths of meshes are kept."""
     element = etree.Element("mujoco")
     compiler = etree.SubElement(element, "compiler", inertiafromgeom="false", discardvisual="false")
     meshes = [s.file or "" for link in description.links for s in link.shapes if s.kind == "mesh"]
