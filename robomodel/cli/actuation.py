@@ -23,14 +23,7 @@ EXAMPLES = (
 
 def command(
     robot: Robot,
-    foot: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LINK[:X,Y,Z]",
-            autocompletion=complete.links(),
-            help="Find the workspace of this link's origin, or of a point in its axes.",
-        ),
-    ] = None,
+    foot: str | None = None,
     joints: Annotated[
         list[str] | None,
         typer.Option(
@@ -41,15 +34,7 @@ def command(
         ),
     ] = None,
     html: Html = None,
-    plots: Annotated[
-        Path | None,
-        typer.Option(
-            "--plots",
-            "--pictures",
-            metavar="FOLDER",
-            help="Also write the plots into files of this folder; pictures need Matplotlib.",
-        ),
-    ] = None,
+    plots: Path | None = None,
     suffix: Annotated[
         Literal["png", "svg", "pdf", "csv"], typer.Option("--format", help="Of these files.")
     ] = "png",
@@ -64,6 +49,11 @@ def command(
     poses), workspaces (foot, joints, origin, axes, extent, singular), curves (of each plot name,
     title, x_label, y_label and lines of label, x, y), pictures (paths of --plots), warnings. SI
     units, radians; null is infinite or not said. docs/actuation.md explains the numbers.
+
+    Options:
+        --foot LINK[:X,Y,Z]: Find the workspace of this link's origin, or of a point in its axes.
+        --plots, --pictures FOLDER: Also write the plots into files of this folder; pictures need
+            Matplotlib.
     """
     if joints and foot is None:
         raise UserError("--joint moves a foot: name it by --foot")

@@ -35,36 +35,10 @@ OPTIONS = {approximation_errors: ("samples", "seed", "tolerance")}
 
 def command(
     robot: Robot,
-    mjcf: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.xml",
-            help="Write armature= on the joints of this MJCF file (of the same names) to --output.",
-        ),
-    ] = None,
-    drake: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.urdf",
-            help="Write Drake's rotor_inertia and gear_ratio into this URDF file to --output.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="Where that file is written (it may be the same), else what is printed.",
-        ),
-    ] = None,
-    value: Annotated[
-        Literal["neutral", "best"],
-        typer.Option(
-            help="The constant that is written: as at the neutral configuration, or of least mean "
-            "square error over the joint limits."
-        ),
-    ] = "neutral",
+    mjcf: Path | None = None,
+    drake: Path | None = None,
+    output: Path | None = None,
+    value: Literal["neutral", "best"] = "neutral",
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the armatures as CSV.")] = False,
     html: Html = None,
     **options: Any,
@@ -76,6 +50,15 @@ def command(
     the robot's independent velocities, at neutral), approximation_errors (samples, seed, tolerance,
     torque, acceleration, joints, keep_exact, verdict), output (null, or path, format, joints,
     missing), warnings. SI units. docs/armature.md explains the numbers.
+
+    Options:
+        --mjcf FILE.xml: Write armature= on the joints of this MJCF file (of the same names) to
+            --output.
+        --drake FILE.urdf: Write Drake's rotor_inertia and gear_ratio into this URDF file to
+            --output.
+        -o, --output OUT: Where that file is written (it may be the same), else what is printed.
+        --value: The constant that is written: as at the neutral configuration, or of least mean
+            square error over the joint limits.
     """
     if mjcf is not None and drake is not None:
         raise UserError("--mjcf and --drake: one file at a time")

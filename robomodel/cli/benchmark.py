@@ -34,13 +34,7 @@ EXAMPLES = (
 
 def command(
     robot: Robot,
-    algorithm: Annotated[
-        list[str] | None,
-        typer.Option(
-            help=f"One of {', '.join(ALGORITHMS)}; may be given several times. "
-            f"[default: {', '.join(USUAL)}]"
-        ),
-    ] = None,
+    algorithm: list[str] | None = None,
     states: Annotated[int, typer.Option(help="States in a batch.", min=1)] = 2048,
     threads: Annotated[int, typer.Option(help="Threads for the batch.", min=1)] = 1,
 ) -> Result:
@@ -49,6 +43,10 @@ def command(
     Medians. Keys of the JSON document: robot, file, machine, states, threads, algorithms (a list:
     name, ns_per_state, ns_per_call, flops, seconds_to_make, which is little where it was in the
     cache), warnings.
+
+    Options:
+        --algorithm: One of rnea, aba, crba, bias_force, rnea_derivatives, aba_derivatives; may be
+            given several times. [default: rnea, aba, crba, bias_force]
     """
     for each in algorithm or ():
         if each not in ALGORITHMS:

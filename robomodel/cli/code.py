@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from robomodel.cli.common import Result, blaming
 from robomodel.cli.robot import Robot
@@ -19,34 +17,21 @@ EXAMPLES = (
 
 def command(
     robot: Robot,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="The folder for NAME.c and NAME.h, made if need be.",
-        ),
-    ],
-    functions: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B,…",
-            help="Which: names as of rm.compile, and close, integrate, joint_positions, "
-            "joint_velocities; after a colon the link that one is about, as frame_pose:foot.",
-        ),
-    ] = "rnea,aba",
-    dtype: Annotated[
-        Literal["float64", "float32"], typer.Option(help="The type of all numbers.")
-    ] = "float64",
-    stem: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="What names begin with. [default: the robot's]"),
-    ] = None,
+    output: Path,
+    functions: str = "rnea,aba",
+    dtype: Literal["float64", "float32"] = "float64",
+    stem: str | None = None,
 ) -> Result:
     """Write functions of a robot as C99, which C++ includes too: no heap, no state, no libraries.
 
     Keys of the JSON document: robot, file, source, header, functions, dtype, warnings.
+
+    Options:
+        -o, --output DIR: The folder for NAME.c and NAME.h, made if need be.
+        --functions A,B,…: Which: names as of rm.compile, and close, integrate, joint_positions,
+            joint_velocities; after a colon the link that one is about, as frame_pose:foot.
+        --dtype: The type of all numbers.
+        --stem NAME: What names begin with. [default: the robot's]
     """
     from robomodel.c import identifier, write_c
 

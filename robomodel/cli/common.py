@@ -14,7 +14,7 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal, TextIO, TypeAlias, get_origin
 import typer
 from typer.core import TyperArgument, TyperCommand
 
+from robomodel.cli import complete
 from robomodel.errors import (
     NOWHERE,
     ClosureError,
@@ -183,11 +184,12 @@ def runnable(
         for each in signature.parameters.values()
         if isinstance(each.annotation, type) and dataclasses.is_dataclass(each.annotation)
     }
-    options = [
+    own_parameters = (
         each
         for each in signature.parameters.values()
         if each.name not in groups and each.kind is not inspect.Parameter.VAR_KEYWORD
-    ]
+    )
+    options = list(documented(command, own_parameters))
     for function, names in taken.items():
         options += signature_options(function, names)
     own = {each.name for each in options}
@@ -195,7 +197,9 @@ def runnable(
         if name not in own:
             options.append(_parameter(name, kind, default))
     for group in groups.values():
-        loading = list(inspect.signature(group, eval_str=True).parameters.values())
+        loading = list(
+            documented(group, inspect.signature(group, eval_str=True).parameters.values())
+        )
         for each in loading:
             for said in getattr(each.annotation, "__metadata__", ()):
                 if isinstance(said, typer.models.OptionInfo):
@@ -230,11 +234,47 @@ def runnable(
             result.then()
         return result.status
 
-    run.__doc__ = command.__doc__
+    run.__doc__ = (command.__doc__ or "").partition("\n    Options:\n")[0]
     run.__annotations__ = {each.name: each.annotation for each in options}
     parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in options]
     vars(run)["__signature__"] = signature.replace(parameters=parameters)
     return run
+
+
+_ENTRY = re.compile(
+    r"^ +((?:--?[\w-]+(?:, )?)+)(?: (\S+))?: (.*(?:\n {5,}(?!--?\w).*)*)", re.MULTILINE
+)
+_COMPLETED = {
+    "JOINT": complete.joints(),
+    "JOINT=VALUE": complete.joints("="),
+    "LINK": complete.links(),
+    "LINK[:X,Y,Z]": complete.links(),
+}
+"""What shells complete, by the word that stands for an option's value."""
+
+
+def documented(source: Any, parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
+    """Parameters with what the docstring's last section, ``Options:``, says of them.
+
+    An entry is ``-o, --option VALUE: what it is``; it belongs to the parameter of that name.
+    """
+    _, _, section = (inspect.getdoc(source) or "").partition("\nOptions:\n")
+    entries = {}
+    for names, value, text in _ENTRY.findall(section):
+        for name in names.split(", "):
+            entries[name.lstrip("-").replace("-", "_")] = (names.split(", "), value, text)
+    for each in parameters:
+        if each.name not in entries:
+            yield each
+            continue
+        names, value, text = entries[each.name]
+        if each.annotation is bool and each.default is True:
+            names = [f"{names[0]}/--no-{each.name.replace('_', '-')}"]
+        info = typer.Option(
+            *names, metavar=value or None, help=" ".join(text.split()),
+            autocompletion=_COMPLETED.get(value),
+        )  # fmt: skip
+        yield each.replace(annotation=Annotated[each.annotation, info])
 
 
 def signature_options(

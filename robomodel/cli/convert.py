@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from robomodel.cli.common import Result, UserError
 from robomodel.cli.robot import Robot
@@ -41,42 +39,12 @@ EXAMPLES = (
 
 def command(
     robot: Robot,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="The file to write; its ending says the format: .urdf, .sdf, .world, .xml, .mjcf.",
-        ),
-    ],
-    to: Annotated[
-        Format | None, typer.Option(help="The format, where the ending does not say it.")
-    ] = None,
-    approximate: Annotated[
-        bool,
-        typer.Option(
-            "--approximate",
-            help="Write an open tree with armature, for simulators without loops and couplings.",
-        ),
-    ] = False,
-    drop: Annotated[
-        bool, typer.Option("--drop", help="Leave out what the format cannot say, and list it.")
-    ] = False,
-    meshes: Annotated[
-        How | None,
-        typer.Option(
-            help="Copy meshes into a folder beside OUT, keep them where they are, or drop them. "
-            "[default: copied for MJCF, converted where MuJoCo cannot read them; else kept]"
-        ),
-    ] = None,
-    check: Annotated[
-        bool,
-        typer.Option(
-            help="Measure how far what is written is from the mechanism: an open tree, or MuJoCo's "
-            "soft constraints, where MuJoCo is installed."
-        ),
-    ] = True,
+    output: Path,
+    to: Format | None = None,
+    approximate: bool = False,
+    drop: bool = False,
+    meshes: How | None = None,
+    check: bool = True,
 ) -> Result:
     """Write a robot in another format: exactly, or as an open tree for simulators.
 
@@ -85,6 +53,17 @@ def command(
     samples, median and worst relative error of MuJoCo's accelerations), approximation_errors (null,
     or torque and acceleration with median and worst relative error of the open tree's, and
     keep_exact), verdict (a sentence), warnings.
+
+    Options:
+        -o, --output OUT: The file to write; its ending says the format: .urdf, .sdf, .world, .xml,
+            .mjcf.
+        --to: The format, where the ending does not say it.
+        --approximate: Write an open tree with armature, for simulators without loops and couplings.
+        --drop: Leave out what the format cannot say, and list it.
+        --meshes: Copy meshes into a folder beside OUT, keep them where they are, or drop them.
+            [default: copied for MJCF, converted where MuJoCo cannot read them; else kept]
+        --check: Measure how far what is written is from the mechanism: an open tree, or MuJoCo's
+            soft constraints, where MuJoCo is installed.
     """
     form = to or SUFFIXES.get(output.suffix.lower())
     if form is None:

@@ -12,7 +12,6 @@ import numpy as np
 import typer
 
 from robomodel import dynamics as compute
-from robomodel.cli import complete as complete_names
 from robomodel.cli.common import Result
 from robomodel.cli.robot import Robot
 from robomodel.cli.state import Request, State, complete
@@ -38,34 +37,17 @@ EXAMPLES = (
 
 def command(
     robot: Robot,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.json",
-            help="Read the state from a JSON object with any of the keys q, v, a, tau, positions "
-            "(joint: position). What --json prints can be read again. Options overrule it.",
-        ),
-    ] = None,
-    q: Annotated[str | None, _numbers("Positions, nq of them; closed if they are not.")] = None,
-    v: Annotated[str | None, _numbers("Velocities, nv of them.")] = None,
-    a: Annotated[str | None, _numbers("Accelerations, nv of them.")] = None,
-    tau: Annotated[str | None, _numbers("Forces for forward dynamics, nv of them.")] = None,
-    position: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="JOINT=VALUE",
-            autocompletion=complete_names.joints("="),
-            help="A joint's position, once for each joint; loops are solved for the rest.",
-        ),
-    ] = None,
+    state: Path | None = None,
+    q: str | None = None,
+    v: str | None = None,
+    a: str | None = None,
+    tau: str | None = None,
+    position: list[str] | None = None,
     seed: Annotated[
         int | None,
         typer.Option(min=0, metavar="N", help="Draw at random what is not given. [default: 0]"),
     ] = None,
-    passive: Annotated[
-        bool,
-        typer.Option("--passive", help="Include the springs and the viscous damping of the file."),
-    ] = False,
+    passive: bool = False,
 ) -> Result:
     """Compute inverse and forward dynamics at a state.
 
@@ -83,6 +65,17 @@ def command(
     base_pose (null, or x y z qx qy qz qw), kinetic_energy, potential_energy, residual (of loops and
     couplings), notes, passive (whether springs and damping are counted), finding (null, or why the
     exit status is 1), warnings. SI units, radians; null is not a number.
+
+    Options:
+        --state FILE.json: Read the state from a JSON object with any of the keys q, v, a, tau,
+            positions (joint: position). What --json prints can be read again. Options overrule it.
+        --q NUMBERS: Positions, nq of them; closed if they are not.
+        --v NUMBERS: Velocities, nv of them.
+        --a NUMBERS: Accelerations, nv of them.
+        --tau NUMBERS: Forces for forward dynamics, nv of them.
+        --position JOINT=VALUE: A joint's position, once for each joint; loops are solved for the
+            rest.
+        --passive: Include the springs and the viscous damping of the file.
     """
     options = {"q": q, "v": v, "a": a, "tau": tau}
     printed = {"warnings", *(field.name for field in fields(Findings))}

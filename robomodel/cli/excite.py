@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from robomodel.cli import complete
 from robomodel.cli.common import Result, UserError, blaming
 from robomodel.cli.robot import Robot
 from robomodel.identification import excitation
@@ -30,34 +27,11 @@ OPTIONS = {
 
 def command(
     robot: Robot,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="MOTION.csv",
-            help="Where to write the motion, as robomodel identify reads it: time, q., v., a. and "
-            "tau. of each coordinate, the forces as the file's parameters predict them.",
-        ),
-    ],
-    joint: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="JOINT",
-            autocompletion=complete.joints(),
-            help="An independent joint that moves; may be given several times (default: all).",
-        ),
-    ] = None,
-    velocity: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[JOINT=]MOST",
-            help="A limit besides the file's, of one joint or of all that move; may be given "
-            "several times, as --acceleration and --torque may.",
-        ),
-    ] = None,
-    acceleration: Annotated[list[str] | None, typer.Option(metavar="[JOINT=]MOST")] = None,
-    torque: Annotated[list[str] | None, typer.Option(metavar="[JOINT=]MOST")] = None,
+    output: Path,
+    joint: list[str] | None = None,
+    velocity: list[str] | None = None,
+    acceleration: list[str] | None = None,
+    torque: list[str] | None = None,
     **options: Any,
 ) -> Result:
     """A motion that tells a robot's parameters well, within all limits, for identify to use.
@@ -67,6 +41,16 @@ def command(
 
     Keys of the JSON document: robot, output, samples, period, rank, condition, information, limits
     (of each name, quantity, lower, upper, share), notes.
+
+    Options:
+        -o, --output MOTION.csv: Where to write the motion, as robomodel identify reads it: time,
+            q., v., a. and tau. of each coordinate, the forces as the file's parameters predict
+            them.
+        --joint JOINT: An independent joint that moves; may be given several times (default: all).
+        --velocity [JOINT=]MOST: A limit besides the file's, of one joint or of all that move; may
+            be given several times, as --acceleration and --torque may.
+        --acceleration [JOINT=]MOST: In the same way.
+        --torque [JOINT=]MOST: In the same way, of forces on coordinates.
     """
     model = robot.load()
     names = model.dof_names

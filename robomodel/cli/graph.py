@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from robomodel.cli import complete
 from robomodel.cli.common import Result, blaming
 from robomodel.cli.robot import Robot
 from robomodel.reports.document import Document
@@ -20,25 +16,17 @@ EXAMPLES = (
 
 def command(
     robot: Robot,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", "--out", metavar="OUT", help="The picture: .svg, .png or .pdf."
-        ),
-    ] = Path("graph.svg"),
-    over: Annotated[
-        str | None,
-        typer.Option(
-            metavar="JOINT",
-            autocompletion=complete.joints(),
-            help="Plot positions, ratios (G) and inertias over this joint's range.",
-        ),
-    ] = None,
+    output: Path = Path("graph.svg"),
+    over: str | None = None,
 ) -> Result:
     """Draw a robot's graphs: connectivity, spanning tree, cluster tree, side by side.
 
     Keys of the JSON document: robot, file, picture, warnings, and over, lower, upper, closed where
     a joint's range is plotted (closed is false where loops do not close over all of it).
+
+    Options:
+        -o, --output, --out OUT: The picture: .svg, .png or .pdf.
+        --over JOINT: Plot positions, ratios (G) and inertias over this joint's range.
     """
     from robomodel.views import draw_cluster, draw_graph
 

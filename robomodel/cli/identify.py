@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from robomodel.cli import complete
 from robomodel.cli.common import Html, Result, UserError, blaming
 from robomodel.cli.convert import SUFFIXES, WRITERS
 from robomodel.cli.robot import Robot
@@ -54,66 +53,14 @@ def command(
             "WrenchStamped messages are read.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="The robot with the parameters found; its ending says the format: .urdf, .sdf, "
-            ".world, .xml, .mjcf. With --what: the file for what is printed else.",
-        ),
-    ] = None,
-    free: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=complete.joints(),
-            help="What may change: a kind (mass, damping, inertial, …), a parameter, a body, a "
-            "joint or a pattern of names; may be given several times (default: all but armatures "
-            "of geared joints).",
-        ),
-    ] = None,
-    constant: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ACTUATOR=NUMBER",
-            help="A torque constant [N m/A]; 'unknown' for all, or as a number, to find it; may be "
-            "given several times (default: the file's).",
-        ),
-    ] = None,
+    output: Path | None = None,
+    free: list[str] | None = None,
+    constant: list[str] | None = None,
     html: Html = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PICTURE",
-            help="Forces and residuals as a picture (.svg, .png, .pdf); needs matplotlib.",
-        ),
-    ] = None,
-    what: Annotated[
-        bool,
-        typer.Option(
-            "--what",
-            help="Print what forces can tell of masses, inertias and losses, and what never.",
-        ),
-    ] = False,
-    measured: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="JOINT",
-            autocompletion=complete.joints(),
-            help="A coordinate whose force is known, or 'actuators'; may be given several times "
-            "(default: all).",
-        ),
-    ] = None,
-    contact: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LINK",
-            autocompletion=complete.links(),
-            help="A link on which an unknown wrench acts; may be given several times.",
-        ),
-    ] = None,
+    plot: Path | None = None,
+    what: bool = False,
+    measured: list[str] | None = None,
+    contact: list[str] | None = None,
     **options: Any,
 ) -> Result:
     """A robot's parameters from a log of its motion; what forces can tell of them, and what never.
@@ -133,6 +80,20 @@ def command(
     alone (parameters told by themselves), together (told in combinations only), never (without any
     effect), gap (kept, dropped: singular values between which the rank was decided, of the largest)
     and method.
+
+    Options:
+        -o, --output OUT: The robot with the parameters found; its ending says the format: .urdf,
+            .sdf, .world, .xml, .mjcf. With --what: the file for what is printed else.
+        --free NAME: What may change: a kind (mass, damping, inertial, …), a parameter, a body, a
+            joint or a pattern of names; may be given several times (default: all but armatures of
+            geared joints).
+        --constant ACTUATOR=NUMBER: A torque constant [N m/A]; 'unknown' for all, or as a number, to
+            find it; may be given several times (default: the file's).
+        --plot PICTURE: Forces and residuals as a picture (.svg, .png, .pdf); needs matplotlib.
+        --what: Print what forces can tell of masses, inertias and losses, and what never.
+        --measured JOINT: A coordinate whose force is known, or 'actuators'; may be given several
+            times (default: all).
+        --contact LINK: A link on which an unknown wrench acts; may be given several times.
     """
     if what == (log is not None):
         raise UserError("give a log to learn from, or --what to be told what one can tell")

@@ -25,6 +25,21 @@ class Robot:
 
     Besides ``file`` each field is an option of the command line and the argument of that name of
     :func:`robomodel.load` (``loop_tolerance``: ``tolerance``, which commands have of their own).
+
+    Options:
+        --extend FILE: A further file with rotors, loops, couplings and joint attributes to merge
+            into the robot; may be given several times.
+        --xacro NAME:=VALUE: An argument of a xacro file, which is then run by the package xacro;
+            may be given several times.
+        --resources FOLDER: Where packages are that package://, model:// and xacro's $(find) name: a
+            folder that is one or holds some, NAME=FOLDER, or ROS_PACKAGE_PATH, AMENT_PREFIX_PATH,
+            GZ_SIM_RESOURCE_PATH for what is in these variables; may be given several times.
+        --strict: Refuse what is warned of otherwise.
+        --inertia-from: Compute the inertials that links lack from these shapes of theirs.
+        --density KG/M3: The density of those shapes.
+        --name: Which model of an SDF file that holds several; its world's name stands for all.
+        --loop-tolerance M: How far loops may stay open, in metres and radians, where they close
+            best. [default: what rounding explains]
     """
 
     file: Annotated[
@@ -36,14 +51,7 @@ class Robot:
             autocompletion=complete.robots,
         ),
     ]
-    extend: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="A further file with rotors, loops, couplings and joint attributes to merge into "
-            "the robot; may be given several times.",
-        ),
-    ] = None
+    extend: list[Path] | None = None
     rotors: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,23 +63,8 @@ class Robot:
             "may be given several times.",
         ),
     ] = None
-    xacro: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME:=VALUE",
-            help="An argument of a xacro file, which is then run by the package xacro; may be "
-            "given several times.",
-        ),
-    ] = None
-    resources: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Where packages are that package://, model:// and xacro's $(find) name: a folder "
-            "that is one or holds some, NAME=FOLDER, or ROS_PACKAGE_PATH, AMENT_PREFIX_PATH, "
-            "GZ_SIM_RESOURCE_PATH for what is in these variables; may be given several times.",
-        ),
-    ] = None
+    xacro: list[str] | None = None
+    resources: list[str] | None = None
     floating_base: Annotated[
         bool | None,
         typer.Option(
@@ -79,24 +72,10 @@ class Robot:
             help="Free the root link, or hold a root that floats. [default: as the file says]",
         ),
     ] = None
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse what is warned of otherwise.")
-    ] = False
-    inertia_from: Annotated[
-        Literal["collision", "visual"] | None,
-        typer.Option(
-            help="Compute the inertials that links lack from these shapes of theirs.",
-        ),
-    ] = None
-    density: Annotated[
-        float, typer.Option(metavar="KG/M3", help="The density of those shapes.")
-    ] = 1000.0  # of water
-    name: Annotated[
-        str | None,
-        typer.Option(
-            help="Which model of an SDF file that holds several; its world's name stands for all.",
-        ),
-    ] = None
+    strict: bool = False
+    inertia_from: Literal["collision", "visual"] | None = None
+    density: float = 1000.0  # of water
+    name: str | None = None
 
     assignments: Annotated[
         list[str] | None,
@@ -107,14 +86,7 @@ class Robot:
             "shank.mass, knee.damping, knee.upper, gravity.z, …; may be given several times.",
         ),
     ] = None
-    loop_tolerance: Annotated[
-        float | None,
-        typer.Option(
-            metavar="M",
-            help="How far loops may stay open, in metres and radians, where they close best. "
-            "[default: what rounding explains]",
-        ),
-    ] = None
+    loop_tolerance: float | None = None
 
     def load(self) -> Model:
         """The robot in the file of this path, else the shipped one of this name."""

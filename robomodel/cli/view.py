@@ -30,22 +30,12 @@ def command(
             "robomodel identify, or what Trajectory.to_csv wrote.",
         ),
     ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="OUT.html",
-            help="Write the motion as one page that needs nothing besides, and serve none.",
-        ),
-    ] = None,
-    fps: Annotated[float, typer.Option(help="Frames a second of motion.")] = 30.0,
-    topic: Annotated[
-        str | None, typer.Option(help="A bag's topic of joints, if it has several.")
-    ] = None,
-    host: Annotated[str, typer.Option(help="The address to serve on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to serve on, or the next free one.")] = 8080,
-    seconds: Annotated[
-        float | None, typer.Option(help="End after so long. [default: when interrupted]")
-    ] = None,
+    html: Path | None = None,
+    fps: float = 30.0,
+    topic: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    seconds: float | None = None,
 ) -> Result:
     """Show a robot in the browser, with a slider for each freedom; or play a motion from a log.
 
@@ -53,6 +43,14 @@ def command(
 
     Keys of the JSON document, which is there as soon as the page is: robot, file, url (null with
     --html), html (null, or the file), duration of the motion (null without), warnings.
+
+    Options:
+        --html OUT.html: Write the motion as one page that needs nothing besides, and serve none.
+        --fps: Frames a second of motion.
+        --topic: A bag's topic of joints, if it has several.
+        --host: The address to serve on.
+        --port: The port to serve on, or the next free one.
+        --seconds: End after so long. [default: when interrupted]
     """
     from robomodel import views
 
