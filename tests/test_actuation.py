@@ -543,7 +543,7 @@ def test_a_rotor_may_have_its_axial_moment_alone() -> None:
     assert actuator.name == "spin"
 
 
-LIMIT = '<limit effort="8" velocity="4"/>'
+DRIVEN = '<limit effort="8" velocity="4"/>'
 BALANCED = (
     '<inertial><mass value="1"/>'
     '<inertia ixx="0.01" iyy="0.01" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -553,8 +553,8 @@ REVERSED = robot(
     link("b"),
     link("rotor_a", BALANCED),
     link("rotor_b", BALANCED),
-    joint("first", "base", "a", more=LIMIT, kind="revolute"),
-    joint("second", "a", "b", "0 0 1", more=LIMIT, kind="revolute"),
+    joint("first", "base", "a", more=DRIVEN, kind="revolute"),
+    joint("second", "a", "b", "0 0 1", more=DRIVEN, kind="revolute"),
     joint("spin_a", "base", "rotor_a", mark=False),
     joint("spin_b", "base", "rotor_b", mark=False),
     coupling("gear", {"spin_a": 1.0, "first": 7.0}),

@@ -111,7 +111,7 @@ def segments(
                     above=above,
                     transform=step,
                     motions=tuple(parts.get(body, ())) if last else (),
-                    drift=moving.drift(body) if last else NO_MOTION,
+                    drift=moving.bias_acceleration(body) if last else NO_MOTION,
                     inertia=state.inertia[body] if last else None,
                     gyroscopic=state.inertia[body].gyroscopic(state.centripetal[body])
                     if last

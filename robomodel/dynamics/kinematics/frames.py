@@ -172,7 +172,7 @@ def acceleration(model: Model, q: Vector, v: Vector, a: Vector, at: Place) -> tu
     if at.body == WORLD:
         return NO_MOTION.entries()
     state = State(model, q, (at.body,), v)
-    moved = list(state.points(state.accelerations(a), falling=False))[at.body]
+    moved = list(state.points(state.accelerations(a), with_gravity=False))[at.body]
     own = Motion(at.pose.unrotate(moved.alpha), moved.at(at.pose))
     if at.reference == "local":
         return own.entries()

@@ -59,7 +59,7 @@ def center_of_mass_acceleration(model: Model, q: Vector, v: Vector, a: Vector) -
     forces = [
         inertia.newton_euler(points.linear, points.around).force
         for inertia, points in zip(
-            state.inertia, state.points(state.accelerations(a), falling=False), strict=True
+            state.inertia, state.points(state.accelerations(a), with_gravity=False), strict=True
         )
     ]
     return _per_mass(model, _gathered(state, forces, Transform.rotate, plus, ZERO))

@@ -111,14 +111,14 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
+class AccelerationField:
     """How a body's points r accelerate, conventionally and against gravity: ``linear`` + U r.
 
-    ``around`` is U = [α]x + [ω]x², ``alpha`` is α, all in its own axes. ``carried``: α and the
-    acceleration at its origin as its parent has them.
+    ``around`` is U = [α]x + [ω]x², ``alpha`` is α, all in its own axes. ``parent_motion``: α and
+    the acceleration at its origin as its parent has them.
     """
 
-    carried: Motion
+    parent_motion: Motion
     alpha: Vec
     linear: Vec
     around: Mat
@@ -132,10 +132,10 @@ class Points:
 class State(Configuration):
     """A configuration in motion.
 
-    ``omega[i]`` is body i's angular velocity, ``carried[i]`` its parent's, ``centripetal[i]`` =
-    [ω]x², all in its own axes; ``products[i]`` is the part of its acceleration relative to its
-    parent that velocities alone make (conventional accelerations, the parent's centripetal term at
-    the joint left out).
+    ``omega[i]`` is body i's angular velocity, ``parent_omega[i]`` its parent's, ``centripetal[i]``
+    is [ω]x², all in its own axes; ``velocity_products[i]`` is the part of its acceleration relative
+    to its parent that velocities alone make (conventional accelerations, the parent's centripetal
+    term at the joint left out).
     """
 
     v: Vector = ()
@@ -169,15 +169,15 @@ class State(Configuration):
 
     @cached_property
     def _turning(self) -> tuple[list[Vec], list[Vec]]:
-        carried: list[Vec] = []
+        parent_omega: list[Vec] = []
         omega: list[Vec] = []
         for node, x, relative in zip(self.model.nodes, self.transforms, self.relative, strict=True):
-            carried.append(ZERO if node.parent == WORLD else x.unrotate(omega[node.parent]))
-            omega.append(plus(carried[-1], relative.angular))
-        return carried, omega
+            parent_omega.append(ZERO if node.parent == WORLD else x.unrotate(omega[node.parent]))
+            omega.append(plus(parent_omega[-1], relative.angular))
+        return parent_omega, omega
 
     @property
-    def carried(self) -> list[Vec]:
+    def parent_omega(self) -> list[Vec]:
         """The parents' angular velocities."""
         return self._turning[0]
 
@@ -187,11 +187,11 @@ class State(Configuration):
         return self._turning[1]
 
     @cached_property
-    def products(self) -> list[Motion]:
+    def velocity_products(self) -> list[Motion]:
         """Velocity products of the joints."""
         return [
-            Motion(cross(carried, own.angular), cross(plus(carried, omega), own.linear))
-            for carried, omega, own in zip(self.carried, self.omega, self.relative, strict=True)
+            Motion(cross(above, own.angular), cross(plus(above, omega), own.linear))
+            for above, omega, own in zip(self.parent_omega, self.omega, self.relative, strict=True)
         ]
 
     @cached_property
@@ -199,31 +199,33 @@ class State(Configuration):
         """[ω]x² of each body."""
         return [skew_squared(omega) for omega in self.omega]
 
-    def points(self, accelerations: Vector, *, falling: bool = True) -> Iterator[Points]:
+    def points(
+        self, accelerations: Vector, *, with_gravity: bool = True
+    ) -> Iterator[AccelerationField]:
         """How each body's points move at these spanning accelerations, one body after the other.
 
-        Against gravity; without ``falling``, in the world.
+        Against gravity; without ``with_gravity``, in the world.
         """
-        up = minus(ZERO, self.model.gravity) if falling else ZERO
-        base = Points(NO_MOTION, ZERO, up, STILL)
-        result: list[Points] = []
+        up = minus(ZERO, self.model.gravity) if with_gravity else ZERO
+        base = AccelerationField(NO_MOTION, ZERO, up, STILL)
+        result: list[AccelerationField] = []
         for body, (node, x) in enumerate(zip(self.model.nodes, self.transforms, strict=True)):
             parent = base if node.parent == WORLD else result[node.parent]
             swung = plus(parent.linear, apply(parent.around, x.offset))
-            carried = Motion(x.unrotate(parent.alpha), x.unrotate(swung))
+            inherited = Motion(x.unrotate(parent.alpha), x.unrotate(swung))
             rates = [accelerations[r] for r in node.freedoms]
-            moved = carried + (self.products[body] + combine(rates, node.joint.subspace))
+            moved = inherited + (self.velocity_products[body] + combine(rates, node.joint.subspace))
             around = sum_matrices(self.centripetal[body], skew(moved.angular))
-            result.append(Points(carried, moved.angular, moved.linear, around))
+            result.append(AccelerationField(inherited, moved.angular, moved.linear, around))
             yield result[body]
 
-    def drift(self, body: int) -> Motion:
+    def bias_acceleration(self, body: int) -> Motion:
         """A body's acceleration relative to its parent's at zero independent acceleration.
 
         The joint's velocity products, S g, and the parent's centripetal acceleration at the joint.
         """
         node = self.model.nodes[body]
-        own = self.products[body] + combine(
+        own = self.velocity_products[body] + combine(
             [self.bias[r] for r in node.freedoms], node.joint.subspace
         )
         if node.parent == WORLD:

@@ -33,7 +33,7 @@ def accelerations(state: State, tau: Vector, f_ext: Forces) -> list[Scalar]:
         drift: dict[int, Motion] = {}
         for body in cluster.bodies:
             inside = drift.get(model.nodes[body].parent, NO_MOTION)
-            drift[body] = state.transforms[body].to_child(inside) + state.drift(body)
+            drift[body] = state.transforms[body].to_child(inside) + state.bias_acceleration(body)
             wrench[body] += system.inertia[body] * drift[body]
         forces = list(tau[cluster.v])
         for child in system.pending:
@@ -67,7 +67,7 @@ def accelerations(state: State, tau: Vector, f_ext: Forces) -> list[Scalar]:
         for body in cluster.bodies:
             above = model.nodes[body].parent
             moved = state.transforms[body].to_child(base if above == WORLD else moving[above])
-            moved = moved + state.drift(body)
+            moved = moved + state.bias_acceleration(body)
             for motion, y in zip(state.subspace(body), ydd[cluster.v], strict=True):
                 moved = moved + motion.scaled(y)
             moving.append(moved)

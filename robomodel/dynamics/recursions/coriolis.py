@@ -12,7 +12,7 @@ coordinates brackets are zero, and it is the C of the Christoffel symbols, loops
 The recursion carries Echeandia and Wensing's (Numerical methods to compute the Coriolis matrix and
 Christoffel symbols for rigid-body systems, J. Comput. Nonlinear Dyn. 2021) over to clusters, on
 points instead of spatial vectors: a composite body adds N = ∫ ṙ rᵀ dm and ∫ ṙ dm, with ṙ relative
-to the body that carries it (:class:`.recursions.variations.Stream`), to its inertia.
+to the body that carries it (:class:`.recursions.variations.MomentumMoments`), to its inertia.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from robomodel.dynamics.kinematics.state import Configuration, Matrix, State
 from robomodel.dynamics.kinematics.tangents import moving, position_directions
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.variations import Stream
+from robomodel.dynamics.recursions.variations import MomentumMoments
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
 from robomodel.model.graph import WORLD
@@ -77,7 +77,7 @@ def coriolis(model: Model, q: Sequence[Traced], v: Sequence[Traced]) -> Matrix:
     state = State(model, q, (), v)
     inertia = list(state.inertia)
     streams = [
-        Stream(matmul(skew(w), each.second_moments), cross(w, each.h))
+        MomentumMoments(matmul(skew(w), each.second_moments), cross(w, each.h))
         for w, each in zip(state.omega, inertia, strict=True)
     ]
     rates = rows_rates(state, q)

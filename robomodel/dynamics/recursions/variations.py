@@ -16,8 +16,8 @@ slides with σ and turns with ω'. Then a point r, whose velocity is v(r), chang
 
 in the body's axes, and the same in all bodies that it carries. What gives them this acceleration is
 the wrench I m + 2 (B t, t x p), with the inertia I, the momentum p = Σ m v and B = tr(Q) 1 - Q,
-Q = Σ m v rᵀ, of the body and all that it carries (:class:`Stream`). Seen from bodies further
-inwards the carried wrench f, external ones included, also turns: s x* f.
+Q = Σ m v rᵀ, of the body and all that it carries (:class:`MomentumMoments`). Seen from bodies
+further inwards the carried wrench f, external ones included, also turns: s x* f.
 
 *Rows and columns.* That wrench, carried inwards, meets the motions of all joints on its way: the
 rows of a column of the derivatives. The other way round, the change of joint i's force by a joint
@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, Matrix, Points, State
+from robomodel.dynamics.kinematics.state import NO_FORCES, AccelerationField, Forces, Matrix, State
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.trace import Traced
@@ -90,14 +90,14 @@ NO_VARIATION = Variation(NO_MOTION, ZERO)
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class MomentumMoments:
     """``moment`` 2 Σ m v rᵀ and ``momentum`` 2 Σ m v of points r that move with velocities v."""
 
     moment: Mat
     momentum: Vec
 
     @classmethod
-    def of(cls, inertia: RigidInertia, omega: Vec, slide: Vec) -> Stream:
+    def of(cls, inertia: RigidInertia, omega: Vec, slide: Vec) -> MomentumMoments:
         """Of a rigid body that turns with ω and slides."""
         turn, along = scale(2.0, omega), scale(2.0, slide)
         moment = matmul(skew(turn), inertia.second_moments)
@@ -106,10 +106,12 @@ class Stream:
             plus(cross(turn, inertia.h), scale(inertia.mass, along)),
         )
 
-    def __add__(self, other: Stream) -> Stream:
-        return Stream(sum_matrices(self.moment, other.moment), plus(self.momentum, other.momentum))
+    def __add__(self, other: MomentumMoments) -> MomentumMoments:
+        return MomentumMoments(
+            sum_matrices(self.moment, other.moment), plus(self.momentum, other.momentum)
+        )
 
-    def in_parent(self, x: Transform, drift: Vec, inertia: RigidInertia) -> Stream:
+    def in_parent(self, x: Transform, drift: Vec, inertia: RigidInertia) -> MomentumMoments:
         """The same for an observer in the parent: origins part with ``drift`` / 2.
 
         ``inertia`` is that of the same points in the parent already.
@@ -119,7 +121,9 @@ class Stream:
             moment = rotation.conjugate(moment)
         momentum = x.rotate(self.momentum)
         shifted = sum_matrices(_dyad(momentum, x.offset), _dyad(drift, inertia.h))
-        return Stream(sum_matrices(moment, shifted), plus(momentum, scale(inertia.mass, drift)))
+        return MomentumMoments(
+            sum_matrices(moment, shifted), plus(momentum, scale(inertia.mass, drift))
+        )
 
     def wrench(self, turning: Vec) -> Wrench:
         """2 (B t, t x p)."""
@@ -171,7 +175,7 @@ class Column:
         turn = plus(x.rotate(self.turn), cross(drift, force.force))
         return Column(x.to_parent(self.by_q), x.to_parent(self.by_v), force, turn)
 
-    def under(self, variation: Variation) -> Scalar:
+    def force_change(self, variation: Variation) -> Scalar:
         """How the row changes."""
         return add(self.force.dot(variation.motion), inner(self.turn, variation.turning))
 
@@ -187,9 +191,11 @@ def rnea_derivatives(
     rates = state.accelerations(a)
     points = list(state.points(rates))
     inertia = list(state.inertia)
-    stream, wrench = [], []
+    moments, wrench = [], []
     for body in range(len(model.nodes)):
-        stream.append(Stream.of(inertia[body], state.omega[body], state.relative[body].linear))
+        moments.append(
+            MomentumMoments.of(inertia[body], state.omega[body], state.relative[body].linear)
+        )
         moved = inertia[body].newton_euler(points[body].linear, points[body].around)
         wrench.append(moved - f_ext.get(body, NO_WRENCH))
     by_q: Matrix = [[0.0] * model.nv for _ in range(model.nv)]
@@ -206,16 +212,16 @@ def rnea_derivatives(
             variations = _variations(state, changes, body, points[body], still=still)
             for j, column in columns.items():
                 for i, (q_i, v_i, _) in zip(own, variations, strict=True):
-                    by_q[j][i] = add(by_q[j][i], column.under(q_i))
-                    by_v[j][i] = add(by_v[j][i], column.under(v_i))
+                    by_q[j][i] = add(by_q[j][i], column.force_change(q_i))
+                    by_v[j][i] = add(by_v[j][i], column.force_change(v_i))
             for i, (q_i, v_i, motion) in zip(own, variations, strict=True):
                 if all(is_zero(n) for n in (*q_i.entries(), *v_i.entries(), *motion.entries())):
                     continue
                 column = Column(
-                    inertia[body] * q_i.motion + stream[body].wrench(q_i.turning),
-                    inertia[body] * v_i.motion + stream[body].wrench(v_i.turning),
+                    inertia[body] * q_i.motion + moments[body].wrench(q_i.turning),
+                    inertia[body] * v_i.motion + moments[body].wrench(v_i.turning),
                     inertia[body] * motion,
-                    stream[body].transposed(motion),
+                    moments[body].transposed(motion),
                 )
                 columns[i] = columns[i] + column if i in columns else column
             for r, s in zip(node.freedoms, node.joint.subspace, strict=True):
@@ -243,7 +249,7 @@ def rnea_derivatives(
                 known[j] = known[j] + moved_column if j in known else moved_column
             carried = inertia[body].in_parent(x)
             inertia[parent] += carried
-            stream[parent] += stream[body].in_parent(x, drift, carried)
+            moments[parent] += moments[body].in_parent(x, drift, carried)
             wrench[parent] += x.to_parent(wrench[body])
         for i, row in zip(own, changes.weights(state, forces), strict=True):
             for j, change in zip(own, row, strict=True):
@@ -252,15 +258,19 @@ def rnea_derivatives(
 
 
 def _variations(
-    state: State, changes: _Changes, body: int, points: Points, *, still: bool
+    state: State, changes: _Changes, body: int, points: AccelerationField, *, still: bool
 ) -> list[tuple[Variation, Variation, Motion]]:
     """What each direction of the cluster varies through this joint: by q, by v; its motion.
 
     ``still``: where the joint stands has no effect.
     """
-    node, omega, origin = state.model.nodes[body], state.carried[body], points.carried.linear
+    node, omega, origin = (
+        state.model.nodes[body],
+        state.parent_omega[body],
+        points.parent_motion.linear,
+    )
     slide = state.relative[body].linear
-    around = sum_matrices(skew_squared(omega), skew(points.carried.angular))
+    around = sum_matrices(skew_squared(omega), skew(points.parent_motion.angular))
     both = plus(omega, state.omega[body])
     result = [(NO_VARIATION, NO_VARIATION, NO_MOTION)] * len(changes.directions)
     for r, s in zip(node.freedoms, node.joint.subspace, strict=True):
