@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import robomodel as rm
 from robomodel.cli import main
-from robomodel.dynamics.kinematics.links import link_poses
+from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.views import Viewer, draw_cluster, draw_graph
 from robomodel.views.graph import PLAIN, colours_of, ties
 from robomodel.views.layout import lay_out

@@ -16,7 +16,7 @@ from robomodel.dynamics.actuators.saturation import saturated
 from robomodel.dynamics.baselines import open_tree as independent
 from robomodel.dynamics.baselines import projection
 from robomodel.dynamics.contact.points import touch_derivatives, touching
-from robomodel.dynamics.kinematics import frames, sensors
+from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Forces
 from robomodel.dynamics.order import Order
 from robomodel.dynamics.passive import (
@@ -180,14 +180,14 @@ TABLE: dict[str, Algorithm] = {
     "gyroscope_derivatives": Algorithm(
         QV,
         {"omega": (3,), "domega_dq": (3, "nv"), "domega_dv": (3, "nv")},
-        sensors.gyroscope_derivatives,
+        frames.gyroscope_derivatives,
         takes_frame=True,
         by_trace=True,
     ),
     "accelerometer_derivatives": Algorithm(
         QVA,
         {"force": (3,), **dict.fromkeys(("df_dq", "df_dv", "df_da"), (3, "nv"))},
-        sensors.accelerometer_derivatives,
+        frames.accelerometer_derivatives,
         takes_frame=True,
         by_trace=True,
     ),

@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from robomodel.description.transmissions import rotor_name
-from robomodel.dynamics.kinematics.links import link_poses
+from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.model import Model
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD

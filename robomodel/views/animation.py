@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.description import Shape
-from robomodel.dynamics.kinematics.links import link_poses
+from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import DescriptionError, MissingPackageError
 from robomodel.model import Model
 from robomodel.model.joints import Array

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.description import Inertial, Joint, Link
-from robomodel.dynamics.kinematics.links import link_poses
+from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.model import Model
 from robomodel.model.joints import Array
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from robomodel.description import ONE_DOF, Shape, Vec3
 from robomodel.description.meshes import load_mesh
-from robomodel.dynamics.kinematics.links import link_poses
+from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import ClosureError, DescriptionError, MissingPackageError, few
 from robomodel.files import Allowance
 from robomodel.model import Model

@@ -58,7 +58,6 @@ TESTS: dict[str, str] = {
     "dynamics/actuators/saturation.py": "saturation",
     "dynamics/problem": "elimination equations solver",
     "dynamics/baselines/projection.py": "baselines dynamics",
-    "dynamics/kinematics/sensors.py": "equations",
     "dynamics/kinematics/tangents.py": "derivatives variations",
     "dynamics/contact/points.py": "touch contact",
     "dynamics/recursions/variations.py": "variations derivatives hessian",

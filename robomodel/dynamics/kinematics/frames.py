@@ -10,7 +10,11 @@ from typing import Literal, TypeAlias, TypeGuard, cast
 import numpy as np
 
 from robomodel.dynamics.kinematics.state import Configuration, State
+from robomodel.dynamics.kinematics.tangents import Direction, position_directions
+from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.trace import Traced
 from robomodel.model.graph import WORLD
+from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, add, transposed
 from robomodel.spatial import (
@@ -192,3 +196,70 @@ def _referred(placed: tuple[Mat, Vec], at: Place, motion: Motion) -> Motion:
     if at.reference == "world":
         linear = plus(linear, cross(origin, angular))
     return Motion(angular, linear)
+
+
+def link_poses(model: Model, q: Array) -> dict[str, Array]:
+    """Homogeneous poses (4, 4) of all links in the world at one configuration (nq,)."""
+    state = Configuration(model, [float(x) for x in q], range(len(model.nodes)))
+    bodies: list[Array] = []
+    for node, transform in zip(model.nodes, state.transforms, strict=True):
+        above = np.eye(4) if node.parent < 0 else bodies[node.parent]
+        bodies.append(above @ _homogeneous(transform))
+    return {
+        frame.name: (np.eye(4) if frame.body < 0 else bodies[frame.body]) @ _homogeneous(frame.pose)
+        for frame in model.frames
+    }
+
+
+def _homogeneous(transform: Transform) -> Array:
+    result = np.eye(4)
+    result[:3, :3] = np.array(transform.matrix(), dtype=float)
+    result[:3, 3] = np.array(transform.offset, dtype=float)
+    return result
+
+
+# ---- what sensors on a frame read ---------------------------------------------------------------
+
+
+def gyroscope(model: Model, q: Vector, v: Vector, at: Place) -> list[Scalar]:
+    """Angular velocity of a frame in its own axes [rad/s]."""
+    if at.body == WORLD:
+        return [0.0, 0.0, 0.0]
+    return list(at.pose.unrotate(State(model, q, (at.body,), v).omega[at.body]))
+
+
+def accelerometer(model: Model, q: Vector, v: Vector, a: Vector, at: Place) -> list[Scalar]:
+    """Specific force at a frame's origin in its axes [m/s²]: acceleration minus gravity.
+
+    That of inverse dynamics: a body's points at r move with acceleration a + ([ω]x² + [α]x) r.
+    """
+    if at.body == WORLD:
+        return list(at.pose.unrotate(minus(ZERO, model.gravity)))
+    state = State(model, q, (at.body,), v)
+    return list(list(state.points(state.accelerations(a)))[at.body].at(at.pose))
+
+
+def gyroscope_derivatives(
+    model: Model, q: Sequence[Traced], v: Sequence[Traced], at: Place
+) -> list[list[Scalar]]:
+    """The measurement (3), then its derivatives by q, in the tangent space, and v: rows of each."""
+    directions = position_directions(model, q)
+    directions += [{x: 1.0} for x in v]
+    return _with_slopes(model.nv, gyroscope(model, q, v, at), directions, q)
+
+
+def accelerometer_derivatives(
+    model: Model, q: Sequence[Traced], v: Sequence[Traced], a: Sequence[Traced], at: Place
+) -> list[list[Scalar]]:
+    """The measurement (3), then its derivatives by q, in the tangent space, v and a."""
+    directions = position_directions(model, q)
+    directions += [{x: 1.0} for x in (*v, *a)]
+    return _with_slopes(model.nv, accelerometer(model, q, v, a, at), directions, q)
+
+
+def _with_slopes(
+    nv: int, measured: list[Scalar], directions: Sequence[Direction], q: Sequence[Traced]
+) -> list[list[Scalar]]:
+    columns = differentiate(q[0].trace, measured, directions)
+    parts = [row[i : i + nv] for i in range(0, len(directions), nv) for row in transposed(columns)]
+    return [measured, *parts]
