@@ -15,6 +15,7 @@ from texts import INERTIAL, joint, link
 
 import robomodel as rm
 from robomodel.description import Shape
+from robomodel.dynamics.kinematics import frames
 from robomodel.motion import collision
 from robomodel.motion.capsules import Round, round_contacts
 from robomodel.motion.collision import (
@@ -24,6 +25,7 @@ from robomodel.motion.collision import (
     round_pairs,
     shape_contacts,
 )
+from robomodel.motion.integrator_functions import function
 
 Array = NDArray[np.float64]
 HERE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0)
@@ -256,6 +258,34 @@ def test_the_same_for_a_batch() -> None:
         ):
             each = [np.broadcast_to(x, 50)[n] for x in (gap, *normal, *point)]
             np.testing.assert_allclose(each, [g, *m, *p], atol=1e-12)
+
+
+def test_a_kernel_of_capsules_on_floating_bases() -> None:
+    """Compiled from traces, for a batch: what a collider finds at each configuration."""
+    model = bodies(a=ROD, b=ROD, c=BALL)
+    pairs = round_pairs(model)
+
+    def build(q: list[Any]) -> list[Any]:
+        made = []
+        for pair in pairs:
+            poses = [
+                frames.pose(model, q, frames.place(model, each.link))
+                for each in (pair.first, pair.second)
+            ]
+            for gap, normal, point in round_contacts(pair.first, pair.second, *poses):
+                made += [gap, *normal, *point]
+        return made
+
+    kernel = function(model, "capsules", (model.nq, 7 * 5), build)
+    rng = np.random.default_rng(4)
+    q = np.array([model.random_configuration(rng) for _ in range(20)])
+    q[:, 0:3], q[:, 7:10], q[:, 14:17] = rng.uniform(-0.3, 0.3, (3, 20, 3))
+    q[0, 10:14] = q[0, 3:7]  # parallel
+    results = np.asarray(kernel(q)).reshape(20, 5, 7)
+    collider = Collider(model, margin=10.0)
+    for made, at in zip(results, q, strict=True):
+        found = [[each.gap, *each.normal, *each.point] for each in collider(at)]
+        np.testing.assert_allclose(made, found, atol=1e-9)
 
 
 def test_pairs_for_kernels() -> None:
