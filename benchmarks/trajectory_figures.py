@@ -22,7 +22,7 @@ from robomodel.estimation.graph import Graph
 from robomodel.estimation.spaces import Vectors
 from robomodel.papers.elimination_orders.draw import draw_clique_tree, draw_factor_graph
 from robomodel.papers.natural_coordinates import planar
-from robomodel.papers.natural_coordinates.drawing import bayes_tree, factor_graph
+from robomodel.papers.natural_coordinates.planar import bayes_tree, factor_graph
 
 TIMES = 4
 

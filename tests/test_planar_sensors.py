@@ -15,7 +15,7 @@ from robomodel.estimation.graph import Factor, Graph
 from robomodel.estimation.solve import fixed_lag, solve
 from robomodel.estimation.spaces import Vectors
 from robomodel.papers.natural_coordinates import Angle, Body, Mechanism, natural, planar
-from robomodel.papers.natural_coordinates.sensors import (
+from robomodel.papers.natural_coordinates.planar import (
     PlanarAccelerometer,
     PlanarGyroscope,
     PlanarMarker,

@@ -9,7 +9,7 @@ from robomodel.estimation.factors import Gyroscope
 from robomodel.estimation.graph import Graph
 from robomodel.estimation.problems import motion
 from robomodel.papers.elimination_orders.draw import dot, draw_clique_tree, draw_factor_graph
-from robomodel.papers.natural_coordinates.drawing import bayes_tree, factor_graph
+from robomodel.papers.natural_coordinates.planar import bayes_tree, factor_graph
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,10 @@
 """The algorithm that an elimination order is, written out as text or as Python source (001, IV).
 
-A directed acyclic graph says which variables determine which (IV-B). With the equations at hand it
-can be said whose rows do: a variable's pivot is the block of one equation that contains it (±1
-before others, then the equation that mirrors its column, then any square block), and where there is
-none the rows of all its equations together, by QR. Pivots are chosen once, at the state in general
-position at which the graph was written.
+A directed acyclic graph has the variables that determine each variable (IV-B). The equations tell
+whose rows do so: a variable's pivot is the block of one equation that contains it (±1 first, then
+the equation that mirrors its column, then any square block), and where there is none the rows of
+all its equations together, by QR. Pivots are chosen once, at the state in general position at which
+the graph was written.
 """
 
 from __future__ import annotations

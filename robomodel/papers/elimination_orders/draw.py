@@ -239,8 +239,8 @@ def dot(what: FactorGraph | Dag) -> str:
     for p, c in what.edges:
         style = ["style=dashed"] if (p, c) in fill else []
         style += [] if (p, c) in used else ["color=grey"]
-        said = f" [{', '.join(style)}]" if style else ""
-        lines.append(f'  "{p}" -> "{c}"{said};')
+        attributes = f" [{', '.join(style)}]" if style else ""
+        lines.append(f'  "{p}" -> "{c}"{attributes};')
     for name, sources in equations.items():
         for equation in sources:
             lines.append(f'  "{equation}" [shape=box, fontsize=9];')

@@ -18,24 +18,23 @@ from robomodel.papers.natural_coordinates.constraints import (
     Travel,
 )
 from robomodel.papers.natural_coordinates.conversion import natural
-from robomodel.papers.natural_coordinates.drawing import bayes_tree, factor_graph
 from robomodel.papers.natural_coordinates.gtsam_solver import smooth_with_isam2, solve_with_gtsam
 from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, body_mass_matrix
 from robomodel.papers.natural_coordinates.planar import (
     AccelerationConstraints,
+    PlanarAccelerometer,
     PlanarDynamics,
+    PlanarGyroscope,
+    PlanarMarker,
     PositionConstraints,
     VelocityConstraints,
+    bayes_tree,
+    factor_graph,
     forward,
     forward_independent,
     inverse,
 )
 from robomodel.papers.natural_coordinates.robot import NaturalRobot
-from robomodel.papers.natural_coordinates.sensors import (
-    PlanarAccelerometer,
-    PlanarGyroscope,
-    PlanarMarker,
-)
 
 __all__ = [
     "AccelerationConstraints",

@@ -1,4 +1,4 @@
-"""Factors of planar mechanisms in natural coordinates (000, sections 5 and 6).
+"""Factors, graphs and sensors of planar mechanisms in natural coordinates (000, sections 4 to 6).
 
 Dependent coordinates "q", rates "v", accelerations "a", all vectors (n,), which factors keep on the
 constraints; and, if wanted, independent ones "z", "zd", "zdd": some of the coordinates by name.
@@ -13,6 +13,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robomodel.dynamics.elimination.graph import Dag, FactorGraph, Relation
+from robomodel.errors import did_you_mean
 from robomodel.estimation.factors import Equal, Errors, Prior, Reading, Trapezoid, Variables
 from robomodel.estimation.graph import Graph
 from robomodel.estimation.noise import NoiseLike
@@ -21,7 +23,7 @@ from robomodel.estimation.solve import Solution, fixed_lag
 from robomodel.estimation.spaces import Vectors
 from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
-from robomodel.papers.natural_coordinates.mechanism import Mechanism
+from robomodel.papers.natural_coordinates.mechanism import Body, Mechanism, Point
 
 TRAPEZOID, DYNAMICS, EQUAL = 0.1, 0.01, 10.0
 """Standard deviations of the paper's noise models (its table 2); the others are exact."""
@@ -307,3 +309,192 @@ def inverse(
     forced = forced.add(PlanarDynamics(mechanism, forces="Q"), DYNAMICS)
     start = fixed_lag(positions, {"q": np.asarray(q, dtype=float)}, 2).newest
     return staged([positions, motion, constrained, forced], start)
+
+
+# ---- sensors -------------------------------------------------------------------------------------
+
+
+TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
+"""J: by a right angle."""
+
+
+@dataclass(frozen=True)
+class PlanarMarker:
+    """Position of a point (2) in the plane is measured [m]."""
+
+    mechanism: Mechanism
+    point: str
+
+    @property
+    def variables(self) -> Variables:
+        """Q."""
+        return (("q", 0),)
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Q: points are affine in it."""
+        return ("q",)
+
+    @property
+    def rows(self) -> int:
+        """Two axes."""
+        return 2
+
+    @cached_property
+    def _jacobian(self) -> Array:
+        points = self.mechanism.layout.points
+        if self.point not in points:
+            hint = did_you_mean(self.point, points)
+            raise ValueError(f"there is no point '{self.point}'{hint}")
+        return self.mechanism.point_jacobian(self.point)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Position minus data."""
+        slope = np.broadcast_to(self._jacobian, (len(x[0]), 2, self.mechanism.n))
+        e = self.mechanism.point(self.point, x[0])
+        return e if data is None else e - data, [slope]
+
+
+@dataclass(frozen=True)
+class _OnBody:
+    """An instrument on a body, and the variable that is added to what it measures."""
+
+    mechanism: Mechanism
+    body: str
+    bias: str | None = None
+
+    @cached_property
+    def _of(self) -> Body:
+        bodies = {body.name: body for body in self.mechanism.bodies}
+        if self.body not in bodies:
+            raise ValueError(f"there is no body '{self.body}'{did_you_mean(self.body, bodies)}")
+        return bodies[self.body]
+
+    @cached_property
+    def _arm(self) -> tuple[Array, Array]:
+        """The second point from the first: D (2, n) and d₀ (2) of d = D q + d₀."""
+        points = self.mechanism.layout.points
+        both = points[self._of.second] - points[self._of.first]
+        return both[:, :-1], both[:, -1]
+
+    def _biased(
+        self, e: Array, slopes: list[Array], x: Sequence[Array], data: Array | None
+    ) -> Errors:
+        if self.bias is not None:
+            rows = e.shape[1]
+            e = e + x[-1]
+            slopes = [*slopes, np.broadcast_to(np.eye(rows), (len(e), rows, rows))]
+        return e if data is None else e - data, slopes
+
+
+@dataclass(frozen=True)
+class PlanarGyroscope(_OnBody):
+    """Angular velocity (1) of a body is measured [rad/s]; ``bias``: a variable of one number.
+
+    ω = d × ḋ / L², which is exact where the body's length is kept.
+    """
+
+    @property
+    def variables(self) -> Variables:
+        """q, v and the bias."""
+        return tuple((x, 0) for x in ("q", "v", self.bias) if x is not None)
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Rates and the bias."""
+        return tuple(x for x in ("v", self.bias) if x is not None)
+
+    @property
+    def rows(self) -> int:
+        """One axis."""
+        return 1
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """What is measured + bias - data."""
+        (along, offset), scale = self._arm, self._of.length**-2
+        d, rate = x[0] @ along.T + offset, x[1] @ along.T
+        across = scale * d @ TURN.T  # J d
+        e = np.sum(across * rate, axis=1, keepdims=True)
+        by_q = (scale * rate @ TURN) @ along  # (J d)ᵀ ḋ = dᵀ Jᵀ ḋ
+        slopes = [by_q[:, np.newaxis], (across @ along)[:, np.newaxis]]
+        return self._biased(e, slopes, x, data)
+
+
+@dataclass(frozen=True)
+class PlanarAccelerometer(_OnBody):
+    """Acceleration of a body's point minus gravity (2), in its own axes, is measured [m/s²].
+
+    ``at``: where it sits, in the body's axes. ``bias``: a variable of two numbers.
+    """
+
+    at: Point = (0.0, 0.0)
+
+    @property
+    def variables(self) -> Variables:
+        """q, a and the bias."""
+        return tuple((x, 0) for x in ("q", "a", self.bias) if x is not None)
+
+    @property
+    def affine(self) -> tuple[str, ...]:
+        """Everything, each while the others stay."""
+        return tuple(x for x in ("q", "a", self.bias) if x is not None)
+
+    @property
+    def rows(self) -> int:
+        """Two axes."""
+        return 2
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """[d · f, J d · f] / L + bias - data, with f = r̈ - g."""
+        mechanism, length = self.mechanism, self._of.length
+        along, offset = self._arm
+        x_at, y_at = (np.array(self.at) / length).tolist()
+        moved = mechanism.point_jacobian(self._of.first) + (x_at * np.eye(2) + y_at * TURN) @ along
+        d = (x[0] @ along.T + offset) / length
+        f = x[1] @ moved.T - np.asarray(mechanism.gravity)
+        axes = np.stack([d, d @ TURN.T], axis=1)  # by rows
+        e = np.einsum("kij,kj->ki", axes, f)
+        turned = np.stack([f, f @ TURN], axis=1)  # f · D and f · J D
+        slopes = [turned @ along / length, axes @ moved]
+        return self._biased(e, slopes, x, data)
+
+
+# ---- graphs of names, for pictures and Bayes trees -----------------------------------------------
+
+
+def factor_graph(graph: Graph, first: int = 0, stop: int | None = None) -> FactorGraph:
+    """The variables and factors of the times from ``first`` to ``stop`` - 1 (all), by name.
+
+    Factors that reach outside are left out. They are named by kind, first variable and time.
+    """
+    stop = graph.count if stop is None else stop
+    if not 0 <= first < stop <= graph.count:
+        raise ValueError(f"times {first} … {stop - 1} are not within 0 … {graph.count - 1}")
+    sizes = {f"{name}[{t}]": s.dim for t in range(first, stop) for name, s in graph.spaces.items()}
+    relations: list[Relation] = []
+    names: dict[str, int] = {}
+    for term in graph.terms:
+        kind = type(term.factor).__name__
+        reach = term.reach
+        for t in term.times.tolist():
+            if first <= t and t + reach < stop:
+                name = f"{kind} {term.factor.variables[0][0]}[{t}]"
+                names[name] = names.get(name, 0) + 1
+                if names[name] > 1:
+                    name += f" ({names[name]})"
+                of = frozenset(f"{x}[{t + offset}]" for x, offset in term.factor.variables)
+                soft = not bool(term.noise.hard.any())
+                relations.append(Relation(name, of, term.factor.rows, soft))
+    return FactorGraph(sizes, tuple(relations))
+
+
+def bayes_tree(
+    graph: Graph, order: Sequence[str] | None = None, first: int = 0, stop: int | None = None
+) -> Dag:
+    """What elimination makes of the times from ``first`` to ``stop`` - 1; its ``cliques``.
+
+    ``order``: of names such as "q[3]"; by default time after time, as the solvers go, so that the
+    newest is at the root.
+    """
+    named = factor_graph(graph, first, stop)
+    return named.eliminate(tuple(named.sizes) if order is None else order)

@@ -13,13 +13,12 @@ from robomodel.papers.spatial_operators.algebra import (
     identity,
 )
 from robomodel.papers.spatial_operators.diagonal import DiagonalEquations, diagonal_equations
-from robomodel.papers.spatial_operators.drawing import draw_sparsity, draw_tree
 from robomodel.papers.spatial_operators.lyapunov import BackwardLyapunov, ForwardLyapunov
 from robomodel.papers.spatial_operators.operator import Operator, Space
 from robomodel.papers.spatial_operators.robot import RobotOperators, robot_operators
 from robomodel.papers.spatial_operators.sensitivity import Sensitivity, robot_sensitivity
 from robomodel.papers.spatial_operators.sko import SKO, Articulated
-from robomodel.papers.spatial_operators.tree import ROOT, Tree
+from robomodel.papers.spatial_operators.tree import ROOT, Tree, draw_sparsity, draw_tree
 from robomodel.papers.spatial_operators.underactuated import Underactuated
 
 __all__ = [

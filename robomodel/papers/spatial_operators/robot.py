@@ -39,7 +39,7 @@ class RobotOperators(SKO):
     velocities of its joints that have an armature, which is an inertia of theirs alone.
     Accelerations are spatial ones, gravity included as the base's.
 
-    ``sites`` says where a body's six numbers stand: its node, and the first of them in the node.
+    ``sites``: of each body, its node and the place of its six numbers in the node.
     """
 
     robot: Model
