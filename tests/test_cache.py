@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.kernels import cache, function, machine
+from robomodel.kernels import cache, function
 from robomodel.kernels import compile as compiling
-from robomodel.kernels.emit import emit
+from robomodel.kernels.llvm import machine
+from robomodel.kernels.llvm.emit import emit
 
 
 @pytest.fixture
@@ -329,7 +330,7 @@ def test_without_llvm_numpy_serves_and_says_so_once(tmp_path: Path) -> None:
 def test_what_is_on_disk_is_neither_traced_nor_compiled(place: Path) -> None:
     code = (
         "import sys, numpy as np, robomodel as rm\n"
-        "from robomodel.kernels import machine\n"
+        "from robomodel.kernels.llvm import machine\n"
         "from robomodel.kernels.trace import Trace\n"
         "compiled, traced = machine.object_codes, Trace.program\n"
         "count = []\n"

@@ -18,9 +18,9 @@ from robomodel.kernels import (
     NoCompilerError,
     cuda,
     cuda_arrays,
-    machine,
 )
 from robomodel.kernels.function import CudaKernel
+from robomodel.kernels.llvm import machine
 
 # ---- calls ---------------------------------------------------------------------------------------
 

@@ -24,9 +24,10 @@ from kernel_programs import close, states
 from llvmlite.binding import ffi
 
 import robomodel as rm
-from robomodel.kernels import Iteration, NoCompilerError, Trace, compile_program, loop, plan
+from robomodel.kernels import Iteration, NoCompilerError, Trace, compile_program, plan
 from robomodel.kernels import compile as compiling
-from robomodel.kernels.emit import emit
+from robomodel.kernels.llvm import loop
+from robomodel.kernels.llvm.emit import emit
 from robomodel.kernels.threads import share
 from robomodel.scalars import add, mul, sincos
 

@@ -8,7 +8,7 @@ from cases import few
 
 import robomodel as rm
 from robomodel.kernels import Program, Trace
-from robomodel.kernels.schedule import SHORT, backwards, ordered, permuted
+from robomodel.kernels.plan import SHORT, backwards, ordered, permuted
 
 
 def most_alive(program: Program) -> int:

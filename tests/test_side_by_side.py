@@ -14,7 +14,8 @@ from cases import few
 
 import robomodel as rm
 from robomodel.kernels import compile as compiling
-from robomodel.kernels import machine, modules, plan, processes, worker
+from robomodel.kernels import plan
+from robomodel.kernels.llvm import machine, processes, worker
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROBOMODEL_CACHE", "off")
     monkeypatch.setattr(plan, "CHUNK", 200)
     monkeypatch.setattr(plan, "PIECE", 100)
-    monkeypatch.setattr(modules, "LENGTH", 20_000)
+    monkeypatch.setattr(machine, "LENGTH", 20_000)
 
 
 def results(algorithm: str = "rnea_derivatives") -> list[np.ndarray]:
@@ -41,7 +42,7 @@ def test_modules_are_one_program(short: None, monkeypatch: pytest.MonkeyPatch) -
     cuts: list[int] = []
 
     def counting(text: str) -> list[str]:
-        found = modules.cut(text)
+        found = machine.cut(text)
         cuts.append(len(found))
         return found
 
@@ -60,7 +61,7 @@ def test_modules_are_one_program(short: None, monkeypatch: pytest.MonkeyPatch) -
 
 def test_short_programs_stay_whole() -> None:
     text = "declare double @sin(double)\ndefine internal void @piece0() {\nret void\n}\n"
-    assert modules.cut(text) == [text]
+    assert machine.cut(text) == [text]
 
 
 def test_what_others_compiled_is_kept_on_disk(

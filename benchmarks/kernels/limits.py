@@ -28,8 +28,9 @@ import numpy as np
 import robomodel as rm
 from benchmarks.shared.race import Array
 from benchmarks.shared.states import States
-from robomodel.kernels import Program, compile_program, machine
-from robomodel.kernels.emit import emit
+from robomodel.kernels import Program, compile_program
+from robomodel.kernels.llvm import machine
+from robomodel.kernels.llvm.emit import emit
 from robomodel.kernels.program import (
     ADD,
     COS,
@@ -46,7 +47,7 @@ from robomodel.kernels.program import (
     Step,
 )
 
-# A sine and cosine in vector instructions (robomodel/kernels/emit.py, AVX-512): reduction and two
+# A sine and cosine in vector instructions (robomodel/kernels/llvm, AVX-512): reduction and two
 # polynomials; then integers and choices, and the test for huge angles.
 SINCOS_MULTIPLIED = 20
 SINCOS = 33

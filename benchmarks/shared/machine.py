@@ -17,7 +17,7 @@ import numpy as np
 
 import robomodel as rm
 from benchmarks.shared.race import Race, Timing
-from robomodel.kernels import machine as compiler
+from robomodel.kernels.llvm import machine as compiler
 
 ITERATIONS = 4_000
 CHAINS = 12  # more than any core needs to keep its pipes full

@@ -4,7 +4,7 @@ Knows no robotics. LLVM (llvmlite) is imported when a program is not in the cach
 """
 
 from robomodel.kernels.compile import Compiled, NoCompilerError, compile_program
-from robomodel.kernels.machine import lanes, obstacle
+from robomodel.kernels.llvm.machine import lanes, obstacle
 from robomodel.kernels.plan import Iteration
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace, Traced

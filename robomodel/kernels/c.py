@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from robomodel.kernels.pieces import Memory, Target, write
-from robomodel.kernels.plan import Plan
+from robomodel.kernels.plan import Memory, Plan, Target, ordered, write
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import (
     ADD,
@@ -32,7 +31,6 @@ from robomodel.kernels.program import (
     Program,
     Step,
 )
-from robomodel.kernels.schedule import ordered
 
 TYPES: Mapping[Dtype, str] = {"float64": "double", "float32": "float"}
 SIGNS = {ADD: "+", SUB: "-", MUL: "*", DIV: "/"}

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.kernels import cache, machine
-from robomodel.kernels.emit import emit
-from robomodel.kernels.machine import obstacle
-from robomodel.kernels.modules import cut
+from robomodel.kernels import cache
+from robomodel.kernels.llvm import machine
+from robomodel.kernels.llvm.emit import emit
+from robomodel.kernels.llvm.machine import cut, obstacle
 from robomodel.kernels.plan import Iteration
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program

@@ -15,8 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.kernels.cuda_arrays import View, empty, handed, merged, rows, step, stream_of, view
-from robomodel.kernels.cuda_driver import Driver, NoCardError, driver
+from robomodel.kernels.cuda_arrays import (
+    Driver,
+    NoCardError,
+    View,
+    driver,
+    empty,
+    handed,
+    merged,
+    rows,
+    step,
+    stream_of,
+    view,
+)
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.ptx import emit
 

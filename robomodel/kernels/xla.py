@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robomodel.kernels import machine
 from robomodel.kernels.compile import Compiled
+from robomodel.kernels.llvm import machine
 from robomodel.kernels.precision import PRECISIONS, Dtype
 
 VERSION, STAGE, ARGUMENTS, RESULTS = 16, 32, 72, 112  # bytes within the frame, but for VERSION's

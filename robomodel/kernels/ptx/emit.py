@@ -19,10 +19,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from robomodel.kernels import machine
-from robomodel.kernels.llvm import Function, Vectors
-from robomodel.kernels.pieces import Instructions, Memory, write
-from robomodel.kernels.plan import Plan
+from robomodel.kernels.llvm import machine
+from robomodel.kernels.llvm.assembly import Function, Instructions, Vectors
+from robomodel.kernels.plan import Memory, Plan, write
 from robomodel.kernels.precision import PRECISIONS, Dtype
 from robomodel.kernels.program import Program, Reference
 from robomodel.kernels.ptx.slices import LONGEST, Slice, sliced

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robomodel.kernels.llvm import Function
-from robomodel.kernels.pieces import Memory
-from robomodel.kernels.plan import Iteration, Plan
+from robomodel.kernels.llvm.assembly import Function
+from robomodel.kernels.plan import Iteration, Memory, Plan, ordered
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program
 from robomodel.kernels.ptx.emit import (
@@ -21,7 +20,6 @@ from robomodel.kernels.ptx.emit import (
     own_memory,
     threads,
 )
-from robomodel.kernels.schedule import ordered
 
 
 def ptx(

@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.kernels.plan import Plan
+from robomodel.kernels.plan import Plan, ordered, permuted
 from robomodel.kernels.precision import PRECISIONS, Dtype
 from robomodel.kernels.program import Program
-from robomodel.kernels.schedule import ordered, permuted
 
 REGISTERS = 240  # of 32 bits, that a thread of a card has for values; it has 255
 MOVED = 32  # steps take as long as moving a number from or to memory: A100 25, H100 40

@@ -5,10 +5,28 @@ from __future__ import annotations
 import ctypes
 import platform
 import struct
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from robomodel.kernels.plan import Target
 from robomodel.kernels.precision import Precision
+from robomodel.kernels.program import (
+    ADD,
+    COS,
+    DIV,
+    FMA,
+    FMS,
+    FNMA,
+    MUL,
+    NEG,
+    SELECT,
+    SIN,
+    SQRT,
+    SUB,
+    Reference,
+    Step,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,3 +337,48 @@ class Function:
         v, lanes = self.vectors.halves.type, range(self.vectors.lanes)
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
         return self.value(f"shufflevector {v} {low}, {v} {high}, <{len(lanes)} x i32> <{mask}>")
+
+
+# ---- a program's steps ---------------------------------------------------------------------------
+
+SIMPLE = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
+
+
+class Instructions(Target):
+    """LLVM's words, on vectors or single numbers; sine and cosine of an angle are made together."""
+
+    def __init__(self, f: Function) -> None:
+        self.f = f
+        self._turns: dict[Reference, tuple[str, str]] = {}
+
+    @abstractmethod
+    def sincos(self, angle: Reference, x: str) -> tuple[str, str]:
+        """Sine and cosine."""
+
+    def constant(self, x: float) -> str:
+        """A number, the same in all lanes."""
+        return self.f.constant(x)
+
+    def compute(self, number: int, step: Step, names: list[str]) -> str:
+        """The value's name."""
+        f = self.f
+        if step.operation in (SIN, COS):
+            (angle,) = step.operands
+            if angle not in self._turns:
+                self._turns[angle] = self.sincos(angle, *names)
+            return self._turns[angle][step.operation == COS]
+        if step.operation in SIMPLE:
+            return f.two(SIMPLE[step.operation], *names)
+        if step.operation == NEG:
+            return f.minus(*names)
+        if step.operation == SQRT:
+            return f.root(*names)
+        a, b, c = names
+        if step.operation == SELECT:
+            return f.select(f.value(f"fcmp olt {f.type} {a}, {f.constant(0.0)}"), b, c)
+        if step.operation == FMA:
+            return f.fma(a, b, c)
+        if step.operation == FMS:
+            return f.fma(a, b, f.minus(c))
+        assert step.operation == FNMA
+        return f.fma(f.minus(a), b, c)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from robomodel.kernels import tiles
-from robomodel.kernels.llvm import Vectors
+from robomodel.kernels.llvm import tiles
+from robomodel.kernels.llvm.assembly import Vectors
 from robomodel.kernels.plan import Plan
 
 LARGE = 1 << 21  # bytes from which on caches cannot be expected to hold arguments or results

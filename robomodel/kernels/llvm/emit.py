@@ -1,22 +1,20 @@
 """A program as LLVM IR: a NumPy inner loop with SIMD lanes across the batch.
 
-The :mod:`~robomodel.kernels.loop` takes as many states at a time as vectors have lanes. Their rows
-are transposed into a tile (one vector a number), the straight-line program runs on vectors, and its
-distinct results become rows again (:mod:`~robomodel.kernels.tiles`). Long programs are cut into
-functions of a few hundred steps; what crosses a cut goes through a workspace.
+The :mod:`~robomodel.kernels.llvm.loop` takes as many states at a time as vectors have lanes. Their
+rows are transposed into a tile (one vector a number), the straight-line program runs on vectors,
+and its distinct results become rows again (:mod:`~robomodel.kernels.llvm.tiles`). Long programs are
+cut into functions of a few hundred steps; what crosses a cut goes through a workspace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from robomodel.kernels import loop, tiles
-from robomodel.kernels.llvm import Function, Vectors, flushing
-from robomodel.kernels.pieces import Instructions, Memory, write
-from robomodel.kernels.plan import Iteration, Plan
+from robomodel.kernels.llvm import loop, tiles
+from robomodel.kernels.llvm.assembly import Function, Instructions, Vectors, flushing
+from robomodel.kernels.plan import Iteration, Memory, Plan, ordered, write
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.program import Program, Reference
-from robomodel.kernels.schedule import ordered
 
 TILES: Mapping[Memory, str] = {"input": "%in", "result": "%out", "work": "%work"}
 

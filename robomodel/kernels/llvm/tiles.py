@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robomodel.kernels.llvm import Function, Vectors
+from robomodel.kernels.llvm.assembly import Function, Vectors
 
 MOVED = "ptr %rows, i64 %stride, i64 %last, ptr noalias %tile"
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from robomodel.kernels import worker
+from robomodel.kernels.llvm import worker
 
 MOST = 8  # processes besides this one
 TICK = 0.02  # seconds after which it is looked how far others are

@@ -1,0 +1,1 @@
+"""Programs as LLVM's assembly, and machine code of them by llvmlite."""
