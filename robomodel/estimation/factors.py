@@ -44,31 +44,37 @@ def _ones(count: int, dim: int, scale: float = 1.0) -> Array:
 
 
 @dataclass(frozen=True)
-class _Local:
-    """A factor on a variable of a space, with errors in its directions."""
+class Described:
+    """What a graph asks of a factor, said once when it is made; see :class:`.graph.Factor`.
+
+    Attributes:
+        variables: (name, 0) for a variable at the factor's time, (name, 1) at the next.
+        rows: Number of components of the error.
+        affine: Variables in which the error is affine while the others stay.
+    """
+
+    variables: Variables = field(init=False, repr=False, compare=False)
+    rows: int = field(init=False, repr=False, compare=False)
+    affine: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def _describe(
+        self, variables: Sequence[str | tuple[str, int]], rows: int, affine: Sequence[str] = ()
+    ) -> None:
+        """``variables``: names alone stand for those at the factor's time."""
+        pairs = tuple((x, 0) if isinstance(x, str) else x for x in variables)
+        for name, value in (("variables", pairs), ("rows", rows), ("affine", tuple(affine))):
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True)
+class Prior(Described):
+    """A variable is ``data``: e = local(data, x) (000, 6.1)."""
 
     name: str
     space: Space
 
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Variables of vectors."""
-        return _flat(self.space, self.name)
-
-    @property
-    def rows(self) -> int:
-        """Its directions."""
-        return self.space.dim
-
-
-@dataclass(frozen=True)
-class Prior(_Local):
-    """A variable is ``data``: e = local(data, x) (000, 6.1)."""
-
-    @property
-    def variables(self) -> Variables:
-        """The variable."""
-        return ((self.name, 0),)
+    def __post_init__(self) -> None:
+        self._describe((self.name,), self.space.dim, _flat(self.space, self.name))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Zero where there is no data."""
@@ -77,13 +83,15 @@ class Prior(_Local):
 
 
 @dataclass(frozen=True)
-class Equal(_Local):
+class Equal(Described):
     """A variable stays as it is from one time to the next: e = local(x_t, x_t+1)."""
 
-    @property
-    def variables(self) -> Variables:
-        """The variable at both times."""
-        return ((self.name, 0), (self.name, 1))
+    name: str
+    space: Space
+
+    def __post_init__(self) -> None:
+        both = ((self.name, 0), (self.name, 1))
+        self._describe(both, self.space.dim, _flat(self.space, self.name))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """With data: it changes by so much."""
@@ -91,7 +99,7 @@ class Equal(_Local):
 
 
 @dataclass(frozen=True)
-class _Integrator:
+class _Integrator(Described):
     """x_t+1 from x_t and rates, in the space of x."""
 
     name: str
@@ -99,25 +107,17 @@ class _Integrator:
     step: float
     space: Space
 
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """The rate, and x among vectors."""
-        return (self.rate, *_flat(self.space, self.name))
-
-    @property
-    def rows(self) -> int:
-        """Directions of x."""
-        return self.space.dim
+    def _integrate(self, *rates: tuple[str, int]) -> None:
+        affine = (self.rate, *_flat(self.space, self.name))
+        self._describe(((self.name, 0), (self.name, 1), *rates), self.space.dim, affine)
 
 
 @dataclass(frozen=True)
 class Euler(_Integrator):
     """x_t+1 follows x_t along ``step`` times its rate at t, in the space of x (000, 6.2)."""
 
-    @property
-    def variables(self) -> Variables:
-        """x at both times, its rate at the first."""
-        return ((self.name, 0), (self.name, 1), (self.rate, 0))
+    def __post_init__(self) -> None:
+        self._integrate((self.rate, 0))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """local(x_t, x_t+1) - h ẋ_t."""
@@ -130,10 +130,8 @@ class Euler(_Integrator):
 class Trapezoid(_Integrator):
     """x_t+1 follows x_t along ``step`` times the mean of its rates at both times (000, 6.3)."""
 
-    @property
-    def variables(self) -> Variables:
-        """x and its rate at both times."""
-        return ((self.name, 0), (self.name, 1), (self.rate, 0), (self.rate, 1))
+    def __post_init__(self) -> None:
+        self._integrate((self.rate, 0), (self.rate, 1))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """local(x_t, x_t+1) - h (ẋ_t + ẋ_t+1) / 2."""
@@ -144,7 +142,7 @@ class Trapezoid(_Integrator):
 
 
 @dataclass(frozen=True)
-class Dynamics:
+class Dynamics(Described):
     """The equations of motion of a model; ``data`` are the forces (nv) where they are known.
 
     ``tau``: the variable of unknown forces, or None. ``form``: "force", e = rnea(q, v, a) - tau
@@ -162,21 +160,8 @@ class Dynamics:
     def __post_init__(self) -> None:
         if self.form not in ("force", "acceleration"):
             raise ValueError(f"form '{self.form}' is neither 'force' nor 'acceleration'")
-
-    @property
-    def variables(self) -> Variables:
-        """q, v, a and, where unknown, tau."""
-        return tuple((x, 0) for x in (self.q, self.v, self.a, self.tau) if x is not None)
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Accelerations and forces."""
-        return tuple(x for x in (self.a, self.tau) if x is not None)
-
-    @property
-    def rows(self) -> int:
-        """nv."""
-        return self.model.nv
+        forces = () if self.tau is None else (self.tau,)
+        self._describe((self.q, self.v, self.a, *forces), self.model.nv, (self.a, *forces))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Data besides a variable tau are forces of which the total is made up."""
@@ -198,27 +183,15 @@ class Dynamics:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(Described):
     """Components of a variable are measured: a tachometer's v, a torque sensor's tau (000, 4)."""
 
     name: str
     indices: tuple[int, ...]
     dim: int
 
-    @property
-    def variables(self) -> Variables:
-        """The variable."""
-        return ((self.name, 0),)
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """The variable."""
-        return (self.name,)
-
-    @property
-    def rows(self) -> int:
-        """Number of components."""
-        return len(self.indices)
+    def __post_init__(self) -> None:
+        self._describe((self.name,), len(self.indices), (self.name,))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """x[indices] - data."""
@@ -239,7 +212,7 @@ def readings(model: Model, name: str, dofs: Sequence[str]) -> Reading:
 
 
 @dataclass(frozen=True)
-class Encoders:
+class Encoders(Described):
     """Positions of joints of one freedom are measured, dependent joints' and rotors' included."""
 
     model: Model
@@ -256,16 +229,7 @@ class Encoders:
             if self.model.joints[index[name]].nv != 1:
                 raise ValueError(f"joint '{name}' has several freedoms, so no encoder")
         object.__setattr__(self, "_at", tuple(index[name] for name in self.joints))
-
-    @property
-    def variables(self) -> Variables:
-        """Q."""
-        return ((self.q, 0),)
-
-    @property
-    def rows(self) -> int:
-        """Number of joints."""
-        return len(self.joints)
+        self._describe((self.q,), len(self.joints))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Positions minus data; angles as they are, not wrapped."""
@@ -294,7 +258,7 @@ class Encoders:
 
 
 @dataclass(frozen=True)
-class _Instrument:
+class _Instrument(Described):
     """Three numbers in a link's own axes, and what a bias adds to them."""
 
     model: Model
@@ -313,21 +277,9 @@ class _Instrument:
         """What gives the three numbers and their derivatives by the state."""
         return "gyroscope_derivatives"
 
-    @property
-    def variables(self) -> Variables:
-        """Those of the state, and the bias."""
-        names = self._state if self.bias is None else (*self._state, self.bias)
-        return tuple((x, 0) for x in names)
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """All but positions, and velocities where accelerations count."""
-        return tuple(x for x in (self._state[-1], self.bias) if x is not None)
-
-    @property
-    def rows(self) -> int:
-        """Three axes."""
-        return 3
+    def __post_init__(self) -> None:
+        bias = () if self.bias is None else (self.bias,)
+        self._describe((*self._state, *bias), 3, (self._state[-1], *bias))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """What is measured + bias - data."""
@@ -367,22 +319,15 @@ class Accelerometer(_Instrument):
 
 
 @dataclass(frozen=True)
-class Marker:
+class Marker(Described):
     """World position of a link's origin, or of a point (link, offset), is measured [m]."""
 
     model: Model
     frame: FrameLike
     q: str = "q"
 
-    @property
-    def variables(self) -> Variables:
-        """Q."""
-        return ((self.q, 0),)
-
-    @property
-    def rows(self) -> int:
-        """Three axes."""
-        return 3
+    def __post_init__(self) -> None:
+        self._describe((self.q,), 3)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Position minus data."""

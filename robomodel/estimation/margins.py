@@ -18,7 +18,7 @@ from robomodel.dynamics.contact.points import points_jacobian, touching
 from robomodel.dynamics.kinematics.frames import FrameKey, place, pose
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.kinematics.tangents import position_directions
-from robomodel.estimation.factors import Errors, Variables
+from robomodel.estimation.factors import Described, Errors
 from robomodel.kernels.differentiate import along
 from robomodel.kernels.function import split
 from robomodel.kernels.trace import Traced
@@ -92,7 +92,7 @@ def _joints(model: Model, q: Array, v: Array) -> list[Array]:
 
 
 @dataclass(frozen=True)
-class HeldDynamics:
+class HeldDynamics(Described):
     """The equations of motion with forces "f" (3k,) [N, world axes] at points of a model.
 
     e = rnea(q, v, a) - tau - Jᵀ f, the file's springs and damping among the forces. Variables q, v,
@@ -102,16 +102,9 @@ class HeldDynamics:
     model: Model
     frames: tuple[FrameKey, ...] = ()
 
-    @property
-    def variables(self) -> Variables:
-        """q, v, a, tau, f."""
+    def __post_init__(self) -> None:
         names = ("q", "v", "a", "tau", "f") if self.frames else ("q", "v", "a", "tau")
-        return tuple((name, 0) for name in names)
-
-    @property
-    def rows(self) -> int:
-        """nv."""
-        return self.model.nv
+        self._describe(names, self.model.nv)
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Data are taken off."""
@@ -128,7 +121,7 @@ class HeldDynamics:
 
 
 @dataclass(frozen=True)
-class Held:
+class Held(Described):
     """Points stay where they are: c̈ + 2 ``rate`` ċ + ``rate``² (c - data) = 0 (Baumgarte).
 
     One condition a time, on accelerations, so that integrators are not overdetermined; what they
@@ -140,15 +133,8 @@ class Held:
     chosen: tuple[int, ...]
     rate: float
 
-    @property
-    def variables(self) -> Variables:
-        """q, v, a."""
-        return (("q", 0), ("v", 0), ("a", 0))
-
-    @property
-    def rows(self) -> int:
-        """Three for each point."""
-        return 3 * len(self.chosen)
+    def __post_init__(self) -> None:
+        self._describe(("q", "v", "a"), 3 * len(self.chosen))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Data are where the points are held (3,) each."""
@@ -167,21 +153,14 @@ class Held:
 
 
 @dataclass(frozen=True)
-class PointVelocity:
+class PointVelocity(Described):
     """Velocities of points in the world, less data [m/s]."""
 
     model: Model
     frames: tuple[FrameKey, ...]
 
-    @property
-    def variables(self) -> Variables:
-        """q, v."""
-        return (("q", 0), ("v", 0))
-
-    @property
-    def rows(self) -> int:
-        """Three for each point."""
-        return 3 * len(self.frames)
+    def __post_init__(self) -> None:
+        self._describe(("q", "v"), 3 * len(self.frames))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Velocities minus data."""
@@ -196,7 +175,7 @@ class PointVelocity:
 
 
 @dataclass(frozen=True)
-class JointMargins:
+class JointMargins(Described):
     """How far inside their limits positions and speeds of all joints are, dependent ones too.
 
     ``positions``, ``speeds``: (lower, upper) by joints' names; infinite ones are left out.
@@ -220,16 +199,7 @@ class JointMargins:
             for bounds in (self.positions, self.speeds)
         )
         object.__setattr__(self, "_rows", rows)
-
-    @property
-    def variables(self) -> Variables:
-        """q, v."""
-        return (("q", 0), ("v", 0))
-
-    @property
-    def rows(self) -> int:
-        """Number of limits."""
-        return sum(len(rows) for rows in self._rows)
+        self._describe(("q", "v"), sum(map(len, rows)))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Margins, positive inside."""
@@ -250,22 +220,15 @@ class JointMargins:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMargins:
+class LinearMargins(Described):
     """``matrix`` x - ``bound`` of one variable: torques within their limits."""
 
     name: str
     matrix: Array
     bound: Array
 
-    @property
-    def variables(self) -> Variables:
-        """The variable."""
-        return ((self.name, 0),)
-
-    @property
-    def rows(self) -> int:
-        """Number of limits."""
-        return len(self.bound)
+    def __post_init__(self) -> None:
+        self._describe((self.name,), len(self.bound))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Margins, positive inside."""
@@ -274,7 +237,7 @@ class LinearMargins:
 
 
 @dataclass(frozen=True)
-class ConeMargins:
+class ConeMargins(Described):
     """Contact forces push, and stay within their friction cones: μ f_n - |f_t|, then f_n [N].
 
     ``chosen`` of the points whose forces make up "f" (3k,), all with ``friction`` and ``normal``
@@ -286,15 +249,8 @@ class ConeMargins:
     friction: float
     normal: tuple[float, float, float]
 
-    @property
-    def variables(self) -> Variables:
-        """F."""
-        return (("f", 0),)
-
-    @property
-    def rows(self) -> int:
-        """Two for each point."""
-        return 2 * len(self.chosen)
+    def __post_init__(self) -> None:
+        self._describe(("f",), 2 * len(self.chosen))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Margins, positive inside; the tip of the cone is rounded inwards."""

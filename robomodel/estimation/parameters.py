@@ -16,7 +16,7 @@ import numpy as np
 from robomodel.dynamics import rnea, rnea_derivatives
 from robomodel.dynamics.kinematics.tangents import Direction, position_directions
 from robomodel.dynamics.recursions.regressor import regressor
-from robomodel.estimation.factors import Dynamics, Equal, Errors, Prior, Variables
+from robomodel.estimation.factors import Described, Dynamics, Equal, Errors, Prior
 from robomodel.estimation.graph import Graph
 from robomodel.estimation.incremental import Incremental
 from robomodel.estimation.noise import NoiseLike
@@ -32,7 +32,7 @@ from robomodel.scalars import Scalar, Vector, dot
 
 
 @dataclass(frozen=True)
-class ParametricDynamics:
+class ParametricDynamics(Described):
     """The equations of motion of a model whose parameters ``names`` are the variable ``p``.
 
     As :class:`.factors.Dynamics` in its form "force": e = rnea - tau [N m, N], tau known
@@ -56,22 +56,9 @@ class ParametricDynamics:
             known[name]  # an UnknownNameError with a hint for unknown ones
         if not self.names or len(set(self.names)) < len(self.names):
             raise ValueError("the names of one parameter or more are needed, each once")
-
-    @property
-    def variables(self) -> Variables:
-        """q, v, a, p and, where unknown, tau."""
-        names = (self.q, self.v, self.a, self.p, self.tau)
-        return tuple((x, 0) for x in names if x is not None)
-
-    @property
-    def affine(self) -> tuple[str, ...]:
-        """Accelerations, parameters and forces."""
-        return tuple(x for x in (self.a, self.p, self.tau) if x is not None)
-
-    @property
-    def rows(self) -> int:
-        """nv."""
-        return self.model.nv
+        forces = () if self.tau is None else (self.tau,)
+        states = (self.q, self.v, self.a, self.p)
+        self._describe((*states, *forces), self.model.nv, (self.a, self.p, *forces))
 
     @cached_property
     def values(self) -> Array:
