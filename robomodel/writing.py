@@ -44,7 +44,6 @@ from robomodel.files import is_no_file, replace_file
 from robomodel.model import Cluster, Model
 from robomodel.model.build import build
 from robomodel.model.options import labels
-from robomodel.parsers.sdf.writer import LOOPS
 from robomodel.parsers.text import difference
 from robomodel.spatial import apply, minus
 
@@ -445,6 +444,8 @@ def shown_positions(description: Description) -> dict[str, tuple[float, ...]]:
 
 def _is_closed(loop: Loop, poses: Mapping[str, Pose]) -> bool:
     """Whether a loop that SDF can say is closed where its links stand."""
+    from robomodel.parsers.sdf.writer import LOOPS
+
     between = relative(placed(loop.predecessor, poses), placed(loop.successor, poses))
     turn = difference(between.rotation, IDENTITY)
     if loop.type == "prismatic":
