@@ -38,7 +38,7 @@ from robomodel.description.poses import (
     unit,
 )
 from robomodel.description.transmissions import SIMPLE
-from robomodel.dynamics.actuators.reach import Reach, reaches
+from robomodel.dynamics.actuators.envelopes import JointEnvelope, joint_envelopes
 from robomodel.errors import DescriptionError, DescriptionWarning, suspect
 from robomodel.files import is_no_file, replace_file
 from robomodel.model import Cluster, Model
@@ -358,7 +358,7 @@ def with_limits(model: Model, tree: Description) -> Description:
     """
     if not any(joint.motor for joint in tree.joints) and not _limits_anything(model):
         return tree
-    found = {each.joint: each for each in reaches(model) if each.tree}
+    found = {each.joint: each for each in joint_envelopes(model) if each.tree}
     kinds = {cluster.name: cluster.kind for cluster in model.clusters}
     joints = tuple(
         _limited(model, joint, found[joint.name], kinds[found[joint.name].cluster] != "joint")
@@ -378,7 +378,7 @@ def _limits_anything(model: Model) -> bool:
     return any(map(math.isfinite, ends))
 
 
-def _limited(model: Model, joint: Joint, reach: Reach, tied: bool) -> Joint:
+def _limited(model: Model, joint: Joint, reach: JointEnvelope, tied: bool) -> Joint:
     limits = reach.limits
     bounded = math.isfinite(limits.lower) and math.isfinite(limits.upper)
     kind = "revolute" if joint.type == "continuous" and bounded else joint.type
@@ -388,7 +388,7 @@ def _limited(model: Model, joint: Joint, reach: Reach, tied: bool) -> Joint:
     return replace(joint, type=kind, limits=limits, motor=motor)
 
 
-def _behind(model: Model, reach: Reach) -> Motor | None:
+def _behind(model: Model, reach: JointEnvelope) -> Motor | None:
     """The torque-speed curve of the one motor of a joint, at the joint."""
     own = [each for each in model.actuators if each.name in reach.actuators]
     if len(own) != 1 or not reach.constant or not math.isfinite(reach.effort):

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import robomodel as rm
 from robomodel.cli import app, main
-from robomodel.dynamics.actuators.reach import Reach
+from robomodel.dynamics.actuators.envelopes import JointEnvelope
 from robomodel.reports.actuation.four_bars import grashof
 
 Array = NDArray[np.float64]
@@ -55,7 +55,7 @@ def calfed() -> rm.Model:
     return rm.load(leg(mark=False))
 
 
-def reach(model: rm.Model, name: str) -> Reach:
+def reach(model: rm.Model, name: str) -> JointEnvelope:
     return next(each for each in rm.actuation(model).joints if each.joint == name)
 
 

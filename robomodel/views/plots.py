@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from robomodel.dynamics import armature, crba
-from robomodel.dynamics.actuators.reach import INSIDE, Reach, reaches
+from robomodel.dynamics.actuators.envelopes import INSIDE, JointEnvelope, joint_envelopes
 from robomodel.model import Model, build
 from robomodel.model.configurations.sweeps import STEPS, Sweep, sweep
 from robomodel.reports import pictures
@@ -46,7 +46,7 @@ def draw_cluster(
     """
     model = _led_by(model, joint)
     found = sweep(model, joint, steps=steps)
-    ends = [each for each in reaches(model) if each.joint == joint]
+    ends = [each for each in joint_envelopes(model) if each.joint == joint]
     if ends:
         found = _within(model, found, ends[0])
     index = model.dof_names.index(joint)
@@ -94,7 +94,7 @@ def draw_cluster(
     return found
 
 
-def _within(model: Model, found: Sweep, ends: Reach) -> Sweep:
+def _within(model: Model, found: Sweep, ends: JointEnvelope) -> Sweep:
     """The part of a sweep within the limits of all joints of the cluster, up to its very ends."""
     at = found.positions
     inside = (at >= ends.lower - INSIDE) & (at <= ends.upper + INSIDE)
@@ -109,7 +109,9 @@ def _within(model: Model, found: Sweep, ends: Reach) -> Sweep:
     return replace(found, positions=positions[order], q=q[order])
 
 
-def _marks(model: Model, joint: str, ends: Sequence[Reach]) -> Iterator[tuple[float, str, str]]:
+def _marks(
+    model: Model, joint: str, ends: Sequence[JointEnvelope]
+) -> Iterator[tuple[float, str, str]]:
     """Position, name and colour of what ends the range, and of singular positions within."""
     for each in ends:
         for position, by in ((each.lower, each.lower_by), (each.upper, each.upper_by)):

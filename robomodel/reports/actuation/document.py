@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robomodel.dynamics.actuators.reach import Reach
+from robomodel.dynamics.actuators.envelopes import JointEnvelope
 from robomodel.model.joints import Array
 from robomodel.reports.actuation.four_bars import LOW, FourBar
 from robomodel.reports.actuation.workspace import Workspace
@@ -109,7 +109,7 @@ def _joints(study: Actuation) -> Table:
     return Table(columns, rows)
 
 
-def _limited(study: Actuation) -> list[Reach]:
+def _limited(study: Actuation) -> list[JointEnvelope]:
     """Joints with actuators or hidden limits, of which anything is limited."""
     return [
         each
@@ -134,7 +134,7 @@ def _range(values: Array) -> tuple[float, float] | None:
     return (float(np.min(finite)), float(np.max(finite))) if len(finite) else None
 
 
-def _notes(each: Reach) -> Iterator[str]:
+def _notes(each: JointEnvelope) -> Iterator[str]:
     """Which limits are others', and what the file promises in vain."""
     if not each.actuators and not each.hidden:
         return
@@ -217,7 +217,7 @@ def _plots(study: Actuation) -> Iterator[Plot]:
     yield from (_of_workspace(each) for each in study.workspaces)
 
 
-def _of_joint(each: Reach, reflected: Array) -> Iterator[Plot]:
+def _of_joint(each: JointEnvelope, reflected: Array) -> Iterator[Plot]:
     if len(each.line) < 2:
         return
     order = each.line[np.argsort(each.positions[each.line], kind="stable")]
@@ -355,7 +355,7 @@ def _bar_data(each: FourBar) -> dict[str, Any]:
     }
 
 
-def _joint_data(each: Reach, reflected: Array) -> dict[str, Any]:
+def _joint_data(each: JointEnvelope, reflected: Array) -> dict[str, Any]:
     limits, given = asdict(each.limits), asdict(each.given)
     names = ("lower", "upper", "effort", "velocity")
     return {

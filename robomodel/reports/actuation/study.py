@@ -14,7 +14,12 @@ import numpy as np
 
 from robomodel.dynamics import actuator_map, armature
 from robomodel.dynamics.actuators import maps as motors
-from robomodel.dynamics.actuators.reach import Reach, reaches, tree_rates, tree_rows
+from robomodel.dynamics.actuators.envelopes import (
+    JointEnvelope,
+    joint_envelopes,
+    tree_rates,
+    tree_rows,
+)
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import ClosureError
 from robomodel.model import Model
@@ -102,7 +107,7 @@ class Actuation:
         file: Its file.
         drives: Each actuator, with its ratios to the joints that it moves.
         joints: What reaches each joint of the open tree, and of linkages of one freedom each other
-            joint but rotors, see :class:`robomodel.dynamics.actuators.reach.Reach`.
+            joint but rotors, see :class:`robomodel.dynamics.actuators.envelopes.JointEnvelope`.
         four_bars: The four-bars.
         polygons: What joints that share motors get together.
         workspaces: The workspace of a foot, with its singular curves.
@@ -114,7 +119,7 @@ class Actuation:
     robot: str
     file: str
     drives: tuple[Drive, ...]
-    joints: tuple[Reach, ...]
+    joints: tuple[JointEnvelope, ...]
     four_bars: tuple[FourBar, ...]
     polygons: tuple[Polygon, ...]
     workspaces: tuple[Workspace, ...]
@@ -122,7 +127,7 @@ class Actuation:
     reflected: dict[str, Array]
 
     @property
-    def hidden(self) -> tuple[Reach, ...]:
+    def hidden(self) -> tuple[JointEnvelope, ...]:
         """Joints that another joint's limit or a linkage stops."""
         return tuple(each for each in self.joints if each.hidden)
 
@@ -166,7 +171,7 @@ def actuation(
         UnknownNameError: An unknown link.
         ValueError: Joints that cannot be moved so.
     """
-    found = reaches(model)
+    found = joint_envelopes(model)
     at = {each.cluster: each.q for each in found}
     bars = [
         bar
@@ -187,7 +192,7 @@ def actuation(
     )
 
 
-def _drives(model: Model, found: Sequence[Reach]) -> tuple[Drive, ...]:
+def _drives(model: Model, found: Sequence[JointEnvelope]) -> tuple[Drive, ...]:
     sliding = {joint.name for joint in model.joints if joint.type == "prismatic"}
     ratios: dict[str, list[Ratio]] = {each.name: [] for each in model.actuators}
     for each in found:
@@ -207,14 +212,14 @@ def _drives(model: Model, found: Sequence[Reach]) -> tuple[Drive, ...]:
 # ---- one joint ---------------------------------------------------------------------------------
 
 
-def _alone(model: Model, joint: Reach, q: Array) -> tuple[list[int], int]:
+def _alone(model: Model, joint: JointEnvelope, q: Array) -> tuple[list[int], int]:
     """Velocities that determine the open tree's, this joint's among them, and its place there."""
     body = model.joint_names.index(joint.joint)
     rows = tree_rows(model, [body])
     return rows, rows.index(model.nodes[body].v)
 
 
-def _reflected(model: Model, joint: Reach) -> Array:
+def _reflected(model: Model, joint: JointEnvelope) -> Array:
     rows, place = _alone(model, joint, joint.q)
     moved = tree_rates(model, joint.q, rows)[..., place]
     dense = np.asarray(armature(model, joint.q, kind="dense", backend="numpy"))
@@ -224,7 +229,7 @@ def _reflected(model: Model, joint: Reach) -> Array:
     return np.where(fastest < INFINITE, inertia, np.nan)
 
 
-def _speed_torque(model: Model, joint: Reach) -> Iterator[SpeedTorque]:
+def _speed_torque(model: Model, joint: JointEnvelope) -> Iterator[SpeedTorque]:
     """Of a driven joint whose torque and speed are limited."""
     neutral = float(model.joint_positions(model.neutral())[joint.joint])
     middle = int(np.argmin(np.abs(joint.positions - neutral)))
@@ -245,7 +250,7 @@ def _speed_torque(model: Model, joint: Reach) -> Iterator[SpeedTorque]:
 # ---- polygons ------------------------------------------------------------------------------------
 
 
-def _polygons(model: Model, found: Sequence[Reach]) -> list[Polygon]:
+def _polygons(model: Model, found: Sequence[JointEnvelope]) -> list[Polygon]:
     """Of the pairs of joints of the open tree that motors share."""
     if not model.actuators:
         return []
@@ -275,7 +280,7 @@ def _polygon(
     model: Model,
     rows: Sequence[int],
     pair: tuple[int, int],
-    joints: tuple[Reach, Reach],
+    joints: tuple[JointEnvelope, JointEnvelope],
     columns: Sequence[int],
 ) -> Polygon:
     lower, upper = motors.bounds(model, None)
@@ -295,7 +300,7 @@ def _polygon(
     return Polygon((one, two), tuple(positions), tuple(shapes), unit, (units[0], units[1]))
 
 
-def _turned(model: Model, joints: tuple[Reach, Reach]) -> Array:
+def _turned(model: Model, joints: tuple[JointEnvelope, JointEnvelope]) -> Array:
     """The neutral configuration, then each of two joints towards the ends of its range."""
     neutral = model.neutral()
     poses = [neutral]

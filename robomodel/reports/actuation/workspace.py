@@ -8,7 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.dynamics import frame_pose, jacobian
-from robomodel.dynamics.actuators.reach import Reach, reaches, tree_rates, tree_rows
+from robomodel.dynamics.actuators.envelopes import (
+    JointEnvelope,
+    joint_envelopes,
+    tree_rates,
+    tree_rows,
+)
 from robomodel.dynamics.kinematics.frames import FrameLike
 from robomodel.errors import as_names, did_you_mean
 from robomodel.model import Model
@@ -65,7 +70,7 @@ def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Work
     ``joints``: one or two of the joints that move in the open tree, or of linkages of one freedom;
     by default the last two that move the foot. ValueError where there are none.
     """
-    known = {each.joint: each for each in reaches(model)}
+    known = {each.joint: each for each in joint_envelopes(model)}
     link = foot if isinstance(foot, str) else foot[0]
     model.frame(link)  # an UnknownNameError with a hint for unknown ones
     chosen = as_names(joints, "joints") or _movers(model, foot, list(known.values()))
@@ -124,7 +129,7 @@ def _upright(plane: Array) -> Array:
     return np.array([first, second])
 
 
-def _movers(model: Model, foot: FrameLike, known: Sequence[Reach]) -> tuple[str, ...]:
+def _movers(model: Model, foot: FrameLike, known: Sequence[JointEnvelope]) -> tuple[str, ...]:
     """The last two joints of the open tree that move a foot, its base held."""
     q = model.neutral()
     names = [each.joint for each in known if each.tree]
@@ -132,7 +137,7 @@ def _movers(model: Model, foot: FrameLike, known: Sequence[Reach]) -> tuple[str,
     return tuple(moves[-2:])
 
 
-def _positions(reach: Reach) -> Array:
+def _positions(reach: JointEnvelope) -> Array:
     """Positions of a coordinate within its range."""
     low, high = reach.lower, reach.upper
     start = float(reach.positions[0])

@@ -41,7 +41,7 @@ NOTHING = 1e-3  # of the greatest: what counts as a dead point's
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reach:
+class JointEnvelope:
     """What reaches a joint, and how far it goes.
 
     ``tree``: it moves in the open tree; of linkages of one freedom all other joints but rotors are
@@ -101,7 +101,7 @@ class Reach:
 
 
 @cached_on_model
-def reaches(model: Model) -> tuple[Reach, ...]:
+def joint_envelopes(model: Model) -> tuple[JointEnvelope, ...]:
     """Of every joint of one freedom that moves in the open tree; made once a model."""
     moving = _moving(model)
     return tuple(each for cluster in model.clusters for each in _of_cluster(model, cluster, moving))
@@ -115,7 +115,7 @@ def _moving(model: Model) -> frozenset[int]:
         return frozenset(n for n, joint in enumerate(model.joints) if joint.independent)
 
 
-def _of_cluster(model: Model, cluster: Cluster, moving: frozenset[int]) -> list[Reach]:
+def _of_cluster(model: Model, cluster: Cluster, moving: frozenset[int]) -> list[JointEnvelope]:
     tree = [b for b in cluster.bodies if b in moving]
     rows = [v for b in tree for v in model.nodes[b].freedoms]
     bodies = (
@@ -144,7 +144,7 @@ def _reach(
     rows: Sequence[int] | None,
     ends: Range,
     line: Places,
-) -> Reach:
+) -> JointEnvelope:
     """Of one joint; ``rows``: spanning velocities of the joints that move with it, None: alone."""
     joint, node, (q, start) = model.joints[body], model.nodes[body], poses
     own = [node.v] if rows is None else rows
@@ -160,7 +160,7 @@ def _reach(
             speed = np.min(fastest[driven] / np.abs(b[:, v][:, driven]), axis=-1)
         torque = np.minimum(high[:, v], -low[:, v])
     (lower, lower_by), (upper, upper_by) = ends
-    return Reach(
+    return JointEnvelope(
         joint=joint.name,
         cluster=cluster.name,
         tree=rows is not None,
