@@ -84,7 +84,7 @@ def identified(name: str, seed: int = 0) -> Found:
             continue
         axis = "xyz"[int(np.argmax(np.abs(joint.axis)))]
         i = fit.names.index(f"{joint.child}.I{axis}{axis}")
-        if fit.told[i] > 0.9:
+        if fit.information_gain[i] > 0.9:
             rotors[joint.child] = abs(fit.values[i] / robot[i] - 1.0)
     return Found(fit, motion, before, after, rotors)
 
