@@ -10,3 +10,11 @@ def tests(session: nox.Session) -> None:
     """Install the package with what its tests need, and run the quick ones."""
     session.install(".[test]")
     session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session(python="3.11")
+def lowest(session: nox.Session) -> None:
+    """The quick tests with every dependency at the lowest version that pyproject.toml allows."""
+    project = nox.project.load_toml("pyproject.toml")["project"]
+    session.install(".[test]", *(each.replace(">=", "==") for each in project["dependencies"]))
+    session.run("python", "-m", "pytest", *session.posargs)

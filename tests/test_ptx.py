@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from card_programs import Card, OnCard, arguments_of
 from cases import few
-from ptx_interpreter import Launch
+from ptx_interpreter import Launch, Module
 from shipped import ROBOTS
 from targets import on_card
 
@@ -197,6 +197,19 @@ def test_ptx_has_one_entry_with_its_parameters(dtype: str) -> None:
     assert text.count(f"ld.global.nc.b{PRECISIONS[dtype].bits}") == 3  # for all threads in turn
     assert text.count(f"ld.shared.b{PRECISIONS[dtype].bits}") == kernel.program.inputs + 1
     assert text.count("bar.sync") == 2
+
+
+@each_dtype
+def test_blocks_and_their_memory(dtype: str) -> None:
+    trace = Trace()
+    xs = trace.inputs(500)
+    program = trace.program([x * x for x in xs])
+    together = divided(program, [program.packing.values])
+    text = ptx.in_slices("f", [500, 500], dtype, together)
+    assert ptx.gathered(dtype) % 2 == 1  # so that rows begin in different banks
+    assert 0.9 * ptx.STAGED < Module(text).shared <= ptx.STAGED
+    kernel = rm.rollout_kernel(rm.robots.load("four_bar"), "semi_implicit_euler", dtype=dtype)
+    assert [ptx.blocks(kernel.ptx, n) for n in (0, 1, 32, 33)] == [0, 1, 1, 2]
 
 
 def assembled(kernel: CudaKernel | CudaRollout, folder: Path) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from cases import few
 import robomodel as rm
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.plan import SHORT, backwards, ordered, permuted
+from robomodel.kernels.program import ADD, MUL, Step
 
 
 def most_alive(program: Program) -> int:
@@ -65,3 +66,27 @@ def test_long_programs_keep_their_meaning_and_fewer_values_alive(
 def test_short_programs_stay_as_they_are() -> None:
     program = rm.compile(rm.robots.load("four_bar"), "aba").program
     assert ordered(program) is program
+    assert ordered(program, len(program.steps)) is program
+    assert ordered(program, len(program.steps) - 1) is not program
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_next_step_brings_fewest_values_alive_and_stood_last(seed: int) -> None:
+    """As said of :func:`ordered`, by looking at all steps each time."""
+    rng = np.random.default_rng(seed)
+    first, count = 3, 60
+    steps = []
+    for i in range(count):
+        low = max(0, first + i - 12)
+        operands = tuple(int(x) for x in rng.integers(low, first + i, 2))
+        steps.append(Step(MUL if i % 2 else ADD, operands))
+    program = Program(first, tuple(steps), (first + count - 1, first + count - 5))
+    needed = [{x - first for x in step.operands if x >= first} for step in steps]
+    left, alive, expected = set(range(count)), set(), []
+    while left:
+        ready = [i for i in left if not any(i in needed[user] for user in left)]
+        taken = min(ready, key=lambda i: (len(needed[i] - alive) - (i in alive), -i))
+        expected.append(taken)
+        left.remove(taken)
+        alive |= needed[taken]
+    assert backwards(program) == expected
