@@ -18,13 +18,14 @@ Gauss–Seidel with Newton's method on Alart and Curnier's equations and, where 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from robomodel.dynamics.contact.gauss_seidel import SLIPS, TINY, Rows, Sweeps
-from robomodel.kernels import Compiled, Iteration, Program, Trace, compile_program, obstacle
+from robomodel.kernels import Iteration
+from robomodel.kernels.cache import digest
+from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import sources
 from robomodel.model.joints import Array
 from robomodel.scalars import Scalar, Vector
@@ -193,18 +194,16 @@ def _swept(problem: Problem, x: Array, slips: Array, count: int) -> tuple[Array,
     friction, bounds = np.zeros(k), np.zeros(wide.boxes)
     friction[: rows.contacts], bounds[: rows.boxes] = problem.friction, problem.bounds
     numbers = np.concatenate([matrix.ravel(), b, friction, bounds])
-    with np.errstate(all="ignore"):
-        after = _sweeper(wide).ufunc(state, np.zeros((count, 1)), numbers)[-1]
+    after = _sweeper(wide)(state, np.zeros((count, 1)), numbers)[-1]
     return after[at], after[n : n + rows.contacts]
 
 
 @functools.cache
-def _sweeper(rows: Rows) -> Compiled | Plain:
-    """The compiled sweep: (x and slips, one row a sweep, numbers) → x and slips, each sweep's."""
+def _sweeper(rows: Rows) -> TracedFunction:
+    """(x and slips, one row a sweep, numbers) → x and slips, each sweep's."""
     n, k = rows.size, rows.contacts
-    sizes = (n + k, 1, n * n + n + k + rows.boxes, n + k)
 
-    def build(state: Vector, numbers: Vector) -> list[Scalar]:
+    def build(state: Vector, _: Vector, numbers: Vector) -> list[Scalar]:
         at = n * n
         matrix = [numbers[i * n : (i + 1) * n] for i in range(n)]
         problem = Sweeps(rows, matrix, numbers[at : at + n], numbers[at + n : at + n + k],
@@ -212,30 +211,9 @@ def _sweeper(rows: Rows) -> Compiled | Plain:
         x, slips = problem.sweep(state[:n], state[n:])
         return [*x, *slips]
 
-    def program() -> Program:
-        trace = Trace()
-        state, _, numbers = (trace.inputs(size) for size in sizes[:-1])
-        return trace.program(build(state, numbers)).fused()
-
-    if obstacle() is None:
-        name = f"sweeps {rows!r} {SLIPS} {sources()}"
-        return compile_program(program, sizes, name=name, iteration=Iteration((1,)))
-
-    def run(state: Array, times: Array, numbers: Array) -> Array:
-        result = []
-        for _ in times:
-            state = np.array(build(list(state), list(numbers)), dtype=float)
-            result.append(state)
-        return np.stack(result)
-
-    return Plain(run)
-
-
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """The same without a kernel."""
-
-    ufunc: Callable[[Array, Array, Array], Array]
+    sizes = {"state": n + k, "times": 1, "numbers": n * n + n + k + rows.boxes}
+    key = digest(("sweeps", repr(rows), repr(SLIPS), sources()))
+    return TracedFunction("sweeps", sizes, {"y": (n + k,)}, build, Iteration((1,)), key=key)
 
 
 def _newton(problem: Problem, x: Array, steps: int, goal: float) -> Array:
