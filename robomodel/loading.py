@@ -106,6 +106,6 @@ def load(
         except RigidError as error:
             if not description.simulated:
                 raise
-            from robomodel.model.rigid import welded
+            from robomodel.model.options import welded
 
             description = welded(description, error, strict=strict)

@@ -13,10 +13,9 @@ from texts import coupling, joint, link, robot
 
 import robomodel as rm
 from robomodel.dynamics.algorithms import Task, traced_algorithm
-from robomodel.dynamics.recursions.reduced import COST_CLASS, reduced
+from robomodel.dynamics.recursions.reduced import COST_CLASS, reduced, regrouped
 from robomodel.dynamics.table import TABLE
 from robomodel.kernels import Trace
-from robomodel.model.regroup import regrouped
 
 Array = NDArray[np.float64]
 

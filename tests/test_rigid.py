@@ -12,7 +12,7 @@ import robomodel as rm
 from robomodel.description import Description
 from robomodel.model import build
 from robomodel.model.mobility.problem import RigidError
-from robomodel.model.rigid import welded
+from robomodel.model.options import welded
 from robomodel.parsers import read
 
 TRIANGLE = {  # sides 1, 0.7 and a third that is found by closing

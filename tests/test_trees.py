@@ -25,9 +25,9 @@ import robomodel as rm
 from robomodel.dynamics.algorithms import Task, traced_algorithm
 from robomodel.dynamics.compiled import kernel
 from robomodel.dynamics.kinematics.frames import frame_keys
+from robomodel.dynamics.recursions.reduced import regrouped
 from robomodel.dynamics.table import TABLE
 from robomodel.kernels import Trace
-from robomodel.model.regroup import regrouped
 from robomodel.scalars import stack, unstack
 
 Array = NDArray[np.float64]

@@ -16,11 +16,11 @@ from texts import link
 import robomodel as rm
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions.derivatives import SMALL
+from robomodel.dynamics.recursions.reduced import regrouped
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.dynamics.recursions.variations import rnea_derivatives
 from robomodel.kernels import Trace
 from robomodel.kernels.differentiate import differentiate
-from robomodel.model.regroup import regrouped
 from robomodel.spatial import Wrench
 
 Array = NDArray[np.float64]

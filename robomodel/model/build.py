@@ -18,7 +18,7 @@ from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
 from robomodel.model.closure import Geometry, Linear
 from robomodel.model.constraints.explicit import Constraint, Unconstrained
-from robomodel.model.constraints.links import Link
+from robomodel.model.constraints.loops import Link
 from robomodel.model.constraints.tree import (
     TreeConstraint,
     find_tree_constraints,

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robomodel.model.constraints.links import Link
-from robomodel.model.constraints.loops import LoopJoint, Perpendicular, evaluate_loops
+from robomodel.model.constraints.loops import Link, LoopJoint, Perpendicular, evaluate_loops
 from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Scalar, Vector, add, mul, neg, stack, unstack
 

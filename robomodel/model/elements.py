@@ -8,7 +8,7 @@ from robomodel.description import Rows3, Vec3
 from robomodel.errors import few
 from robomodel.model.closure import Geometry
 from robomodel.model.constraints.explicit import Constraint
-from robomodel.model.constraints.links import Link, placement
+from robomodel.model.constraints.loops import Link, placement
 from robomodel.model.joints import JointModel
 from robomodel.scalars import Vector
 from robomodel.spatial import RigidInertia, Rotation, Transform, Vec

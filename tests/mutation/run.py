@@ -97,11 +97,9 @@ TESTS: dict[str, str] = {
     "model/joints.py": "joints model configuration",
     "model/kinematics.py": "model configuration singular constraints conventions",
     "model/model.py": "model configuration states frames constraints",
-    "model/options.py": "options graph model closing",
-    "model/rigid.py": "rigid",
+    "model/options.py": "options graph model closing rigid",
     "model/springs.py": "passive",
     "model/variants/charts.py": "singular",
-    "model/regroup.py": "regroup trees",
 }
 
 

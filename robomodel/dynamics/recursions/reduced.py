@@ -1,21 +1,37 @@
 """The model with regrouped inertias where that takes fewer operations; its results are the model's.
 
-Whether it does is not guessed but counted: the algorithms are traced on both.
+What a body's inertia has that no motion of its joint changes or resists, its parent may carry as
+well, fixed where the joint stands: then joint forces, and accelerations under them, are the same in
+all motions (the base parameters of identification: Gautier and Khalil, 1990). So it is with
+
+* a revolute joint about axis k: the mass, the first moment along k, and mass spread along the axis
+  (equal moments of inertia about the two other axes);
+* a ball joint: the mass; a prismatic joint: the moments of inertia, without the mass;
+* a planar or screw joint: equal moments of inertia about the axes across it, without the mass.
+
+What reaches the world is gone: it moves nothing. Bodies so regrouped are no bodies (a moment of
+inertia may be negative, the mass zero), so that energies, momenta and forces inside the robot need
+the model as it is. Whether operations are fewer is counted: the algorithms are traced on both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.kernels.trace import Trace
+from robomodel.model.constraints.loops import placement
 from robomodel.model.derived import cached_on_model
+from robomodel.model.elements import Node
+from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.model.regroup import regrouped
 from robomodel.scalars import Scalar
+from robomodel.spatial import RigidInertia, Vec
+from robomodel.spatial.vectors import as_matrix
 
 COUNTED: Mapping[str, Callable[..., list[Scalar]]] = {
     "rnea": rnea,
@@ -64,3 +80,67 @@ def _operations(model: Model, counted: str) -> int:
     trace = Trace()
     inputs: list[Any] = [trace.inputs(n) for n in (model.nq, model.nv, model.nv)]
     return trace.program(COUNTED[counted](model, *inputs)).flops
+
+
+# ---- regrouped inertias -------------------------------------------------------------------------
+
+
+ROUNDING = 1e-14  # a difference of two moments this small beside them is rounding
+
+
+def regrouped(model: Model, *, spread: bool) -> Model:
+    """A model whose dynamics is the same, its nodes' inertias regrouped; plain constants.
+
+    Of a body that turns about an axis one number remains free. ``spread``: the mass spread along
+    the axis goes (the axial second moment becomes zero, as sums over points like); otherwise one of
+    the two moments of inertia across the axis does (as products with motions like).
+    """
+    nodes = list(model.nodes)
+    for body in reversed(range(len(nodes))):
+        node = nodes[body]
+        if node.joint.nv == 6:
+            continue
+        passed = _passed(node, spread=spread)
+        nodes[body] = replace(node, inertia=_rest(node.inertia, passed))
+        if node.parent != WORLD:
+            place = placement(node.joint, node.rotations, node.offset, node.joint.neutral())
+            parent = nodes[node.parent]
+            nodes[node.parent] = replace(parent, inertia=parent.inertia + passed.in_parent(place))
+    return replace(model, nodes=tuple(nodes))
+
+
+def _passed(node: Node, *, spread: bool) -> RigidInertia:
+    """What of a body's inertia its parent may carry, in the body's axes at any position."""
+    inertia, motions = node.inertia, [motion.entries() for motion in node.joint.subspace]
+    axes = [k for k in range(3) if any(motion[k] for motion in motions)]
+    slides = any(x for motion in motions for x in motion[3:])
+    mass, h = (0.0, [0.0] * 3) if slides else (inertia.mass, [0.0] * 3)
+    moments = [[0.0] * 3 for _ in range(3)]
+    if not axes:
+        return RigidInertia(mass, _vec(h), inertia.inertia)
+    if len(axes) == 1:
+        (k,) = axes
+        i, j = (k + 1) % 3, (k + 2) % 3
+        if not slides:
+            h[k] = inertia.h[k]
+        across = inertia.second_moments[k][k] if spread else inertia.inertia[j][j]
+        moments[i][i] = moments[j][j] = across
+    return RigidInertia(mass, _vec(h), as_matrix(moments))
+
+
+def _rest(inertia: RigidInertia, passed: RigidInertia) -> RigidInertia:
+    """What remains of an inertia."""
+
+    def less(x: float, y: float) -> float:
+        return 0.0 if abs(x - y) <= ROUNDING * max(abs(x), abs(y)) else x - y
+
+    rows = [
+        [less(x, y) for x, y in zip(own, gone, strict=True)]
+        for own, gone in zip(inertia.inertia, passed.inertia, strict=True)
+    ]
+    h = [less(x, y) for x, y in zip(inertia.h, passed.h, strict=True)]
+    return RigidInertia(less(inertia.mass, passed.mass), _vec(h), as_matrix(rows))
+
+
+def _vec(x: list[float]) -> Vec:
+    return x[0], x[1], x[2]

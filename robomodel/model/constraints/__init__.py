@@ -7,8 +7,7 @@ derivatives (``evaluation``), constraints with a constant G (``explicit``) and t
 
 from robomodel.model.constraints.explicit import LinearConstraint, Unconstrained
 from robomodel.model.constraints.implicit import LoopConstraint, Rows
-from robomodel.model.constraints.links import Link
-from robomodel.model.constraints.loops import Anchor, Coincident, LoopJoint, evaluate_loops
+from robomodel.model.constraints.loops import Anchor, Coincident, Link, LoopJoint, evaluate_loops
 
 __all__ = [
     "Anchor",

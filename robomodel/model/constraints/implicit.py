@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from robomodel.model.constraints.explicit import Conditions, dependent_rows
-from robomodel.model.constraints.links import Link
-from robomodel.model.constraints.loops import LoopJoint, evaluate_loops
+from robomodel.model.constraints.loops import Link, LoopJoint, evaluate_loops
 from robomodel.scalars import Scalar, Vector, dot, is_zero, mul, neg, solve, sub, transposed
 
 Rows: TypeAlias = Sequence[Sequence[Scalar]]

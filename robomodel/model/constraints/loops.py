@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from robomodel.model.constraints.links import Link
-from robomodel.model.joints import relative_motion
+from robomodel.model.joints import JointModel, relative_motion
 from robomodel.scalars import Scalar, Vector, add, mul, neg, sub
 from robomodel.spatial import (
     UNIT,
     ZERO,
     Mat,
+    Rotation,
     Transform,
     Vec,
     apply,
@@ -315,3 +315,35 @@ def evaluate_loops(
             result.jacobian.append(entries)
             result.bias.append(row_at.bias if qd is not None else 0.0)
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A body as a constraint sees it: its joint, where that sits on the parent, and its columns.
+
+    ``parent`` is the index, within the cluster, of the parent body; None outside it. ``q`` and
+    ``v`` are the first of the joint's spanning positions and velocities within the cluster.
+    """
+
+    joint: JointModel
+    rotations: tuple[Rotation, ...]
+    offset: Vec
+    parent: int | None
+    q: int
+    v: int
+
+    def transform(self, q: Vector) -> Transform:
+        """Placement of the body in its parent at the cluster's spanning positions."""
+        return placement(
+            self.joint, self.rotations, self.offset, q[self.q : self.q + self.joint.nq]
+        )
+
+
+def placement(
+    joint: JointModel, rotations: tuple[Rotation, ...], offset: Vec, q: Vector
+) -> Transform:
+    """Transform of a child whose joint frame stands at ``rotations``, ``offset`` on the parent."""
+    turn, shift = joint.placement(q)
+    for rotation in rotations:
+        shift = rotation.rotate(shift)
+    return Transform((*turn, *rotations), plus(offset, shift))

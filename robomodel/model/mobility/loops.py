@@ -18,8 +18,7 @@ from robomodel.description import Loop, Vec3
 from robomodel.errors import DescriptionError, Source
 from robomodel.model.closure import CLOSED, Geometry, close
 from robomodel.model.constraints.implicit import Block, LoopConstraint
-from robomodel.model.constraints.links import Link
-from robomodel.model.constraints.loops import Anchor
+from robomodel.model.constraints.loops import Anchor, Link
 from robomodel.model.constraints.tree import loop_frame
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility.couplings import eliminate
