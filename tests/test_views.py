@@ -20,8 +20,7 @@ import robomodel as rm
 from robomodel.cli import main
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.views import Viewer, draw_cluster, draw_graph
-from robomodel.views.graph import PLAIN, colours_of, ties
-from robomodel.views.layout import lay_out
+from robomodel.views.graph import PLAIN, colours_of, lay_out, ties
 from robomodel.views.plots import sweep
 from robomodel.views.solids import link_solids
 from robomodel.views.viewer import freedoms, link_colours
