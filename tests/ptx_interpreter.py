@@ -128,7 +128,8 @@ class Module:
     def _function(self, results: str, parameters: str, body: str) -> Function:
         made = Function(*(re.findall(r"(\w+)(?:\[\d+\])?\s*(?=[,)]|$)", x.strip())
                           for x in (parameters, results)))  # fmt: skip
-        for line in re.split(r"[;\n]", re.sub(r"(,|targets)\s*\n\s*", r"\1 ", body)):
+        body = re.sub(r"([,(]|targets|call\.uni)\s*\n\s*|\s*\n\s*(?=\))", r"\1 ", body)
+        for line in re.split(r"[;\n]", body):
             text = line.strip()
             if text in ("", "{", "}") or text.startswith((".reg", ".param")):
                 continue

@@ -104,7 +104,7 @@ def test_derivatives_in_slices_of_each_result() -> None:
     model = rm.robots.load("four_bar")
     kernel = CudaKernel(rm.compile(model, "aba_derivatives").function)
     program, given = kernel.program, arguments_of(kernel, 40)
-    made = divided(program, [[x] for x in program.packing.values])
+    made = divided(program, [[x] for x in program.distinct])
     assert len(made) == 3
     found = on_card(program, [*kernel.sizes.values(), 3], "float64", slices=made)(given)
     expected = rm.compile(model, "aba_derivatives")(*given)
@@ -204,7 +204,7 @@ def test_blocks_and_their_memory(dtype: str) -> None:
     trace = Trace()
     xs = trace.inputs(500)
     program = trace.program([x * x for x in xs])
-    together = divided(program, [program.packing.values])
+    together = divided(program, [program.distinct])
     text = ptx.in_slices("f", [500, 500], dtype, together)
     assert ptx.gathered(dtype) % 2 == 1  # so that rows begin in different banks
     assert 0.9 * ptx.STAGED < Module(text).shared <= ptx.STAGED

@@ -48,7 +48,7 @@ def agree(program: Program, dtype: str, made: tuple[Slice, ...] | None = None) -
     states = np.random.default_rng(3).uniform(0.5, 1.5, (70, program.inputs)).astype(dtype)
     run = on_card(program, [program.inputs, len(program.outputs)], dtype, slices=made)
     alone = on_card(program, [program.inputs, len(program.outputs)], dtype,
-                    slices=divided(program, [program.packing.values]))  # fmt: skip
+                    slices=divided(program, [program.distinct]))  # fmt: skip
     found = run([states])
     np.testing.assert_array_equal(found, alone([states]))
     if dtype == "float64":
@@ -61,7 +61,7 @@ def agree(program: Program, dtype: str, made: tuple[Slice, ...] | None = None) -
 @each_dtype
 def test_any_slices_give_the_same_numbers(dtype: str) -> None:
     program = branches(3, 5, 4)
-    values = program.packing.values
+    values = program.distinct
     for groups in ([values], [[x] for x in values], [values[::2], values[1::2]]):
         made = divided(program, groups)
         assert told(made) == list(range(len(program.outputs)))
@@ -75,15 +75,13 @@ def test_more_results_than_a_block_gathers_and_more_steps_than_a_function(
     monkeypatch.setattr(slices, "LONGEST", 300)
     monkeypatch.setattr("robomodel.kernels.ptx.emit.LONGEST", 300)
     program = branches(90, 3)
-    whole = divided(program, [program.packing.values])
+    whole = divided(program, [program.distinct])
     plan = Plan(whole[0].program, (program.inputs, len(program.outputs)), longest=300)
     assert len(plan.pieces) > 3
     assert plan.workspace
     assert len(plan.columns) > gathered(dtype)
     agree(program, dtype, whole)
-    agree(
-        program, dtype, divided(program, [program.packing.values[:-3], program.packing.values[-3:]])
-    )
+    agree(program, dtype, divided(program, [program.distinct[:-3], program.distinct[-3:]]))
 
 
 @each_dtype

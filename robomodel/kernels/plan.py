@@ -127,7 +127,7 @@ class Plan:
     @cached_property
     def columns(self) -> dict[int, int]:
         """Where each distinct result stands among the results; constants stand behind them."""
-        return {x: i for i, x in enumerate(self.program.packing.values)}
+        return {x: i for i, x in enumerate(self.program.distinct)}
 
     @cached_property
     def constants(self) -> tuple[float, ...]:

@@ -33,25 +33,6 @@ class Step:
     operands: tuple[Reference, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
-    """The distinct results of a program, and what the others are.
-
-    ``values`` are the numbers of the values that are results, each once, in the order in which they
-    first appear. Of each result ``index`` says which of them it is; where that is -1 it is the
-    entry of ``constants``.
-    """
-
-    values: tuple[int, ...]
-    index: tuple[int, ...]
-    constants: tuple[float, ...]
-
-    def expansion(self) -> Program:
-        """The program that makes all results of the distinct ones, or of one zero without any."""
-        outputs = (c if i < 0 else i for i, c in zip(self.index, self.constants, strict=True))
-        return Program(max(1, len(self.values)), (), tuple(outputs))
-
-
 @dataclass(frozen=True)
 class Program:
     """A straight-line program: values 0 … inputs-1 are the inputs, then each step makes one."""
@@ -110,16 +91,9 @@ class Program:
         return Program(self.inputs, tuple(kept), tuple(reference(x) for x in self.outputs))
 
     @cached_property
-    def packing(self) -> Packing:
-        """Which of the results are distinct numbers, and which repeat one or are constant."""
-        order: dict[int, int] = {}
-        index = [order.setdefault(x, len(order)) if type(x) is int else -1 for x in self.outputs]
-        constants = [x if type(x) is float else 0.0 for x in self.outputs]
-        return Packing(tuple(order), tuple(index), tuple(constants))
-
-    def packed(self) -> Program:
-        """The program of the distinct results alone; where there are none, of one zero."""
-        return Program(self.inputs, self.steps, self.packing.values or (0.0,))
+    def distinct(self) -> tuple[int, ...]:
+        """The numbers of the values that are results, each once, in the order of the results."""
+        return tuple(dict.fromkeys(x for x in self.outputs if type(x) is int))
 
     def __call__(
         self, inputs: Sequence[Any], meaning: Mapping[str, Callable[..., Any]] | None = None

@@ -214,6 +214,8 @@ def _explained(
         "ERR_ATTRIBUTE_WITHOUT_VALUE": f'{message}: an attribute is written a="1"',
         "ERR_RESOURCE_LIMIT": "the elements are nested too deep, or a value is too long",
     }
+    if "Excessive depth" in message:  # libxml2 to 2.12 calls it an internal error
+        kind = "ERR_RESOURCE_LIMIT"
     return DescriptionError(
         explanations.get(kind, f"not well-formed XML: {message}"), Source(file, line)
     )

@@ -239,7 +239,7 @@ def _needs(program: Program) -> tuple[list[int], NDArray[np.float32], NDArray[np
     Steps are of one sort that the same results need.
     """
     first = program.inputs
-    values = [x for x in program.packing.values if x >= first]
+    values = [x for x in program.distinct if x >= first]
     users = [0] * len(program.steps)  # sets of results, as bits
     for k, value in enumerate(values):
         users[value - first] |= 1 << k
