@@ -253,14 +253,14 @@ def speed(
 
     for what, (algorithm, how) in CORE.items():
         found = traced(model, Task(algorithm, **how))
-        add(what, found, rm.compile(model, algorithm, **how)._ufunc, algorithm == "aba")
+        add(what, found, rm.compile(model, algorithm, **how).ufunc, algorithm == "aba")
     for what, order in orders.items():
         found = program(model, order)
         label = what if what == "searched" else f"order {what}"
         if operations(found) > effort.compiled and links:
             rows[label] = Row.of(name, links, label, found)
             continue
-        add(label, found, rm.compile(model, "aba", order=order)._ufunc)
+        add(label, found, rm.compile(model, "aba", order=order).ufunc)
     system = Forward.of(model, view="cluster")
     plan = system.permutation(scalar=not links)
     found = scalar_lu(system, plan)
