@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -273,8 +274,10 @@ class Ground:
         for part, corners in self._windows(x[near], far[near]):
             nearest, inside, outwards = _nearest_of_triangles(corners)
             length = np.linalg.norm(nearest, axis=-1)
-            valid = (length <= far[near[part], None]) & _locally_nearest(
-                corners, nearest, outwards, self.spacing * ON_EDGE
+            valid = length <= far[near[part], None]
+            rows, triangles = np.nonzero(valid & ~inside)
+            valid[rows, triangles] = self._is_least(
+                corners[:, 0, 0, :2], nearest, length, rows, triangles
             )
             order = np.argsort(np.where(valid, length, np.inf), axis=1, kind="stable")
             order = order[:, 1 : distances.shape[1]]  # the first is there
@@ -285,6 +288,31 @@ class Ground:
             )
             distances[at, 1:last] = np.where(chosen, size, np.inf)
             normals[at, 1:last] = np.where(chosen[..., None], directions, [0.0, 0.0, 1.0])
+
+    def _is_least(
+        self, first: Array, nearest: Array, length: Array, rows: Indices, triangles: Indices
+    ) -> Mask:
+        """Whether nearest points on edges and corners are nearer than all about them.
+
+        They are not where another triangle on which they lie comes nearer; of triangles that share
+        one, it is the first one's. ``first``: the first corner (m, 2) of each window.
+        """
+        count = math.isqrt(nearest.shape[1] // 2)
+        place, size = nearest[rows, triangles], length[rows, triangles]
+        at = (place[:, :2] - first[rows]) / self.spacing
+        least = np.ones(len(rows), dtype=bool)
+        for shift in product((-ON_EDGE, ON_EDGE), repeat=2):
+            cell = np.clip(np.floor(at + shift).astype(int), 0, count - 1)
+            s, t = (at - cell).T
+            touches = np.all(np.abs(at - cell - 0.5) <= 0.5 + 2 * ON_EDGE, axis=1)
+            for upper, there in enumerate((t <= s + 2 * ON_EDGE, t >= s - 2 * ON_EDGE)):
+                other = 2 * (cell[:, 0] * count + cell[:, 1]) + upper
+                rounding = ON_EDGE * self.spacing
+                nearer = length[rows, other] < size - rounding
+                apart = np.linalg.norm(nearest[rows, other] - place, axis=1)
+                same = (other < triangles) & (apart <= 2 * rounding)
+                least &= ~(touches & there & (nearer | same))
+        return least
 
     def _windows(self, x: Array, width: Array) -> Iterator[tuple[Indices, Array]]:
         """Triangles (m, t, 3, 3), from the point on, of the cells within a width of points.
@@ -327,27 +355,6 @@ def check_coefficients(friction: float, restitution: float) -> None:
         raise ValueError(f"friction needs a finite number from 0 on, got {friction!r}")
     if not 0.0 <= restitution <= 1.0:
         raise ValueError(f"restitution is from 0 to 1, got {restitution!r}")
-
-
-def _locally_nearest(corners: Array, nearest: Array, outwards: Array, rounding: float) -> Mask:
-    """Whether a triangle's nearest point (m, t, 3) is nearer than all of the surface about it.
-
-    It is not where it lies on another triangle that comes nearer; of triangles that share it, it is
-    the first one's.
-    """
-    sides = np.roll(corners, -1, axis=-2) - corners
-    away = nearest[:, :, None, None] - corners[:, None]  # of point t from the corners of triangle s
-    turned = np.cross(np.broadcast_to(sides[:, None], away.shape), away)
-    sizes = np.linalg.norm(sides, axis=-1)[:, None]
-    within = np.einsum("msi,mtsei->mtse", outwards, turned) >= -rounding * sizes
-    beside = np.abs(np.einsum("msi,mtsi->mts", outwards, away[..., 0, :])) <= rounding
-    shared = np.all(within, axis=-1) & beside
-    length = np.linalg.norm(nearest, axis=-1)
-    nearer = length[:, None, :] < length[:, :, None] - rounding
-    gap = np.linalg.norm(nearest[:, :, None] - nearest[:, None], axis=-1)
-    t = np.arange(nearest.shape[1])
-    same = (gap <= 2.0 * rounding) & (t[None, :] < t[:, None])
-    return np.asarray(~np.any(shared & (nearer | same), axis=-1))
 
 
 def _steepest(grid: Array) -> float:
