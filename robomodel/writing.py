@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -242,11 +243,18 @@ _TOLD = 8  # of what a format cannot say; a robot may have a hundred meshes
 
 
 def _refusal(title: str, lost: Sequence[str], meshes: Sequence[str]) -> str:
-    more = f"; and {len(lost) - _TOLD} more" if len(lost) > _TOLD else ""
+    alike: dict[str, list[str]] = {}  # what differs only in the names of meshes and links
+    for each in lost:
+        alike.setdefault(re.sub(r"(?<!\w)'[^']*'", "", each), []).append(each)
+    told = [
+        first + (f", and {len(others)} more like it" if others else "")
+        for first, *others in alike.values()
+    ]
+    more = f"; and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
     ways = "drop=True writes the file without"
     if meshes:
         ways += ', meshes="drop" without any mesh'
-    return f"{title} cannot say: {'; '.join(lost[:_TOLD])}{more} ({ways})"
+    return f"{title} cannot say: {'; '.join(told[:_TOLD])}{more} ({ways})"
 
 
 def _tell_of_sensors(description: Description) -> None:

@@ -124,6 +124,9 @@ def test_ranges_end_where_limits_are_met() -> None:
 
 # ---- actuation -----------------------------------------------------------------------------------
 
+MOMENTS = 'ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"'
+INERTIAL = f'<inertial><mass value="1"/><inertia {MOMENTS}/></inertial>'
+
 GEARED = robot(
     link("arm"),
     joint("hub", "base", "arm", more='<rotor inertia="1e-4" ratio="10"/>'
@@ -202,6 +205,18 @@ def test_messages_of_files_name_them_once(run, tmp_path: Path) -> None:
     log.write_text("time,q.joint1\n0,x\n")
     err = run("identify", "four_bar", log)[2]
     assert err.count("log.csv") == 1
+
+
+def test_missing_meshes_are_named_once(run, tmp_path: Path) -> None:
+    mesh = '<visual><geometry><mesh filename="package://p/{}.stl"/></geometry></visual>'
+    parts = [link(f"l{n}", INERTIAL + mesh.format(n)) for n in range(12)]
+    parts += [joint(f"j{n}", f"l{n - 1}" if n else "base", f"l{n}") for n in range(12)]
+    file = tmp_path / "r.urdf"
+    file.write_text(robot(*parts))
+    code, _, err = run("convert", file, "-o", tmp_path / "r.xml", "--no-check")
+    assert code == 2
+    assert err.count("--resources p=path") == 1
+    assert "and 11 more like it" in err
 
 
 def test_help_lists_a_commands_own_options_first(run) -> None:
