@@ -373,13 +373,15 @@ class Results:
                 numbers = self.compiled.ufunc(*arguments)
         else:
             numbers = self.compiled.ufunc(*arguments)
-        masks = sys.modules.get("numpy.ma")  # imported where masked arrays come from
-        masked = masks is not None and isinstance(numbers, masks.MaskedArray)
-        if masked or not isinstance(numbers, np.ndarray):
-            raise TypeError(f"{self.name} takes plain arrays, not such as give a "
-                            f"{type(numbers).__name__}")  # fmt: skip
-        plain = len(self.shapes) == 1 and len(self.shapes[0]) == 1
-        return numbers if plain else split(numbers, self.shapes)
+        if type(numbers) is not np.ndarray:  # masked ones, and those of other libraries
+            masks = sys.modules.get("numpy.ma")  # imported where masked arrays come from
+            masked = masks is not None and isinstance(numbers, masks.MaskedArray)
+            if masked or not isinstance(numbers, np.ndarray):
+                raise TypeError(f"{self.name} takes plain arrays, not such as give a "
+                                f"{type(numbers).__name__}")  # fmt: skip
+        shapes = self.shapes
+        plain = len(shapes) == 1 and len(shapes[0]) == 1
+        return numbers if plain else split(numbers, shapes)
 
     def count(self, arguments: Sequence[ArrayLike]) -> None:
         """Refuse too few, and too many: the ufunc would take one more for the result's place."""
