@@ -74,6 +74,7 @@ from robomodel.writing import write_mjcf, write_sdf, write_urdf
 if TYPE_CHECKING:
     from robomodel.c import write_c
     from robomodel.interop.casadi import to_casadi
+    from robomodel.motion.cuda import rollout_kernel
     from robomodel.reports.actuation.study import actuation
     from robomodel.reports.approximation.errors import approximation_errors
     from robomodel.reports.validation.study import validate
@@ -86,7 +87,6 @@ if TYPE_CHECKING:
         rollout,
         simulate,
     )
-    from robomodel.trajectory.rollouts.card import rollout_kernel
 
 __version__ = "0.2.0"
 
@@ -183,7 +183,7 @@ _LATE = {
     "actuation": "reports.actuation.study",
     "approximation_errors": "reports.approximation.errors",
     "validate": "reports.validation.study",
-    "rollout_kernel": "trajectory.rollouts.card",
+    "rollout_kernel": "motion.cuda",
     "to_casadi": "interop.casadi",
     "write_c": "c",
 }

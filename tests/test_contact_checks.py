@@ -13,6 +13,7 @@ import pytest
 from cases import few
 from mechanisms import MechanismError, random_mechanism
 from numpy.typing import NDArray
+from robomodel.motion.linkage_energy import kept, linkage_columns
 from scipy.spatial import ConvexHull
 from test_contact import BOTTOM, G, at_rest, block
 from test_contact_rollouts import FEET, standing
@@ -21,7 +22,6 @@ from texts import joint, link, robot
 import robomodel as rm
 from robomodel.dynamics.contact.complementarity import Problem
 from robomodel.dynamics.contact.points import without_gain
-from robomodel.trajectory.simulation.linkage_energy import kept, linkage_columns
 
 Array = NDArray[np.float64]
 SOLES = [
@@ -414,7 +414,7 @@ def test_a_robot_at_rest_for_a_minute() -> None:
 
 def test_what_is_not_solved_ends_with_a_story(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time, residual, the worst contact, what may help, and the motion up to there."""
-    from robomodel.trajectory.simulation import stepping
+    from robomodel.motion import stepping
 
     def give_up(problem: Problem, plain: Array, start: Array, *more: object) -> tuple[Array, float]:
         x, residual = without_gain(problem, plain, start, 1e-10)

@@ -27,8 +27,8 @@ from robomodel.kernels.function import CudaKernel
 from robomodel.kernels.precision import PRECISIONS
 from robomodel.kernels.ptx import emit as ptx
 from robomodel.kernels.ptx.slices import divided
+from robomodel.motion.cuda import CudaRollout
 from robomodel.scalars import sincos
-from robomodel.trajectory.rollouts.card import CudaRollout
 
 PTXAS = shutil.which("ptxas")
 

@@ -379,7 +379,7 @@ def test_a_bar_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy gives the same motion."""
     from robomodel.kernels import NoCompilerError
-    from robomodel.trajectory.simulation import integrator_functions as functions
+    from robomodel.motion import integrator_functions as functions
 
     model, q, v = crank_rocker()
     found = rm.simulate(model, q, v, duration=0.05, step=0.01, method="rk4")

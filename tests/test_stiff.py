@@ -9,7 +9,7 @@ from test_passive import ROBOTS, sprung, states
 from texts import joint, link, robot
 
 import robomodel as rm
-from robomodel.trajectory.simulation import implicit
+from robomodel.motion import implicit
 
 
 def damped(damping: float, stiffness: float = 3.0) -> rm.Model:

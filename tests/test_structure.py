@@ -31,7 +31,7 @@ LAYERS = (
 """The lowest layer first. Members of one layer may not import each other."""
 
 UPWARD = {
-    ("trajectory.simulation.trajectory", "views.animation"),  # a method that plays a motion
+    ("motion.trajectory", "views.animation"),  # a method that plays a motion
 }
 """Exceptions, (importer, imported): imports upwards or sideways. None may be added."""
 

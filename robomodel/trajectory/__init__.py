@@ -3,9 +3,9 @@
 from robomodel.aliases import keep_names
 from robomodel.estimation.planning import Goal, Plan, Stance, plan
 from robomodel.motion.ground import Contact, Ground, contact_points
-from robomodel.trajectory.rollouts.rollout import Rollout, rollout
-from robomodel.trajectory.simulation.simulate import simulate
-from robomodel.trajectory.simulation.trajectory import SimulationError, Stop, Trajectory
+from robomodel.motion.rollout import Rollout, rollout
+from robomodel.motion.simulate import simulate
+from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
 
 __all__ = [
     "Contact",

@@ -8,7 +8,7 @@ from robomodel.errors import ClosureError
 from robomodel.identification.logs import read_positions
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.trajectory.simulation.trajectory import Trajectory
+from robomodel.motion.trajectory import Trajectory
 
 
 def read_motion(model: Model, source: object, *, topic: str | None = None) -> Trajectory:

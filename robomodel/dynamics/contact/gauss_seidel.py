@@ -258,6 +258,108 @@ class Sweeps:
             else minimum(maximum(free, neg(self.bounds[n])), self.bounds[n])
         )
 
+    def newton(self, x: Vector, steps: int) -> list[Scalar]:
+        """Steps of Newton's method on Alart and Curnier's equations; x where they lead nowhere.
+
+        F = x - P(a) with a = x - d y, d = 1 / trace of a block and P the projection on discs of
+        radius μ a_n. Where contacts are redundant the slope of F is regularised: that changes the
+        rate of convergence only. Each step is halved up to twice where F does not become smaller.
+        """
+        n = self.rows.size
+        total = dot([self.matrix[i][i] for i in range(n)], [1.0] * n)
+        more = mul(1e-6 / n, total)
+        d = self._scales
+        before, x = list(x), list(x)
+        for _ in range(steps):
+            y = self.y(x)
+            f, slope = self._alart_curnier(x, y)
+            system = []
+            for i, row in enumerate(slope):
+                line = []
+                for j in range(n):
+                    moved = dot(
+                        [mul(s, d[k]) for k, s in row.items()],
+                        [
+                            add(self.matrix[k][j], more) if k == j else self.matrix[k][j]
+                            for k in row
+                        ],
+                    )
+                    line.append(add(sub(1.0 if i == j else 0.0, row.get(j, 0.0)), moved))
+                line[i] = add(line[i], 1e-14)
+                system.append(line)
+            change = _eliminated(system, [neg(each) for each in f])
+            ways = [[add(a, mul(share, b)) for a, b in zip(x, change, strict=True)]
+                    for share in (1.0, 0.5, 0.25)]  # fmt: skip
+            sizes = [self._size_of(way) for way in ways]
+            now = self._size_of(x)
+            best, size = ways[2], sizes[2]
+            for way, other in ((ways[1], sizes[1]), (ways[0], sizes[0])):
+                take = sub(other, minimum(size, now))
+                best = [select(take, a, b) for a, b in zip(way, best, strict=True)]
+                size = select(take, other, size)
+            x = best
+        better = sub(self.residual(x), self.residual(before))
+        return [select(better, a, b) for a, b in zip(x, before, strict=True)]
+
+    @functools.cached_property
+    def _scales(self) -> list[Scalar]:
+        """1 / trace of each row's block."""
+        result: list[Scalar] = []
+        for at in self.rows.blocks:
+            trace: Scalar = 0.0
+            for i in range(at.start, at.stop):
+                trace = add(trace, self.matrix[i][i])
+            result += [div(1.0, trace)] * (at.stop - at.start)
+        return result
+
+    def _alart_curnier(self, x: Vector, y: Vector) -> tuple[list[Scalar], list[dict[int, Scalar]]]:
+        """F, and the slope of P by rows."""
+        d = self._scales
+        a = [sub(u, mul(s, v)) for u, s, v in zip(x, d, y, strict=True)]
+        f: list[Scalar] = []
+        slope: list[dict[int, Scalar]] = []
+        for i, mu in enumerate(self.friction):
+            k = 3 * i
+            t0, t1, n = a[k], a[k + 1], maximum(a[k + 2], 0.0)
+            size = maximum(_length(t0, t1), TINY)
+            radius = mul(mu, n)
+            slips = sub(radius, size)  # negative where it does
+            share = select(slips, div(radius, size), 1.0)
+            u0, u1 = div(t0, size), div(t1, size)
+            presses = neg(a[k + 2])  # negative where it does
+            f += [sub(x[k], mul(share, t0)), sub(x[k + 1], mul(share, t1)), sub(x[k + 2], n)]
+            along = select(slips, share, 0.0)
+            for u, w, at in ((u0, u1, k), (u1, u0, k + 1)):
+                other = k + 1 if at == k else k
+                own = sub(share, mul(along, mul(u, u)))
+                slope.append(
+                    {
+                        at: select(presses, own, 0.0),
+                        other: select(presses, neg(mul(along, mul(u, w))), 0.0),
+                        k + 2: select(presses, select(slips, mul(mu, u), 0.0), 0.0),
+                    }
+                )
+            slope.append({k + 2: select(presses, 1.0, 0.0)})
+        first = 3 * self.rows.contacts
+        for j in range(first, self.rows.size):
+            m = j - first - self.rows.stops
+            if m < 0:
+                p, inside = maximum(a[j], 0.0), neg(a[j])
+            else:
+                p = minimum(maximum(a[j], neg(self.bounds[m])), self.bounds[m])
+                inside = sub(_size(a[j]), self.bounds[m])
+            f.append(sub(x[j], p))
+            slope.append({j: select(inside, 1.0, 0.0)})
+        return f, slope
+
+    def _size_of(self, x: Vector) -> Scalar:
+        """max |F / d|."""
+        f, _ = self._alart_curnier(x, self.y(x))
+        worst: Scalar = 0.0
+        for each, s in zip(f, self._scales, strict=True):
+            worst = maximum(_size(div(each, s)), worst)
+        return worst
+
     def residual(self, x: Vector) -> Scalar:
         """The largest residual of a block: a velocity."""
         worst: Scalar = 0.0
@@ -278,3 +380,20 @@ class Sweeps:
 
 def _size(x: Scalar) -> Scalar:
     return select(x, neg(x), x)
+
+
+def _eliminated(matrix: list[list[Scalar]], right: Vector) -> list[Scalar]:
+    """Gaussian elimination in the order of the rows."""
+    n = len(right)
+    work, x = [list(row) for row in matrix], list(right)
+    for k in range(n):
+        inverse = div(1.0, work[k][k])
+        for i in range(k + 1, n):
+            factor = mul(work[i][k], inverse)
+            for j in range(k + 1, n):
+                work[i][j] = sub(work[i][j], mul(factor, work[k][j]))
+            x[i] = sub(x[i], mul(factor, x[k]))
+        work[k][k] = inverse
+    for k in reversed(range(n)):
+        x[k] = mul(work[k][k], sub(x[k], dot(work[k][k + 1 :], x[k + 1 :])))
+    return x

@@ -121,10 +121,11 @@ def body_wrenches(model: Model, by_link: Mapping[str, Vector]) -> dict[int, Wren
 
 def pose(model: Model, q: Vector, at: Place) -> tuple[Mat, Vec]:
     """Rotation (rows) and origin of a frame in the world."""
-    return _pose(Configuration(model, q, (at.body,)), at)
+    return pose_of(Configuration(model, q, (at.body,)), at)
 
 
-def _pose(state: Configuration, at: Place) -> tuple[Mat, Vec]:
+def pose_of(state: Configuration, at: Place) -> tuple[Mat, Vec]:
+    """Rotation (rows) and origin in the world of a frame, whose body is among those ``turned``."""
     rotation, origin, body = at.pose.matrix(), at.pose.offset, at.body
     while body != WORLD:
         x = state.transforms[body]
@@ -144,7 +145,7 @@ def jacobian(model: Model, q: Vector, at: Place) -> list[list[Scalar]]:
     rows = [joint_forces(model, state, at.body, at.pose.to_parent(f)) for f in UNIT_WRENCHES]
     if at.reference == "local":
         return rows
-    placed = _pose(state, at)
+    placed = pose_of(state, at)
     columns = [_referred(placed, at, Motion.of(column)) for column in transposed(rows)]
     return transposed(column.entries() for column in columns)
 
@@ -167,7 +168,7 @@ def velocity(model: Model, q: Vector, v: Vector, at: Place) -> tuple[Scalar, ...
     state = State(model, q, (at.body,), v)
     twist = at.pose.to_child(NO_MOTION if at.body == WORLD else state.twists[at.body])
     if at.reference != "local":
-        twist = _referred(_pose(state, at), at, twist)
+        twist = _referred(pose_of(state, at), at, twist)
     return twist.entries()
 
 
@@ -180,7 +181,7 @@ def acceleration(model: Model, q: Vector, v: Vector, a: Vector, at: Place) -> tu
     own = Motion(at.pose.unrotate(moved.alpha), moved.at(at.pose))
     if at.reference == "local":
         return own.entries()
-    rotation, origin = _pose(state, at)
+    rotation, origin = pose_of(state, at)
     alpha, linear = apply(rotation, own.angular), apply(rotation, own.linear)
     if at.reference == "world":
         omega = apply(rotation, at.pose.unrotate(state.omega[at.body]))

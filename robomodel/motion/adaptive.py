@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 
 from robomodel.model.joints import Array
-from robomodel.running import Progress
-from robomodel.trajectory.simulation.charts import View
-from robomodel.trajectory.simulation.integrators import Motion
-from robomodel.trajectory.simulation.passing import (
+from robomodel.motion.change_points import (
     BLURRED,
     Care,
     NearError,
@@ -23,7 +20,10 @@ from robomodel.trajectory.simulation.passing import (
     may_meet,
     settle,
 )
-from robomodel.trajectory.simulation.runs import Run, count_steps
+from robomodel.motion.charts import View
+from robomodel.motion.integrators import Motion
+from robomodel.motion.runs import Run, count_steps
+from robomodel.running import Progress
 
 WEIGHTS = np.array([1.0, -6.0, 15.0, 15.0, -6.0, 1.0]) / 20.0  # of states around, in between
 FINEST = 1e-9  # steps as a share of the time that is left, below which no shorter are tried

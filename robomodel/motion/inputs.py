@@ -13,8 +13,8 @@ from robomodel.dynamics import saturate
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.trajectory.simulation.charts import View
-from robomodel.trajectory.simulation.integrators import Motion, Pushes, Signal
+from robomodel.motion.charts import View
+from robomodel.motion.integrators import Motion, Pushes, Signal
 
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
 Controller: TypeAlias = Callable[[float, Array, Array], ArrayLike]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -20,6 +20,8 @@ from robomodel.dynamics import passive_force
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array, JointModel
 from robomodel.model.model import Model
+from robomodel.motion.change_points import Care, StepError, settle
+from robomodel.motion.charts import View
 from robomodel.motion.groups import adjoint, inverse_jacobian
 from robomodel.motion.integrator_functions import (
     flow,
@@ -28,9 +30,6 @@ from robomodel.motion.integrator_functions import (
     position_rates,
     wrench_forces,
 )
-from robomodel.trajectory.simulation import implicit
-from robomodel.trajectory.simulation.charts import View
-from robomodel.trajectory.simulation.passing import Care, StepError, settle
 
 Signal = Callable[[float, Array, Array], Array]  # (t, q, v) → numbers
 Pushes = Callable[[float, Array, Array], Mapping[str, Array]]  # (t, q, v) → wrenches on links
@@ -70,6 +69,12 @@ class Motion:
         )
         return rates
 
+    def forces_and_wrenches(
+        self, t: float, q: Array, v: Array
+    ) -> tuple[Array, Mapping[str, Array]]:
+        """Forces on the model's own joints, and wrenches on links."""
+        return self.tau(t, q, v), self.pushes(t, q, v)
+
     def forces(self, t: float, q: Array, v: Array) -> Array:
         """Tau with what the wrenches, springs and dampers do to the chart's joints."""
         seen = self.view.velocities(q, v)
@@ -98,28 +103,6 @@ class Step(Protocol):
 
     def __call__(self, motion: Motion, t: float, h: float, x: Array) -> Array:
         """The state at t + h from x at t."""
-
-
-def rk4(motion: Motion, t: float, h: float, x: Array) -> Array:
-    """Runge and Kutta's classical step."""
-    k1 = motion.rate(t, x)
-    k2 = motion.rate(t + h / 2, x + h / 2 * k1)
-    k3 = motion.rate(t + h / 2, x + h / 2 * k2)
-    k4 = motion.rate(t + h, x + h * k3)
-    return motion.settled(x + h / 6 * (k1 + 2 * (k2 + k3) + k4))
-
-
-def semi_implicit_euler(motion: Motion, t: float, h: float, x: Array) -> Array:
-    """v first, then q with the new v; first order, and implicit in springs and dampers."""
-    nq = motion.model.nq
-    q, v = x[:nq], x[nq:]
-    if motion.passive and implicit.is_sprung(motion.model):
-        at = q if motion.care is None else motion.care.settled(q)
-        given = replace(motion, passive=False).forces(t, at, v)
-        v = v + h * implicit.compiled_acceleration(motion.model)(at, v, given, np.array([h]))
-    else:
-        v = v + h * motion.rate(t, x)[nq:]
-    return motion.settled(np.concatenate([q + h * position_rates(motion.model)(q, v), v]))
 
 
 # ---- a variational method ------------------------------------------------------------------------
@@ -232,11 +215,7 @@ def _root(
     raise StepError("its equations do not converge; take shorter ones")
 
 
-STEPS: dict[str, Step] = {
-    "rk4": rk4,
-    "semi_implicit_euler": semi_implicit_euler,
-    "variational": variational,
-}
+STEPS: dict[str, Step] = {"variational": variational}
 
 
 @dataclass(frozen=True, slots=True)

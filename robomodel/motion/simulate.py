@@ -13,26 +13,27 @@ from robomodel.errors import as_real
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.motion import implicit
+from robomodel.motion.adaptive import adaptive
+from robomodel.motion.forces import Acting, named, steps_by_impulses
 from robomodel.motion.ground import Contacts, Ground, Point, touching_points
+from robomodel.motion.inputs import Controller, Inputs, Pusher, Wrenches
+from robomodel.motion.integrators import chart_of
+from robomodel.motion.limits import Limits, warn_of_starts_beyond
+from robomodel.motion.runs import ADAPTIVE, Run, count_steps, fixed
+from robomodel.motion.starts import closed_start, in_single_precision
+from robomodel.motion.stepping import Stepper, Steps, on_ground
+from robomodel.motion.steps import FixedStep
+from robomodel.motion.trajectory import Trajectory
 from robomodel.running import Progress
-from robomodel.trajectory.simulation import implicit
-from robomodel.trajectory.simulation.adaptive import adaptive
-from robomodel.trajectory.simulation.charts import View
-from robomodel.trajectory.simulation.inputs import Controller, Inputs, Pusher, Wrenches
-from robomodel.trajectory.simulation.integrators import STEPS, chart_of
-from robomodel.trajectory.simulation.limits import Limits, warn_of_starts_beyond
-from robomodel.trajectory.simulation.runs import ADAPTIVE, Run, count_steps, fixed
-from robomodel.trajectory.simulation.starts import closed_start, in_single_precision
-from robomodel.trajectory.simulation.step_terms import Forces, named, steps_by_impulses
-from robomodel.trajectory.simulation.stepping import TimeStepping
-from robomodel.trajectory.simulation.trajectory import Trajectory
 
 Method: TypeAlias = Literal[
     "rk4", "dop853", "radau", "semi_implicit_euler", "variational", "time_stepping"
 ]
 
-METHODS = (*ADAPTIVE, *STEPS, "time_stepping")
+METHODS = (*ADAPTIVE, "rk4", "semi_implicit_euler", "variational", "time_stepping")
 STEP = 1e-3
+CLOSING = 2  # steps of Newton's method that close loops after a step
 FINEST = 100.0 * float(np.finfo(float).eps)  # relative tolerance, as SciPy has it
 
 
@@ -131,10 +132,11 @@ def simulate(
     if method not in (None, *METHODS):
         known = ", ".join(f"'{name}'" for name in METHODS)
         raise ValueError(f"method '{method}' is not known; known are {known}")
-    forces = Forces(passive, friction, named(model, stops))
-    stepping = _stepping(model, ground, contacts, forces, stop_restitution, method)
-    if method is None and stepping is not None:
+    acting = Acting(passive, friction, named(model, stops))
+    impulses = steps_by_impulses(model, ground, contacts, acting, method)
+    if impulses:
         method = "time_stepping"
+        stepper, touching = _stepper(model, ground, contacts, acting, stop_restitution, passive)
     if method is None and not model.nv:
         method = "rk4"  # adapted steps have nothing to go by
     step = None if step is None else as_real(step, "step")
@@ -143,8 +145,8 @@ def simulate(
     if method == "variational":
         chart_of(model)
     start = _start(model, q, v)
-    warn_of_starts_beyond(model, forces.stops, start[: model.nq])
-    inputs = Inputs.of(model, tau, f_ext, hold, passive and stepping is None, saturate)
+    warn_of_starts_beyond(model, acting.stops, start[: model.nq])
+    inputs = Inputs.of(model, tau, f_ext, hold, passive and not impulses, saturate)
     tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
     if step is None and (method not in (None, *ADAPTIVE) or inputs.stepwise):
         step = STEP
@@ -153,7 +155,16 @@ def simulate(
     if method is None:
         decay, _ = implicit.rates(model, start[: model.nq]) if passive else (0.0, 0.0)
         method = "radau" if duration * decay > implicit.MANY else "dop853"
-    run = Run(model, method, inputs, Limits.of(model, stop_at_limits, start), stepping)
+    limits = Limits.of(model, stop_at_limits, start)
+    if method in ("rk4", "semi_implicit_euler"):
+        stepper = Stepper(FixedStep(model, method, CLOSING, passive=passive))
+        touching = None
+    if impulses or method in ("rk4", "semi_implicit_euler"):
+        assert step is not None
+        steps = Steps(stepper, inputs, limits, touching)
+        with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
+            return steps.run(start, duration, step, bar)
+    run = Run(model, method, inputs, limits)
     with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
         if method in ADAPTIVE:
             adaptive(run, start, duration, step, tolerances, bar)
@@ -163,25 +174,23 @@ def simulate(
     return run.trajectory()
 
 
-def _stepping(
+def _stepper(
     model: Model,
     ground: Ground | None,
     contacts: Sequence[Point] | Contacts | None,
-    forces: Forces,
+    acting: Acting,
     restitution: float,
-    method: Method | None,
-) -> TimeStepping | None:
-    """The method with impulses where something needs it; ValueError where another is wanted."""
-    if not steps_by_impulses(model, ground, contacts, forces, method):
-        return None
+    passive: bool,
+) -> tuple[Stepper, Contacts | None]:
+    """Time steps with contacts, and the function that gives further ones."""
     if ground is not None and not isinstance(ground, Ground):
         raise TypeError(f"ground is a robomodel.Ground, such as rm.Ground(), got {ground!r}")
     if not 0.0 <= as_real(restitution, "stop_restitution") <= 1.0:
         raise ValueError(f"stop_restitution is from 0 to 1, got {restitution!r}")
-    if callable(contacts):
-        return TimeStepping(View.of(model), ground, [], contacts, forces, restitution)
-    points = touching_points(model, ground, contacts)
-    return TimeStepping(View.of(model), ground, points, None, forces, restitution)
+    given = contacts if callable(contacts) else None
+    points = [] if callable(contacts) else touching_points(model, ground, contacts)
+    setting = on_ground(acting, ground, points, stop_restitution=float(restitution))
+    return Stepper(FixedStep(model, "time_stepping", setting=setting), ground), given
 
 
 def _start(model: Model, q: ArrayLike, v: ArrayLike | None) -> Array:

@@ -11,13 +11,7 @@ import numpy as np
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.variants.charts import linkages
-from robomodel.motion.integrator_functions import position_rates
-from robomodel.running import Progress
-from robomodel.trajectory.simulation.charts import GOOD, UNSAID, Look, View, look
-from robomodel.trajectory.simulation.inputs import Inputs, Saturated
-from robomodel.trajectory.simulation.integrators import STEPS, Motion
-from robomodel.trajectory.simulation.limits import Limits
-from robomodel.trajectory.simulation.passing import (
+from robomodel.motion.change_points import (
     Care,
     CrossedError,
     NearError,
@@ -30,14 +24,19 @@ from robomodel.trajectory.simulation.passing import (
     settle,
     turned,
 )
-from robomodel.trajectory.simulation.singular import advice
-from robomodel.trajectory.simulation.stepping import TimeStepping
-from robomodel.trajectory.simulation.trajectory import (
+from robomodel.motion.charts import GOOD, UNSAID, Look, View, look
+from robomodel.motion.inputs import Inputs, Saturated
+from robomodel.motion.integrator_functions import position_rates
+from robomodel.motion.integrators import STEPS, Motion
+from robomodel.motion.limits import Limits
+from robomodel.motion.singular import advice
+from robomodel.motion.trajectory import (
     Independent,
     SimulationError,
     Stop,
     Trajectory,
 )
+from robomodel.running import Progress
 
 ADAPTIVE = ("dop853", "radau")
 MOST = 2**53  # steps, beyond which their times are not told apart
@@ -82,7 +81,6 @@ class Run:
     method: str
     inputs: Inputs
     limits: Limits
-    stepping: TimeStepping | None = None
     rows: list[Row] = field(default_factory=list)
     saturated: list[Array] = field(default_factory=list)
     stop: Stop | None = None
@@ -123,17 +121,10 @@ class Run:
             from scipy.integrate import OdeSolution
 
             dense = OdeSolution(self.knots, self.pieces)
-        forces = places = residual = None
-        if self.stepping is not None:
-            forces, places = self.stepping.touched
-            residual = self.stepping.residual
         return Trajectory(
             self.model, self.method, times, q, v, tau, self.stop, dense,
-            forces, residual, np.array(self.saturated) if self.saturated else None,
+            None, None, np.array(self.saturated) if self.saturated else None,
             tuple(self.charts), rates,
-            contact_points=() if self.stepping is None else tuple(self.stepping.points),
-            contact_pairs=() if self.stepping is None else self.stepping.pairs,
-            contact_places=places,
         )  # fmt: skip
 
     def keep(self, t: float, x: Array, motion: Motion, rates: Array | None = None) -> None:
@@ -228,8 +219,6 @@ class Run:
 
     def _enter(self, view: View) -> None:
         self.ahead = None  # goodness is that of a chart
-        if self.stepping is not None and view != self.view:
-            self.stepping = self.stepping.seen_from(view)
         self.view = view
 
     # ---- steps of given lengths
@@ -272,7 +261,7 @@ class Run:
 
         Raises :class:`NearError` where its end does.
         """
-        step = self.stepping or STEPS[self.method]
+        step = STEPS[self.method]
         if self.systems is None or not may_meet(motion.model, x, h, self.systems):
             return step(motion, t, h, x)
         error: StepError | None = None
@@ -346,25 +335,6 @@ def count_steps(duration: float, step: float) -> int:
     return nearest if abs(steps - nearest) <= 1e-9 * max(1.0, steps) else math.ceil(steps)
 
 
-def stepped(
-    model: Model,
-    q: Array,
-    v: Array,
-    tau: Array,
-    step: float,
-    method: str,
-    *,
-    passive: bool,
-    stepping: TimeStepping | None = None,
-) -> Trajectory:
-    """The motion under rows of forces, a step each; what :func:`robomodel.simulate` would do."""
-    inputs = Inputs.of(model, tau, None, hold=False, passive=passive and stepping is None)
-    run = Run(model, method, inputs, Limits(model), stepping)
-    with Progress("simulate", len(tau) * step, wanted=False) as bar, np.errstate(all="ignore"):
-        fixed(run, np.concatenate([q, v]), len(tau) * step, step, bar)
-    return run.trajectory()
-
-
 def fixed(run: Run, x: Array, duration: float, step: float, bar: Progress) -> None:
     """Steps of one length; the last one is shorter where the duration asks for it."""
     count = count_steps(duration, step)
@@ -408,8 +378,6 @@ def fixed(run: Run, x: Array, duration: float, step: float, bar: Progress) -> No
             run.keep(run.stop.time, x, replace(motion, view=run.view))
             return
         x = run.accept(end, after)
-        if run.stepping is not None:
-            run.stepping.record()
         k += 1
         bar.at(end)
     if count:
@@ -443,8 +411,6 @@ def _over(
         except StepError as found:
             error = found
             continue
-        if run.stepping is not None:
-            run.stepping.record()
         run.keep(between, state, later, rates)
         return after, k + 1, end
     assert error is not None

@@ -11,9 +11,9 @@ import numpy as np
 from robomodel.errors import warn
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.motion.forces import named
+from robomodel.motion.trajectory import Stop
 from robomodel.scalars import stack, unstack
-from robomodel.trajectory.simulation.step_terms import named
-from robomodel.trajectory.simulation.trajectory import Stop
 
 INSIDE = 1e-9  # this far beyond a limit, a joint still counts as standing at it
 

@@ -16,9 +16,10 @@ from robomodel.kernels.cuda import Compiled
 from robomodel.kernels.function import as_dtype
 from robomodel.model.derived import cached_on_model, content
 from robomodel.model.model import Model
+from robomodel.motion.rollout import OPEN
+from robomodel.motion.stepping import TORN
+from robomodel.motion.steps import FixedStep
 from robomodel.scalars import Scalar, Vector, add, select, sub
-from robomodel.trajectory.rollouts.rollout import OPEN, steps
-from robomodel.trajectory.simulation.charts import View
 
 METHODS = ("rk4", "semi_implicit_euler")
 
@@ -43,19 +44,21 @@ class CudaRollout:
         self.model, self.options = model, options
         self.dtype = as_dtype(options["dtype"])
         method, flags = options["method"], (options["passive"], options["saturate"])
-        self._steps = steps(View.of(model), method, options["closing"], None, *flags, self.dtype)
+        passive, saturate = flags
+        self._step = FixedStep(model, method, options["closing"], None, passive=passive,
+                               saturate=saturate, dtype=self.dtype)  # fmt: skip
         n = model.nq + model.nv
-        self.sizes = (*self._steps.sizes[:-1], n)
+        self.sizes = (n, model.nv, 1, n)
         entry = f"rollout_{self.dtype}"
         self.parts = {"q": model.nq, "v": model.nv}
         text = compile_ptx(
             lambda: self.program,
             entry,
             self.sizes,
-            name=content(model, f"on cards {self._steps.name}"),
+            name=content(model, f"on cards {self._step.name}"),
             dtype=self.dtype,
             label=f"compiling rollouts of '{model.name}'",
-            iteration=self._steps.iteration,
+            iteration=self._step.iteration,
             parts=[*self.parts.values()],
         )
         self._compiled = Compiled(text, entry, self.parts | {"tau": model.nv}, self.dtype, "tau")
@@ -68,12 +71,13 @@ class CudaRollout:
     @cached_property
     def program(self) -> Program:
         """One stage of a step. Where loops were left open, or crossed, all is not-a-number."""
-        made, trace, n = self._steps, Trace(), self.sizes[-1]
-        inputs = [trace.inputs(size) for size in made.sizes[:-1]]
-        if made.iteration.table:
-            inputs += [trace.inputs(made.iteration.carried), trace.inputs(made.iteration.columns)]
-        outputs = made.build(*inputs)
-        checks, carried = outputs[n : made.sizes[-1]], outputs[made.sizes[-1] :]
+        step, trace, n = self._step, Trace(), self.sizes[-1]
+        inputs = [trace.inputs(size) for size in self.sizes[:-1]]
+        iteration = step.iteration
+        if iteration.table:
+            inputs += [trace.inputs(iteration.carried), trace.inputs(iteration.columns)]
+        outputs = step.build(step.from_independent(inputs[0]), *inputs[1:])
+        checks, carried = outputs[step.size : step.results], outputs[step.results :]
         return trace.program([*_lost(outputs[:n], checks, OPEN[self.dtype] ** 2), *carried]).fused()
 
     def __reduce__(self) -> tuple[Callable[..., CudaRollout], tuple[object, ...]]:
@@ -90,8 +94,8 @@ class CudaRollout:
         ``out``: a contiguous array (..., T+1, nq + nv). Raises as
         :class:`~robomodel.kernels.function.CudaKernel` does, before anything runs. Whether
         loops are closed at the start is not looked at: from the first step on a motion is
-        not-a-number where they are open, or come through a singular position, for
-        itself alone. Those that only come near one keep their joints, and nothing tells of them.
+        not-a-number, for itself alone, where they are open. Each step begins with the velocities of
+        the independent joints, which must not be at a dead point then.
         """
         length = as_real(step, "step")
         if not math.isfinite(length):
@@ -105,10 +109,8 @@ def _lost(state: Vector, checks: Vector, limit: float) -> list[Scalar]:
     """A state, or what is no number where its loops fail the checks."""
     if not checks:
         return list(state)
-    gap, *signs = checks
-    bad: Scalar = select(sub(limit, gap), math.nan, 0.0)
-    for sign in signs:
-        bad = add(bad, select(sign, math.nan, 0.0))
+    gap, growth = checks
+    bad = add(select(sub(limit, gap), math.nan, 0.0), select(sub(TORN, growth), math.nan, 0.0))
     return [add(x, bad) for x in state]
 
 

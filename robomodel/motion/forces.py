@@ -1,0 +1,83 @@
+"""What acts in a motion besides tau, and which of it needs impulses: springs, friction, stops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from robomodel.errors import UnknownNameError, as_names, did_you_mean
+from robomodel.model.model import Model
+
+
+@dataclass(frozen=True)
+class Acting:
+    """What acts in a step besides tau: springs and dampers, dry friction, stops of some joints."""
+
+    passive: bool = True
+    friction: bool = True
+    stops: frozenset[str] = frozenset()
+
+    def rubbing(self, model: Model) -> list[float]:
+        """The friction of each coordinate that has some, in the order of the rows."""
+        if not self.friction:
+            return []
+        found = [node.friction for node in model.nodes for _ in node.freedoms if node.friction]
+        return found + [spring.friction for spring in model.springs if spring.friction]
+
+    def bounds(self, model: Model) -> list[tuple[int, float, float]]:
+        """The limits that stop joints: which of the stopped joints, the side, the bound."""
+        return [
+            (n, side, bound)
+            for n, body in enumerate(self.stopped(model))
+            for side, bound in ((1.0, model.joints[body].lower), (-1.0, model.joints[body].upper))
+            if math.isfinite(bound)
+        ]
+
+    def stopped(self, model: Model) -> list[int]:
+        """The bodies whose joints have position limits that stop them."""
+        return [
+            body
+            for body, joint in enumerate(model.joints)
+            if joint.name in self.stops
+            and joint.nv == 1
+            and joint.type != "continuous"
+            and (math.isfinite(joint.lower) or math.isfinite(joint.upper))
+        ]
+
+
+def named(model: Model, wanted: bool | Iterable[str]) -> frozenset[str]:
+    """Names of joints: all of them, none, or those given; UnknownNameError for unknown ones."""
+    known = [joint.name for joint in model.joints]
+    if isinstance(wanted, bool):
+        return frozenset(known if wanted else ())
+    names = set(as_names(wanted, "a joint"))
+    for name in sorted(names - set(known)):
+        raise UnknownNameError(f"no joint '{name}' in '{model.name}'{did_you_mean(name, known)}")
+    return frozenset(names)
+
+
+def needs_impulses(model: Model, ground: object, contacts: object, forces: Acting) -> str | None:
+    """What asks for steps in velocities and impulses; None where nothing does."""
+    if ground is not None:
+        return "a ground"
+    if contacts is not None:
+        return "contacts"
+    if forces.stops:
+        return "joint stops"
+    if forces.friction:
+        rubbing = [each.name for each in model.joints if each.friction]
+        rubbing += [each.name for each in model.springs if each.friction]
+        if rubbing:
+            return f"the dry friction of '{rubbing[0]}' (which friction=False leaves out)"
+    return None
+
+
+def steps_by_impulses(
+    model: Model, ground: object, contacts: object, forces: Acting, method: str | None
+) -> bool:
+    """Whether a motion is stepped so; ValueError where it must be and another method is wanted."""
+    why = needs_impulses(model, ground, contacts, forces)
+    if why is not None and method not in (None, "time_stepping"):
+        raise ValueError(f"{why} needs method='time_stepping', not '{method}'")
+    return why is not None or method == "time_stepping"

@@ -1,0 +1,362 @@
+"""Rollouts: many motions at once under given forces, the loop over time inside the kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from robomodel.errors import as_real, warn
+from robomodel.kernels.function import as_dtype
+from robomodel.kernels.threads import share
+from robomodel.model.arguments import as_array
+from robomodel.model.closure import CLOSED
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.motion import implicit
+from robomodel.motion.forces import Acting, named, steps_by_impulses
+from robomodel.motion.ground import Ground, Point, touching_points
+from robomodel.motion.inputs import Inputs
+from robomodel.motion.limits import Limits, warn_of_starts_beyond
+from robomodel.motion.starts import ROUNDED, closed_start, in_single_precision
+from robomodel.motion.stepping import PLANES, SOLVED, TORN, Stepper, Steps, on_ground
+from robomodel.motion.steps import FixedStep
+from robomodel.motion.tangent import linkages
+from robomodel.motion.trajectory import SimulationError
+from robomodel.running import Progress
+
+Method: TypeAlias = Literal["rk4", "semi_implicit_euler", "time_stepping"]
+METHODS = ("rk4", "semi_implicit_euler", "time_stepping")
+UNSOLVED = {"float64": 1e-6, "float32": 1e-3}  # contact residual from which on a motion is told of
+OPEN = {"float64": CLOSED, "float32": ROUNDED}  # gap of loops from which on a motion is lost
+WHOLE = 64  # steps in a kernel's call between looks at contact problems that it has not solved
+LONG = 1.0 / 3.0  # growth of ‖G‖² within a step from which on a linkage turns too fast for it
+UNSAID = 1e-9  # least share of a linkage's motion that v has to tell at the start
+
+
+class Rollout(NamedTuple):
+    """Motions with what was between them and the ground.
+
+    Attributes:
+        q: Configurations (..., T+1, nq).
+        v: Velocities (..., T+1, nv).
+        contact_forces: Mean forces over each step (..., T, k, 3) [N], in world axes.
+        contact_residual: What each step's contact equations fail by (..., T), relative to the
+            velocities in them.
+    """
+
+    q: Array
+    v: Array
+    contact_forces: Array
+    contact_residual: Array
+
+
+def rollout(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    step: float,
+    method: Method | None = None,
+    *,
+    passive: bool = True,
+    friction: bool = True,
+    ground: Ground | None = None,
+    contacts: Sequence[Point] | None = None,
+    stops: bool | Iterable[str] = False,
+    saturate: bool = False,
+    sweeps: int = 8,
+    details: bool = False,
+    closing: int = 2,
+    threads: int = 1,
+    backend: Literal["numpy", "compiled"] = "compiled",
+    dtype: DTypeLike = "float64",
+) -> tuple[Array, ...]:
+    """Motions from (q, v) under ``tau``: the whole loop over time is one compiled program.
+
+    Row k of ``tau`` acts, without change, from time k · ``step`` to the next; row 0 of the results
+    is the start. ``q``, ``v`` and ``tau`` broadcast. Each step ends with quaternions of unit length
+    and loops closed. Without ``details`` motions in which residuals of contact exceed 1e-6 (1e-3 in
+    "float32") are told of by a RuntimeWarning.
+
+    Motions in which independent joints come to rest, or nearly so, while a linkage moves on go on
+    in others, as in :func:`robomodel.simulate`, in the kernel of their chart (but not with
+    ``saturate``); those past which a linkage rushes so fast that its G still changes by more than
+    half in a step are told of by a RuntimeWarning. Over change points they are led by
+    :func:`robomodel.simulate`'s steps. One whose loops do not close because ``step`` is too long,
+    or that comes to a singular position with ``saturate``, or to a change point in "float32" or
+    backwards in time, is not-a-number from there on, for itself alone, with a RuntimeWarning; one
+    that starts from numbers that are not finite is so from the start.
+
+    Args:
+        model: The robot.
+        q: Configurations (..., nq) at the start.
+        v: Velocities (..., nv) at the start.
+        tau: Forces (..., T, nv).
+        step: Time between rows [s].
+        method: "rk4" (fourth order), "semi_implicit_euler" (first order; v, then q with the new v,
+            and implicit in springs and dampers, which holds however stiff they are), or
+            "time_stepping", as of :func:`robomodel.simulate`, the default where a ground, stops or
+            dry friction take part. Elsewhere it is "rk4", or, where springs or dampers at the start
+            are too stiff for that with this ``step``, "semi_implicit_euler".
+        passive: The file's springs and damping act.
+        friction: The file's dry friction acts.
+        ground: A level plane that the points of ``contacts`` stand on.
+        contacts: As of :func:`robomodel.simulate`, but no function.
+        stops: Joints (True: all) that do not leave their position limits.
+        saturate: Motors give of ``tau`` what they can at each instant (:func:`robomodel.saturate`).
+        sweeps: How many sweeps of its contact equations every step of "time_stepping" does, from
+            the last step's impulses on.
+        details: The result is a :class:`Rollout`, with contact forces and the residuals of their
+            equations.
+        closing: Steps of Newton's that close the loops after each step.
+        threads: They spread the batch (0: one for each processor); results do not depend on them.
+        backend: "compiled", a kernel made at the first call, or "numpy".
+        dtype: Of the results, and of all arithmetic; in "float32" vectors hold twice as many
+            motions, and loops close to 1e-6 or so.
+
+    Returns:
+        motion: q (..., T+1, nq) and v (..., T+1, nv); with ``details`` a :class:`Rollout`.
+
+    Raises:
+        ValueError: The loops of ``q`` are open or its quaternions not of unit length (close them
+            with :meth:`Model.close`); by more than 1e-4 where ``q`` or ``dtype`` is float32, of
+            which rounding is taken out.
+    """
+    if method not in (None, *METHODS):
+        known = ", ".join(f"'{name}'" for name in METHODS)
+        raise ValueError(f"method '{method}' is not known; known are {known}")
+    acting = Acting(passive, friction, named(model, stops))
+    impulses = steps_by_impulses(model, ground, contacts, acting, method)
+    points = _points(model, ground, contacts, sweeps) if impulses else []
+    if backend not in ("numpy", "compiled"):
+        raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
+    number = as_dtype(dtype)
+    step = as_real(step, "step")
+    if not math.isfinite(step):
+        raise ValueError(f"step must be a number of seconds, got {step!r}")
+    if impulses and step <= 0.0:
+        raise ValueError(f"time stepping goes forward: step must be positive, got {step!r}")
+    if not isinstance(closing, int | np.integer) or closing < 1:
+        raise ValueError(f"closing must be at least one step of Newton's, got {closing!r}")
+    at, speed = as_array(q, model.nq, "q", "nq"), as_array(v, model.nv, "v", "nv")
+    force = as_array(tau, model.nv, "tau", "nv")
+    if force.ndim < 2:
+        raise ValueError(f"tau needs an axis of time, (..., T, nv), got shape {force.shape}")
+    at = closed_start(model, at, number == "float32" or in_single_precision(q), backend)
+    if impulses:
+        warn_of_starts_beyond(model, acting.stops, at)
+    try:
+        batch = np.broadcast_shapes(at.shape[:-1], speed.shape[:-1], force.shape[:-2])
+    except ValueError:
+        raise ValueError(
+            f"batch axes do not broadcast: q {at.shape}, v {speed.shape}, tau {force.shape}"
+        ) from None
+    nq, nv, times = model.nq, model.nv, force.shape[-2]
+    if impulses:
+        method = "time_stepping"
+    elif method is None:
+        stiff = passive and implicit.too_stiff(model, at, step)
+        method = "semi_implicit_euler" if stiff else "rk4"
+    setting = on_ground(acting, ground, points) if impulses else None
+    one = FixedStep(
+        model, method, int(closing), setting, sweeps=int(sweeps), passive=passive,
+        saturate=bool(saturate), dtype=number, backend=backend,
+    )  # fmt: skip
+    rows = np.empty((*batch, times + 1, one.results), number)
+    flat = rows.reshape(-1, times + 1, one.results)
+    start, said = one.start(np.broadcast_to(at, (*batch, nq)), np.broadcast_to(speed, (*batch, nv)))
+    rows[..., 0, : one.size] = start
+    rows[..., 0, one.size :] = 0.0
+    lost = np.zeros(len(flat), bool)
+    lost[...] = (said.said.reshape(-1) <= UNSAID) & np.any(flat[:, 0, nq : nq + nv] != 0.0, axis=-1)
+    flat[lost, 0, nq : nq + nv] = np.nan
+    if model.nodes and times:
+        force = np.broadcast_to(force.astype(number), (*batch, times, nv)).reshape(-1, times, nv)
+        stepper = Stepper(one, ground) if impulses else None
+        _run(one, stepper, flat, force, float(step), threads)
+        if linkages(model):
+            _tell(model, one, ground, flat, force, float(step))
+    positions, velocities = rows[..., :nq], rows[..., nq : nq + nv]
+    if setting is None:
+        if details:
+            return Rollout(positions, velocities, np.zeros((*batch, times, 0, 3), number),
+                           np.zeros((*batch, times), number))  # fmt: skip
+        return positions, velocities
+    first = one.size + one.checks
+    residual = rows[..., 1:, first]
+    if details:
+        forces = rows[..., 1:, first + 1 :].reshape(*batch, times, -1, 3) / step
+        if setting.height is None:
+            forces = _in_world(stepper, rows, forces)
+        return Rollout(positions, velocities, forces, residual)
+    unsolved = UNSOLVED[number]
+    bad = int(np.count_nonzero(np.any(residual > unsolved, axis=-1)))
+    if bad:
+        warn(
+            RuntimeWarning(
+                f"the contacts of {bad} of {residual[..., 0].size} motions of '{model.name}' are "
+                f"not solved to {unsolved:g} in every step (worst {np.nanmax(residual):.1g}); "
+                "details=True tells which"
+            )
+        )
+    return positions, velocities
+
+
+def _points(
+    model: Model, ground: Ground | None, points: Sequence[Point] | None, sweeps: int
+) -> list[Any]:
+    """The points that touch the ground; ValueError where rollouts have no such contacts."""
+    if not isinstance(sweeps, int | np.integer) or sweeps < 1:
+        raise ValueError(f"sweeps must be one or more, a whole number, got {sweeps!r}")
+    if callable(points):
+        raise ValueError("rollouts touch the ground only; simulate takes a function for contacts")
+    return list(touching_points(model, ground, points))
+
+
+def _run(
+    step: FixedStep, stepper: Stepper | None, rows: Array, force: Array, h: float, threads: int
+) -> None:
+    """All steps of motions (n, T+1, results), of which the first rows are given."""
+    times = rows.shape[1] - 1
+    length = np.array([h], rows.dtype)
+    if stepper is not None and stepper.setting.height is None:
+        for t in range(times):
+            states = rows[:, t, : step.size]
+            planes = stepper.planes(states[:, : step.model.nq])
+            rows[:, t + 1] = stepper.advance(states, force[:, t], h, planes)
+        return
+    size = WHOLE if stepper is not None and step.rows.size else max(times, 1)
+    for first in range(0, times, size):
+        last = min(first + size, times)
+        _spread(step, rows, force, length, first, last, threads)
+        if stepper is not None and step.dtype == "float64":
+            _solve_on(step, stepper, rows, force, h, first, last)
+
+
+def _spread(
+    step: FixedStep, rows: Array, force: Array, length: Array, first: int, last: int, threads: int
+) -> None:
+    """Iterate over motions from step ``first`` to ``last``, some on each thread."""
+
+    def part(piece: slice) -> None:
+        step.over_time(
+            rows[piece, first, : step.size], force[piece, first:last], length,
+            out=rows[piece, first + 1 : last + 1],
+        )  # fmt: skip
+
+    share(part, len(rows), threads)
+
+
+def _solve_on(
+    step: FixedStep, stepper: Stepper, rows: Array, force: Array, h: float, first: int, last: int
+) -> None:
+    """Step motions anew whose contact problems were not solved by the sweeps of a step.
+
+    With Newton's method after the sweeps; and then, from where that has not solved them, step by
+    step.
+    """
+    residual = step.size + step.checks
+    length = np.array([h], rows.dtype)
+
+    def unsolved(part: Array) -> Any:
+        return np.flatnonzero(np.any(~(part[:, first + 1 : last + 1, residual] <= SOLVED), axis=1))
+
+    hard = unsolved(rows)
+    if not len(hard):
+        return
+    again, pushed = rows[hard], force[hard]
+    _spread(stepper.harder, again, pushed, length, first, last, 1)
+    for n in unsolved(again):
+        t = first + int(np.argmax(~(again[n, first + 1 : last + 1, residual] <= SOLVED)))
+        while t < last:
+            result = again[n, t + 1]
+            stepper.finish(again[n, t, : step.size], pushed[n, t], h, (), result)
+            t += 1
+            if t == last or not np.all(np.isfinite(result[: step.size])):
+                break
+            _spread(stepper.harder, again[n : n + 1], pushed[n : n + 1], length, t, last, 1)
+            left = ~(again[n, t + 1 : last + 1, residual] <= SOLVED)
+            t = t + int(np.argmax(left)) if np.any(left) else last
+    rows[hard] = again
+
+
+def _lead(step: FixedStep, ground: Ground | None, rows: Array, force: Array, h: float) -> int:
+    """Lead a motion on from its first row, past change points; how many steps that leads."""
+    model = step.model
+    inputs = Inputs.of(model, force, None, hold=False)
+    steps = Steps(Stepper(step, ground), inputs, Limits(model))
+    try:
+        with np.errstate(all="ignore"), Progress("rollout", 0.0, wanted=False) as bar:
+            made = steps.run(rows[0, : model.nq + model.nv], len(force) * h, h, bar)
+    except SimulationError as error:
+        if error.trajectory is None:
+            return 0
+        made = error.trajectory
+    except ValueError:
+        return 0
+    count = len(made) - 1
+    rows[1 : count + 1, : model.nq] = made.q[1:]
+    rows[1 : count + 1, model.nq : model.nq + model.nv] = made.v[1:]
+    rows[1 : count + 1, step.size : step.size + step.checks] = 0.0, 1.0
+    if made.contact_forces is not None and made.contact_residual is not None:
+        first = step.size + step.checks
+        rows[1 : count + 1, first] = made.contact_residual[:count]
+        rows[1 : count + 1, first + 1 :] = h * made.contact_forces[:count].reshape(count, -1)
+    return count
+
+
+def _tell(
+    model: Model, step: FixedStep, ground: Ground | None, rows: Array, force: Array, h: float
+) -> None:
+    """Lead motions past change points; those whose loops do not close are not-a-number.
+
+    With a RuntimeWarning, as where linkages turn so fast that a step is too long for them.
+    """
+    limit = OPEN[step.dtype] ** 2
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap, growth = rows[:, 1:, step.size], rows[:, 1:, step.size + 1]
+        opened = ~(gap <= limit) | ~(growth < TORN)
+    times = rows.shape[1] - 1
+    can_lead = h > 0.0 and step.dtype == "float64" and not step.saturate
+    for n in np.flatnonzero(np.any(opened, axis=1)):
+        at = int(np.argmax(opened[n]))
+        led = 0
+        if can_lead and np.all(np.isfinite(rows[n, at, : step.size])):
+            led = _lead(step, ground, rows[n, at:], force[n, at:], h)
+        rows[n, at + led + 1 :] = np.nan
+        opened[n] = False
+        opened[n, at + led :] = True
+    finite = np.isfinite(rows[:, 0]).all(axis=1)
+    count = int(np.count_nonzero(np.any(opened, axis=1) & finite))
+    if count:
+        first = int(min(np.argmax(row) for row in opened if np.any(row)))
+        warn(
+            RuntimeWarning(
+                f"the loops of {count} of {len(rows)} motions of '{model.name}' do not close, the "
+                f"first at step {first} of {times}: these are not-a-number from there on; take "
+                "shorter steps"
+            )
+        )
+    with np.errstate(invalid="ignore"):
+        turned = np.any(growth[:, :] > 1.0 + LONG, axis=1)
+    if np.any(turned):
+        warn(
+            RuntimeWarning(
+                f"linkages of {int(np.count_nonzero(turned))} of {len(rows)} motions of "
+                f"'{model.name}' turn by much within a step: take shorter ones"
+            )
+        )
+
+
+def _in_world(stepper: Stepper | None, rows: Array, forces: Array) -> Array:
+    """Forces along the axes of planes, several for each point, in world axes, one for each."""
+    assert stepper is not None
+    q = rows[..., :-1, : stepper.model.nq]
+    planes = stepper.planes(q.reshape(-1, q.shape[-1])).reshape(*forces.shape[:-1], -1)
+    turned = np.einsum("...i,...ij->...j", forces, stepper.axes(planes[..., :3]))
+    result: Array = turned.reshape(*turned.shape[:-2], -1, PLANES, 3).sum(axis=-2)
+    return result

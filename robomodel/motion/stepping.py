@@ -1,0 +1,538 @@
+"""Time stepping of motions: contact problems solved to the end, heights and pairs of links.
+
+The step of :mod:`robomodel.motion.time_stepping` as one compiled function with a fixed number of
+sweeps; where they have not solved its contact problem, that goes on to
+:func:`robomodel.dynamics.contact.complementarity.solve` and the step is finished with its impulses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from robomodel.dynamics.contact.complementarity import Problem, solve
+from robomodel.dynamics.contact.points import UNSOLVED
+from robomodel.dynamics.kinematics import frames
+from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.kernels.function import TracedFunction
+from robomodel.model.arguments import as_numbers
+from robomodel.model.closure import CLOSED
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.motion.charts import View
+from robomodel.motion.ground import Contact, Contacts, Ground, Pair, Placed
+from robomodel.motion.inputs import Inputs, Saturated
+from robomodel.motion.integrator_functions import function
+from robomodel.motion.integrators import Motion
+from robomodel.motion.limits import Limits
+from robomodel.motion.runs import count_steps
+from robomodel.motion.steps import RUNGE_KUTTA, FixedStep
+from robomodel.motion.time_stepping import NEAR, PLANE, TOUCH, Setting, basis
+from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
+from robomodel.running import Progress
+from robomodel.scalars import Scalar, Vector
+
+SOLVED = 1e-11  # residual of contact problems, relative to their velocities, that is asked for
+NEWTON = 8  # steps of Newton's method where sweeps have not solved a contact problem
+PLANES = 2  # planes at once of a point on heights
+UNSAID = 1e-9  # least share of a linkage's motion that v has to tell at the start
+TORN = 2.0  # growth of ‖G‖² that no step has that keeps to a branch
+PARTS = ((1.0,), (0.6, 0.4), (0.45, 0.55), (0.75, 0.25), (0.3, 0.7), (0.2, 0.5, 0.3),
+         (0.85, 0.15), *((1.0 / n,) * n for n in (4, 16)))  # fmt: skip
+ABSENT = 1e3  # m: the gap of a contact that is not there
+
+
+def on_ground(
+    acting: Any, ground: Ground | None, points: Sequence[Placed], **options: Any
+) -> Setting:
+    """The setting of steps with points on a ground."""
+    if ground is None:
+        return Setting(acting, **options)
+    height: float | None = None
+    if ground.is_level:
+        height = float(np.asarray(ground.height))
+    else:
+        points = [point for point in points for _ in range(PLANES)]
+    x, y, z = np.asarray(ground.velocity, dtype=float).tolist()
+    laws = tuple(ground.law(point) for point in points)
+    return Setting(acting, tuple(points), laws, height, (x, y, z), **options)
+
+
+@dataclass(frozen=True)
+class Stepper:
+    """Time steps of one robot in one setting."""
+
+    step: FixedStep
+    ground: Ground | None = None
+
+    @property
+    def model(self) -> Model:
+        """The robot."""
+        return self.step.model
+
+    @property
+    def setting(self) -> Setting:
+        """What its steps depend on."""
+        assert self.step.setting is not None
+        return self.step.setting
+
+    @cached_property
+    def harder(self) -> FixedStep:
+        """Steps with more done for their contact problems."""
+        return replace(self.step, newton=NEWTON)
+
+    # ---- planes
+
+    @cached_property
+    def _places(self) -> TracedFunction:
+        """q → places of the contact points in the world."""
+        model, points = self.model, self.setting.points
+
+        def build(q: Vector) -> list[Scalar]:
+            state = Configuration(model, q, {model.frame(p.link).body for p in points})
+            places = [frames.place(model, (p.link, p.offset)) for p in points]
+            return [x for place in places for x in frames.pose_of(state, place)[1]]
+
+        said = [(point.link, point.offset) for point in points]
+        return function(model, f"places of {said!r}", (model.nq, 3 * len(points)), build,
+                        backend=self.step.backend)  # fmt: skip
+
+    def places(self, q: Array) -> Array:
+        """Places (..., k, 3) of the contact points, each once."""
+        if not self.setting.points:
+            return np.zeros((*q.shape[:-1], 0, 3))
+        found = np.asarray(self._places(q)).reshape(*q.shape[:-1], -1, 3)
+        return found if self.setting.height is not None else found[..., ::PLANES, :]
+
+    def planes(self, q: Array) -> Array:
+        """Planes (..., 4 k) at the points where the ground has heights."""
+        assert self.ground is not None
+        centres = self.places(q)
+        radii = np.array([p.radius for p in self.setting.points[::PLANES]])
+        gaps, normals = self.ground.surfaces(centres, radii, reach=10.0 * NEAR, count=PLANES)
+        far = ~np.isfinite(gaps)
+        normals = np.where(far[..., None], [0.0, 0.0, 1.0], normals)
+        heights = np.einsum("...ki,...kci->...kc", centres, normals) - radii[:, None]
+        offsets = heights - np.where(far, ABSENT, gaps)
+        planes = np.concatenate([normals, offsets[..., None]], axis=-1)
+        return planes.reshape(*q.shape[:-1], -1)
+
+    def axes(self, normals: Array) -> Array:
+        """Tangents and normals (..., 3, 3), as rows, of planes with these normals."""
+        x, y, z = np.moveaxis(normals, -1, 0)
+        axes = [np.stack(np.broadcast_arrays(*axis), axis=-1) for axis in basis((x, y, z))]
+        return np.stack(axes, axis=-2)
+
+    # ---- steps
+
+    def advance(self, states: Array, tau: Array, h: float, *more: Array) -> Array:
+        """Results (..., results) of a step from states (..., size)."""
+        length = np.array([h], states.dtype)
+        result: Array = np.asarray(self.step.once(states, tau, length, *more))
+        at = self.step.size + self.step.checks
+        if not np.all(result[..., at] <= SOLVED):
+            again = np.asarray(self.harder.once(states, tau, length, *more))
+            result = np.where((again[..., at] < result[..., at])[..., None], again, result)
+            self.finish(states, tau, h, more, result)
+        return result
+
+    def finish(
+        self, states: Array, tau: Array, h: float, more: Sequence[Array], result: Array
+    ) -> None:
+        """Replace results whose contact problems are not solved."""
+        residual = result[..., self.step.size + self.step.checks]
+        for at in (
+            zip(*np.nonzero(~(residual <= SOLVED)), strict=True)
+            if residual.ndim
+            else ([()] if not residual <= SOLVED else [])
+        ):
+            if np.all(np.isfinite(states[at])):
+                arguments = [np.broadcast_to(x, (*states.shape[:-1], x.shape[-1]))[at]
+                             for x in (tau, *more)]  # fmt: skip
+                better = self._solved(states[at], arguments[0], h, arguments[1:])
+                own = better[self.step.size + self.step.checks]
+                if own < residual[at] or not np.isfinite(residual[at]):
+                    result[at] = better
+
+    def _solved(self, state: Array, tau: Array, h: float, more: Sequence[Array]) -> Array:
+        """A step whose contact problems are solved to the end."""
+        step, rows = self.step, self.step.rows
+        n, k = rows.size, rows.contacts
+        state, tau, length = (np.asarray(x, float) for x in (state, tau, np.array([h])))
+        memory = state[step.columns[4]]
+        x = memory[:n]
+        z = np.array(step.moving(state.tolist()).z)
+        mean = z + 0.5 * memory[len(memory) - self.model.nv :]
+        result = np.full(step.results, np.nan)
+        for _ in range(step.passes):
+            numbers = np.asarray(step.contact_problem(state, tau, length, mean, *more))
+            if not np.all(np.isfinite(numbers)):
+                return result
+            at = np.cumsum([n * n, n, k, rows.boxes])
+            problem = Problem(
+                numbers[: at[0]].reshape(n, n), numbers[at[0] : at[1]], rows,
+                numbers[at[1] : at[2]], numbers[at[2] : at[3]],
+            )  # fmt: skip
+            x, _ = _scaled(problem, x, float(numbers[-1]))
+            given = np.concatenate([x, np.zeros(k)])
+            found = np.asarray(step.with_impulses(state, tau, length, mean, given, *more))
+            result, mean = found[: step.results], found[step.results :]
+        return result
+
+
+def _scaled(problem: Problem, start: Array, size: float) -> tuple[Array, float]:
+    """The solution of the rows that may act; those held open have no impulse."""
+    rows = problem.rows
+    open_ = problem.b > 0.5e9
+    contacts = [i for i in range(rows.contacts) if not open_[3 * i + 2]]
+    first = 3 * rows.contacts
+    stops = [j for j in range(first, first + rows.stops) if not open_[j]]
+    boxes = list(range(first + rows.stops, rows.size))
+    at = np.array([3 * i + c for i in contacts for c in range(3)] + stops + boxes, dtype=int)
+    x = np.zeros(rows.size)
+    if not len(at):
+        return x, 0.0
+    part = replace(
+        problem,
+        matrix=problem.matrix[np.ix_(at, at)],
+        b=problem.b[at],
+        rows=replace(rows, contacts=len(contacts), stops=len(stops)),
+        friction=problem.friction[contacts],
+    )
+    best, residual = solve(part, start[at], 0.1 * SOLVED)
+    if residual > SOLVED and np.any(start[at]):
+        other, less = solve(part, np.zeros(len(at)), 0.1 * SOLVED)
+        if less < residual:
+            best, residual = other, less
+    x[at] = best
+    return x, residual
+
+
+# ---- one motion, with records --------------------------------------------------------------------
+
+
+@dataclass
+class Steps:
+    """Time steps of one motion, with what is recorded of it.
+
+    ``touching`` gives contacts of pairs of links at a state.
+    """
+
+    stepper: Stepper
+    inputs: Inputs
+    limits: Limits
+    touching: Contacts | None = None
+    pairs: list[Pair] = field(default_factory=list)
+    _times: list[float] = field(default_factory=list)
+    _rows: list[Array] = field(default_factory=list)
+    _tau: list[Array] = field(default_factory=list)
+    _rates: list[Array] = field(default_factory=list)
+    _saturated: list[Array] = field(default_factory=list)
+    _forces: list[Array] = field(default_factory=list)
+    _places: list[Array] = field(default_factory=list)
+    _given: list[dict[Pair, tuple[Array, Array]]] = field(default_factory=list)
+    _residual: list[float] = field(default_factory=list)
+
+    @property
+    def model(self) -> Model:
+        """The robot."""
+        return self.stepper.model
+
+    def run(self, x: Array, duration: float, step: float, bar: Progress) -> Trajectory:
+        """The motion from x = (q, v)."""
+        model, nq = self.model, self.model.nq
+        states, start = self.stepper.step.start(x[:nq], x[nq:])
+        if start.said <= UNSAID and np.any(x[nq:]):
+            raise ValueError(
+                "v does not say how a linkage moves: at q, its independent joints rest while "
+                "others move; start from rest or a little later, or load the robot with other "
+                "independent joints"
+            )
+        state: Array = states
+        count = count_steps(duration, step)
+        stop: Stop | None = None
+        for k in range(count):
+            t = k * step
+            end = duration if k == count - 1 else (k + 1) * step
+            motion = self.inputs.during(k, t, state[: nq + model.nv], View.of(model))
+            self._keep(t, state, motion)
+
+            def at(
+                share: float, motion: Motion = motion, t: float = t, h: float = end - t,
+                state: Array = state,
+            ) -> Array:  # fmt: skip
+                return self._advance(motion, t, share * h, state)[0]
+
+            after, record = self._advance(motion, t, end - t, state)
+            met = self.limits.first(t, end - t, state, after, at)
+            if met is not None:
+                _, after, stop = met
+                end = stop.time
+            elif record:
+                self._record(record)
+            state = after
+            bar.at(end)
+            if stop is not None:
+                break
+        last = duration if stop is None else stop.time
+        motion = self.inputs.during(count, last, state[: nq + model.nv], View.of(model))
+        if count or not self._rows:
+            self._keep(last, state, motion)
+        return self._trajectory(stop)
+
+    # ---- a step
+
+    def _advance(
+        self, motion: Motion, t: float, h: float, state: Array
+    ) -> tuple[Array, tuple[Any, ...]]:
+        """The state after a step, and what is recorded of it.
+
+        A step that leaves loops open, or leads over to another way to close them, is taken in
+        parts, of which others end elsewhere: a change point is in the way, or it is too long.
+        """
+        failed = ""
+        for parts in PARTS:
+            x, t0 = state, t
+            records = []
+            for share in parts:
+                result, record = self._step(motion, t0, share * h, x)
+                records.append(record)
+                failed = self._failure(result)
+                if failed:
+                    break
+                x, t0 = result[: self.stepper.step.size], t0 + share * h
+            if not failed:
+                return x, _joined(records, parts)
+        raise self._error(t, f"the step from there {failed}")
+
+    def _failure(self, result: Array) -> str:
+        """What is wrong with the result of a step; nothing where all is well."""
+        step = self.stepper.step
+        if not np.all(np.isfinite(result[: step.size])):
+            return "fails: the state is not finite"
+        if step.checks and not (result[step.size] <= CLOSED**2 and result[step.size + 1] < TORN):
+            return (
+                "leaves loops open, or leads beyond a singular position, over to another way to "
+                "close them; take shorter ones"
+            )
+        if step.setting is not None:
+            residual = float(result[step.size + step.checks])
+            if residual > UNSOLVED:
+                return f"fails ({self._story(residual)})"
+        return ""
+
+    def _step(
+        self, motion: Motion, t: float, h: float, state: Array
+    ) -> tuple[Array, tuple[Any, ...]]:
+        model = self.model
+        q, v = state[: model.nq], state[model.nq : model.nq + model.nv]
+        if self.stepper.step.setting is None:
+            method = self._runge_kutta if self.stepper.step.method == "rk4" else self._euler
+            return method(motion, t, h, state), ()
+        tau, pushes = motion.forces_and_wrenches(t, q, v)
+        touches = self._contacts(q, v)
+        state = self._adapted(state, touches, tuple(pushes))
+        stepper, more = self.stepper, []
+        if stepper.setting.height is None:
+            more.append(stepper.planes(q))
+        if stepper.setting.pairs:
+            more.append(self._touches(touches))
+        if pushes:
+            more.append(np.concatenate(list(pushes.values())))
+        result = stepper.advance(state, tau, h, *more)
+        first = stepper.step.size + stepper.step.checks
+        impulses = result[first + 1 :].reshape(-1, 3) / h
+        return result, (q, more, touches, impulses, float(result[first]))
+
+    def _euler(self, motion: Motion, t: float, h: float, state: Array) -> Array:
+        model = self.model
+        q, v = state[: model.nq], state[model.nq : model.nq + model.nv]
+        tau, pushes = motion.forces_and_wrenches(t, q, v)
+        self._pushed(tuple(pushes))
+        return np.asarray(self.stepper.step.once(state, tau, np.array([h]), *_flat(pushes)))
+
+    def _runge_kutta(self, motion: Motion, t: float, h: float, state: Array) -> Array:
+        nq, length = self.model.nq, np.array([h])
+        step = self.stepper.step
+        carried, result = np.zeros(step.iteration.carried), state
+        for row in RUNGE_KUTTA:
+            at = np.asarray(step.stage(state, length, carried, np.array(row)))
+            tau, pushes = motion.forces_and_wrenches(t + row[0] * h, at[:nq], at[nq:])
+            self._pushed(tuple(pushes))
+            step = self.stepper.step
+            numbers = np.asarray(
+                step.once(state, tau, length, *_flat(pushes), carried, np.array(row))
+            )
+            result, carried = numbers[: step.results], numbers[step.results :]
+            state = result[: step.size]
+        return result
+
+    def _pushed(self, links: tuple[str, ...]) -> None:
+        """Steps with wrenches on these links."""
+        if links != self.stepper.step.links:
+            self.stepper = Stepper(replace(self.stepper.step, links=links), self.stepper.ground)
+
+    def _adapted(self, state: Array, touches: Sequence[Contact], links: tuple[str, ...]) -> Array:
+        """The state for steps with all pairs and wrenches that there have been."""
+        old = self.stepper
+        known = list(self.pairs)
+        known += [pair for pair in _named(touches) if pair not in known]
+        if len(known) == len(self.pairs) and links == old.setting.links:
+            return state
+        self.pairs[:] = known
+        pairs = tuple((pair.link, pair.other) for pair in known)
+        setting = replace(old.setting, pairs=pairs, links=links)
+        self.stepper = Stepper(replace(old.step, setting=setting), old.ground)
+        return _carried(old.step, self.stepper.step, state)
+
+    def _contacts(self, q: Array, v: Array) -> list[Contact]:
+        if self.touching is None:
+            return []
+        found = self.touching(q, v)
+        if not isinstance(found, Iterable):
+            raise TypeError(f"contacts gives a list of robomodel.Contact, got {found!r}")
+        return [_checked(self.model, contact) for contact in found]
+
+    def _touches(self, touches: Sequence[Contact]) -> Array:
+        """The argument of a step; pairs that do not touch are far apart."""
+        rows = np.zeros((len(self.pairs), TOUCH))
+        rows[:, 5], rows[:, 6] = 1.0, ABSENT
+        for contact, pair in zip(touches, _named(touches), strict=True):
+            law = (contact.gap, contact.friction, contact.restitution)
+            rows[self.pairs.index(pair)] = np.concatenate([contact.point, contact.normal, law])
+        return rows.ravel()
+
+    # ---- records
+
+    def _keep(self, t: float, state: Array, motion: Motion) -> None:
+        model, step = self.model, self.stepper.step
+        q, v = state[: model.nq], state[model.nq : model.nq + model.nv]
+        self._times.append(t)
+        self._rows.append(np.concatenate([q, v]))
+        self._tau.append(np.array(motion.tau(t, q, v)))
+        if isinstance(motion.tau, Saturated):
+            self._saturated.append(motion.tau.at_limits(t, q, v))
+        if step.checks:
+            self._rates.append(step.joint_velocities(state))
+
+    def _record(self, record: tuple[Any, ...]) -> None:
+        q, more, touches, impulses, residual = record
+        stepper = self.stepper
+        points = len(stepper.setting.points)
+        forces = impulses[:points]
+        if stepper.setting.height is None:
+            axes = stepper.axes(more[0].reshape(-1, PLANE)[:, :3])
+            forces = np.einsum("ki,kij->kj", forces, axes).reshape(-1, PLANES, 3).sum(axis=1)
+        self._forces.append(forces)
+        self._places.append(stepper.places(q))
+        given: dict[Pair, tuple[Array, Array]] = {}
+        for contact, pair in zip(touches, _named(touches), strict=True):
+            axes = stepper.axes(np.asarray(contact.normal, float))
+            force = impulses[points + self.pairs.index(pair)] @ axes
+            given[pair] = force, np.asarray(contact.point, float)
+        self._given.append(given)
+        self._residual.append(residual)
+
+    def _trajectory(self, stop: Stop | None = None) -> Trajectory:
+        model, count = self.model, len(self._rows)
+        rows = np.array(self._rows).reshape(count, model.nq + model.nv)
+        setting = self.stepper.step.setting
+        points = () if setting is None else setting.points
+        if setting is not None and setting.height is None:
+            points = points[::PLANES]
+        shape = len(self._forces), len(points) + len(self.pairs), 3
+        forces, places = np.zeros(shape), np.full(shape, np.nan)
+        for t, (force, place, given) in enumerate(
+            zip(self._forces, self._places, self._given, strict=True)
+        ):
+            forces[t, : len(points)], places[t, : len(points)] = force, place
+            for pair, (push, where) in given.items():
+                n = len(points) + self.pairs.index(pair)
+                forces[t, n], places[t, n] = push, where
+        return Trajectory(
+            model, self.stepper.step.method, np.array(self._times), rows[:, : model.nq],
+            rows[:, model.nq :], np.array(self._tau).reshape(count, model.nv), stop, None,
+            None if setting is None else forces,
+            None if setting is None else np.array(self._residual, dtype=float),
+            np.array(self._saturated) if self._saturated else None,
+            _rates=np.array(self._rates) if self._rates else None,
+            contact_points=tuple(points), contact_pairs=tuple(self.pairs),
+            contact_places=None if setting is None else places,
+        )  # fmt: skip
+
+    def _error(self, t: float, what: str) -> SimulationError:
+        head = f"the motion of '{self.model.name}' cannot be continued at {t:.6g} s: {what}"
+        return SimulationError(head, t, trajectory=self._trajectory())
+
+    def _story(self, residual: float) -> str:
+        setting, model = self.stepper.setting, self.model
+        return (
+            f"impulses are solved for to {residual:.1g} of the velocities only, of "
+            f"{setting.contacts} contacts, {len(setting.acting.bounds(model))} stops and "
+            f"{len(setting.acting.rubbing(model))} dry frictions: fewer points on one body, less "
+            "friction, a shorter step, or masses less far apart may help"
+        )
+
+
+def _flat(pushes: Mapping[str, Array]) -> list[Array]:
+    """The wrenches as one argument, or as none."""
+    return [np.concatenate(list(pushes.values()))] if pushes else []
+
+
+def _joined(records: Sequence[tuple[Any, ...]], parts: Sequence[float]) -> tuple[Any, ...]:
+    """What is recorded of a step in parts: mean forces, the worst residual."""
+    if not records[0] or len(records) == 1:
+        return records[0]
+    q, more, touches, _, _ = records[0]
+    forces = sum(share * each[3] for share, each in zip(parts, records, strict=True))
+    return q, more, touches, forces, max(each[4] for each in records)
+
+
+def _named(touches: Sequence[Contact]) -> list[Pair]:
+    """The pairs of contacts; their numbers name those without names."""
+    return [
+        Pair(each.link, each.other, n if each.name is None else each.name)
+        for n, each in enumerate(touches)
+    ]
+
+
+def _carried(old: FixedStep, new: FixedStep, state: Array) -> Array:
+    """A state for steps with more pairs: contacts that are new have no memory."""
+    before, after = old.rows, new.rows
+    head = state[: old.columns[4].start]
+    memory = state[old.columns[4]]
+    k0, k1 = before.contacts, after.contacts
+    tail = before.size - 3 * k0
+    parts = np.split(memory, np.cumsum([3 * k0, tail, k0, 3 * k0, before.stops]))
+    grown = [np.zeros(3 * (k1 - k0)), None, np.zeros(k1 - k0), np.zeros(3 * (k1 - k0)), None, None]
+    pieces = [head]
+    for part, more in zip(parts, grown, strict=True):
+        pieces.append(part)
+        if more is not None:
+            pieces.append(more)
+    return np.concatenate(pieces)
+
+
+def _checked(model: Model, contact: Contact) -> Contact:
+    """A contact that a callable gives, with numbers in its places."""
+    if not isinstance(contact, Contact):
+        raise TypeError(f"contacts gives robomodel.Contact pairs, got {contact!r}")
+    normal = as_numbers(contact.normal, "normal")
+    point = as_numbers(contact.point, "point")
+    if normal.shape != (3,) or not abs(np.linalg.norm(normal) - 1.0) <= 1e-6:
+        raise ValueError(f"the normal of a contact on '{contact.link}' is no unit vector: {normal}")
+    if point.shape != (3,) or not np.all(np.isfinite([*point, contact.gap])):
+        raise ValueError(f"the point or the gap of a contact on '{contact.link}' is off: {contact}")
+    if not (0.0 <= contact.friction < np.inf and 0.0 <= contact.restitution <= 1.0):
+        raise ValueError(
+            f"a contact on '{contact.link}' needs a finite friction from 0 on and a restitution "
+            f"from 0 to 1, got {contact.friction!r} and {contact.restitution!r}"
+        )
+    for link in (contact.link, contact.other):
+        if link is not None:
+            model.frame(link)  # an UnknownNameError with a hint for unknown ones
+    return contact

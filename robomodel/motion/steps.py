@@ -1,0 +1,390 @@
+"""Fixed steps in time, each written once over scalars of any kind: what rollouts iterate.
+
+A state is one row of numbers: q, v, then what a step hands to the next one: z and the bases of the
+linkages (:mod:`robomodel.motion.tangent`), and the memory of time stepping. v is that of the
+model's independent joints; linkages are moved by their z.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from robomodel.dynamics.actuators.saturation import saturated
+from robomodel.dynamics.contact.gauss_seidel import Rows
+from robomodel.dynamics.kinematics import frames
+from robomodel.dynamics.kinematics.state import Configuration, Forces
+from robomodel.dynamics.recursions import orthonormal
+from robomodel.dynamics.recursions.aba import aba
+from robomodel.dynamics.recursions.passive import passive_force
+from robomodel.dynamics.recursions.reduced import reduced
+from robomodel.kernels import Iteration
+from robomodel.kernels.function import TracedFunction
+from robomodel.kernels.precision import Dtype
+from robomodel.model.configurations.traced import rates
+from robomodel.model.joints import Array
+from robomodel.model.model import Model
+from robomodel.motion import tangent
+from robomodel.motion.implicit import acceleration, is_sprung
+from robomodel.motion.integrator_functions import function
+from robomodel.motion.positions import settled
+from robomodel.motion.tangent import in_tangents, linkages
+from robomodel.motion.time_stepping import (
+    Assembly,
+    Inputs,
+    Memory,
+    Moving,
+    Setting,
+    assemble,
+    finish,
+    predicted,
+)
+from robomodel.scalars import Scalar, Vector, added, dot, moved, mul, sub
+
+# stage by stage: the share of a step at which it stands, its weight, whether it is the first, the
+# last, of a step
+RUNGE_KUTTA = (
+    (0.0, 1 / 6, 1.0, 0.0),
+    (0.5, 1 / 3, 0.0, 0.0),
+    (0.5, 1 / 3, 0.0, 0.0),
+    (1.0, 1 / 6, 0.0, 1.0),
+)
+
+
+@dataclass(frozen=True)
+class FixedStep:
+    """One step of a method on one robot: (state, tau, step) → state, what tells of it.
+
+    Behind the state stand, where there are linkages, Σ of the squares of the loops' gaps and by how
+    much ‖G‖² has grown within the step (1: not at all); after time stepping the residual of the
+    contact equations and the impulses of the points.
+    """
+
+    model: Model
+    method: str
+    closing: int = 2
+    setting: Setting | None = None
+    links: tuple[str, ...] = ()
+    sweeps: int = 8
+    newton: int = 0
+    passive: bool = True
+    saturate: bool = False
+    dtype: Dtype = "float64"
+    backend: str = "compiled"
+
+    @property
+    def name(self) -> str:
+        """All that makes it what it is on this robot."""
+        options = (
+            self.closing,
+            self.setting,
+            self.sweeps,
+            self.newton,
+            self.passive,
+            self.saturate,
+        )
+        return f"step {self.method} {options!r}"
+
+    # ---- states
+
+    @cached_property
+    def columns(self) -> tuple[slice, ...]:
+        """Where q, v, the linkages' z, their bases and the memory stand in a state."""
+        model = self.model
+        ends = [0]
+        memory = 0 if self.setting is None else self.setting.memory(model)
+        mobility = sum(each.mobility for each in linkages(model))
+        for size in (model.nq, model.nv, mobility, tangent.numbers(model), memory):
+            ends.append(ends[-1] + size)
+        return tuple(slice(a, b) for a, b in itertools.pairwise(ends))
+
+    @property
+    def size(self) -> int:
+        """Numbers of a state."""
+        return int(self.columns[-1].stop)
+
+    @property
+    def checks(self) -> int:
+        """Numbers that tell of linkages: two where there are any."""
+        return 2 if linkages(self.model) else 0
+
+    @property
+    def results(self) -> int:
+        """Numbers of a result."""
+        touching = 0 if self.setting is None else 1 + 3 * self.setting.contacts
+        return self.size + self.checks + touching
+
+    def start(self, q: Array, v: Array) -> tuple[Array, tangent.Start]:
+        """States (..., size) at the beginning, and how they stand."""
+        at = tangent.start(self.model, q, v)
+        batch = at.z.shape[:-1]
+        states = np.zeros((*batch, self.size), self.dtype)
+        _, _, z, bases, _ = self.columns
+        states[..., : self.model.nq], states[..., self.columns[1]] = q, v
+        parts = [at.z[..., self.model.clusters[each.index].v] for each in linkages(self.model)]
+        if parts:
+            states[..., z] = np.concatenate(parts, axis=-1)
+            states[..., bases] = at.bases
+        return states, at
+
+    def from_independent(self, numbers: Vector) -> list[Scalar]:
+        """A state from q and v, away from dead points; scalars of any kind."""
+        model = self.model
+        q, v = list(numbers[: model.nq]), list(numbers[model.nq :])
+        z, bases = list(v), list[Sequence[Vector]]()
+        for each in linkages(model):
+            cluster = model.clusters[each.index]
+            columns = list(zip(*each.loop.jacobian(q[cluster.q]), strict=True))
+            motions = [[dot(row, column) for row in each.reduce] for column in columns]
+            basis = tangent.transported(motions)
+            y = [dot(row, v[cluster.v]) for row in zip(*motions, strict=True)]
+            z[cluster.v] = [dot(column, y) for column in basis]
+            bases.append(basis)
+        return self._row(Moving(q, z, tangent.flat(bases)), v)
+
+    def moving(self, state: Vector) -> Moving:
+        """A state in tangent coordinates."""
+        q, v, own, bases, _ = (list(state[part]) for part in self.columns)
+        at = 0
+        for each in linkages(self.model):
+            v[self.model.clusters[each.index].v] = own[at : at + each.mobility]
+            at += each.mobility
+        return Moving(q, v, bases)
+
+    def joint_velocities(self, state: Array) -> Array:
+        """Velocities (n_joint_velocities,) of all joints of a state, at dead points too."""
+        at = self.moving(state.tolist())
+        here = in_tangents(self.model, at.bases)
+        found = Configuration(here, at.q)
+        return np.array(
+            [x for c in self.model.clusters for x in found.spanning(c, at.z[c.v])], dtype=float
+        )
+
+    def _row(self, moved_: Moving, v: Vector, memory: Vector = ()) -> list[Scalar]:
+        parts = [x for e in linkages(self.model) for x in moved_.z[self.model.clusters[e.index].v]]
+        return [*moved_.q, *v, *parts, *moved_.bases, *memory]
+
+    @cached_property
+    def stage(self) -> TracedFunction:
+        """(state, step, what is carried, row) → q and v of a stage of "rk4"."""
+
+        def build(state: Vector, step: Vector, carried: Vector, row: Vector) -> list[Scalar]:
+            start = self.moving(state)
+            here, part, n = in_tangents(self.model, start.bases), mul(row[0], step[0]), len(start.q)
+            q = moved(start.q, part, carried[:n])
+            z = moved(start.z, part, carried[n : n + len(start.z)])
+            return [*q, *self._velocities(here, q, z)]
+
+        model = self.model
+        sizes = (self.size, 1, self.iteration.carried, len(RUNGE_KUTTA[0]), model.nq + model.nv)
+        return function(model, f"stage of {self.name}", sizes, build, backend=self.backend)
+
+    # ---- steps
+
+    @property
+    def iteration(self) -> Iteration:
+        """How it is run over time."""
+        if self.method != "rk4":
+            return Iteration((1,))
+        carried = 2 * (self.model.nq + self.model.nv)
+        return Iteration((1,), RUNGE_KUTTA, carried)
+
+    @property
+    def more(self) -> tuple[int, ...]:
+        """Sizes of the arguments that a step has besides (state, tau, step), those that it has."""
+        if self.setting is None:
+            return (6 * len(self.links),) if self.links else ()
+        return tuple(filter(None, self.setting.arguments))
+
+    def build(self, state: Vector, tau: Vector, step: Vector, *more: Vector) -> list[Scalar]:
+        """The step; of "rk4" one stage of it."""
+        if self.method == "rk4":
+            return self._runge_kutta(state, tau, step[0], *more)
+        if self.method == "semi_implicit_euler":
+            return self._semi_implicit_euler(state, tau, step[0], *more)
+        return self._time_stepping(state, self._inputs(tau, step[0], more))
+
+    @cached_property
+    def over_time(self) -> TracedFunction:
+        """(states at the beginning, tau at each instant, step) → results at each instant."""
+        sizes = (self.size, self.model.nv, 1, *self.more, self.results)
+        return function(
+            self.model, f"{self.name} over time", sizes, self.build, iteration=self.iteration,
+            backend=self.backend, dtype=self.dtype,
+        )  # fmt: skip
+
+    @cached_property
+    def once(self) -> TracedFunction:
+        """(state, tau, step, …) → result; of "rk4" a stage, with what is carried and its row."""
+        sizes = (self.size, self.model.nv, 1, *self.more, self.results)
+        if self.method == "rk4":
+            carried = self.iteration.carried
+            sizes = (*sizes[:-1], carried, len(RUNGE_KUTTA[0]), self.results + carried)
+        return function(self.model, self.name, sizes, self.build, backend=self.backend,
+                        dtype=self.dtype)  # fmt: skip
+
+    def _acting(self, here: Model, q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
+        """Forces over tangent coordinates of those on the independent joints."""
+        if self.saturate:
+            tau = saturated(self.model, q, v, tau)[0]
+        return tangent.forces(self.model, Configuration(here, q), tau)
+
+    def _wrenches(self, numbers: Vector) -> Forces:
+        by_link = {link: numbers[6 * n : 6 * n + 6] for n, link in enumerate(self.links)}
+        return frames.body_wrenches(self.model, by_link)
+
+    def _accelerations(
+        self, here: Model, q: Vector, v: Vector, z: Vector, tau: Vector, wrenches: Vector
+    ) -> list[Scalar]:
+        acting = self._acting(here, q, v, tau)
+        if self.passive:
+            acting = added(acting, passive_force(here, q, z))
+        forward = aba if self.dtype == "float64" else orthonormal.aba
+        return forward(here, q, z, acting, self._wrenches(wrenches))
+
+    def _here(self, bases: Vector) -> Model:
+        """The model on which forward dynamics takes the fewest operations, in tangents."""
+        return in_tangents(reduced(self.model, "aba"), bases)
+
+    def _velocities(self, here: Model, q: Vector, z: Vector) -> list[Scalar]:
+        """v of the independent joints within a step."""
+        v = list(z)
+        state = Configuration(here, q)
+        for each in linkages(self.model):
+            cluster = self.model.clusters[each.index]
+            speeds = state.spanning(cluster, z[cluster.v])
+            v[cluster.v] = [speeds[c] for c in cluster.columns]
+        return v
+
+    def _ended(self, here: Model, q: Vector, z: Vector) -> list[Scalar]:
+        """The state at closed positions q where velocities in the chart of ``here`` are z."""
+        bases, after, checks = tangent.renewed(self.model, here, q, z)
+        v = tangent.independent_velocities(self.model, q, after, bases)
+        return [*self._row(Moving(q, after, bases), v), *checks]
+
+    def _runge_kutta(self, state: Vector, tau: Vector, h: Scalar, *more: Vector) -> list[Scalar]:
+        """One of four stages; the state moves at the last one."""
+        *given, carried, row = more
+        share, weight, first, last = row
+        start = self.moving(state)
+        n = len(start.q)
+        here = self._here(start.bases)
+        slope, total = carried[: n + len(start.z)], carried[n + len(start.z) :]
+        part = mul(share, h)
+        at, speed = moved(start.q, part, slope[:n]), moved(start.z, part, slope[n:])
+        v = self._velocities(here, at, speed) if self.saturate else []
+        wrenches = given[0] if given else ()
+        slope = [*rates(here, at, speed),
+                 *self._accelerations(here, at, v, speed, tau, wrenches)]  # fmt: skip
+        total = moved([mul(sub(1.0, first), x) for x in total], weight, slope)
+        end = mul(last, h)
+        q, _ = settled(here, moved(start.q, end, total[:n]), self.closing)
+        return [*self._ended(here, q, moved(start.z, end, total[n:])), *slope, *total]
+
+    def _semi_implicit_euler(
+        self, state: Vector, tau: Vector, h: Scalar, wrenches: Vector = ()
+    ) -> list[Scalar]:
+        """v first, then q with the new v; implicit in springs and dampers."""
+        start = self.moving(state)
+        here, v = self._here(start.bases), list(state[self.columns[1]])
+        if self.passive and is_sprung(self.model):
+            acting = self._acting(here, start.q, v, tau)
+            a = acceleration(here, start.q, start.z, acting, h, self._wrenches(wrenches))
+        else:
+            a = self._accelerations(here, start.q, v, start.z, tau, wrenches)
+        z = moved(start.z, h, a)
+        q, _ = settled(here, moved(start.q, h, rates(here, start.q, z)), self.closing)
+        return self._ended(here, q, z)
+
+    # ---- time stepping: the whole, and its two halves for contact problems solved elsewhere
+
+    @property
+    def passes(self) -> int:
+        """How often a step is computed: where G varies, the second time about a better middle."""
+        return 2 if linkages(self.model) else 1
+
+    def _time_stepping(self, state: Vector, inputs: Inputs) -> list[Scalar]:
+        rows, memory = self.rows, self._memory(state)
+        x, slips = list(memory.impulses), list(memory.slips)
+        mean: list[Scalar] | None = None
+        for n in range(self.passes):
+            terms = self._terms(state, inputs, mean)
+            problem = terms.problem(rows)
+            for _ in range(self.sweeps if rows.size else 0):
+                x, slips = problem.sweep(x, slips)
+            if self.newton and rows.size:
+                x = problem.newton(x, self.newton)
+            if n + 1 < self.passes:
+                mean = predicted(self.model, terms, x)
+        return self._outcome(terms, x, slips, inputs)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows of the contact problem."""
+        return self._setting.rows(self.model)
+
+    @cached_property
+    def contact_problem(self) -> TracedFunction:
+        """(state, tau, step, mean velocity, …) → matrix, b, friction, bounds, scale of velocities.
+
+        For problems that the sweeps of the step have not solved: they are solved elsewhere.
+        """
+
+        def build(
+            state: Vector, tau: Vector, step: Vector, mean: Vector, *more: Vector
+        ) -> list[Scalar]:
+            terms = self._terms(state, self._inputs(tau, step[0], more), mean)
+            matrix = [x for row in terms.delassus for x in row]
+            return [*matrix, *terms.b, *terms.friction, *terms.bounds, terms.size]
+
+        rows, nv = self.rows, self.model.nv
+        size = rows.size * rows.size + rows.size + rows.contacts + rows.boxes + 1
+        sizes = (self.size, nv, 1, nv, *self.more, size)
+        return function(self.model, f"contact problem of {self.name}", sizes, build,
+                        backend=self.backend)  # fmt: skip
+
+    @cached_property
+    def with_impulses(self) -> TracedFunction:
+        """(state, tau, step, mean velocity, impulses and slips, …) → result and mean velocity."""
+
+        def build(
+            state: Vector, tau: Vector, step: Vector, mean: Vector, given: Vector, *more: Vector
+        ) -> list[Scalar]:
+            inputs = self._inputs(tau, step[0], more)
+            terms = self._terms(state, inputs, mean)
+            x, slips = given[: self.rows.size], given[self.rows.size :]
+            return [*self._outcome(terms, x, slips, inputs), *predicted(self.model, terms, x)]
+
+        nv = self.model.nv
+        given = self.rows.size + self.rows.contacts
+        sizes = (self.size, nv, 1, nv, given, *self.more, self.results + nv)
+        return function(self.model, f"with impulses {self.name}", sizes, build,
+                        backend=self.backend)  # fmt: skip
+
+    def _inputs(self, tau: Vector, h: Scalar, more: Sequence[Vector]) -> Inputs:
+        rest = list(more)
+        return Inputs(tau, h, *[rest.pop(0) if size else () for size in self._setting.arguments])
+
+    def _terms(self, state: Vector, inputs: Inputs, mean: Vector | None) -> Assembly:
+        start = self.moving(state)
+        if self.saturate:
+            q, v = state[self.columns[0]], state[self.columns[1]]
+            inputs = replace(inputs, tau=saturated(self.model, q, v, inputs.tau)[0])
+        return assemble(self.model, start, inputs, self._memory(state), self._setting, mean)
+
+    def _outcome(self, terms: Assembly, x: Vector, slips: Vector, inputs: Inputs) -> list[Scalar]:
+        made = finish(self.model, terms, x, slips, inputs, self._setting)
+        row = self._row(made.state, made.v, made.memory.numbers())
+        return [*row, *made.checks, made.residual, *x[: 3 * self.rows.contacts]]
+
+    @property
+    def _setting(self) -> Setting:
+        assert self.setting is not None
+        return self.setting
+
+    def _memory(self, state: Vector) -> Memory:
+        return Memory.of(self._setting, self.model, state[self.columns[4]])

@@ -1,0 +1,322 @@
+"""Tangent coordinates: velocities of linkages that stay regular through dead points.
+
+The independent joints of a linkage come to rest at dead points while the linkage moves on, so that
+their velocities do not determine the motion there. Within one step of time a linkage is described
+instead by z = N₀ᵀ y, with y its joint velocities and N₀ an orthonormal basis of its motions at the
+beginning of the step. With K the Jacobian of the loops and k their velocity products,
+
+    y = G z,  ẏ = G ż + g,   G = [K; N₀ᵀ]⁻¹ [0; 1],  g = [K; N₀ᵀ]⁻¹ [k; 0],
+
+and the recursions over clusters run with this G and g as they do with those of independent joints.
+‖G‖ remains close to 1 within a step. N₀ is data: one compiled program serves all positions. Only at
+change points, where K loses rank, is G singular.
+
+Here y are the velocities that the couplings of a cluster leave, in units that make metres and
+radians comparable; joint velocities are ``expand`` y. All velocities of a robot in tangent
+coordinates are its v with z in place of the independent velocities of linkages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.model.configurations.coordinates import columns_of
+from robomodel.model.constraints import LoopConstraint, evaluate_loops
+from robomodel.model.constraints.explicit import Conditions
+from robomodel.model.constraints.loops import Perpendicular
+from robomodel.model.derived import cached_on_model
+from robomodel.model.elements import Cluster
+from robomodel.model.joints import Array
+from robomodel.model.mobility.problem import column_units
+from robomodel.model.model import Model
+from robomodel.scalars import (
+    Scalar,
+    Vector,
+    div,
+    dot,
+    maximum,
+    mul,
+    neg,
+    solve,
+    sqrt,
+    stack,
+    sub,
+    transposed,
+    unstack,
+)
+
+Table = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Linkage:
+    """A cluster with loops that can move: ``size`` velocities y, of which ``mobility`` are free.
+
+    ``expand``: joint velocities by y; ``reduce``: y by joint velocities. ``weights`` make the rows
+    of the loops comparable. ``first``: where its basis begins among the numbers of all bases.
+    """
+
+    index: int
+    loop: LoopConstraint
+    expand: Table
+    reduce: Table
+    weights: tuple[float, ...]
+    mobility: int
+    first: int
+
+    @property
+    def size(self) -> int:
+        """Number of velocities y."""
+        return len(self.reduce)
+
+    @property
+    def numbers(self) -> slice:
+        """Its basis, by rows, among the numbers of all bases."""
+        return slice(self.first, self.first + self.size * self.mobility)
+
+    def rows(self, positions: Vector) -> tuple[list[list[Scalar]], list[Scalar]]:
+        """K over y, and the values of the loops' conditions."""
+        loop = self.loop
+        at = evaluate_loops(loop.links, loop.loops, positions, keep=loop.keep)
+        columns = list(zip(*self.expand, strict=True))
+        rows = [
+            [mul(weight, dot(row, column)) for column in columns]
+            for row, weight in zip(at.jacobian, self.weights, strict=True)
+        ]
+        return rows, [mul(w, x) for w, x in zip(self.weights, at.values, strict=True)]
+
+    def products(self, positions: Vector, velocities: Vector) -> list[Scalar]:
+        """k: what velocities alone ask of the rows' accelerations."""
+        loop = self.loop
+        at = evaluate_loops(loop.links, loop.loops, positions, velocities, keep=loop.keep)
+        return [neg(mul(w, x)) for w, x in zip(self.weights, at.bias, strict=True)]
+
+    def spanning(self, y: Vector) -> list[Scalar]:
+        """Joint velocities."""
+        return [dot(row, y) for row in self.expand]
+
+
+@cached_on_model
+def linkages(model: Model) -> tuple[Linkage, ...]:
+    """The clusters with loops that can move."""
+    result: list[Linkage] = []
+    first = 0
+    for cluster in model.clusters:
+        loop = cluster.constraint
+        if not (isinstance(loop, LoopConstraint) and cluster.nv):
+            continue
+        scale = cluster.closure.scale
+        expand = np.array(loop.expand)
+        unit = column_units(columns_of(model, cluster), scale)
+        expand = expand * [unit[np.flatnonzero(column)[0]] for column in expand.T]
+        inverse = np.linalg.pinv(expand)
+        inverse[np.abs(inverse) <= 1e-14 * np.abs(inverse).max()] = 0.0
+        weights = [
+            1.0 if isinstance(row, Perpendicular) else 1.0 / scale
+            for n, joint in enumerate(loop.loops)
+            for r, row in enumerate(joint.rows)
+            if (n, r) in loop.keep
+        ]
+        linkage = Linkage(
+            cluster.index, loop, _table(expand), _table(inverse), tuple(weights), cluster.nv, first
+        )
+        result.append(linkage)
+        first = linkage.numbers.stop
+    return tuple(result)
+
+
+def _table(matrix: Array) -> Table:
+    return tuple(tuple(row) for row in matrix.tolist())
+
+
+def numbers(model: Model) -> int:
+    """How many numbers the bases of all linkages have."""
+    found = linkages(model)
+    return found[-1].numbers.stop if found else 0
+
+
+@dataclass(frozen=True)
+class TangentConstraint:
+    """The constraint of a linkage in tangent coordinates, over scalars of any kind.
+
+    ``basis``: N₀ by columns.
+    """
+
+    linkage: Linkage
+    basis: Sequence[Vector]
+
+    def positions(self, q: Vector) -> list[Scalar]:
+        """The positions themselves."""
+        return list(q)
+
+    def jacobian(self, positions: Vector) -> list[list[Scalar]]:
+        """G: joint velocities by z."""
+        columns = self.motions(positions)
+        return transposed([self.linkage.spanning(column) for column in columns])
+
+    def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
+        """g."""
+        return self._held(positions, self.linkage.products(positions, velocities))
+
+    def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
+        """As of the constraint in independent joints."""
+        return self.linkage.loop.conditions(positions, velocities)
+
+    def motions(self, positions: Vector) -> list[list[Scalar]]:
+        """Velocities y by z, by columns."""
+        rows, _ = self.linkage.rows(positions)
+        d = len(self.basis)
+        unit = [[1.0 if i == j else 0.0 for j in range(d)] for i in range(d)]
+        return transposed(solve([*rows, *self.basis], [*([0.0] * d for _ in rows), *unit]))
+
+    def closing(self, positions: Vector) -> tuple[list[Scalar], list[Scalar]]:
+        """Newton's step to closed loops at z = 0, as joint motion for unit time; and the gaps."""
+        values = self.linkage.rows(positions)[1]
+        return self._held(positions, [neg(x) for x in values]), values
+
+    def _held(self, positions: Vector, right: Vector) -> list[Scalar]:
+        """Joint velocities with K y = right and z = 0."""
+        rows, _ = self.linkage.rows(positions)
+        sides = [[x] for x in right] + [[0.0] for _ in self.basis]
+        return self.linkage.spanning([x for (x,) in solve([*rows, *self.basis], sides)])
+
+    def coordinates(self, velocities: Vector) -> list[Scalar]:
+        """Z of joint velocities."""
+        y = [dot(row, velocities) for row in self.linkage.reduce]
+        return [dot(column, y) for column in self.basis]
+
+
+def in_tangents(model: Model, bases: Vector) -> Model:
+    """The model whose v has tangent coordinates; ``bases``: N₀ of all linkages, as numbers."""
+    clusters = list(model.clusters)
+    for each in linkages(model):
+        rows = list(bases[each.numbers])
+        d = each.mobility
+        columns = [rows[j::d] for j in range(d)]
+        constraint = TangentConstraint(each, columns)
+        clusters[each.index] = replace(clusters[each.index], constraint=constraint)
+    return replace(model, clusters=tuple(clusters))
+
+
+def constraint_of(model: Model, each: Linkage) -> TangentConstraint:
+    """The constraint of a linkage of a model in tangent coordinates."""
+    constraint = model.clusters[each.index].constraint
+    assert isinstance(constraint, TangentConstraint)
+    return constraint
+
+
+def transported(columns: Sequence[Vector]) -> list[list[Scalar]]:
+    """An orthonormal basis, by columns, of the motions at another position (Gram and Schmidt)."""
+    result: list[list[Scalar]] = []
+    for column in columns:
+        x = list(column)
+        for other in result:
+            share = dot(other, x)
+            x = [sub(a, mul(share, b)) for a, b in zip(x, other, strict=True)]
+        inverse = div(1.0, sqrt(dot(x, x)))
+        result.append([mul(inverse, a) for a in x])
+    return result
+
+
+def flat(bases: Iterable[Sequence[Vector]]) -> list[Scalar]:
+    """Bases, given by columns, as numbers."""
+    return [x for columns in bases for row in zip(*columns, strict=True) for x in row]
+
+
+def independent_velocities(model: Model, q: Vector, z: Vector, bases: Vector) -> list[Scalar]:
+    """The v (nv) that the model's independent joints have, at a position where y = N₀ z."""
+    v = list(z)
+    for each in linkages(model):
+        cluster = model.clusters[each.index]
+        d, rows = each.mobility, bases[each.numbers]
+        y = [dot(rows[i * d : (i + 1) * d], z[cluster.v]) for i in range(each.size)]
+        speeds = each.spanning(y)
+        v[cluster.v] = [speeds[c] for c in cluster.columns]
+    return v
+
+
+def forces(model: Model, state: Configuration, tau: Vector) -> list[Scalar]:
+    """Forces over tangent coordinates that do what ``tau`` does on the independent joints.
+
+    ``state``: of the model in tangent coordinates.
+    """
+    result = list(tau)
+    for each in linkages(model):
+        cluster = model.clusters[each.index]
+        rows = state.rows[cluster.spanning_v]
+        own = [rows[c] for c in cluster.columns]
+        result[cluster.v] = [dot(column, tau[cluster.v]) for column in zip(*own, strict=True)]
+    return result
+
+
+def renewed(
+    model: Model, here: Model, q: Vector, z: Vector
+) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+    """Bases at closed positions q, the velocities there of z in the bases of ``here``, and checks.
+
+    The checks, where there are linkages: Σ of the squares of the loops' gaps, and the greatest
+    ‖G‖² of a linkage by Frobenius, as a share of its mobility.
+    """
+    bases: list[Sequence[Vector]] = []
+    after, gaps = list(z), list[Scalar]()
+    growth: Scalar = 1.0
+    for each in linkages(model):
+        cluster = model.clusters[each.index]
+        columns = constraint_of(here, each).motions(q[cluster.q])
+        basis = transported(columns)
+        y = [dot(row, z[cluster.v]) for row in zip(*columns, strict=True)]
+        after[cluster.v] = [dot(column, y) for column in basis]
+        bases.append(basis)
+        gaps += each.rows(q[cluster.q])[1]
+        square = dot([dot(c, c) for c in columns], [1.0] * each.mobility)
+        growth = maximum(mul(1.0 / each.mobility, square), growth)
+    checks = [dot(gaps, gaps), growth] if bases else []
+    return flat(bases), after, checks
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where motions begin, in tangent coordinates.
+
+    Attributes:
+        z: Velocities (..., nv).
+        bases: N₀ of all linkages (..., numbers).
+        said: The least singular value (...) of v by z: below 1e-9 v does not determine the motion.
+        regularity: The least singular value (...) of K as a share of the largest: 0 at change
+            points; 1 without linkages.
+    """
+
+    z: Array
+    bases: Array
+    said: Array
+    regularity: Array
+
+
+def start(model: Model, q: Array, v: Array) -> Start:
+    """States (..., nq), (..., nv) in tangent coordinates."""
+    batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    q, v = np.broadcast_to(q, (*batch, model.nq)), np.broadcast_to(v, (*batch, model.nv))
+    z, bases = v.astype(float), np.zeros((*batch, numbers(model)))
+    said, regularity = np.ones(batch), np.ones(batch)
+    for each in linkages(model):
+        cluster: Cluster = model.clusters[each.index]
+        rows = each.rows(unstack(q[..., cluster.q].astype(float)))[0]
+        matrix = stack([x for row in rows for x in row], batch)
+        matrix = np.nan_to_num(matrix.reshape(*batch, len(rows), each.size))
+        _, singular, right = np.linalg.svd(matrix)
+        rank = each.size - each.mobility
+        if rank:
+            share = singular[..., rank - 1] / np.maximum(singular[..., 0], 1e-300)
+            regularity = np.minimum(regularity, share)
+        basis = np.swapaxes(right[..., rank:, :], -1, -2)
+        bases[..., each.numbers] = basis.reshape(*batch, each.size * each.mobility)
+        out = (np.array(each.expand) @ basis)[..., list(cluster.columns), :]
+        least = np.linalg.svd(out, compute_uv=False)[..., -1]
+        said = np.minimum(said, least)
+        inverse = np.linalg.pinv(out)
+        z[..., cluster.v] = np.einsum("...ij,...j->...i", inverse, v[..., cluster.v])
+    return Start(z, bases, said, regularity)

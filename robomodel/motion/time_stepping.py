@@ -1,0 +1,686 @@
+"""Time stepping: velocities and impulses of one step, with contact, joint stops and dry friction.
+
+With u the velocities of all joints, H their inertia, and everything evaluated at the middle q_m of
+the step, a step of length h is
+
+    u⁺ = G z⁺ - w,   M̂ z⁺ = Gᵀ (H u + h (τ - c(q_m, ū))) - h Σ Jᵀ k (x̄ - x₀) + Rᵀ λ,
+    ū = (u + u⁺)/2,  q⁺ = q + h ū, loops closed,
+
+in the tangent coordinates z of linkages (:mod:`robomodel.motion.tangent`): w is the part of u that
+is no motion of the linkages at q_m, H-orthogonal to these. u and u⁺ contain it with opposite signs,
+so that K(q_m) ū = 0: forces of the loops do no work, and what changes is ½ zᵀ M z by the work of
+forces and impulses on ū. Bias forces c are those of the mean velocity, springs (J their rows) act
+by the mean of their forces at both ends (trapezoidal rule), dampers by u⁺. So free motions keep
+their energy to second order, springs to rounding, and none is too stiff for h. At the end u⁺ is
+brought to motions of the linkages at q⁺, H-orthogonally, which loses what is of fourth order in h.
+
+R has the rows of contacts, stops and dry friction, λ their impulses (Acary and Brogliato; Moreau).
+Their velocities are those at the end of the step, to second order: the row of a contact that
+persists turns within a step by what it turned by before. Where contacts close so fast that they
+collide, q⁺ is q + h u⁺, such that they end at the surface. A contact counts where its gap would
+close within the step; it may close, but no further. What penetration is left is taken out of q⁺ by
+the least motion, which adds no momentum.
+
+Compliant contacts are springs and dampers of their own, implicit at the end of the step; contacts
+that stick have static friction until they slide.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from robomodel.dynamics.baselines.projection import projected, spanning_tree
+from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, wedged
+from robomodel.dynamics.kinematics import frames
+from robomodel.dynamics.kinematics.frames import joint_forces
+from robomodel.dynamics.kinematics.state import Configuration, State
+from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.recursions.passive import elements
+from robomodel.dynamics.recursions.rnea import bias_force, rnea
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
+from robomodel.motion import tangent
+from robomodel.motion.forces import Acting
+from robomodel.motion.ground import ContactLaw, Placed
+from robomodel.motion.implicit import press
+from robomodel.motion.positions import axes_rates, displaced, in_turned_axes, settled
+from robomodel.motion.tangent import constraint_of, in_tangents, linkages
+from robomodel.scalars import (
+    Factorization,
+    Scalar,
+    Vector,
+    add,
+    added,
+    div,
+    dot,
+    maximum,
+    minimum,
+    moved,
+    mul,
+    neg,
+    select,
+    sqrt,
+    sub,
+    subtracted,
+)
+from robomodel.spatial import ZERO, Transform, Vec, Wrench, cross, inner, minus
+
+NEAR = 0.01  # m (rad at joints): contacts whose gaps are expected to end above it take no part
+SLOP = 1e-4  # m: positions are corrected where gaps are smaller
+OPEN = 1e9  # m/s: the velocity of a contact that takes no part
+CORRECTIONS = 6  # sweeps of the correction of positions
+CLOSING = 2  # steps of Newton's method that close loops at the middle of a step
+CLOSED_BY = 3  # and at its end
+STICKING = 1e-4  # m/s: slower contacts have static friction
+PLANE = 4  # numbers of a plane: normal, offset
+TOUCH = 9  # numbers of a contact that is given: point, normal, gap, friction, restitution
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a step depends on besides its state and its arguments.
+
+    ``points`` touch a plane at ``height`` (None: each has a plane of its own, an argument), whose
+    surface has a ``velocity``. ``pairs`` of links touch as a further argument says. Wrenches act on
+    ``links``.
+    """
+
+    acting: Acting
+    points: tuple[Placed, ...] = ()
+    laws: tuple[ContactLaw, ...] = ()
+    height: float | None = 0.0
+    velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    pairs: tuple[tuple[str, str | None], ...] = ()
+    links: tuple[str, ...] = ()
+    stop_restitution: float = 0.0
+
+    @property
+    def contacts(self) -> int:
+        """Number of contacts."""
+        return len(self.points) + len(self.pairs)
+
+    @property
+    def arguments(self) -> tuple[int, int, int]:
+        """Sizes of the arguments of a step: planes, touches, wrenches."""
+        planes = PLANE * len(self.points) if self.height is None else 0
+        return planes, TOUCH * len(self.pairs), 6 * len(self.links)
+
+    def rows(self, model: Model) -> Rows:
+        """The rows of a step: every stop has one for each limit."""
+        acting = self.acting
+        return Rows(self.contacts, len(acting.bounds(model)), len(acting.rubbing(model)))
+
+    def memory(self, model: Model) -> int:
+        """How many numbers a step hands on: impulses, slips, row velocities, the change of z."""
+        rows = self.rows(model)
+        return rows.size + rows.contacts + 3 * rows.contacts + rows.stops + model.nv
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a step hands to the next one, beside its state.
+
+    ``rates``: velocities of the rows that keep distances; ``change``: of z in the step.
+    """
+
+    impulses: list[Scalar]
+    slips: list[Scalar]
+    rates: list[Scalar]
+    change: list[Scalar]
+
+    @staticmethod
+    def of(setting: Setting, model: Model, numbers: Vector) -> Memory:
+        """From numbers one after the other."""
+        rows = setting.rows(model)
+        kept = 3 * rows.contacts + rows.stops
+        ends = [0]
+        for size in (rows.size, rows.contacts, kept, model.nv):
+            ends.append(ends[-1] + size)
+        return Memory(*(list(numbers[a:b]) for a, b in itertools.pairwise(ends)))
+
+    def numbers(self) -> list[Scalar]:
+        """One after the other."""
+        return [*self.impulses, *self.slips, *self.rates, *self.change]
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A state in tangent coordinates: q, z, the bases of the linkages."""
+
+    q: Vector
+    z: Vector
+    bases: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What acts in a step: forces on the independent joints, the step's length h, and arguments.
+
+    ``planes``: normal and offset of the plane at each point, where it has its own. ``touches``: of
+    each pair of links the point, normal, gap, friction and restitution. ``wrenches``: on links.
+    """
+
+    tau: Vector
+    h: Scalar
+    planes: Vector = ()
+    touches: Vector = ()
+    wrenches: Vector = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Rows that keep a distance: of a contact two tangents' and the normal's, of a stop one.
+
+    ``leaving``: their velocities by w; ``surface``: those of what they touch. ``gap`` is that at
+    the beginning of the step. ``correct``: whether positions are corrected.
+    """
+
+    rows: list[list[Scalar]]
+    leaving: list[Scalar]
+    surface: list[Scalar]
+    gap: Scalar
+    restitution: Scalar
+    friction: Scalar | None = None
+    static_friction: Scalar | None = None
+    stiffness: float | None = None
+    damping: float = 0.0
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """The terms of a step, before impulses: see the module's formulas.
+
+    ``middle``: displacement of the axes until the middle; ``a``: z of u at the middle; ``rest``: w
+    over independent joints outside of linkages; ``slow``: velocities of the rows that keep
+    distances beside those by z; ``collides``: negative where such a row collides.
+    """
+
+    start: Moving
+    state: State
+    h: Scalar
+    middle: list[Scalar]
+    a: list[Scalar]
+    leaving: list[Scalar]
+    rest: list[Scalar]
+    free: list[Scalar]
+    factors: Factorization
+    weighted: list[list[Scalar]]
+    delassus: list[list[Scalar]]
+    rows: list[list[Scalar]]
+    gaps: list[Gap]
+    slow: list[Scalar]
+    collides: list[Scalar]
+    b: list[Scalar]
+    friction: list[Scalar]
+    bounds: list[Scalar]
+    size: Scalar
+
+    def problem(self, rows: Rows) -> Sweeps:
+        """The contact problem."""
+        return Sweeps(rows, self.delassus, self.b, self.friction, self.bounds)
+
+    def after(self, impulses: Vector) -> list[Scalar]:
+        """z⁺."""
+        if not impulses:
+            return list(self.free)
+        return added(self.free, self.factors.back(_sum(self.weighted, impulses)))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """After a step: the state, v of the independent joints, memory, and what tells of the step.
+
+    ``checks`` as of :func:`robomodel.motion.tangent.renewed`; ``residual`` of the contact problem.
+    """
+
+    state: Moving
+    v: list[Scalar]
+    memory: Memory
+    checks: list[Scalar]
+    residual: Scalar
+
+
+# ---- before impulses -----------------------------------------------------------------------------
+
+
+def assemble(
+    model: Model,
+    start: Moving,
+    inputs: Inputs,
+    memory: Memory,
+    setting: Setting,
+    mean: Vector | None = None,
+) -> Assembly:
+    """The terms of a step.
+
+    ``mean``: the mean velocity that the middle is predicted with, in the axes of the beginning; by
+    default as the change of z in the step before tells.
+    """
+    h, nv = inputs.h, model.nv
+    here = in_tangents(model, start.bases)
+    expected = list(mean) if mean is not None else moved(start.z, 0.5, memory.change)
+    middle = [mul(mul(0.5, h), x) for x in expected]
+    q, _ = settled(here, displaced(here, start.q, middle), CLOSING)
+    z, expected = (in_turned_axes(model, x, middle) for x in (start.z, expected))
+    bodies = {model.frame(p.link).body for p in setting.points}
+    bodies |= {model.frame(link).body for pair in setting.pairs for link in pair if link}
+    state = State(here, q, bodies, expected)
+    mass = [list(row) for row in crba(here, q)]
+    acting = tangent.forces(model, state, inputs.tau)
+    acting = subtracted(acting, _bias(model, state, expected, inputs.wrenches, setting))
+    momentum, a, rest = [dot(row, z) for row in mass], list(z), [0.0] * nv
+    leaving: list[Scalar] = []
+    factors = None
+    linked = linkages(model)
+    if linked:
+        speeds = _joint_velocities(model, state, z)
+        momentum = projected(state, _momenta(model, state, speeds))
+        factors = Factorization(mass)
+        a = factors.solve(momentum)
+        leaving = subtracted(speeds, _spanning(state, a))
+        inside = {i for x in linked for i in range(*model.clusters[x.index].v.indices(nv))}
+        rest = [0.0 if i in inside else sub(z[i], a[i]) for i in range(nv)]
+    turning = axes_rates(model, expected)
+    right = [
+        add(p, mul(h, add(f, dot(row, turning))))
+        for p, f, row in zip(momentum, acting, mass, strict=True)
+    ]
+    rubbing: list[list[Scalar]] = []
+    for element in elements(state):
+        row = element.row
+        if setting.acting.passive and (element.stiffness or element.damping):
+            factors = None
+            ends = sub(mul(0.5, _along(row, a)), _along(row, expected))
+            stretch = add(sub(element.x, element.reference), mul(mul(0.5, h), ends))
+            weight = mul(h, add(element.damping, mul(0.25 * element.stiffness, h)))
+            press(mass, right, row, weight, neg(mul(mul(element.stiffness, h), stretch)))
+        if setting.acting.friction and element.friction:
+            rubbing.append([row.get(i, 0.0) for i in range(nv)])
+    factors = factors or Factorization(mass)
+    gaps = [
+        *_points(model, state, inputs, setting, leaving, expected),
+        *_pairs(model, state, start.q, inputs, setting, leaving),
+        *_stops(model, state, h, setting, leaving, expected),
+    ]
+    matrix = [row for each in gaps for row in each.rows] + rubbing
+    reduced = [factors.reduce(row) for row in matrix]
+    weighted = [factors.weighted(row) for row in reduced]
+    delassus = _symmetric(reduced, weighted)
+    free = factors.solve(right)
+    slow, collides, b, friction, size = _laws(model, h, a, free, memory, gaps, delassus)
+    for line in rubbing:
+        b.append(dot(line, free))
+        size = maximum(_magnitude(b[-1]), size)
+    bounds = [mul(h, f) for f in setting.acting.rubbing(model)]
+    return Assembly(
+        start, state, h, middle, a, leaving, rest, free, factors, weighted, delassus, matrix,
+        gaps, slow, collides, b, friction, bounds, size,
+    )  # fmt: skip
+
+
+def _along(row: dict[int, Scalar], v: Vector) -> Scalar:
+    return dot(row.values(), [v[i] for i in row])
+
+
+def _spanning(state: Configuration, z: Vector) -> list[Scalar]:
+    """G z."""
+    return [x for cluster in state.model.clusters for x in state.spanning(cluster, z[cluster.v])]
+
+
+def _joint_velocities(model: Model, state: State, z: Vector) -> list[Scalar]:
+    """u at the beginning: linkages move along their bases."""
+    result = _spanning(state, z)
+    for each in linkages(model):
+        cluster = model.clusters[each.index]
+        basis = constraint_of(state.model, each).basis
+        y = [dot(row, z[cluster.v]) for row in zip(*basis, strict=True)]
+        result[cluster.spanning_v] = each.spanning(y)
+    return result
+
+
+def _bias(
+    model: Model, state: State, v: Vector, wrenches: Vector, setting: Setting
+) -> list[Scalar]:
+    """Gᵀ c: bias forces of all joints at G v, without what the turning of G adds."""
+    f_ext = frames.body_wrenches(
+        model, {link: wrenches[6 * n : 6 * n + 6] for n, link in enumerate(setting.links)}
+    )
+    if not linkages(model):
+        return bias_force(state.model, state.q, v, f_ext)
+    rest: list[Scalar] = [0.0] * len(state.velocities)
+    tree = spanning_tree(model)
+    return projected(state, rnea(tree, state.positions, state.velocities, rest, f_ext))
+
+
+def _momenta(model: Model, state: Configuration, speeds: Vector) -> list[Scalar]:
+    """H times joint velocities."""
+    tree = replace(spanning_tree(model), gravity=(0.0, 0.0, 0.0))
+    return rnea(tree, state.positions, [0.0] * len(speeds), speeds)
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+def _points(
+    model: Model, state: State, inputs: Inputs, setting: Setting, leaving: Vector, expected: Vector
+) -> list[Gap]:
+    """Points, or spheres about them, on their planes."""
+    result = []
+    moving = _leaving_state(model, state, leaving)
+    for n, (point, law) in enumerate(zip(setting.points, setting.laws, strict=True)):
+        place = frames.place(model, (point.link, point.offset))
+        rotation, origin = frames.pose_of(state, place)
+        rows, slow = _velocity_rows(state, moving, place.body, place.pose, rotation)
+        turns = (
+            [_row(state, place.body, place.pose, Wrench(axis, ZERO)) for axis in rotation]
+            if point.radius
+            else []
+        )
+        axes, gap = _plane(inputs.planes[PLANE * n : PLANE * n + PLANE], origin, setting)
+        gap = sub(gap, point.radius)
+        if axes is not None:
+            rows, turns = _turned_rows(axes, rows), _turned_rows(axes, turns)
+            slow = [dot(axis, slow) for axis in axes]
+        if point.radius:  # the velocity of the point at -r n: ω x (-r n)
+            rows = [moved(rows[0], -point.radius, turns[1]), moved(rows[1], point.radius, turns[0]),
+                    rows[2]]  # fmt: skip
+        surface: list[Scalar] = [*setting.velocity[:2], 0.0]
+        if axes is not None:
+            surface = [*(inner(axis, setting.velocity) for axis in axes[:2]), 0.0]
+        start = sub(gap, mul(mul(0.5, inputs.h), dot(rows[2], expected)))
+        result.append(Gap(rows, slow, surface, start, law.restitution, law.friction,
+                          law.static_friction, law.stiffness, law.damping))  # fmt: skip
+    return result
+
+
+def _pairs(
+    model: Model, state: State, q: Vector, inputs: Inputs, setting: Setting, leaving: Vector
+) -> list[Gap]:
+    """Pairs of links where they touch, as the argument says of the beginning of the step."""
+    result = []
+    moving = _leaving_state(model, state, leaving)
+    before = Configuration(state.model, q, state.turned)
+    for n, pair in enumerate(setting.pairs):
+        numbers = inputs.touches[TOUCH * n : TOUCH * n + TOUCH]
+        point, normal = _vec(numbers[:3]), _vec(numbers[3:6])
+        axes = basis(normal)
+        rows: list[list[Scalar]] = [[0.0] * model.nv for _ in range(3)]
+        slow: list[Scalar] = [0.0, 0.0, 0.0]
+        for link, sign in zip(pair, (1.0, -1.0), strict=True):
+            if link is None:
+                continue
+            place = frames.place(model, link)
+            rotation, origin = frames.pose_of(before, place)
+            away = minus(point, origin)
+            offset = _vec([inner(_vec(column), away) for column in zip(*rotation, strict=True)])
+            pose = Transform(place.pose.rotations, place.pose.point(offset))
+            rotation, _ = frames.pose_of(state, place)
+            own, w = _velocity_rows(state, moving, place.body, pose, rotation)
+            rows = [moved(a, sign, b) for a, b in zip(rows, _turned_rows(axes, own), strict=True)]
+            slow = [add(a, mul(sign, dot(axis, w))) for a, axis in zip(slow, axes, strict=True)]
+        rest: list[Scalar] = [0.0, 0.0, 0.0]
+        result.append(Gap(rows, slow, rest, numbers[6], numbers[8], numbers[7], numbers[7]))
+    return result
+
+
+def _stops(
+    model: Model, state: State, h: Scalar, setting: Setting, leaving: Vector, expected: Vector
+) -> list[Gap]:
+    """Limits of joints that stop them."""
+    result = []
+    stopped = setting.acting.stopped(model)
+    for n, side, bound in setting.acting.bounds(model):
+        node = model.nodes[stopped[n]]
+        row: list[Scalar] = [0.0] * model.nv
+        for i, x in enumerate(state.rows[node.v], model.clusters[node.cluster].v.start):
+            row[i] = mul(side, x)
+        gap = mul(side, sub(state.positions[node.q], bound))
+        gap = sub(gap, mul(mul(0.5, h), dot(row, expected)))
+        slow = mul(side, leaving[node.v]) if leaving else 0.0
+        result.append(Gap([row], [slow], [0.0], gap, setting.stop_restitution))
+    return result
+
+
+def _leaving_state(model: Model, state: State, leaving: Vector) -> State | None:
+    """All joints moving by w, where there is such."""
+    if not leaving:
+        return None
+    return State(spanning_tree(model), state.positions, state.turned, leaving)
+
+
+def _velocity_rows(
+    state: State, moving: State | None, body: int, pose: Transform, rotation: Sequence[Vec]
+) -> tuple[list[list[Scalar]], list[Scalar]]:
+    """The velocity of a frame's origin in world axes: by z, and by w."""
+    rows = [_row(state, body, pose, Wrench(ZERO, axis)) for axis in rotation]
+    if moving is None or body == WORLD:
+        return rows, [0.0, 0.0, 0.0]
+    linear = pose.to_child(moving.twists[body]).linear
+    return rows, [inner(axis, linear) for axis in rotation]
+
+
+def _row(state: State, body: int, pose: Transform, wrench: Wrench) -> list[Scalar]:
+    return joint_forces(state.model, state, body, pose.to_parent(wrench))
+
+
+def _turned_rows(axes: Sequence[Vec], rows: Sequence[Vector]) -> list[list[Scalar]]:
+    """Rows along other axes."""
+    if not rows:
+        return []
+    return [[dot(axis, column) for column in zip(*rows, strict=True)] for axis in axes]
+
+
+def _vec(x: Sequence[Scalar]) -> Vec:
+    return x[0], x[1], x[2]
+
+
+def _plane(
+    numbers: Vector, origin: Vec, setting: Setting
+) -> tuple[tuple[Vec, Vec, Vec] | None, Scalar]:
+    """Axes of the plane that a point touches (None: the world's), and the height above it."""
+    if setting.height is not None:
+        return None, sub(origin[2], setting.height)
+    normal = _vec(numbers)
+    return basis(normal), sub(inner(normal, origin), numbers[3])
+
+
+def basis(normal: Vec) -> tuple[Vec, Vec, Vec]:
+    """Two tangents and the normal."""
+    x, y, z = normal
+    across = sub(mul(y, y), 0.81)  # negative where y is far enough from the normal
+    first: Vec = (select(across, z, 0.0), select(across, 0.0, neg(z)),
+                  select(across, neg(x), y))  # fmt: skip
+    inverse = div(1.0, sqrt(inner(first, first)))
+    first = _vec([mul(inverse, each) for each in first])
+    return first, cross(normal, first), normal
+
+
+# ---- laws ----------------------------------------------------------------------------------------
+
+
+def _laws(
+    model: Model,
+    h: Scalar,
+    a: Vector,
+    free: Vector,
+    memory: Memory,
+    gaps: Sequence[Gap],
+    delassus: list[list[Scalar]],
+) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar], Scalar]:
+    """Of rows that keep distances: velocities beside those by z, collisions, b, friction, scale."""
+    slowest = mul(2.0 * (math.hypot(*model.gravity) or 9.81), h)
+    size: Scalar = 1e-12
+    slow: list[Scalar] = []
+    collides: list[Scalar] = []
+    b: list[Scalar] = []
+    friction: list[Scalar] = []
+    for each in gaps:
+        first = len(b)
+        last = first + len(each.rows) - 1
+        acted = neg(memory.impulses[last])
+        begins: list[Scalar] = []  # velocities of the rows at the beginning of the step
+        for i, (row, w, surface) in enumerate(
+            zip(each.rows, each.leaving, each.surface, strict=True), first
+        ):
+            before = sub(add(dot(row, a), w), surface)
+            # half of what the row has turned by since the step before, if it acted there
+            turned = select(acted, mul(0.5, sub(before, memory.rates[i])), 0.0)
+            begins.append(sub(before, turned))
+            slow.append(neg(add(w, surface)))
+            b.append(add(dot(row, free), add(turned, slow[-1])))
+        closing, ahead = begins[-1], b[last]
+        closes = add(each.gap, mul(h, ahead))
+        beta = div(maximum(each.gap, 0.0), h)
+        if each.stiffness is not None:
+            compliance = div(1.0, add(mul(h, each.stiffness), each.damping))
+            delassus[last][last] = add(delassus[last][last], div(compliance, h))
+            beta = mul(each.stiffness, mul(each.gap, compliance))
+            collides.append(0.0)
+        else:
+            collides.append(maximum(closes, add(closing, slowest)))
+        mu = each.friction
+        if mu is not None and each.static_friction is not mu:
+            slip = sub(add(mul(begins[0], begins[0]), mul(begins[1], begins[1])), STICKING**2)
+            mu = select(slip, each.static_friction, mu)
+        if not (type(each.restitution) is float and each.restitution == 0.0):
+            rebounds = add(mul(each.restitution, closing), slowest)
+            back = sub(mul(each.restitution, closing), minimum(sub(ahead, closing), 0.0))
+            beta = select(closes, select(rebounds, back, beta), beta)
+            if mu is not None:
+                block = [line[first : last + 1] for line in delassus[first : last + 1]]
+                slick = select(wedged(block, mu), 0.0, mu)
+                mu = select(closes, select(rebounds, slick, mu), mu)
+        if mu is not None:
+            friction.append(mu)
+        far = sub(NEAR, closes)
+        for i in range(first, last):
+            size = maximum(select(far, 0.0, _magnitude(b[i])), size)
+        size = maximum(select(far, 0.0, _magnitude(add(ahead, beta))), size)
+        b[last] = select(far, OPEN, add(ahead, beta))
+    return slow, collides, b, friction, size
+
+
+# ---- after impulses ------------------------------------------------------------------------------
+
+
+def predicted(model: Model, terms: Assembly, impulses: Vector) -> list[Scalar]:
+    """The mean velocity of a step with these impulses, in the axes of its beginning."""
+    mean = [mul(0.5, add(x, y)) for x, y in zip(terms.a, terms.after(impulses), strict=True)]
+    return in_turned_axes(model, mean, terms.middle, back=True)
+
+
+def finish(
+    model: Model, terms: Assembly, impulses: Vector, slips: Vector, inputs: Inputs, setting: Setting
+) -> Outcome:
+    """The state after a step with these impulses."""
+    start, h, rows = terms.start, terms.h, setting.rows(model)
+    here = terms.state.model
+    after, mean = terms.after(impulses), predicted(model, terms, impulses)
+    struck: Scalar = 0.0  # negative where a row collides
+    for n, collides in enumerate(terms.collides):
+        row = 3 * n + 2 if n < rows.contacts else 2 * rows.contacts + n
+        struck = minimum(struck, select(neg(impulses[row]), minimum(collides, 0.0), 0.0))
+    beyond = in_turned_axes(model, after, terms.middle, back=True)
+    travel = [mul(h, select(struck, x, y)) for x, y in zip(beyond, mean, strict=True)]
+    q, _ = settled(here, displaced(here, start.q, travel), CLOSED_BY)
+    corrected = _corrected(model, terms, q, travel, inputs, setting)
+    if corrected is not None:
+        q, _ = settled(here, corrected, CLOSED_BY)
+    end = in_turned_axes(model, subtracted(after, terms.rest), terms.middle, back=True)
+    state, checks = _at_end(model, terms, q, in_turned_axes(model, end, travel))
+    rates = [add(dot(row, after), slow) for row, slow in zip(terms.rows, terms.slow, strict=False)]
+    change = [select(struck, 0.0, mul(2.0, sub(x, y))) for x, y in zip(mean, start.z, strict=True)]
+    residual = div(terms.problem(rows).residual(impulses), terms.size)
+    v = tangent.independent_velocities(model, q, state.z, state.bases)
+    memory = Memory(list(impulses), list(slips), rates, change)
+    return Outcome(state, v, memory, checks, residual)
+
+
+def _at_end(
+    model: Model, terms: Assembly, q: list[Scalar], z: list[Scalar]
+) -> tuple[Moving, list[Scalar]]:
+    """Bases of the linkages at q, and u⁺ = G z - w brought to motions there, H-orthogonally.
+
+    z: outside of linkages u⁺ itself, in the axes at the end.
+    """
+    linked = linkages(model)
+    if not linked:
+        return Moving(q, z, []), []
+    bases, _, checks = tangent.renewed(model, terms.state.model, q, z)
+    there = in_tangents(model, bases)
+    state = Configuration(there, q)
+    speeds = _spanning(terms.state, z)
+    for each in linked:
+        at = model.clusters[each.index].spanning_v
+        speeds[at] = subtracted(speeds[at], terms.leaving[at])
+    momenta = projected(state, _momenta(model, state, speeds))
+    return Moving(q, Factorization(crba(there, q)).solve(momenta), bases), checks
+
+
+def _corrected(
+    model: Model,
+    terms: Assembly,
+    q: list[Scalar],
+    travel: Vector,
+    inputs: Inputs,
+    setting: Setting,
+) -> list[Scalar] | None:
+    """q with penetration taken out by the least motion in M̂'s norm, by the step's own rows.
+
+    At most :data:`NEAR` at once, so that rows keep their directions.
+    """
+    here = terms.state.model
+    state = Configuration(here, q, terms.state.turned)
+    normal, gaps = list[int](), list[Scalar]()
+    moved_ = in_turned_axes(model, travel, terms.middle)
+    for n, gap in enumerate(terms.gaps[: setting.contacts]):
+        if gap.stiffness is not None:
+            continue
+        if n < len(setting.points):
+            at = setting.points[n]
+            _, origin = frames.pose_of(state, frames.place(model, (at.link, at.offset)))
+            _, height = _plane(inputs.planes[PLANE * n : PLANE * n + PLANE], origin, setting)
+            gaps.append(sub(height, at.radius))
+        else:
+            gaps.append(add(gap.gap, dot(gap.rows[2], moved_)))
+        normal.append(3 * n + 2)
+    stopped = setting.acting.stopped(model)
+    for k, (n, side, bound) in enumerate(setting.acting.bounds(model)):
+        gaps.append(mul(side, sub(state.positions[model.nodes[stopped[n]].q], bound)))
+        normal.append(3 * setting.contacts + k)
+    if not gaps:
+        return None
+    gaps = [maximum(gap, -NEAR) for gap in gaps]
+    y: list[Scalar] = [0.0] * len(gaps)
+    for _ in range(CORRECTIONS):
+        for i, gap in enumerate(gaps):
+            left = add(gap, dot([terms.delassus[normal[i]][m] for m in normal], y))
+            y[i] = maximum(sub(y[i], div(left, terms.delassus[normal[i]][normal[i]])), 0.0)
+            y[i] = select(sub(SLOP, gap), 0.0, y[i])
+    change = terms.factors.back(_sum([terms.weighted[n] for n in normal], y))
+    return displaced(here, q, in_turned_axes(model, change, terms.middle, back=True))
+
+
+def _symmetric(reduced: list[list[Scalar]], weighted: list[list[Scalar]]) -> list[list[Scalar]]:
+    """R M̂⁻¹ Rᵀ."""
+    n = len(reduced)
+    result: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(i + 1):
+            result[i][j] = result[j][i] = dot(reduced[i], weighted[j])
+    return result
+
+
+def _sum(rows: Sequence[Vector], x: Vector) -> list[Scalar]:
+    """Σ x · row."""
+    total: list[Scalar] = [0.0] * len(rows[0])
+    for weight, row in zip(x, rows, strict=True):
+        total = moved(total, weight, row)
+    return total
+
+
+def _magnitude(x: Scalar) -> Scalar:
+    return select(x, neg(x), x)

@@ -1,1 +1,0 @@
-"""Batches of motions, integrated in one kernel."""

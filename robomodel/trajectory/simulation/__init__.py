@@ -1,1 +1,0 @@
-"""Motions of one robot in time: integrators, time stepping with contact, what is recorded."""
