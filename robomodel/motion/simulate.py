@@ -16,7 +16,7 @@ from robomodel.model.model import Model
 from robomodel.motion import implicit
 from robomodel.motion.adaptive import adaptive
 from robomodel.motion.forces import Acting, named, steps_by_impulses
-from robomodel.motion.ground import Contacts, Ground, Point, touching_points
+from robomodel.motion.ground import Contact, Contacts, Ground, Point, touching_points
 from robomodel.motion.inputs import Controller, Inputs, Pusher, Wrenches
 from robomodel.motion.integrators import chart_of
 from robomodel.motion.limits import Limits, warn_of_starts_beyond
@@ -30,6 +30,8 @@ from robomodel.running import Progress
 Method: TypeAlias = Literal[
     "rk4", "dop853", "radau", "semi_implicit_euler", "variational", "time_stepping"
 ]
+
+Collisions: TypeAlias = bool | tuple[str, str] | Sequence[tuple[str, str]]
 
 METHODS = (*ADAPTIVE, "rk4", "semi_implicit_euler", "variational", "time_stepping")
 STEP = 1e-3
@@ -52,6 +54,7 @@ def simulate(
     friction: bool = True,
     ground: Ground | None = None,
     contacts: Sequence[Point] | Contacts | None = None,
+    collisions: Collisions = False,
     stops: bool | Iterable[str] = False,
     stop_restitution: float = 0.0,
     saturate: bool = False,
@@ -105,6 +108,10 @@ def simulate(
         contacts: Points of the robot: links, (link, offset), or (link, offset, radius) for spheres;
             default :func:`robomodel.contact_points`. Or a function of q and v that gives
             :class:`robomodel.Contact` pairs.
+        collisions: Links whose convex collision shapes touch each other: True, or pairs of links.
+            Links that a joint ties do not collide unless they are named. Shapes other than spheres
+            and capsules need the extra ``collision``. Friction and restitution are the ground's,
+            0.8 and 0 without one.
         stops: Joints (True: all) that do not leave their position limits, dependent ones too.
         stop_restitution: How they rebound from these.
         saturate: Motors give of tau what their effort limits, torque-speed curves and velocity
@@ -133,10 +140,11 @@ def simulate(
         known = ", ".join(f"'{name}'" for name in METHODS)
         raise ValueError(f"method '{method}' is not known; known are {known}")
     acting = Acting(passive, friction, named(model, stops))
-    impulses = steps_by_impulses(model, ground, contacts, acting, method)
+    touched = contacts if collisions is False else (contacts or collisions)
+    impulses = steps_by_impulses(model, ground, touched, acting, method)
     if impulses:
         method = "time_stepping"
-        stepper, touching = _stepper(model, ground, contacts, acting, stop_restitution, passive)
+        stepper, touching = _stepper(model, ground, contacts, collisions, acting, stop_restitution)
     if method is None and not model.nv:
         method = "rk4"  # adapted steps have nothing to go by
     step = None if step is None else as_real(step, "step")
@@ -178,9 +186,9 @@ def _stepper(
     model: Model,
     ground: Ground | None,
     contacts: Sequence[Point] | Contacts | None,
+    collisions: Collisions,
     acting: Acting,
     restitution: float,
-    passive: bool,
 ) -> tuple[Stepper, Contacts | None]:
     """Time steps with contacts, and the function that gives further ones."""
     if ground is not None and not isinstance(ground, Ground):
@@ -188,9 +196,32 @@ def _stepper(
     if not 0.0 <= as_real(restitution, "stop_restitution") <= 1.0:
         raise ValueError(f"stop_restitution is from 0 to 1, got {restitution!r}")
     given = contacts if callable(contacts) else None
-    points = [] if callable(contacts) else touching_points(model, ground, contacts)
+    if collisions is not False:
+        given = _with_collisions(model, ground, collisions, given)
+    points = []
+    if not callable(contacts) and (ground is not None or contacts is not None):
+        points = touching_points(model, ground, contacts)
     setting = on_ground(acting, ground, points, stop_restitution=float(restitution))
     return Stepper(FixedStep(model, "time_stepping", setting=setting), ground), given
+
+
+def _with_collisions(
+    model: Model, ground: Ground | None, collisions: Collisions, contacts: Contacts | None
+) -> Contacts:
+    """Contacts of links with each other, and those that a function gives."""
+    from robomodel.motion.collision import Collider
+
+    plane = Ground() if ground is None else ground
+    collider = Collider(
+        model, collisions, friction=plane.friction, restitution=plane.restitution
+    )
+    if contacts is None:
+        return collider
+
+    def both(q: Array, v: Array) -> list[Contact]:
+        return [*collider(q, v), *contacts(q, v)]
+
+    return both
 
 
 def _start(model: Model, q: ArrayLike, v: ArrayLike | None) -> Array:
