@@ -109,7 +109,7 @@ def _lost(state: Vector, checks: Vector, limit: float) -> list[Scalar]:
     """A state, or what is no number where its loops fail the checks."""
     if not checks:
         return list(state)
-    gap, growth = checks
+    gap, growth, _ = checks
     bad = add(select(sub(limit, gap), math.nan, 0.0), select(sub(TORN, growth), math.nan, 0.0))
     return [add(x, bad) for x in state]
 

@@ -22,7 +22,7 @@ from robomodel.motion.ground import Ground, Point, touching_points
 from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import Limits, warn_of_starts_beyond
 from robomodel.motion.starts import ROUNDED, closed_start, in_single_precision
-from robomodel.motion.stepping import PLANES, SOLVED, TORN, Stepper, Steps, on_ground
+from robomodel.motion.stepping import PLANES, SINGULAR, SOLVED, TORN, Stepper, Steps, on_ground
 from robomodel.motion.steps import FixedStep
 from robomodel.motion.tangent import linkages
 from robomodel.motion.trajectory import SimulationError
@@ -301,7 +301,7 @@ def _lead(step: FixedStep, ground: Ground | None, rows: Array, force: Array, h: 
     count = len(made) - 1
     rows[1 : count + 1, : model.nq] = made.q[1:]
     rows[1 : count + 1, model.nq : model.nq + model.nv] = made.v[1:]
-    rows[1 : count + 1, step.size : step.size + step.checks] = 0.0, 1.0
+    rows[1 : count + 1, step.size : step.size + step.checks] = 0.0, 1.0, 1.0
     if made.contact_forces is not None and made.contact_residual is not None:
         first = step.size + step.checks
         rows[1 : count + 1, first] = made.contact_residual[:count]
@@ -320,6 +320,7 @@ def _tell(
     with np.errstate(invalid="ignore", over="ignore"):
         gap, growth = rows[:, 1:, step.size], rows[:, 1:, step.size + 1]
         opened = ~(gap <= limit) | ~(growth < TORN)
+        opened |= ~(rows[:, 1:, step.size + 2] > SINGULAR)
     times = rows.shape[1] - 1
     can_lead = h > 0.0 and step.dtype == "float64" and not step.saturate
     for n in np.flatnonzero(np.any(opened, axis=1)):

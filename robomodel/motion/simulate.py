@@ -212,9 +212,7 @@ def _with_collisions(
     from robomodel.motion.collision import Collider
 
     plane = Ground() if ground is None else ground
-    collider = Collider(
-        model, collisions, friction=plane.friction, restitution=plane.restitution
-    )
+    collider = Collider(model, collisions, friction=plane.friction, restitution=plane.restitution)
     if contacts is None:
         return collider
 

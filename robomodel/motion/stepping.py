@@ -23,6 +23,7 @@ from robomodel.model.arguments import as_numbers
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.motion.change_points import StepError, closed_by_least_squares
 from robomodel.motion.charts import View
 from robomodel.motion.ground import Contact, Contacts, Ground, Pair, Placed
 from robomodel.motion.inputs import Inputs, Saturated
@@ -40,7 +41,17 @@ SOLVED = 1e-11  # residual of contact problems, relative to their velocities, th
 NEWTON = 8  # steps of Newton's method where sweeps have not solved a contact problem
 PLANES = 2  # planes at once of a point on heights
 UNSAID = 1e-9  # least share of a linkage's motion that v has to tell at the start
-TORN = 2.0  # growth of ‖G‖² that no step has that keeps to a branch
+TORN = 1.5  # growth of ‖G‖² that no step has that keeps to a branch
+AT_CHANGE_POINT = "ends too near to a change point"
+CAREFUL = 8  # steps of Newton's method that close loops near change points
+SINGULAR = 3e-6  # regularity of K below which steps do not end
+BEYOND = (
+    0.5,
+    0.3,
+    0.7,
+    0.2,
+    0.85,
+)  # shares of the next step, where one would end at a change point
 PARTS = ((1.0,), (0.6, 0.4), (0.45, 0.55), (0.75, 0.25), (0.3, 0.7), (0.2, 0.5, 0.3),
          (0.85, 0.15), *((1.0 / n,) * n for n in (4, 16)))  # fmt: skip
 ABSENT = 1e3  # m: the gap of a contact that is not there
@@ -84,6 +95,15 @@ class Stepper:
     def harder(self) -> FixedStep:
         """Steps with more done for their contact problems."""
         return replace(self.step, newton=NEWTON)
+
+    @cached_property
+    def careful(self) -> Stepper:
+        """Steps near change points."""
+        setting = self.step.setting
+        if setting is not None:
+            setting = replace(setting, closing=CAREFUL)
+        step = replace(self.step, closing=CAREFUL, careful=True, setting=setting)
+        return Stepper(step, self.ground)
 
     # ---- planes
 
@@ -255,7 +275,8 @@ class Steps:
         state: Array = states
         count = count_steps(duration, step)
         stop: Stop | None = None
-        for k in range(count):
+        k = -1
+        while (k := k + 1) < count:
             t = k * step
             end = duration if k == count - 1 else (k + 1) * step
             motion = self.inputs.during(k, t, state[: nq + model.nv], View.of(model))
@@ -267,7 +288,16 @@ class Steps:
             ) -> Array:  # fmt: skip
                 return self._advance(motion, t, share * h, state)[0]
 
-            after, record = self._advance(motion, t, end - t, state)
+            try:
+                after, record = self._advance(motion, t, end - t, state)
+            except SimulationError:
+                over = self._over(k, count, step, duration, state, motion)
+                if over is None:
+                    raise
+                if k == count - 1:
+                    return self._trajectory(None)
+                state, k = over, k + 1
+                continue
             met = self.limits.first(t, end - t, state, after, at)
             if met is not None:
                 _, after, stop = met
@@ -279,12 +309,60 @@ class Steps:
             if stop is not None:
                 break
         last = duration if stop is None else stop.time
-        motion = self.inputs.during(count, last, state[: nq + model.nv], View.of(model))
-        if count or not self._rows:
-            self._keep(last, state, motion)
+        if not count:
+            motion = self.inputs.during(0, last, state[: nq + model.nv], View.of(model))
+        self._keep(last, state, motion)
         return self._trajectory(stop)
 
     # ---- a step
+
+    def _over(
+        self, k: int, count: int, step: float, duration: float, state: Array, motion: Motion
+    ) -> Array | None:
+        """The state after two steps, of which the first would end at a change point; None: no.
+
+        One ends beyond it; the state in between is recorded, interpolated from those around.
+        """
+        t, end = k * step, duration if k == count - 1 else (k + 1) * step
+        last = duration if k >= count - 2 else (k + 2) * step
+        length = end - t if k == count - 1 else last - end
+        for share in BEYOND:
+            try:
+                ahead, record = self._advance(motion, t, end - t + share * length, state)
+                between = self._between((t, state), (end + share * length, ahead), end)
+                after = ahead
+                if k < count - 1:
+                    x = between[: self.model.nq + self.model.nv]
+                    motion = self.inputs.during(k + 1, end, x, View.of(self.model))
+                    rest = (1.0 - share) * length
+                    after, later = self._advance(motion, end + share * length, rest, ahead)
+            except (SimulationError, StepError):
+                continue
+            self._keep(end, between, motion, self._columns_of(between))
+            for each in (record,) if k == count - 1 else (record, later):
+                if each:
+                    self._record(each)
+            return after
+        return None
+
+    def _between(self, first: tuple[float, Array], last: tuple[float, Array], t: float) -> Array:
+        """q, v and the velocities of all joints at t, by polynomials between two states."""
+        from scipy.interpolate import CubicHermiteSpline
+
+        model, step = self.model, self.stepper.step
+        nq = model.nq
+        times = [first[0], last[0]]
+        rates = [np.asarray(step.rates(x)) for _, x in (first, last)]
+        q = CubicHermiteSpline(times, [x[:nq] for _, x in (first, last)], rates)(t)
+        q = closed_by_least_squares(model, q)
+        speeds = [step.joint_velocities(x) for _, x in (first, last)]
+        share = (t - times[0]) / (times[1] - times[0])
+        speed = (1.0 - share) * speeds[0] + share * speeds[1]
+        own = [c.spanning_v.start + i for c in model.clusters for i in c.columns]
+        return np.concatenate([q, speed[own], speed])
+
+    def _columns_of(self, between: Array) -> Array:
+        return between[self.model.nq + self.model.nv :]
 
     def _advance(
         self, motion: Motion, t: float, h: float, state: Array
@@ -295,7 +373,9 @@ class Steps:
         parts, of which others end elsewhere: a change point is in the way, or it is too long.
         """
         failed = ""
+        usual = self.stepper
         for parts in PARTS:
+            self.stepper = self.stepper.careful if len(parts) > 1 else usual
             x, t0 = state, t
             records = []
             for share in parts:
@@ -305,8 +385,11 @@ class Steps:
                 if failed:
                     break
                 x, t0 = result[: self.stepper.step.size], t0 + share * h
+            self.stepper = usual
             if not failed:
                 return x, _joined(records, parts)
+            if failed == AT_CHANGE_POINT:  # where others would end, too
+                break
         raise self._error(t, f"the step from there {failed}")
 
     def _failure(self, result: Array) -> str:
@@ -314,6 +397,8 @@ class Steps:
         step = self.stepper.step
         if not np.all(np.isfinite(result[: step.size])):
             return "fails: the state is not finite"
+        if step.checks and not result[step.size + 2] > SINGULAR:
+            return AT_CHANGE_POINT
         if step.checks and not (result[step.size] <= CLOSED**2 and result[step.size + 1] < TORN):
             return (
                 "leaves loops open, or leads beyond a singular position, over to another way to "
@@ -408,7 +493,7 @@ class Steps:
 
     # ---- records
 
-    def _keep(self, t: float, state: Array, motion: Motion) -> None:
+    def _keep(self, t: float, state: Array, motion: Motion, speeds: Array | None = None) -> None:
         model, step = self.model, self.stepper.step
         q, v = state[: model.nq], state[model.nq : model.nq + model.nv]
         self._times.append(t)
@@ -417,7 +502,7 @@ class Steps:
         if isinstance(motion.tau, Saturated):
             self._saturated.append(motion.tau.at_limits(t, q, v))
         if step.checks:
-            self._rates.append(step.joint_velocities(state))
+            self._rates.append(step.joint_velocities(state) if speeds is None else speeds)
 
     def _record(self, record: tuple[Any, ...]) -> None:
         q, more, touches, impulses, residual = record

@@ -59,14 +59,18 @@ RUNGE_KUTTA = (
 class FixedStep:
     """One step of a method on one robot: (state, tau, step) → state, what tells of it.
 
-    Behind the state stand, where there are linkages, Σ of the squares of the loops' gaps and by how
-    much ‖G‖² has grown within the step (1: not at all); after time stepping the residual of the
+    ``careful``: loops are closed at each stage, too, as near change points they must be.
+
+    Behind the state stand, where there are linkages, Σ of the squares of the loops' gaps, by how
+    much ‖G‖² has grown within the step (1: not at all), and the regularity of K (0 at change
+    points); after time stepping the residual of the
     contact equations and the impulses of the points.
     """
 
     model: Model
     method: str
     closing: int = 2
+    careful: bool = False
     setting: Setting | None = None
     links: tuple[str, ...] = ()
     sweeps: int = 8
@@ -81,7 +85,9 @@ class FixedStep:
         """All that makes it what it is on this robot."""
         options = (
             self.closing,
+            self.careful,
             self.setting,
+            self.links,
             self.sweeps,
             self.newton,
             self.passive,
@@ -109,8 +115,8 @@ class FixedStep:
 
     @property
     def checks(self) -> int:
-        """Numbers that tell of linkages: two where there are any."""
-        return 2 if linkages(self.model) else 0
+        """Numbers that tell of linkages: three where there are any."""
+        return 3 if linkages(self.model) else 0
 
     @property
     def results(self) -> int:
@@ -167,6 +173,17 @@ class FixedStep:
     def _row(self, moved_: Moving, v: Vector, memory: Vector = ()) -> list[Scalar]:
         parts = [x for e in linkages(self.model) for x in moved_.z[self.model.clusters[e.index].v]]
         return [*moved_.q, *v, *parts, *moved_.bases, *memory]
+
+    @cached_property
+    def rates(self) -> TracedFunction:
+        """State → q̇."""
+
+        def build(state: Vector) -> list[Scalar]:
+            start = self.moving(state)
+            return rates(in_tangents(self.model, start.bases), start.q, start.z)
+
+        return function(self.model, f"rates of {self.name}", (self.size, self.model.nq), build,
+                        backend=self.backend)  # fmt: skip
 
     @cached_property
     def stage(self) -> TracedFunction:
@@ -276,6 +293,8 @@ class FixedStep:
         slope, total = carried[: n + len(start.z)], carried[n + len(start.z) :]
         part = mul(share, h)
         at, speed = moved(start.q, part, slope[:n]), moved(start.z, part, slope[n:])
+        if self.careful:
+            at, _ = settled(here, at, self.closing)
         v = self._velocities(here, at, speed) if self.saturate else []
         wrenches = given[0] if given else ()
         slope = [*rates(here, at, speed),

@@ -39,6 +39,7 @@ from robomodel.scalars import (
     div,
     dot,
     maximum,
+    minimum,
     mul,
     neg,
     solve,
@@ -253,13 +254,34 @@ def forces(model: Model, state: Configuration, tau: Vector) -> list[Scalar]:
     return result
 
 
+def regularity(model: Model, here: Model, q: Vector) -> Scalar:
+    """How far the linkages are from change points at q: near zero where K loses rank.
+
+    The least squared pivot of an orthogonalisation of [K; N₀ᵀ], of rows of comparable size.
+    """
+    least: Scalar = 1.0
+    for each in linkages(model):
+        constraint = constraint_of(here, each)
+        rows, _ = each.rows(q[model.clusters[each.index].q])
+        columns = [list(column) for column in zip(*rows, *constraint.basis, strict=True)]
+        for j, pivot in enumerate(columns):
+            square = dot(pivot, pivot)
+            least = minimum(square, least)
+            for k in range(j + 1, len(columns)):
+                factor = div(dot(pivot, columns[k]), square)
+                columns[k] = [
+                    sub(x, mul(factor, p)) for x, p in zip(columns[k], pivot, strict=True)
+                ]
+    return least
+
+
 def renewed(
     model: Model, here: Model, q: Vector, z: Vector
 ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
     """Bases at closed positions q, the velocities there of z in the bases of ``here``, and checks.
 
-    The checks, where there are linkages: Σ of the squares of the loops' gaps, and the greatest
-    ‖G‖² of a linkage by Frobenius, as a share of its mobility.
+    The checks, where there are linkages: Σ of the squares of the loops' gaps, the greatest ‖G‖² of
+    a linkage by Frobenius, as a share of its mobility, and the least :func:`regularity`.
     """
     bases: list[Sequence[Vector]] = []
     after, gaps = list(z), list[Scalar]()
@@ -274,7 +296,7 @@ def renewed(
         gaps += each.rows(q[cluster.q])[1]
         square = dot([dot(c, c) for c in columns], [1.0] * each.mobility)
         growth = maximum(mul(1.0 / each.mobility, square), growth)
-    checks = [dot(gaps, gaps), growth] if bases else []
+    checks = [dot(gaps, gaps), growth, regularity(model, here, q)] if bases else []
     return flat(bases), after, checks
 
 

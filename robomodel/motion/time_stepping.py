@@ -72,8 +72,9 @@ NEAR = 0.01  # m (rad at joints): contacts whose gaps are expected to end above 
 SLOP = 1e-4  # m: positions are corrected where gaps are smaller
 OPEN = 1e9  # m/s: the velocity of a contact that takes no part
 CORRECTIONS = 6  # sweeps of the correction of positions
-CLOSING = 2  # steps of Newton's method that close loops at the middle of a step
-CLOSED_BY = 3  # and at its end
+CLOSING = (
+    2  # steps of Newton's method that close loops at the middle of a step; one more at its end
+)
 STICKING = 1e-4  # m/s: slower contacts have static friction
 PLANE = 4  # numbers of a plane: normal, offset
 TOUCH = 9  # numbers of a contact that is given: point, normal, gap, friction, restitution
@@ -96,6 +97,7 @@ class Setting:
     pairs: tuple[tuple[str, str | None], ...] = ()
     links: tuple[str, ...] = ()
     stop_restitution: float = 0.0
+    closing: int = CLOSING
 
     @property
     def contacts(self) -> int:
@@ -263,7 +265,7 @@ def assemble(
     here = in_tangents(model, start.bases)
     expected = list(mean) if mean is not None else moved(start.z, 0.5, memory.change)
     middle = [mul(mul(0.5, h), x) for x in expected]
-    q, _ = settled(here, displaced(here, start.q, middle), CLOSING)
+    q, _ = settled(here, displaced(here, start.q, middle), setting.closing)
     z, expected = (in_turned_axes(model, x, middle) for x in (start.z, expected))
     bodies = {model.frame(p.link).body for p in setting.points}
     bodies |= {model.frame(link).body for pair in setting.pairs for link in pair if link}
@@ -585,10 +587,10 @@ def finish(
         struck = minimum(struck, select(neg(impulses[row]), minimum(collides, 0.0), 0.0))
     beyond = in_turned_axes(model, after, terms.middle, back=True)
     travel = [mul(h, select(struck, x, y)) for x, y in zip(beyond, mean, strict=True)]
-    q, _ = settled(here, displaced(here, start.q, travel), CLOSED_BY)
+    q, _ = settled(here, displaced(here, start.q, travel), setting.closing + 1)
     corrected = _corrected(model, terms, q, travel, inputs, setting)
     if corrected is not None:
-        q, _ = settled(here, corrected, CLOSED_BY)
+        q, _ = settled(here, corrected, setting.closing + 1)
     end = in_turned_axes(model, subtracted(after, terms.rest), terms.middle, back=True)
     state, checks = _at_end(model, terms, q, in_turned_axes(model, end, travel))
     rates = [add(dot(row, after), slow) for row, slow in zip(terms.rows, terms.slow, strict=False)]
@@ -610,6 +612,8 @@ def _at_end(
     if not linked:
         return Moving(q, z, []), []
     bases, _, checks = tangent.renewed(model, terms.state.model, q, z)
+    middle = tangent.regularity(model, terms.state.model, terms.state.q)
+    checks[-1] = minimum(checks[-1], middle)
     there = in_tangents(model, bases)
     state = Configuration(there, q)
     speeds = _spanning(terms.state, z)
