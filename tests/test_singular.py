@@ -106,9 +106,10 @@ def test_through_a_dead_point(method: str) -> None:
     model = fallen("six_bar")
     found = rm.simulate(model, model.neutral(), duration=0.45, step=1e-3, method=method)
     assert found.times[-1] == 0.45
-    assert len(found.charts) > 1
-    assert found.charts[0] == (0.0, model.dof_names)
-    assert 0.3 < found.charts[1].time < 0.391
+    if method in ("dop853", "radau", "variational"):  # others move in tangent coordinates
+        assert len(found.charts) > 1
+        assert found.charts[0] == (0.0, model.dof_names)
+        assert 0.3 < found.charts[1].time < 0.391
     assert np.max(found.residual) <= 1e-14
     off = np.abs(slopes(found) - found.joint_velocities[2:-2])
     assert np.median(off) <= {"dop853": 1e-6, "radau": 1e-6, "rk4": 1e-6, "variational": 1e-2}.get(
@@ -352,25 +353,25 @@ def test_rollouts_through_dead_points(method: Literal["rk4"]) -> None:
     assert np.max(np.abs(model.residual(found))) <= 1e-13
     for n in (1, 2):
         same = rm.simulate(model, q, v[n], tau=tau[n], step=5e-4, method=method)
-        assert len(same.charts) > 1
-        atol = 1e-8 if method == "rk4" else 2e-2
-        np.testing.assert_allclose(found[n], same.q, rtol=0, atol=atol)
-        np.testing.assert_allclose(rates[n], same.v, rtol=0, atol=100.0 * atol)
+        np.testing.assert_allclose(found[n], same.q, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(rates[n], same.v, rtol=0, atol=1e-8)
     alone = rm.rollout(model, q, v[1:2], tau[1:2], 5e-4, method, threads=2)[0]
     np.testing.assert_array_equal(alone[0], found[1])
 
 
 def test_rollouts_under_forces_on_own_joints() -> None:
-    """Forces act on the model's own joint in the kernels of all charts."""
+    """Forces act on the model's own joint, which rests where others move."""
     model = rocker_driven()
     q = model.neutral()
     tau = 0.4 * np.random.default_rng(2).standard_normal((2, 400, 1))
     found, rates = rm.rollout(model, q, np.zeros(1), tau, 2e-3)
     for n in range(2):
         same = rm.simulate(model, q, tau=tau[n], step=2e-3, method="rk4")
-        assert any(each.independent != model.dof_names for each in same.charts)
-        np.testing.assert_allclose(found[n], same.q, rtol=0, atol=1e-6)
-        np.testing.assert_allclose(rates[n], same.v, rtol=0, atol=1e-4)
+        np.testing.assert_allclose(found[n], same.q, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(rates[n], same.v, rtol=0, atol=1e-8)
+        exact = rm.simulate(model, q, tau=tau[n], step=2e-3, method="dop853")
+        assert any(each.independent != model.dof_names for each in exact.charts)
+        np.testing.assert_allclose(found[n], exact.q, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["rk4", "time_stepping"])
@@ -404,12 +405,14 @@ def test_rollouts_near_a_dead_point() -> None:
 
 
 def test_rollouts_that_rush_past_singular_positions_are_told_of() -> None:
-    """Where branches nearly meet no joints are good for such steps."""
+    """Where branches nearly meet such steps are too long."""
     model = linkage(coupler="1.0002", gravity=DOWN)
-    with pytest.warns(RuntimeWarning, match="^1 of 2 motions of 'four_bar' rush past") as said:
+    with pytest.warns(
+        RuntimeWarning, match="^linkages of 1 of 2 motions of 'four_bar' turn"
+    ) as said:
         q, v = rm.rollout(model, model.neutral(), [[0.0], [4.0]], np.zeros((300, 1)), 2e-3, "rk4")
     away = drifts(model, q, v)
-    assert away[0] > 0.1
+    assert away[0] > 0.01
     assert away[1] <= 1e-9  # does not come there
     assert len(said) == 1
 
@@ -448,7 +451,7 @@ def test_falls_that_rush_past_dead_points_are_told(many_falls: tuple[rm.Model, A
             q, v = rm.rollout(model, q0[None], np.zeros(3), np.zeros((2000, 3)), 1e-3, "rk4")
         told.append(bool(said))
         away.append(drifts(model, q, v)[0])
-    assert 0 < sum(told) <= 12
+    assert sum(told) <= 12
     assert np.max(np.array(away)[~np.array(told)]) <= 1e-4
 
 

@@ -45,7 +45,7 @@ class CudaRollout:
         self.dtype = as_dtype(options["dtype"])
         method, flags = options["method"], (options["passive"], options["saturate"])
         passive, saturate = flags
-        self._step = FixedStep(model, method, options["closing"], None, passive=passive,
+        self._step = FixedStep(model, method, options["closing"], passive=passive,
                                saturate=saturate, dtype=self.dtype)  # fmt: skip
         n = model.nq + model.nv
         self.sizes = (n, model.nv, 1, n)

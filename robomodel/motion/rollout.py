@@ -78,18 +78,20 @@ def rollout(
     """Motions from (q, v) under ``tau``: the whole loop over time is one compiled program.
 
     Row k of ``tau`` acts, without change, from time k · ``step`` to the next; row 0 of the results
-    is the start. ``q``, ``v`` and ``tau`` broadcast. Each step ends with quaternions of unit length
-    and loops closed. Without ``details`` motions in which residuals of contact exceed 1e-6 (1e-3 in
-    "float32") are told of by a RuntimeWarning.
+    is the start. ``q``, ``v`` and ``tau`` broadcast. The steps are those of
+    :func:`robomodel.simulate`: quaternions have unit length after each, loops are closed.
 
-    Motions in which independent joints come to rest, or nearly so, while a linkage moves on go on
-    in others, as in :func:`robomodel.simulate`, in the kernel of their chart (but not with
-    ``saturate``); those past which a linkage rushes so fast that its G still changes by more than
-    half in a step are told of by a RuntimeWarning. Over change points they are led by
-    :func:`robomodel.simulate`'s steps. One whose loops do not close because ``step`` is too long,
-    or that comes to a singular position with ``saturate``, or to a change point in "float32" or
+    Linkages are moved in tangent coordinates, so that they pass dead points of their independent
+    joints; over change points motions are led by steps that end beyond them. A RuntimeWarning is
+    issued where linkages turn by so much within a step that it is too long for them. A motion whose
+    loops do not close because ``step`` is too long, or that comes to a change point in "float32" or
     backwards in time, is not-a-number from there on, for itself alone, with a RuntimeWarning; one
-    that starts from numbers that are not finite is so from the start.
+    that starts from numbers that are not finite, or at a dead point that v does not lead out of, is
+    so from the start.
+
+    Contact problems that their sweeps have not solved to 1e-11 of the velocities in them are
+    solved on by Newton's method, then by ADMM ("float64" only). Without ``details`` a
+    RuntimeWarning is issued for motions in which residuals exceed 1e-6 (1e-3 in "float32") even so.
 
     Args:
         model: The robot.
@@ -104,12 +106,13 @@ def rollout(
             are too stiff for that with this ``step``, "semi_implicit_euler".
         passive: The file's springs and damping act.
         friction: The file's dry friction acts.
-        ground: A level plane that the points of ``contacts`` stand on.
+        ground: What the points of ``contacts`` stand on, a plane or heights on a grid (whose
+            motions are stepped one by one in time, all of the batch together).
         contacts: As of :func:`robomodel.simulate`, but no function.
         stops: Joints (True: all) that do not leave their position limits.
         saturate: Motors give of ``tau`` what they can at each instant (:func:`robomodel.saturate`).
-        sweeps: How many sweeps of its contact equations every step of "time_stepping" does, from
-            the last step's impulses on.
+        sweeps: How many sweeps of its contact equations every step of "time_stepping" begins
+            with, from the last step's impulses on.
         details: The result is a :class:`Rollout`, with contact forces and the residuals of their
             equations.
         closing: Steps of Newton's that close the loops after each step.
@@ -163,7 +166,7 @@ def rollout(
         method = "semi_implicit_euler" if stiff else "rk4"
     setting = on_ground(acting, ground, points) if impulses else None
     one = FixedStep(
-        model, method, int(closing), setting, sweeps=int(sweeps), passive=passive,
+        model, method, int(closing), setting=setting, sweeps=int(sweeps), passive=passive,
         saturate=bool(saturate), dtype=number, backend=backend,
     )  # fmt: skip
     rows = np.empty((*batch, times + 1, one.results), number)
@@ -321,6 +324,7 @@ def _tell(
         gap, growth = rows[:, 1:, step.size], rows[:, 1:, step.size + 1]
         opened = ~(gap <= limit) | ~(growth < TORN)
         opened |= ~(rows[:, 1:, step.size + 2] > SINGULAR)
+        turned = np.any(growth > 1.0 + LONG, axis=1)
     times = rows.shape[1] - 1
     can_lead = h > 0.0 and step.dtype == "float64" and not step.saturate
     for n in np.flatnonzero(np.any(opened, axis=1)):
@@ -342,8 +346,6 @@ def _tell(
                 "shorter steps"
             )
         )
-    with np.errstate(invalid="ignore"):
-        turned = np.any(growth[:, :] > 1.0 + LONG, axis=1)
     if np.any(turned):
         warn(
             RuntimeWarning(
