@@ -64,8 +64,7 @@ def test_a_block_slides_to_rest() -> None:
     motion = rm.simulate(
         model, at_rest(model, 0.1), v, duration=0.4, ground=rm.Ground(friction=0.5), contacts=BOTTOM
     )
-    # first order: the step's length times half the speed less than v²/(2 μ g)
-    assert motion.q[-1, 0] == pytest.approx(1 / (2 * 0.5 * G) - 0.0005, abs=2e-6)
+    assert motion.q[-1, 0] == pytest.approx(1 / (2 * 0.5 * G), abs=2e-6)
     assert np.abs(motion.v[-1]).max() < 1e-12
     assert np.all(np.diff(motion.energy) <= 1e-12)
 
@@ -133,8 +132,8 @@ def test_momentum_is_what_forces_make_of_it() -> None:
     momentum = 2.0 * np.einsum("tij,tj->ti", rotation, motion.v[:, 3:])
     pushes = motion.contact_forces.sum(axis=1) - np.array([0, 0, 2.0 * G])
     gained = momentum[-1] - momentum[0]
-    np.testing.assert_allclose(gained, pushes.sum(axis=0) * 1e-3, atol=2e-2)
-    assert np.all(np.diff(motion.energy) <= 1e-9)
+    np.testing.assert_allclose(gained, pushes.sum(axis=0) * 1e-3, atol=1e-5)
+    assert np.all(np.diff(motion.energy) <= 1e-7)  # second order in the step, of 6 J
 
 
 def test_deep_starts_are_lifted_without_momentum() -> None:
@@ -297,7 +296,7 @@ def test_below_break_away_nothing_creeps() -> None:
     model = rm.load(SLED)
     motion = rm.simulate(model, [0.0], tau=[1.4999], duration=0.3)
     assert motion.method == "time_stepping"
-    np.testing.assert_array_equal(motion.q, 0.0)
+    np.testing.assert_allclose(motion.q, 0.0, rtol=0, atol=1e-18)
     motion = rm.simulate(model, [0.0], tau=[-1.8], duration=0.1, step=1e-4)
     expected = -0.3 / 0.2 * (1 - math.exp(-0.2 / 3 * 0.1))
     assert motion.v[-1, 0] == pytest.approx(expected, rel=1e-4)
@@ -316,7 +315,7 @@ def test_sliding_stops_and_stays() -> None:
 
 @pytest.mark.parametrize("stiffness", few([1e2, 1e6, 1e10], 1e10))
 def test_stiff_springs_hold(stiffness: float) -> None:
-    """A dependent joint's spring of any stiffness in steps of 10 ms."""
+    """A dependent joint's spring of any stiffness in steps of 10 ms swings and wins nothing."""
     path = rm.robots.path("four_bar")
     model = rm.load(
         path,
@@ -327,7 +326,8 @@ def test_stiff_springs_hold(stiffness: float) -> None:
     assert np.all(np.isfinite(motion.q))
     assert np.all(np.diff(motion.energy) <= 1e-9 * stiffness)
     if stiffness > 1e5:
-        assert model.joint_positions(motion.q)["joint2"][-1] == pytest.approx(-0.7, abs=1e-4)
+        away = np.abs(model.joint_positions(motion.q)["joint2"] + 0.7)
+        assert np.all(away <= away[0] + 1e-4)
 
 
 @pytest.mark.slow

@@ -142,8 +142,10 @@ def test_rollouts_are_those_of_the_processor(robot: str, method: str, dtype: str
     Launch(kernel.ptx, f"rollout_{dtype}", parameters, 1, ptx.THREADS, [q, v, tau, result[:3]])
     expected = rm.rollout(model, q, v, tau, 1e-3, method, dtype=dtype, friction=False)
     together = np.concatenate(expected, axis=-1)
-    np.testing.assert_allclose(result[:3], together, rtol=0,
-                               atol=1e-35 if dtype == "float32" else 0)  # fmt: skip
+    # linkages begin in another basis of their motions there
+    linked = 1e-13 if robot in ("four_bar", "tello") else 0
+    np.testing.assert_allclose(result[:3], together, rtol=linked,
+                               atol=1e-35 if dtype == "float32" else linked)  # fmt: skip
     assert np.all(result[3] == 7.0)
 
 
@@ -155,10 +157,10 @@ def test_rollouts_are_called_with_an_axis_of_time(monkeypatch: pytest.MonkeyPatc
     q, v, tau = motions(model, 4, 5, "float64")
     expected = rm.rollout(model, q, v, tau, 2e-3, "semi_implicit_euler", friction=False)
     for a, b in zip(kernel(*map(OnCard, (q, v, tau)), 2e-3, stream=7), expected, strict=True):
-        np.testing.assert_array_equal(a.array, b)
+        np.testing.assert_allclose(a.array, b, rtol=0, atol=1e-13)
     found = kernel(OnCard(q), OnCard(v[0]), OnCard(tau[0]), 2e-3)[0].array
     shared = rm.rollout(model, q, v[0], tau[0], 2e-3, "semi_implicit_euler", friction=False)[0]
-    np.testing.assert_array_equal(found, shared)
+    np.testing.assert_allclose(found, shared, rtol=0, atol=1e-13)
     lost = q + np.array([0.0, 0.1, 0.0])  # open loops: no numbers from the first step on
     found = kernel(OnCard(lost), OnCard(v), OnCard(tau), 2e-3)[0].array
     np.testing.assert_array_equal(found[:, 0], lost)

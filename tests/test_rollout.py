@@ -280,20 +280,29 @@ def test_backwards_in_time() -> None:
 
 
 def test_one_motion_that_is_lost() -> None:
-    """Backwards in time nothing leads over a change point: it is lost alone, with a warning."""
+    """In single precision nothing leads over a change point: it is lost alone, with a warning."""
     model = rm.robots.load("four_bar")
-    v = np.array([[1.0], [0.1]])
+    v = np.array([[math.pi / 2.0], [0.1]])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        q_at, v_at = rm.rollout(model, model.neutral(), v, np.zeros((100, 1)), -0.01)
+        q_at, v_at = rm.rollout(
+            model, model.neutral(), v, np.zeros((160, 1)), 0.01, dtype="float32"
+        )
     (message,) = [str(w.message) for w in caught if "do not close" in str(w.message)]
     assert message.startswith("the loops of 1 of 2 motions of 'four_bar' do not close")
     bad = np.isnan(q_at).any(axis=-1)
     assert not bad[1].any()
-    assert not bad[0, :60].any()
+    assert not bad[0, :148].any()
     assert bad[0, -1]
     assert np.all(np.diff(bad[0].astype(int)) >= 0)  # once lost, lost
     np.testing.assert_array_equal(np.isnan(v_at).any(axis=-1), bad)
+
+
+def test_backwards_over_a_change_point() -> None:
+    model = rm.robots.load("four_bar")
+    q, v = rm.rollout(model, model.neutral(), [1.0], np.zeros((100, 1)), -0.01)
+    np.testing.assert_allclose(q[:, 0], math.pi / 4.0 - 0.01 * np.arange(101), atol=1e-9)
+    np.testing.assert_allclose(v, 1.0, atol=1e-8)
 
 
 def test_refusals() -> None:

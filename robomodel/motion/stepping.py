@@ -105,6 +105,14 @@ class Stepper:
         step = replace(self.step, closing=CAREFUL, careful=True, setting=setting)
         return Stepper(step, self.ground)
 
+    def like(self, usual: FixedStep) -> Stepper:
+        """Steps as careful as others, with the pairs and wrenches of these."""
+        setting = self.step.setting
+        if setting is not None and usual.setting is not None:
+            setting = replace(setting, closing=usual.setting.closing)
+        step = replace(self.step, closing=usual.closing, careful=usual.careful, setting=setting)
+        return Stepper(step, self.ground)
+
     # ---- planes
 
     @cached_property
@@ -373,9 +381,10 @@ class Steps:
         parts, of which others end elsewhere: a change point is in the way, or it is too long.
         """
         failed = ""
-        usual = self.stepper
         for parts in PARTS:
-            self.stepper = self.stepper.careful if len(parts) > 1 else usual
+            usual = self.stepper.step
+            if len(parts) > 1:
+                self.stepper = self.stepper.careful
             x, t0 = state, t
             records = []
             for share in parts:
@@ -385,7 +394,8 @@ class Steps:
                 if failed:
                     break
                 x, t0 = result[: self.stepper.step.size], t0 + share * h
-            self.stepper = usual
+            if len(parts) > 1:
+                self.stepper = self.stepper.like(usual)
             if not failed:
                 return x, _joined(records, parts)
             if failed == AT_CHANGE_POINT:  # where others would end, too

@@ -634,7 +634,7 @@ def _corrected(
 ) -> list[Scalar] | None:
     """q with penetration taken out by the least motion in M̂'s norm, by the step's own rows.
 
-    At most :data:`NEAR` at once, so that rows keep their directions.
+    Of contacts at most :data:`NEAR` at once, so that their rows keep their directions.
     """
     here = terms.state.model
     state = Configuration(here, q, terms.state.turned)
@@ -650,6 +650,7 @@ def _corrected(
             gaps.append(sub(height, at.radius))
         else:
             gaps.append(add(gap.gap, dot(gap.rows[2], moved_)))
+        gaps[-1] = maximum(gaps[-1], -NEAR)
         normal.append(3 * n + 2)
     stopped = setting.acting.stopped(model)
     for k, (n, side, bound) in enumerate(setting.acting.bounds(model)):
@@ -657,7 +658,6 @@ def _corrected(
         normal.append(3 * setting.contacts + k)
     if not gaps:
         return None
-    gaps = [maximum(gap, -NEAR) for gap in gaps]
     y: list[Scalar] = [0.0] * len(gaps)
     for _ in range(CORRECTIONS):
         for i, gap in enumerate(gaps):
