@@ -231,7 +231,7 @@ def test_a_block_keeps_the_balance_to_rounding() -> None:
     momentum = 2.0 * np.einsum("tij,tj->ti", turn, motion.v[:, 3:])
     pushes = motion.contact_forces.sum(axis=1) - [0, 0, 2.0 * G]
     np.testing.assert_allclose(np.diff(momentum, axis=0), 1e-3 * pushes, atol=1e-12)
-    assert np.all(np.diff(motion.energy) <= 1e-6)  # second order in the step, of 6 J
+    assert np.all(np.diff(motion.energy) <= 1e-9)
 
 
 def drop(seed: int) -> tuple[rm.Model, Array, Array, rm.Ground, list]:

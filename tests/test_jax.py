@@ -260,7 +260,8 @@ def test_without_the_package_it_says_what_to_install(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.delitem(sys.modules, f"robomodel.{package}", raising=False)
+    for name in (f"robomodel.{package}", f"robomodel.interop.{package}"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(ImportError, match=rf"robomodel.{package} needs {package}: .*pip install"):
         importlib.import_module(f"robomodel.{package}")
 

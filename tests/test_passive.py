@@ -317,9 +317,11 @@ def test_a_ball_half_a_turn_away_is_pulled() -> None:
 
 
 BAD = {
-    "stiffness is -1": spring("s", ("base", "0 0 0"), ("a", "1 0 0"), 'stiffness="-1"'),
-    "damping is -2": spring("s", ("base", "0 0 0"), ("a", "1 0 0"), 'damping="-2"'),
-    "length is -1": spring("s", ("base", "0 0 0"), ("a", "1 0 0"), 'stiffness="1" length="-1"'),
+    "stiffness of <spring> is -1": spring("s", ("base", "0 0 0"), ("a", "1 0 0"), 'stiffness="-1"'),
+    "damping of <spring> is -2": spring("s", ("base", "0 0 0"), ("a", "1 0 0"), 'damping="-2"'),
+    "length of <spring> is -1": spring(
+        "s", ("base", "0 0 0"), ("a", "1 0 0"), 'stiffness="1" length="-1"'
+    ),
     "same link": spring("s", ("a", "0 0 0"), ("a", "1 0 0"), 'stiffness="1"'),
     "no moving joint": spring("s", ("base", "0 0 0"), ("fixed", "1 0 0"), 'stiffness="1"'),
     "coincide": spring("s", ("base", "0 0 0"), ("a", "0 0 0"), 'stiffness="1" length="0"'),
@@ -349,9 +351,9 @@ def test_bad_springs(why: str) -> None:
 @pytest.mark.parametrize(
     ("dynamics", "kind", "why"),
     [
-        ('damping="-1"', "continuous", "damping is -1"),
-        ('friction="-1"', "continuous", "friction is -1"),
-        ('spring_stiffness="-3"', "continuous", "spring_stiffness is -3"),
+        ('damping="-1"', "continuous", "damping of <dynamics> is -1"),
+        ('friction="-1"', "continuous", "friction of <dynamics> is -1"),
+        ('spring_stiffness="-3"', "continuous", "spring_stiffness of <dynamics> is -3"),
         ('spring_stiffness="nan"', "continuous", "finite"),
         ('spring_stiffness="3"', "floating", "cannot have a spring"),
         ('spring_stiffness="3" spring_reference="1"', "spherical", "no rotation"),

@@ -200,19 +200,22 @@ class Stepper:
             numbers = np.asarray(step.contact_problem(state, tau, length, mean, *more))
             if not np.all(np.isfinite(numbers)):
                 return result
-            at = np.cumsum([n * n, n, k, rows.boxes])
-            problem = Problem(
-                numbers[: at[0]].reshape(n, n), numbers[at[0] : at[1]], rows,
-                numbers[at[1] : at[2]], numbers[at[2] : at[3]],
-            )  # fmt: skip
-            x, _ = _scaled(problem, x, float(numbers[-1]))
-            given = np.concatenate([x, np.zeros(k)])
+            at = np.cumsum([n * n, n, k, rows.boxes, n, n])
+            parts = np.split(numbers, at)
+            matrix = parts[0].reshape(n, n)
+            problem = Problem(matrix, parts[1], rows, parts[2], parts[3])
+            start = x
+            x, residual = _scaled(problem, start)
+            if self.setting.rebounds:
+                rest, _ = _scaled(replace(problem, b=parts[4]), start)
+                x = _without_gain(matrix, parts[5], x, rest)
+            given = np.concatenate([x, np.zeros(k), [residual]])
             found = np.asarray(step.with_impulses(state, tau, length, mean, given, *more))
             result, mean = found[: step.results], found[step.results :]
         return result
 
 
-def _scaled(problem: Problem, start: Array, size: float) -> tuple[Array, float]:
+def _scaled(problem: Problem, start: Array) -> tuple[Array, float]:
     """The solution of the rows that may act; those held open have no impulse."""
     rows = problem.rows
     open_ = problem.b > 0.5e9
@@ -238,6 +241,21 @@ def _scaled(problem: Problem, start: Array, size: float) -> tuple[Array, float]:
             best, residual = other, less
     x[at] = best
     return x, residual
+
+
+def _without_gain(matrix: Array, work: Array, x: Array, rest: Array) -> Array:
+    """As :meth:`robomodel.motion.time_stepping.Assembly.without_gain`."""
+
+    def energy(y: Array) -> float:
+        return float(work @ y + 0.5 * y @ matrix @ y)
+
+    if energy(x) <= 0.0:
+        return x
+    d = x - rest
+    square, linear = 0.5 * float(d @ matrix @ d), float(d @ (work + matrix @ rest))
+    root = np.sqrt(max(linear * linear - 4.0 * square * energy(rest), 0.0)) - linear
+    share = min(max(root / max(2.0 * square, 1e-300), 0.0), 1.0)
+    return np.asarray(rest + share * d)
 
 
 # ---- one motion, with records --------------------------------------------------------------------

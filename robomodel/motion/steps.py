@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.dynamics.actuators.saturation import saturated
-from robomodel.dynamics.contact.gauss_seidel import Rows
+from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration, Forces
 from robomodel.dynamics.recursions import orthonormal
@@ -43,7 +43,7 @@ from robomodel.motion.time_stepping import (
     finish,
     predicted,
 )
-from robomodel.scalars import Scalar, Vector, added, dot, moved, mul, sub
+from robomodel.scalars import Scalar, Vector, added, div, dot, moved, mul, sub
 
 # stage by stage: the share of a step at which it stands, its weight, whether it is the first, the
 # last, of a step
@@ -329,17 +329,29 @@ class FixedStep:
     def _time_stepping(self, state: Vector, inputs: Inputs) -> list[Scalar]:
         rows, memory = self.rows, self._memory(state)
         x, slips = list(memory.impulses), list(memory.slips)
+        residual: Scalar = 0.0
         mean: list[Scalar] | None = None
         for n in range(self.passes):
             terms = self._terms(state, inputs, mean)
-            problem = terms.problem(rows)
-            for _ in range(self.sweeps if rows.size else 0):
-                x, slips = problem.sweep(x, slips)
-            if self.newton and rows.size:
-                x = problem.newton(x, self.newton)
+            if rows.size:
+                start = x
+                x, slips = self._swept(terms.problem(rows), start, slips)
+                residual = div(terms.problem(rows).residual(x), terms.size)
+                if self._setting.rebounds:
+                    rest, _ = self._swept(terms.without_restitution(rows), start, slips)
+                    x = terms.without_gain(x, rest)
             if n + 1 < self.passes:
                 mean = predicted(self.model, terms, x)
-        return self._outcome(terms, x, slips, inputs)
+        return self._outcome(terms, x, slips, residual, inputs)
+
+    def _swept(
+        self, problem: Sweeps, x: Vector, slips: Vector
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """Impulses and slips after the sweeps of a step, and Newton's method."""
+        x, slips = list(x), list(slips)
+        for _ in range(self.sweeps):
+            x, slips = problem.sweep(x, slips)
+        return (problem.newton(x, self.newton) if self.newton else x), slips
 
     @cached_property
     def rows(self) -> Rows:
@@ -358,10 +370,11 @@ class FixedStep:
         ) -> list[Scalar]:
             terms = self._terms(state, self._inputs(tau, step[0], more), mean)
             matrix = [x for row in terms.delassus for x in row]
-            return [*matrix, *terms.b, *terms.friction, *terms.bounds, terms.size]
+            return [*matrix, *terms.b, *terms.friction, *terms.bounds, *terms.plain, *terms.work,
+                    terms.size]  # fmt: skip
 
         rows, nv = self.rows, self.model.nv
-        size = rows.size * rows.size + rows.size + rows.contacts + rows.boxes + 1
+        size = rows.size * rows.size + 3 * rows.size + rows.contacts + rows.boxes + 1
         sizes = (self.size, nv, 1, nv, *self.more, size)
         return function(self.model, f"contact problem of {self.name}", sizes, build,
                         backend=self.backend)  # fmt: skip
@@ -375,11 +388,15 @@ class FixedStep:
         ) -> list[Scalar]:
             inputs = self._inputs(tau, step[0], more)
             terms = self._terms(state, inputs, mean)
-            x, slips = given[: self.rows.size], given[self.rows.size :]
-            return [*self._outcome(terms, x, slips, inputs), *predicted(self.model, terms, x)]
+            n, k = self.rows.size, self.rows.contacts
+            x, slips, residual = given[:n], given[n : n + k], given[n + k]
+            return [
+                *self._outcome(terms, x, slips, residual, inputs),
+                *predicted(self.model, terms, x),
+            ]
 
         nv = self.model.nv
-        given = self.rows.size + self.rows.contacts
+        given = self.rows.size + self.rows.contacts + 1
         sizes = (self.size, nv, 1, nv, given, *self.more, self.results + nv)
         return function(self.model, f"with impulses {self.name}", sizes, build,
                         backend=self.backend)  # fmt: skip
@@ -395,8 +412,10 @@ class FixedStep:
             inputs = replace(inputs, tau=saturated(self.model, q, v, inputs.tau)[0])
         return assemble(self.model, start, inputs, self._memory(state), self._setting, mean)
 
-    def _outcome(self, terms: Assembly, x: Vector, slips: Vector, inputs: Inputs) -> list[Scalar]:
-        made = finish(self.model, terms, x, slips, inputs, self._setting)
+    def _outcome(
+        self, terms: Assembly, x: Vector, slips: Vector, residual: Scalar, inputs: Inputs
+    ) -> list[Scalar]:
+        made = finish(self.model, terms, x, slips, residual, inputs, self._setting)
         row = self._row(made.state, made.v, made.memory.numbers())
         return [*row, *made.checks, made.residual, *x[: 3 * self.rows.contacts]]
 

@@ -75,6 +75,7 @@ CORRECTIONS = 6  # sweeps of the correction of positions
 CLOSING = (
     2  # steps of Newton's method that close loops at the middle of a step; one more at its end
 )
+TINY = 1e-300
 STICKING = 1e-4  # m/s: slower contacts have static friction
 PLANE = 4  # numbers of a plane: normal, offset
 TOUCH = 9  # numbers of a contact that is given: point, normal, gap, friction, restitution
@@ -103,6 +104,12 @@ class Setting:
     def contacts(self) -> int:
         """Number of contacts."""
         return len(self.points) + len(self.pairs)
+
+    @property
+    def rebounds(self) -> bool:
+        """Whether something may rebound."""
+        laws = any(law.restitution for law in self.laws)
+        return laws or bool(self.pairs) or self.stop_restitution > 0.0
 
     @property
     def arguments(self) -> tuple[int, int, int]:
@@ -195,6 +202,8 @@ class Gap:
 class Assembly:
     """The terms of a step, before impulses: see the module's formulas.
 
+    ``plain``: b without restitution; ``work``: velocities of the rows before
+    the step, over which a collision does its work.
     ``middle``: displacement of the axes until the middle; ``a``: z of u at the middle; ``rest``: w
     over independent joints outside of linkages; ``slow``: velocities of the rows that keep
     distances beside those by z; ``collides``: negative where such a row collides.
@@ -219,10 +228,34 @@ class Assembly:
     friction: list[Scalar]
     bounds: list[Scalar]
     size: Scalar
+    plain: list[Scalar]
+    work: list[Scalar]
 
     def problem(self, rows: Rows) -> Sweeps:
         """The contact problem."""
         return Sweeps(rows, self.delassus, self.b, self.friction, self.bounds)
+
+    def without_restitution(self, rows: Rows) -> Sweeps:
+        """The contact problem if nothing rebounded."""
+        return Sweeps(rows, self.delassus, self.plain, self.friction, self.bounds)
+
+    def without_gain(self, x: Vector, x0: Vector) -> list[Scalar]:
+        """Impulses between those with restitution, x, and those without, that win no energy.
+
+        Newton's restitution may win some where several contacts rub (x: a kinetic energy W > 0).
+        W(x₀ + t (x - x₀)) = 0 has one root t in [0, 1] then.
+        """
+        d = subtracted(x, x0)
+        gd = [dot(row, d) for row in self.delassus]
+        g0 = [dot(row, x0) for row in self.delassus]
+        square = mul(0.5, dot(d, gd))
+        linear = add(dot(d, self.work), dot(d, g0))
+        first = add(dot(x0, self.work), mul(0.5, dot(x0, g0)))
+        last = add(add(square, linear), first)
+        inner_ = sub(mul(linear, linear), mul(4.0, mul(square, first)))
+        root = div(sub(sqrt(maximum(inner_, 0.0)), linear), mul(2.0, maximum(square, TINY)))
+        share = select(neg(last), minimum(maximum(root, 0.0), 1.0), 1.0)
+        return [add(a, mul(share, b)) for a, b in zip(x0, d, strict=True)]
 
     def after(self, impulses: Vector) -> list[Scalar]:
         """z⁺."""
@@ -312,14 +345,16 @@ def assemble(
     weighted = [factors.weighted(row) for row in reduced]
     delassus = _symmetric(reduced, weighted)
     free = factors.solve(right)
-    slow, collides, b, friction, size = _laws(model, h, a, free, memory, gaps, delassus)
+    slow, collides, b, plain, friction, size = _laws(model, h, a, free, memory, gaps, delassus)
     for line in rubbing:
         b.append(dot(line, free))
+        plain.append(b[-1])
         size = maximum(_magnitude(b[-1]), size)
+    work = [dot(row, a) for row in matrix]
     bounds = [mul(h, f) for f in setting.acting.rubbing(model)]
     return Assembly(
         start, state, h, middle, a, leaving, rest, free, factors, weighted, delassus, matrix,
-        gaps, slow, collides, b, friction, bounds, size,
+        gaps, slow, collides, b, friction, bounds, size, plain, work,
     )  # fmt: skip
 
 
@@ -511,13 +546,16 @@ def _laws(
     memory: Memory,
     gaps: Sequence[Gap],
     delassus: list[list[Scalar]],
-) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar], Scalar]:
-    """Of rows that keep distances: velocities beside those by z, collisions, b, friction, scale."""
+) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar], list[Scalar], Scalar]:
+    """Of rows that keep distances: velocities beside those by z, collisions, b, b without
+    restitution, friction, scale.
+    """
     slowest = mul(2.0 * (math.hypot(*model.gravity) or 9.81), h)
     size: Scalar = 1e-12
     slow: list[Scalar] = []
     collides: list[Scalar] = []
     b: list[Scalar] = []
+    plain: list[Scalar] = []
     friction: list[Scalar] = []
     for each in gaps:
         first = len(b)
@@ -543,6 +581,7 @@ def _laws(
             collides.append(0.0)
         else:
             collides.append(maximum(closes, add(closing, slowest)))
+        keeps = beta
         mu = each.friction
         if mu is not None and each.static_friction is not mu:
             slip = sub(add(mul(begins[0], begins[0]), mul(begins[1], begins[1])), STICKING**2)
@@ -558,11 +597,13 @@ def _laws(
         if mu is not None:
             friction.append(mu)
         far = sub(NEAR, closes)
+        plain += b[first:last]
+        plain.append(select(far, OPEN, add(ahead, keeps)))
         for i in range(first, last):
             size = maximum(select(far, 0.0, _magnitude(b[i])), size)
         size = maximum(select(far, 0.0, _magnitude(add(ahead, beta))), size)
         b[last] = select(far, OPEN, add(ahead, beta))
-    return slow, collides, b, friction, size
+    return slow, collides, b, plain, friction, size
 
 
 # ---- after impulses ------------------------------------------------------------------------------
@@ -575,9 +616,15 @@ def predicted(model: Model, terms: Assembly, impulses: Vector) -> list[Scalar]:
 
 
 def finish(
-    model: Model, terms: Assembly, impulses: Vector, slips: Vector, inputs: Inputs, setting: Setting
+    model: Model,
+    terms: Assembly,
+    impulses: Vector,
+    slips: Vector,
+    residual: Scalar,
+    inputs: Inputs,
+    setting: Setting,
 ) -> Outcome:
-    """The state after a step with these impulses."""
+    """The state after a step with these impulses; ``residual`` of what they solve."""
     start, h, rows = terms.start, terms.h, setting.rows(model)
     here = terms.state.model
     after, mean = terms.after(impulses), predicted(model, terms, impulses)
@@ -595,7 +642,6 @@ def finish(
     state, checks = _at_end(model, terms, q, in_turned_axes(model, end, travel))
     rates = [add(dot(row, after), slow) for row, slow in zip(terms.rows, terms.slow, strict=False)]
     change = [select(struck, 0.0, mul(2.0, sub(x, y))) for x, y in zip(mean, start.z, strict=True)]
-    residual = div(terms.problem(rows).residual(impulses), terms.size)
     v = tangent.independent_velocities(model, q, state.z, state.bases)
     memory = Memory(list(impulses), list(slips), rates, change)
     return Outcome(state, v, memory, checks, residual)
