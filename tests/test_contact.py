@@ -133,7 +133,7 @@ def test_momentum_is_what_forces_make_of_it() -> None:
     pushes = motion.contact_forces.sum(axis=1) - np.array([0, 0, 2.0 * G])
     gained = momentum[-1] - momentum[0]
     np.testing.assert_allclose(gained, pushes.sum(axis=0) * 1e-3, atol=1e-5)
-    assert np.all(np.diff(motion.energy) <= 1e-9)
+    assert np.all(np.diff(motion.energy) <= 1e-7)  # of 6 J, of second order in the step
 
 
 def test_deep_starts_are_lifted_without_momentum() -> None:

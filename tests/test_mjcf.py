@@ -560,7 +560,7 @@ def test_other_roots_and_formats():
 
 def test_without_mujoco(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(ImportError, match="pip install '?mujoco"):
+    with pytest.raises(ImportError, match=r"pip install '?mujoco"):
         read(SMOOTH["hinge"])
 
 
