@@ -67,11 +67,12 @@ def simulate(
 
     The methods:
 
-    * "time_stepping": first order, on velocities and impulses, so that contacts, stops and dry
-      friction stick and slip exactly (:mod:`.simulation.stepping`); springs and dampers are
-      implicit, so that none is too stiff for ``step`` (default 1 ms). Contact forces and what their
-      equations fail by are in the trajectory. It is the default where dry friction, contact or
-      stops take part, which need it;
+    * "time_stepping": velocities and impulses (:mod:`robomodel.motion.time_stepping`), so that
+      contacts, stops and dry friction stick and slip exactly; of second order between collisions,
+      of first in these. Springs act by the trapezoidal rule, which keeps their energy, dampers are
+      implicit, so that none is too stiff for ``step`` (default 1 ms). Contact forces and the
+      residuals of their equations are in the trajectory. It is the default where dry friction,
+      contact or stops take part, which need it;
     * "dop853": Dormand and Prince's eighth order with steps adapted to ``rtol`` and ``atol``.
       States are kept every ``step``, without it at the method's own steps, and
       :meth:`Trajectory.at` gives any others;
@@ -83,10 +84,12 @@ def simulate(
       long the motion is;
     * "semi_implicit_euler": first order; implicit in the file's springs and dampers.
 
-    All of them leave loops closed to rounding. Where the independent joints of a linkage come to
-    rest while it moves on (a dead point), the motion goes on in others, which
-    :attr:`Trajectory.charts` tells of; tau and v stay those of the model's own independent joints.
-    Through change points, where branches of a linkage's motion cross, it keeps to its branch.
+    All of them leave loops closed to rounding. Steps of "rk4", "semi_implicit_euler" and
+    "time_stepping" are those of :func:`robomodel.rollout`, in tangent coordinates of linkages, which
+    pass dead points of independent joints. The other methods go on in other independent joints
+    there, which :attr:`Trajectory.charts` tells of; tau and v stay those of the model's own
+    independent joints. Through change points, where branches of a linkage's motion cross, a motion
+    keeps to its branch.
 
     Args:
         model: The robot.

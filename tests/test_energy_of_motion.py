@@ -1,0 +1,212 @@
+"""Time stepping by physics: landings, toggles, springs and rebounds win no energy."""
+
+from __future__ import annotations
+
+import math
+
+import contact_oracles as oracles
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import robomodel as rm
+
+Array = NDArray[np.float64]
+FOOT = ("shank", (0.0, 0.0, -0.3))
+
+
+def body(name: str, mass: float, x: float, z: float, inertia: float) -> str:
+    return (
+        f'<link name="{name}"><inertial><origin xyz="{x} 0 {z}"/><mass value="{mass}"/>'
+        f'<inertia ixx="{inertia}" iyy="{inertia}" izz="{inertia}" ixy="0" ixz="0" iyz="0"/>'
+        "</inertial></link>"
+    )
+
+
+def hinge(name: str, parent: str, child: str, origin: str, own: str, start: float) -> str:
+    return (
+        f'<joint name="{name}" type="continuous" independent="{own}"><parent link="{parent}"/>'
+        f'<child link="{child}"/><origin xyz="{origin}"/><axis xyz="0 1 0"/>'
+        f'<initial position="{start}"/></joint>'
+    )
+
+
+def slide(name: str, parent: str, child: str, axis: str) -> str:
+    return (
+        f'<joint name="{name}" type="prismatic"><parent link="{parent}"/><child link="{child}"/>'
+        f'<axis xyz="{axis}"/><limit lower="-10" upper="10" effort="1e3" velocity="1e3"/></joint>'
+    )
+
+
+LEG = (
+    '<robot name="leg"><link name="ground"/>'
+    + body("cart", 1e-4, 0.0, 0.0, 1e-4) + slide("up", "ground", "cart", "0 0 1")
+    + body("trunk", 4.0, 0.0, 0.0, 0.02) + slide("along", "cart", "trunk", "1 0 0")
+    + body("thigh", 0.8, 0.0, -0.12, 0.008)
+    + hinge("hip", "trunk", "thigh", "0 0 0", "true", 0.6)
+    + body("shank", 0.4, 0.0, -0.1, 0.004)
+    + hinge("knee", "thigh", "shank", "0 0 -0.3", "false", -1.2)
+    + body("crank", 0.15, 0.02, 0.0, 0.0004)
+    + hinge("drive", "thigh", "crank", "0 0 -0.05", "true", -1.0)
+    + body("rod", 0.1, 0.0, -0.12, 0.001)
+    + hinge("pin", "crank", "rod", "0.05 0 0", "false", 1.0)
+    + '<loop name="end" type="revolute"><predecessor link="rod"><origin xyz="0 0 -0.26"/>'
+    '</predecessor><successor link="shank"><origin xyz="0.04 0 0.01"/></successor>'
+    '<axis xyz="0 1 0"/></loop></robot>'
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def leg() -> rm.Model:
+    """A body on a slider over a leg whose knee is a four-bar."""
+    return rm.load(LEG)
+
+
+def risen(energy: Array) -> float:
+    """The largest rise of energy above what it was before."""
+    return float(np.max(energy - np.minimum.accumulate(energy)))
+
+
+def landing(leg: rm.Model, speed: float, step: float) -> rm.Trajectory:
+    q = leg.configuration({"hip": 0.6, "drive": -1.0})
+    q[0] -= rm.frame_pose(leg, q, FOOT)[2, 3] - 0.02
+    v = np.array([-speed, 0.0, 0.0, 0.0])
+    return rm.simulate(leg, q, v, duration=0.1, step=step, ground=rm.Ground(), contacts=[FOOT])
+
+
+@pytest.mark.parametrize(("speed", "most"), [(3.0, 1e-5), (5.0, 1e-5), (10.0, 1e-2)])
+def test_landings_of_linkages_win_no_energy(leg: rm.Model, speed: float, most: float) -> None:
+    """Of 53, 96 and 301 J; in finer steps less."""
+    coarse, fine = (landing(leg, speed, step) for step in (1e-3, 2.5e-4))
+    assert risen(coarse.energy) <= most
+    assert risen(fine.energy) <= max(most / 20.0, 1e-5)
+    assert coarse.energy[-1] < 0.7 * coarse.energy[0]
+    assert coarse.residual.max() <= 1e-9
+    assert coarse.contact_residual is not None
+    assert coarse.contact_residual.max() <= 1e-10
+
+
+@pytest.mark.parametrize(("hip", "drive"), [(-5.0, -0.2), (-12.0, -1.0), (-20.0, -1.0)])
+def test_drives_of_linkages_start_from_rest(leg: rm.Model, hip: float, drive: float) -> None:
+    """What else moves does not hold a linkage; of second order."""
+    q = leg.configuration({"hip": 0.6, "drive": -1.0})
+    v, tau = np.array([0.0, 0.0, hip, 0.0]), np.array([0.0, 0.0, 0.0, drive])
+    exact = rm.simulate(leg, q, v, tau=tau, duration=0.02, method="dop853").q[-1]
+    off = []
+    for step in (1e-3, 5e-4):
+        motion = rm.simulate(leg, q, v, tau=tau, duration=0.02, step=step, method="time_stepping")
+        off.append(np.abs(motion.q[-1] - exact).max())
+    assert off[0] <= 2e-3
+    assert off[1] <= 0.3 * off[0]
+
+
+def test_steps_of_simulations_are_those_of_rollouts(leg: rm.Model) -> None:
+    motion = landing(leg, 3.0, 1e-3)
+    options = {"ground": rm.Ground(), "contacts": [FOOT]}
+    q, v = rm.rollout(leg, motion.q[0], motion.v[0], np.zeros((100, 4)), 1e-3, **options)
+    np.testing.assert_allclose(q, motion.q, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(v, motion.v, rtol=0, atol=1e-7)
+    for method in ("rk4", "semi_implicit_euler"):
+        q, v = rm.rollout(leg, motion.q[0], motion.v[0], np.zeros((50, 4)), 1e-3, method)
+        same = rm.simulate(leg, motion.q[0], motion.v[0], duration=0.05, step=1e-3, method=method)
+        np.testing.assert_allclose(q, same.q, rtol=0, atol=1e-12)
+
+
+def test_a_toggle_keeps_its_energy() -> None:
+    """A leg that collapses without friction, against minimal coordinates; of second order."""
+    leg = oracles.Leg()
+    model = rm.load(leg.text)
+    exact, _ = oracles.collapsing_leg(leg, 0.3, -0.6, 0.25, steps=4000)
+    off, energy = [], []
+    for step in (1e-3, 5e-4):
+        motion = rm.simulate(
+            model, exact.positions[0], duration=0.25, step=step, ground=rm.Ground(friction=0.0),
+            contacts=[leg.foot],
+        )  # fmt: skip
+        off.append(np.abs(motion.q[-1] - exact.positions[-1]).max())
+        energy.append(abs(motion.energy[-1] / motion.energy[0] - 1.0))
+    assert off[0] <= 1e-4
+    assert off[1] <= 0.3 * off[0]
+    assert energy[0] <= 1e-5
+
+
+def spring(stiffness: float, friction: float) -> rm.Model:
+    return rm.load(
+        '<robot name="s"><link name="ground"/>' + body("mass", 1.0, 0.0, 0.0, 0.01)
+        + '<joint name="x" type="prismatic"><parent link="ground"/><child link="mass"/>'
+        '<axis xyz="1 0 0"/><limit lower="-9" upper="9" effort="1" velocity="99"/>'
+        f'<dynamics spring_stiffness="{stiffness}" friction="{friction}"/></joint></robot>'
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("step", [1e-3, 1e-2])
+def test_springs_keep_their_energy(step: float) -> None:
+    motion = rm.simulate(
+        spring(100.0, 0.0), [0.1], duration=10.0, step=step, method="time_stepping"
+    )
+    np.testing.assert_allclose(motion.energy, 0.5, rtol=1e-11)
+    euler = rm.simulate(model, [0.1], duration=10.0, step=1e-3, method="semi_implicit_euler")
+    assert np.abs(euler.energy / 0.5 - 1.0).max() <= 0.01  # it oscillates, without drift
+
+
+def test_dry_friction_holds_where_it_should() -> None:
+    times = np.array([5.0])
+    rest = float(oracles.dry_friction_spring(times).positions[-1])
+    model = spring(100.0, 4.0)
+    off = [
+        abs(float(rm.simulate(model, [0.5], duration=5.0, step=step).q[-1, 0]) - rest)
+        for step in (1e-3, 2.5e-4)
+    ]
+    assert off[0] <= 1e-4
+    assert off[1] <= 1e-5
+
+
+def test_rebounds_keep_their_energy() -> None:
+    ball = rm.load(
+        f'<robot name="b">{body("ball", 1.0, 0.0, 0.0, 0.01)}</robot>', floating_base=True
+    )
+    q = ball.neutral()
+    q[2] = 0.5
+    ground = rm.Ground(friction=0.0, restitution=1.0)
+    motion = rm.simulate(ball, q, duration=10.0, step=1e-3, ground=ground, contacts=["ball"])
+    assert risen(motion.energy) <= 1e-12
+    assert motion.energy[-1] >= (1.0 - 2e-4) * motion.energy[0]
+
+
+def test_limp_robots_are_solved() -> None:
+    """Eight sweeps leave most steps on straight legs unsolved: these are solved on."""
+    model = rm.robots.load("mini_cheetah")
+    feet = [f"{leg}_foot_contact" for leg in ("HR", "HL", "FR", "FL")]
+    q = model.neutral()
+    q[2] += 0.005 - min(rm.frame_pose(model, q, foot)[2, 3] for foot in feet)
+    v = 0.05 * np.random.default_rng(0).standard_normal((4, model.nv))
+    made = rm.rollout(
+        model, q, v, np.zeros((100, model.nv)), 1e-3, ground=rm.Ground(), contacts=feet,
+        details=True,
+    )  # fmt: skip
+    assert made.contact_residual.max() <= 1e-10
+    assert made.contact_forces[..., 2].sum(axis=-1).max() > 9.0 * model.mass
+
+
+def test_belts_static_friction_and_compliance() -> None:
+    text = f'<robot name="b">{body("box", 2.0, 0.0, 0.0, 0.01)}</robot>'
+    box = rm.load(text, floating_base=True)
+    corners = [("box", (x, y, 0.0)) for x in (-0.1, 0.1) for y in (-0.1, 0.1)]
+    belt = rm.Ground(friction=0.4, velocity=(1.5, 0.0, 0.0))
+    motion = rm.simulate(box, box.neutral(), duration=0.6, ground=belt, contacts=corners)
+    late = 1.5 / (0.4 * 9.81)
+    expected = np.minimum(0.4 * 9.81 * motion.times, 1.5)
+    np.testing.assert_allclose(motion.v[:, 3], expected, rtol=0, atol=1e-6 + 4e-3 * 1.5)
+    assert motion.v[motion.times > late + 2e-3, 3] == pytest.approx(1.5, abs=1e-9)
+    rough = rm.Ground(friction=0.3, static_friction=0.6)
+    for force, moves in ((0.55, False), (0.65, True)):
+        tau = np.array([0.0, 0.0, 0.0, force * 2.0 * 9.81, 0.0, 0.0])
+        motion = rm.simulate(
+            box, box.neutral(), tau=tau, duration=0.2, ground=rough, contacts=corners
+        )
+        a = (force - 0.3) * 9.81 if moves else 0.0
+        assert motion.v[-1, 3] == pytest.approx(0.2 * a, abs=2e-2 * (1.0 if moves else 1e-8))
+    soft = rm.Ground(stiffness=2e3, damping=50.0)
+    motion = rm.simulate(box, box.neutral(), duration=3.0, ground=soft, contacts=corners)
+    assert motion.q[-1, 2] == pytest.approx(-2.0 * 9.81 / (4 * 2e3), rel=1e-6)
+    assert math.isclose(motion.contact_forces[-1, :, 2].sum(), 2.0 * 9.81, rel_tol=1e-6)
