@@ -141,9 +141,8 @@ def spring(stiffness: float, friction: float) -> rm.Model:
 
 @pytest.mark.parametrize("step", [1e-3, 1e-2])
 def test_springs_keep_their_energy(step: float) -> None:
-    motion = rm.simulate(
-        spring(100.0, 0.0), [0.1], duration=10.0, step=step, method="time_stepping"
-    )
+    model = spring(100.0, 0.0)
+    motion = rm.simulate(model, [0.1], duration=10.0, step=step, method="time_stepping")
     np.testing.assert_allclose(motion.energy, 0.5, rtol=1e-11)
     euler = rm.simulate(model, [0.1], duration=10.0, step=1e-3, method="semi_implicit_euler")
     assert np.abs(euler.energy / 0.5 - 1.0).max() <= 0.01  # it oscillates, without drift

@@ -85,8 +85,8 @@ def simulate(
     * "semi_implicit_euler": first order; implicit in the file's springs and dampers.
 
     All of them leave loops closed to rounding. Steps of "rk4", "semi_implicit_euler" and
-    "time_stepping" are those of :func:`robomodel.rollout`, in tangent coordinates of linkages, which
-    pass dead points of independent joints. The other methods go on in other independent joints
+    "time_stepping" are those of :func:`robomodel.rollout`, in tangent coordinates of linkages,
+    which pass dead points of independent joints. The other methods go on in other independent joints
     there, which :attr:`Trajectory.charts` tells of; tau and v stay those of the model's own
     independent joints. Through change points, where branches of a linkage's motion cross, a motion
     keeps to its branch.
