@@ -86,8 +86,8 @@ def simulate(
 
     All of them leave loops closed to rounding. Steps of "rk4", "semi_implicit_euler" and
     "time_stepping" are those of :func:`robomodel.rollout`, in tangent coordinates of linkages,
-    which pass dead points of independent joints. The other methods go on in other independent joints
-    there, which :attr:`Trajectory.charts` tells of; tau and v stay those of the model's own
+    which pass dead points of independent joints. The other methods go on in other independent
+    joints there, which :attr:`Trajectory.charts` tells of; tau and v stay those of the model's own
     independent joints. Through change points, where branches of a linkage's motion cross, a motion
     keeps to its branch.
 
