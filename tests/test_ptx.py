@@ -242,7 +242,7 @@ def assembled(kernel: CudaKernel | CudaRollout, folder: Path) -> tuple[int, int]
                 ("mit_humanoid", "rnea", "float64", 1000),
                 ("mit_humanoid", "aba", "float64", 6000),
                 ("mini_cheetah", "rnea_derivatives", "float32", 0),
-                ("mini_cheetah", "rnea_derivatives", "float64", 0),
+                ("mini_cheetah", "rnea_derivatives", "float64", 160),
                 ("mit_humanoid", "rnea_derivatives", "float32", 0),
                 ("mini_cheetah", "aba_derivatives", "float32", 2500),
                 ("mini_cheetah", "aba_derivatives", "float64", 30000),

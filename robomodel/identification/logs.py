@@ -52,6 +52,7 @@ class Log:
         unused: Columns, or topics, that mean nothing.
         times: When each sample was taken (T,) [s], from 0 on; None where there is no time.
         notes: What was done to the samples, in words.
+        uneven: Why samples are not at even times, with file and line; None where they are.
     """
 
     q: Array
@@ -65,9 +66,12 @@ class Log:
     unused: tuple[str, ...] = ()
     times: Array | None = None
     notes: tuple[str, ...] = ()
+    uneven: DescriptionError | None = None
 
     def even_step(self) -> float:
-        """``step``; ValueError without times, or where they are not even."""
+        """``step``; ValueError without times, DescriptionError where they are not even."""
+        if self.uneven is not None:
+            raise self.uneven
         if self.step is None or math.isnan(self.step):
             why = "a column 'time'" if self.step is None else "samples at even times"
             raise ValueError(f"without accelerations {why} is needed")
@@ -150,14 +154,17 @@ def read_log(
     """
     table = _read(source, topic)
     notes: list[str] = []
+    uneven: DescriptionError | None = None
     accelerated = any(name.startswith("a.") for name in table.columns)
     if "time" in table.columns and not accelerated:
-        table, notes = _evenly(table)
+        table, notes, uneven = _evenly(table)
     columns = table.columns
     still = velocities is not None and not any(name.startswith("v.") for name in columns)
     kind, enough = ("q", _needed(model)) if still else ("v", list(model.dof_names))
     encoders = None if table.has(kind, enough) else _encoders(model, table, kind)
     rates = model.dof_names if encoders is None else _labels(model, encoders, model.dof_names)
+    if still and uneven is not None:
+        raise uneven
     v = np.empty(0) if still else table.taken("v", rates)
     a = table.taken("a", rates) if accelerated else None
     if encoders is None:
@@ -183,7 +190,7 @@ def read_log(
         f_ext[name] = np.stack([columns[each] for each in wanted], axis=1)
     unused = (*(name for name in columns if name not in table.used), *table.ignored)
     times = columns["time"] - columns["time"][0] if "time" in columns else None
-    return Log(q, v, a, tau, currents, encoders, f_ext, step, unused, times, tuple(notes))
+    return Log(q, v, a, tau, currents, encoders, f_ext, step, unused, times, tuple(notes), uneven)
 
 
 def read_positions(
@@ -332,33 +339,35 @@ def _step(table: _Table, time: Array) -> float | None:
     return mean if np.all(np.abs(steps - mean) <= EVEN * mean) else math.nan
 
 
-def _evenly(table: _Table) -> tuple[_Table, list[str]]:
-    """The table at even times, as filters need them, and what was done to it.
+def _evenly(table: _Table) -> tuple[_Table, list[str], DescriptionError | None]:
+    """The table at even times, as filters need them, what was done to it, and why it was not.
 
-    Times that jitter are brought to even ones by interpolation; a DescriptionError names the first
-    sample that comes more than half a step late or early.
+    Times that jitter are brought to even ones by interpolation. A table stays as it is where a
+    sample comes more than half a step late or early, as adaptive steps of a simulation do: its
+    motion can be read, and what needs even times raises the error, which names the first sample.
     """
     time = table.columns["time"]
     if not math.isnan(_step(table, time) or 0.0):
-        return table, []
+        return table, [], None
     steps = np.diff(time)
     mean = float(np.mean(steps))
     off = np.abs(steps - np.median(steps))
     if np.any(wrong := off > JITTER * np.median(steps)):
         at = int(np.argmax(wrong))
-        raise table.wrong(
+        uneven = table.wrong(
             f"{1e3 * steps[at]:.4g} ms after the sample before, where others are "
             f"{1e3 * float(np.median(steps)):.4g} ms apart: without accelerations samples at even "
             "times are needed; give a.JOINT, or split the log there",
             at + 1,
         )
+        return table, [], uneven
     even = time[0] + mean * np.arange(len(time))
     columns = {name: np.interp(even, time, x) for name, x in table.columns.items()}
     note = (
         f"times jitter by up to {1e3 * float(np.max(np.abs(time - even))):.2g} ms: all columns "
         f"were interpolated at steps of {1e3 * mean:.4g} ms"
     )
-    return replace(table, columns=columns | {"time": even}), [note]
+    return replace(table, columns=columns | {"time": even}), [note], None
 
 
 # ---- files and tables ----------------------------------------------------------------------------
