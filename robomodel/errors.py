@@ -227,10 +227,10 @@ def few(names: Sequence[str], most: int = 4) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class Issue:
     """Something suspicious at ``source``, as a file often has it in forty places at once.
 
-    Doubts of one ``kind`` (by default, of one message) are told in one warning.
+    Issues of one ``kind`` (by default, of one message) give one warning.
     """
 
     message: str
@@ -238,30 +238,30 @@ class Doubt:
     kind: str = ""
 
 
-def suspect_all(doubts: Iterable[Doubt], *, strict: bool) -> None:
-    """Warn once of each kind of doubt: the first in full, where the next few are, how many more."""
-    kinds: dict[str, list[Doubt]] = {}
-    for doubt in doubts:
-        kinds.setdefault(doubt.kind or doubt.message, []).append(doubt)
+def warn_of_all(issues: Iterable[Issue], *, strict: bool) -> None:
+    """Warn once of each kind of issue: the first in full, where the next few are, how many more."""
+    kinds: dict[str, list[Issue]] = {}
+    for issue in issues:
+        kinds.setdefault(issue.kind or issue.message, []).append(issue)
     for first, *others in kinds.values():
-        likewise = ", ".join(_beside(doubt.source, first.source) for doubt in others[:_NAMED])
+        likewise = ", ".join(_beside(issue.source, first.source) for issue in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
         message = f"{first.message}; likewise {likewise}{more}" if others else first.message
-        suspect(message, first.source, strict=strict)
+        warn_at(message, first.source, strict=strict)
 
 
 _NAMED = 4
 
 
 def _beside(source: Source, first: Source) -> str:
-    """A place as short as it can be told beside another one."""
+    """A place in as few words as suffice beside another one."""
     if source.line is None:
         return source.element
     line = f"line {source.line}" if source.file == first.file else f"{source.file}:{source.line}"
     return f"{source.element} ({line})"
 
 
-def suspect(message: str, source: Source, *, strict: bool) -> None:
+def warn_at(message: str, source: Source, *, strict: bool) -> None:
     """Warn of something suspicious at ``source``; under ``strict``, refuse it."""
     if strict:
         raise DescriptionError(message, source)

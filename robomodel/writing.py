@@ -40,7 +40,7 @@ from robomodel.description.poses import (
 )
 from robomodel.description.transmissions import SIMPLE
 from robomodel.dynamics.actuators.envelopes import JointEnvelope, joint_envelopes
-from robomodel.errors import DescriptionError, DescriptionWarning, suspect
+from robomodel.errors import DescriptionError, DescriptionWarning, warn_at
 from robomodel.files import is_no_file, replace_file
 from robomodel.model import Cluster, Model
 from robomodel.model.build import build
@@ -264,7 +264,7 @@ def _tell_of_sensors(description: Description) -> None:
     if named:
         more = f" and {len(sensors) - _TOLD} more" if len(sensors) > _TOLD else ""
         message = f"sensors are not written: {', '.join(named)}{more}"
-        suspect(message, sensors[0].source, strict=False)
+        warn_at(message, sensors[0].source, strict=False)
 
 
 def _tell_of_sums(description: Description, title: str) -> None:
@@ -272,7 +272,7 @@ def _tell_of_sums(description: Description, title: str) -> None:
     sums = [each for each in description.springs if isinstance(each, JointSpring)]
     if sums:
         named = ", ".join(f"'{each.name}'" for each in sums[:_TOLD])
-        suspect(
+        warn_at(
             f"springs, damping and friction over several joints are written in words of "
             f"robomodel's own, which simulators that read {title} pass over: {named}",
             sums[0].source,

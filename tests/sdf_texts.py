@@ -51,7 +51,7 @@ def refused(text, *words, line, element, **options):
         assert "\n" not in str(error)
 
 
-def suspected(text, *words, line, element):
+def warned(text, *words, line, element):
     """Assert that a text is warned of once, and refused under strict; what it is read as."""
     with pytest.warns(DescriptionWarning) as caught:
         description = read(text)

@@ -228,7 +228,7 @@ def test_what_is_no_armature_is_refused(kind: str, armature: float, message: str
     assert caught.value.element == "joint 'j'"
 
 
-def test_an_armature_on_a_fixed_joint_is_suspected() -> None:
+def test_an_armature_on_a_fixed_joint_is_warned_of() -> None:
     description = read(robot(link("a"), joint("j", "base", "a", kind="fixed")))
     description = dataclasses.replace(
         description, joints=(dataclasses.replace(description.joints[0], armature=0.1),)

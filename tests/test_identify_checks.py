@@ -63,7 +63,7 @@ def test_sums_are_known_where_their_terms_are_not() -> None:
     assert total.deviation < 0.1 * min(terms)
 
 
-def test_a_log_that_is_right_is_not_suspected() -> None:
+def test_a_log_that_is_right_gives_no_warning() -> None:
     assert quietly(columns()).suspicions == ()
 
 

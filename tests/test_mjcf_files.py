@@ -235,7 +235,7 @@ def test_an_include_is_looked_for_beside_the_main_file_first(tmp_path):
 
 
 def test_mujoco_sees_no_path_and_leaves_no_log(tmp_path, monkeypatch):
-    """All that is handed over is text and bytes; warnings become doubts, not files."""
+    """All that is handed over is text and bytes; warnings become issues, not files."""
     seen = []
     real = mujoco.MjModel.from_xml_string
 

@@ -17,7 +17,7 @@ from sdf_texts import (
     named,
     refused,
     sdf,
-    suspected,
+    warned,
 )
 
 import robomodel as rm
@@ -154,7 +154,7 @@ def test_old_frame_attribute():
         version="1.6",
     )
     assert named(read(text).joints, "j").origin.xyz == (0.0, 1.0, 0.0)
-    newer = suspected(text.replace("1.6", "1.7"), "'frame'", line=4, element="link 'b'")
+    newer = warned(text.replace("1.6", "1.7"), "'frame'", line=4, element="link 'b'")
     assert named(newer.joints, "j").origin.xyz == (-1.0, 1.0, 0.0)
 
 
@@ -280,7 +280,7 @@ class TestTree:
             joint("f", "fixed", "a", "b", ""),
             joint("j", "revolute", "a", "b"),
         )
-        found = suspected(text, "cannot move", "left out", line=6, element="joint 'j'")
+        found = warned(text, "cannot move", "left out", line=6, element="joint 'j'")
         assert not found.loops
         again = text.replace('"j" type="revolute"', '"j" type="fixed"')
         assert not read(again, strict=True).loops
@@ -290,7 +290,7 @@ class TestTree:
             "</xyz></axis></joint>\n<link",
             "</xyz><limit><lower>-1</lower><upper>1</upper></limit></axis></joint>\n<link",
         )
-        suspected(text, "closes a loop", "limits", line=6, element="joint 'close'")
+        warned(text, "closes a loop", "limits", line=6, element="joint 'close'")
 
     def test_what_cannot_be_a_loop_gets_a_link_between(self):
         """A screw as a loop, and a joint that is mimicked: a link without mass, then a weld."""
@@ -472,10 +472,10 @@ class TestLinks:
         assert read(text).links[1].inertial.origin.xyz == (-1.0, 0.0, 3.0)
 
     def test_defaults_of_sdf_are_taken_and_told(self):
-        found = suspected(sdf(link("a", more="")), "no <inertial>", line=3, element="link 'a'")
+        found = warned(sdf(link("a", more="")), "no <inertial>", line=3, element="link 'a'")
         assert found.links[1].inertial.mass == 1.0
         text = sdf(link("a", more="<inertial><mass>2</mass></inertial>"))
-        found = suspected(text, "<ixx>, <iyy>, <izz>", line=3, element="link 'a'")
+        found = warned(text, "<ixx>, <iyy>, <izz>", line=3, element="link 'a'")
         assert found.links[1].inertial.inertia == (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
 
     def test_what_is_fixed_to_the_world_needs_no_inertial(self):
@@ -535,12 +535,12 @@ class TestLinks:
         ],
     )
     def test_what_a_simulator_would_do_is_warned_of(self, word, said):
-        suspected(sdf(link("a", more=UNIT + word)), said, line=3, element="link 'a'")
+        warned(sdf(link("a", more=UNIT + word)), said, line=3, element="link 'a'")
 
     def test_fluids(self):
         fluid = "<fluid_added_mass><xx>1</xx></fluid_added_mass></inertial>"
         text = sdf(link("a", more=UNIT.replace("</inertial>", fluid)))
-        suspected(text, "<fluid_added_mass>", line=3, element="link 'a'")
+        warned(text, "<fluid_added_mass>", line=3, element="link 'a'")
 
 
 # ---- old files -----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from sdf_texts import UNIT, gears, joint, link, named, refused, sdf, suspected
+from sdf_texts import UNIT, gears, joint, link, named, refused, sdf, warned
 
 from robomodel.errors import DescriptionError
 from robomodel.parsers import read
@@ -93,9 +93,9 @@ class TestRefusals:
         refused(sdf(link("a"), version=version), said, line=1, element="<sdf>")
 
     def test_versions_to_come_and_none(self):
-        suspected(sdf(link("a"), version="1.13"), "read as 1.12", line=1, element="<sdf>")
+        warned(sdf(link("a"), version="1.13"), "read as 1.12", line=1, element="<sdf>")
         text = sdf(link("a")).replace(' version="1.11"', "")
-        suspected(text, "no version", line=1, element="<sdf>")
+        warned(text, "no version", line=1, element="<sdf>")
 
     def test_nothing_and_too_deep(self):
         refused('<sdf version="1.7"/>', "no <model>", line=1, element="<sdf>")
@@ -103,9 +103,9 @@ class TestRefusals:
         refused(sdf(deep), "64 deep", line=3, element="model 'n'")
 
     def test_unknown_words(self):
-        suspected(sdf(link("a"), "<jont/>"), "<jont>", "'joint'", line=4, element="model 'm'")
+        warned(sdf(link("a"), "<jont/>"), "<jont>", "'joint'", line=4, element="model 'm'")
         text = sdf(link("a"), "<drake:joint name='j'/>")
-        suspected(text, "<drake:joint>", line=4, element="model 'm'")
+        warned(text, "<drake:joint>", line=4, element="model 'm'")
 
     def test_a_thousand_links_in_any_order(self):
         """Each link stands in the next one, the last in the file first: no step is repeated."""

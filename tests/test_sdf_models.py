@@ -17,7 +17,7 @@ from sdf_texts import (
     named,
     refused,
     sdf,
-    suspected,
+    warned,
 )
 
 import robomodel as rm
@@ -102,14 +102,14 @@ class TestGearboxes:
 
 class TestWorlds:
     def test_several_models_are_one_robot_unless_one_is_named(self):
-        found = suspected(WORLD, "2 models: 'table', 'arm'", "name='arm'", line=1, element="<sdf>")
+        found = warned(WORLD, "2 models: 'table', 'arm'", "name='arm'", line=1, element="<sdf>")
         assert found == read(WORLD, name="w")
         refused(WORLD, "no model 'am'", "did you mean 'arm'?", line=1, element="<sdf>", name="am")
 
     def test_several_models_without_a_world(self):
         models = "".join(f'<model name="{name}">{link("l")}</model>' for name in "ab")
         text = f'<sdf version="1.6">{models}</sdf>'
-        found = suspected(text, "2 models: 'a', 'b'", line=1, element="<sdf>")
+        found = warned(text, "2 models: 'a', 'b'", line=1, element="<sdf>")
         assert [each.name for each in found.links] == ["world", "a::l", "b::l"]
         assert (found.name, read(text, name="b").name) == ("default", "b")
 
@@ -303,7 +303,7 @@ class TestALinkCalledWorld:
 
     def test_that_stands_for_the_world(self):
         text = self.text("<pose>0 0 2 0 0 0</pose>")
-        found = suspected(text, "stands for it", "'m::world'", line=4, element="link 'world'")
+        found = warned(text, "stands for it", "'m::world'", line=4, element="link 'world'")
         assert [each.name for each in found.links] == ["world", "m::world", "a"]
         fixed = named(found.joints, "m::world")
         assert (fixed.type, fixed.parent, fixed.origin.xyz) == ("fixed", "world", (0, 0, 3))
@@ -311,7 +311,7 @@ class TestALinkCalledWorld:
         assert build(found).nv == 1
 
     def test_that_is_one_of_its_own(self):
-        found = suspected(self.text(UNIT), "one of its own", line=4, element="link 'world'")
+        found = warned(self.text(UNIT), "one of its own", line=4, element="link 'world'")
         assert named(found.joints, "floating_base").child == "m::world"
         assert build(found).nv == 7
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from documents import URDF_PAGES, robot_files
 from scipy.spatial.transform import Rotation
-from urdf_texts import AB, BC, SMALL, first, inertial, joint, loop, refused, robot, suspected
+from urdf_texts import AB, BC, SMALL, first, inertial, joint, loop, refused, robot, warned
 
 from robomodel.description import (
     IDENTITY,
@@ -280,7 +280,7 @@ class TestShapes:
     )
     def test_what_cannot_be_is_only_warned_of(self, shape, words):
         good = visual('<sphere radius="1"/>')
-        found = suspected(shaped(good, shape, good), words, line=4, element="link 'a'")
+        found = warned(shaped(good, shape, good), words, line=4, element="link 'a'")
         assert len(found.links[0].shapes) == 2
 
     def test_many_bad_ones_are_one_warning(self):
@@ -370,7 +370,7 @@ class TestJoints:
     def test_position_limits_of_a_continuous_joint_are_warned_of(self):
         limit = '<limit lower="-1" upper="1" velocity="3"/>'
         text = robot(joint("j1", "a", "b", limit, type="continuous"), BC)
-        found = suspected(text, "mean nothing in a continuous joint", line=3, element="joint 'j1'")
+        found = warned(text, "mean nothing in a continuous joint", line=3, element="joint 'j1'")
         assert found.joints[0].limits == Limits(velocity=3.0)
 
     @pytest.mark.parametrize("type_", ["fixed", "floating", "spherical"])
@@ -531,7 +531,7 @@ class TestSpellings:
     def test_limits_that_exporters_write_for_free_joints(self):
         text = robot(joint("j", "a", "b", '<limit lower="1" upper="-1" effort="5"/>'), links="ab")
         words = "some exporters write a joint without limits"
-        found = suspected(text, words, line=3, element="joint 'j'")
+        found = warned(text, words, line=3, element="joint 'j'")
         assert found.joints[0].limits == Limits(effort=5.0)
 
     @pytest.mark.parametrize(
@@ -544,7 +544,7 @@ class TestSpellings:
             refused(text, "is not a number", line=3, element="joint 'j'")
         else:
             words = 'separate the numbers by spaces, as in "0 0.1 0.2"'
-            found = suspected(text, words, line=3, element="joint 'j'")
+            found = warned(text, words, line=3, element="joint 'j'")
             assert found.joints[0].origin.xyz == numbers
 
     def test_gazebo_from_before_sdf(self):
@@ -604,12 +604,12 @@ class TestTransmissions:
     )
     def test_reductions_that_matter_to_nothing_are_only_warned_of(self, inner, words):
         text = f'<transmission name="t"><actuator name="m">{inner}</actuator></transmission>'
-        found = suspected(robot(AB, BC, text), words, line=5, element="transmission 't'")
+        found = warned(robot(AB, BC, text), words, line=5, element="transmission 't'")
         assert found.transmissions[0].actuators == (Actuator("m"),)
 
     def test_of_joints_that_are_not_there(self):
         text = '<transmission name="t"><type>S</type><joint name="j11"/></transmission>'
-        suspected(
+        warned(
             robot(AB, BC, text),
             "the joint 'j11' is not in the robot; did you mean 'j1'?",
             line=5,

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from urdf_texts import AB, BC, inertial, joint, loop, refused, robot, suspected
+from urdf_texts import AB, BC, inertial, joint, loop, refused, robot, warned
 
 from robomodel.description import (
     Limits,
@@ -234,7 +234,7 @@ class TestBadJoints:
         ("axis", "length"), [("1 1 0", "1.41421"), ("0 0 0.99", "0.99"), ("0 0 1e-200", "1e-200")]
     )
     def test_axis_that_is_not_unit(self, axis, length):
-        found = suspected(
+        found = warned(
             robot(AB, joint("j2", "b", "c", f'<axis xyz="{axis}"/>')),
             f"has the length {length}, not 1",
             line=4,
@@ -254,7 +254,7 @@ class TestBadJoints:
         self.bad('<armature value="-1"/>', words="the armature -1 is negative")
 
     def test_armature_of_a_fixed_joint(self):
-        found = suspected(
+        found = warned(
             robot(AB, joint("j2", "b", "c", '<armature value="1"/>', type="fixed")),
             "<armature> means nothing in a fixed joint",
             line=4,
@@ -283,7 +283,7 @@ class TestBadJoints:
     @pytest.mark.parametrize("type_", ["revolute", "prismatic"])
     def test_no_limit(self, type_):
         text = robot(AB, joint("j2", "b", "c", type=type_).replace("<limit/>", ""))
-        found = suspected(
+        found = warned(
             text,
             f"has no <limit>, which URDF demands of a {type_} joint; it is taken as unlimited",
             line=4,
@@ -303,7 +303,7 @@ class TestBadJoints:
         self.bad(words='a screw joint needs <pitch value="..."/>', type="screw", line=4)
 
     def test_pitch_of_another(self):
-        found = suspected(
+        found = warned(
             robot(AB, joint("j2", "b", "c", '<pitch value="1"/>')),
             "<pitch> means nothing in a revolute joint",
             line=4,
@@ -331,7 +331,7 @@ class TestBadJoints:
 
     def test_initial_position_outside_the_limits(self):
         inner = '<limit lower="-1" upper="1"/><initial position="1.5"/>'
-        found = suspected(
+        found = warned(
             robot(AB, joint("j2", "b", "c", inner)),
             "the initial position 1.5 lies outside the limits [-1, 1]",
             line=4,
@@ -346,7 +346,7 @@ class TestBadJoints:
         self.bad('<origin quat_xyzw="0 0 0 0"/>', words="quat_xyzw is zero")
 
     def test_quaternion_that_is_not_unit(self):
-        found = suspected(
+        found = warned(
             robot(AB, joint("j2", "b", "c", '<origin quat_xyzw="0 0 2 0"/>')),
             "has the norm 2; it is normalised",
             line=4,
@@ -390,7 +390,7 @@ class TestBadMimic:
 
     def test_by_a_fixed_joint(self):
         # real files have it, where a gripper was made rigid by changing its joints' types
-        found = suspected(
+        found = warned(
             robot(AB, joint("j2", "b", "c", '<mimic joint="j1"/>', type="fixed")),
             "<mimic> means nothing in a fixed joint",
             line=4,
@@ -451,7 +451,7 @@ class TestBadLoops:
         self.bad(loop(type="rod", more=f'length="{length}"'), "is not positive", "spherical")
 
     def test_length_of_another(self):
-        found = suspected(
+        found = warned(
             robot(AB, BC, loop(more='length="1"')),
             "'length' means nothing in a revolute loop",
             line=5,
@@ -460,7 +460,7 @@ class TestBadLoops:
         assert found.loops[0].length is None
 
     def test_axis2_of_another(self):
-        found = suspected(
+        found = warned(
             robot(AB, BC, loop('<axis2 xyz="0 0 1"/>')),
             "<axis2> means nothing in a revolute loop",
             line=5,

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import pytest
-from urdf_texts import AB, BC, SMALL, inertial, joint, loop, refused, robot, suspected
+from urdf_texts import AB, BC, SMALL, inertial, joint, loop, refused, robot, warned
 
 from robomodel.errors import (
     DescriptionError,
     DescriptionWarning,
-    Doubt,
+    Issue,
     Source,
-    suspect,
-    suspect_all,
+    warn_at,
+    warn_of_all,
 )
 from robomodel.parsers import read
 
@@ -133,11 +133,11 @@ class TestUnknownWords:
         ],
     )
     def test_elements_of_a_robot(self, inner, words, element):
-        suspected(robot(AB, BC, inner), words, line=5, element=element)
+        warned(robot(AB, BC, inner), words, line=5, element=element)
 
     def test_elements_with_a_namespace(self):
         text = robot(AB, BC, '<drake:joint name="j9" type="ball"/>')
-        suspected(
+        warned(
             text.replace("<robot", '<robot xmlns:drake="http://drake.mit.edu"'),
             "<drake:joint> is not known and is ignored",
             line=5,
@@ -164,7 +164,7 @@ class TestUnknownWords:
     def test_elements_within(self, body, words, element):
         links = "abc" if 'name="d"' in body else "abcd"
         tie = () if "j3" in body else (joint("j0", "c", "d"),)
-        suspected(robot(AB, BC, body, *tie, links=links), words, line=5, element=element)
+        warned(robot(AB, BC, body, *tie, links=links), words, line=5, element=element)
 
     @pytest.mark.parametrize(
         ("body", "words", "element"),
@@ -207,7 +207,7 @@ class TestUnknownWords:
     def test_attributes(self, body, words, element):
         links = "abc" if 'link name="d"' in body else "abcd"
         tie = () if "j3" in body else (joint("j0", "c", "d"),)
-        suspected(
+        warned(
             robot(AB, BC, body, *tie, links=links),
             f"the attribute {words}",
             "is ignored",
@@ -216,7 +216,7 @@ class TestUnknownWords:
         )
 
     def test_attributes_of_the_robot(self):
-        suspected(
+        warned(
             SMALL.replace("<robot", '<robot author="me"'),
             "'author' of <robot>",
             line=1,
@@ -224,13 +224,13 @@ class TestUnknownWords:
         )
 
     def test_no_name(self):
-        found = suspected(
+        found = warned(
             '<robot><link name="a"/></robot>', "the robot has no name", line=1, element="<robot>"
         )
         assert found.name == "robot"
 
     def test_twice(self):
-        found = suspected(
+        found = warned(
             robot(AB, joint("j2", "b", "c", '<axis xyz="0 0 1"/>\n<axis xyz="0 1 0"/>')),
             "<axis> is given twice; the first is read",
             line=5,
@@ -240,7 +240,7 @@ class TestUnknownWords:
 
     def test_inertial_twice(self):
         text = inertial().replace("</link>", "\n<inertial/></link>")
-        found = suspected(text, "<inertial> is given twice", line=5, element="link 'a'")
+        found = warned(text, "<inertial> is given twice", line=5, element="link 'a'")
         assert found.links[0].inertial.mass == 1.0
 
 
@@ -253,25 +253,25 @@ class TestSuspicions:
     def test_of_anyone(self):
         source = Source("file", 3, "link 'a'")
         with pytest.warns(DescriptionWarning, match=r"^file:3: link 'a': odd$"):
-            suspect("odd", source, strict=False)
+            warn_at("odd", source, strict=False)
         with pytest.raises(DescriptionError, match=r"^file:3: link 'a': odd$"):
-            suspect("odd", source, strict=True)
+            warn_at("odd", source, strict=True)
 
     def test_of_one_kind_are_told_together(self):
-        doubts = [
-            Doubt("odd", Source("file", 3, "link 'a'")),
-            Doubt("odd", Source("file", 5, "link 'b'")),
-            Doubt("odder", Source("file", 6, "link 'c'"), "odd"),
-            Doubt("odd", Source("other", 7, "link 'd'")),
-            Doubt("odd", Source("file", None, "link 'e'")),
-            Doubt("strange", Source("file", 3, "link 'a'")),
+        issues = [
+            Issue("odd", Source("file", 3, "link 'a'")),
+            Issue("odd", Source("file", 5, "link 'b'")),
+            Issue("odder", Source("file", 6, "link 'c'"), "odd"),
+            Issue("odd", Source("other", 7, "link 'd'")),
+            Issue("odd", Source("file", None, "link 'e'")),
+            Issue("strange", Source("file", 3, "link 'a'")),
         ]
         with pytest.warns(DescriptionWarning) as caught:
-            suspect_all(doubts, strict=False)
+            warn_of_all(issues, strict=False)
         assert [str(warning.message) for warning in caught] == [
             "file:3: link 'a': odd; likewise link 'b' (line 5), link 'c' (line 6), "
             "link 'd' (other:7), link 'e'",
             "file:3: link 'a': strange",
         ]
         with pytest.raises(DescriptionError, match=r"^file:3: link 'a': odd; likewise"):
-            suspect_all(doubts, strict=True)
+            warn_of_all(issues, strict=True)

@@ -44,7 +44,7 @@ def read_again(description: Description) -> Description:
     assert lost == []
     document = open_document(text)
     result = urdf.read_urdf(document)
-    assert document.doubts == []
+    assert document.issues == []
     return result
 
 

@@ -221,7 +221,7 @@ class TestWhatOtherReadersTake:
         text = "<robot><!-- -- --><a><![CDATA[<!-- x -- y -->]]></a><!-- z --></robot>"
         document = open_document(text)
         assert document.root.findtext("a") == "<!-- x -- y -->"
-        assert len(document.doubts) == 1
+        assert len(document.issues) == 1
 
     def test_padding_at_the_end_is_nothing(self):
         for padding in ("\0", "\0\0\n", "\x1a", "\r\n\0"):
@@ -250,7 +250,7 @@ class TestWhatOtherReadersTake:
     def test_undeclared_prefixes_of_attributes(self):
         document = open_document("<robot>\n<link gz:name='a' name='b'/></robot>")
         assert document.root[0].get("name") == "b"
-        assert "'gz:' is not declared" in document.doubts[0].message
+        assert "'gz:' is not declared" in document.issues[0].message
 
     def test_many_half_comments_take_no_time(self):
         start = time.perf_counter()

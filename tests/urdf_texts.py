@@ -70,7 +70,7 @@ def refused(text, *words, line, element):
         assert "\n" not in str(error)
 
 
-def suspected(text, *words, line, element):
+def warned(text, *words, line, element):
     """Assert that ``text`` is warned of once, and refused under strict; what it is read as."""
     with pytest.warns(DescriptionWarning) as caught:
         description = read(text)

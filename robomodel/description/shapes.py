@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from robomodel.description import Description, Inertial, Link, Pose, Shape
 from robomodel.description import inertias as masses
 from robomodel.description.meshes import load_mesh, mesh_path
-from robomodel.errors import DescriptionError, Doubt, suspect_all
+from robomodel.errors import DescriptionError, Issue, warn_of_all
 from robomodel.files import Allowance
 
 __all__ = ["Role", "load_mesh", "mesh_path", "solid", "with_inertias"]
@@ -39,29 +39,29 @@ def with_inertias(
         raise ValueError(f"inertia_from is 'collision' or 'visual', got {role!r}")
     if not 0.0 < density < math.inf:
         raise ValueError(f"density needs a positive number [kg/m³], got {density!r}")
-    doubts: list[Doubt] = []
+    issues: list[Issue] = []
     allowance = Allowance()
     links = []
     for link in description.links:
         shapes = [shape for shape in link.shapes if shape.role == role]
         if link.inertial is None and shapes:
-            link = replace(link, inertial=_inertial(link, shapes, density, doubts, allowance))  # noqa: PLW2901
+            link = replace(link, inertial=_inertial(link, shapes, density, issues, allowance))  # noqa: PLW2901
         links.append(link)
-    suspect_all(doubts, strict=strict)
+    warn_of_all(issues, strict=strict)
     return replace(description, links=tuple(links))
 
 
 def _inertial(
-    link: Link, shapes: list[Shape], density: float, doubts: list[Doubt], allowance: Allowance
+    link: Link, shapes: list[Shape], density: float, issues: list[Issue], allowance: Allowance
 ) -> Inertial | None:
     """The inertial of a link that consists of these shapes."""
-    parts = [solid(shape, doubts, allowance) for shape in shapes]
+    parts = [solid(shape, issues, allowance) for shape in shapes]
     whole = reduce(
         add, (masses.placed(part, shape.origin) for part, shape in zip(parts, shapes, strict=True))
     )
     if not whole.mass:
-        doubts.append(
-            Doubt("its shapes enclose nothing, so it stays without mass", link.source, "hollow")
+        issues.append(
+            Issue("its shapes enclose nothing, so it stays without mass", link.source, "hollow")
         )
         return None
     return masses.scaled(masses.inertial_of(whole, link.source), density)
@@ -70,7 +70,7 @@ def _inertial(
 # ---- solids of density 1 -------------------------------------------------------------------------
 
 
-def solid(shape: Shape, doubts: list[Doubt], allowance: Allowance | None = None) -> Inertial:
+def solid(shape: Shape, issues: list[Issue], allowance: Allowance | None = None) -> Inertial:
     """A shape's mass and its inertia about its centre of mass, at a density of 1 kg/m³.
 
     ``allowance``: what is left to read of the robot's meshes.
@@ -100,7 +100,7 @@ def solid(shape: Shape, doubts: list[Doubt], allowance: Allowance | None = None)
             along = tube.inertia[5] + ball.inertia[5]
             return Inertial(tube.mass + ball.mass, (across, 0.0, 0.0, across, 0.0, along))
         case "mesh":
-            return _mesh(shape, doubts, allowance)
+            return _mesh(shape, issues, allowance)
         case _:
             return Inertial(0.0, (0.0,) * 6)  # a plane encloses nothing
 
@@ -120,12 +120,12 @@ def _cylinder(r: float, length: float) -> Inertial:
     return _about_centre(math.pi * r * r * length, across, across, r * r / 2)
 
 
-def _mesh(shape: Shape, doubts: list[Doubt], allowance: Allowance | None) -> Inertial:
+def _mesh(shape: Shape, issues: list[Issue], allowance: Allowance | None) -> Inertial:
     """The solid that a mesh encloses; its convex hull if the mesh has holes."""
     mesh = load_mesh(shape, allowance)
     if not (mesh.is_watertight and mesh.is_winding_consistent):
-        doubts.append(
-            Doubt(
+        issues.append(
+            Issue(
                 f"the mesh '{shape.file}' is not watertight; its convex hull stands for it",
                 shape.source,
                 "not watertight",

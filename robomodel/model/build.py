@@ -13,7 +13,7 @@ from robomodel import description as said
 from robomodel.description import GRAVITY, Description, Rows3, Vec3
 from robomodel.description import inertias as masses
 from robomodel.description.poses import align
-from robomodel.errors import DescriptionError, Doubt, suspect, suspect_all
+from robomodel.errors import DescriptionError, Issue, warn_at, warn_of_all
 from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
 from robomodel.model.closure import Geometry, Linear
@@ -336,7 +336,7 @@ class _Builder:
                 problem, tree_constraints, advise=not self.description.simulated
             )
             for text, source in solution.suspicions:
-                suspect(text, source, strict=self.strict)
+                warn_at(text, source, strict=self.strict)
             constraint, columns, start = solution.constraint, solution.independent, solution.neutral
             kind = "loops" if geometry.loops else "couplings"
         else:
@@ -454,7 +454,7 @@ class _Builder:
             if joint.armature == 0.0:
                 continue
             if joint.type == "fixed":
-                suspect(
+                warn_at(
                     "its armature has no effect, as a fixed joint does not move; remove it",
                     joint.source,
                     strict=self.strict,
@@ -476,12 +476,12 @@ class _Builder:
                 heavy[cluster.parent] = True
         shaped = {link.name: link for link in self.description.links if link.shapes}
         remedy = "give the links an inertial (inertia_from='collision' finds one from shapes)"
-        doubts = []
+        issues = []
         for cluster in clusters:
             armed = any(self.tree.joints[body].armature for body in cluster.bodies)
             if not heavy[cluster.index] and not armed:
-                doubts.append(
-                    Doubt(
+                issues.append(
+                    Issue(
                         "moves no mass: the mass matrix is singular and forward dynamics is not a "
                         f"number; {remedy}, or fix the joint",
                         self.tree.joints[cluster.bodies[0]].source,
@@ -492,8 +492,8 @@ class _Builder:
                 seen = [shaped[link] for link in self.links_of[body] if link in shaped]
                 if seen and not self.heavy[body]:
                     message = f"has shapes and moves, but weighs nothing; {remedy}"
-                    doubts.append(Doubt(message, seen[0].source))
-        suspect_all(doubts, strict=self.strict)
+                    issues.append(Issue(message, seen[0].source))
+        warn_of_all(issues, strict=self.strict)
 
 
 def _after(before: slice | None, size: int) -> slice:

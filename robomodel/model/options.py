@@ -23,7 +23,7 @@ from robomodel.description import (
     Rows3,
     Vec3,
 )
-from robomodel.errors import DescriptionError, as_names, did_you_mean, suspect
+from robomodel.errors import DescriptionError, as_names, did_you_mean, warn_at
 from robomodel.model import graph
 from robomodel.model.constraints.tree import find_tree_constraints
 from robomodel.model.joints import Array
@@ -168,7 +168,7 @@ def welded(description: Description, error: RigidError, *, strict: bool) -> Desc
     if stand is None or any(joints[name].type in ("planar", "screw") for name in stand):
         raise error
     what = error.message.partition(";")[0]
-    suspect(
+    warn_at(
         f"{what}; read as a rigid assembly, its joints fixed where the loops close",
         error.source,
         strict=strict,

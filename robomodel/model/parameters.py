@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.description import Inertial, Pose
 from robomodel.description import inertias as masses
-from robomodel.errors import Doubt, UnknownNameError, check_names, suspect_all
+from robomodel.errors import Issue, UnknownNameError, check_names, warn_of_all
 from robomodel.model.arguments import as_numbers
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Node
@@ -132,7 +132,7 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
     """
     before = parameters(model)
     after = _values(before, values)
-    doubts: list[Doubt] = []
+    issues: list[Issue] = []
     sources = {link.name: link.source for link in model.description.links}
     nodes, bodies, joints = list(model.nodes), list(model.bodies), list(model.joints)
     changed: dict[str, Inertial | None] = {}
@@ -144,7 +144,7 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
         if np.array_equal(own, before.values[size * i : size * (i + 1)]):
             continue
         if fault := _fault(own):
-            doubts.append(Doubt(f"cannot exist with these parameters: {fault}", sources[body.name]))
+            issues.append(Issue(f"cannot exist with these parameters: {fault}", sources[body.name]))
         inertia = _inertia(own)
         turned = masses.turned(inertia, node.axes)
         nodes[i] = replace(
@@ -165,7 +165,7 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
             continue
         name = joints[i].name
         if value < 0.0:
-            doubts.append(Doubt(f"has a negative {kind} ({value:g})", said[name].source))
+            issues.append(Issue(f"has a negative {kind} ({value:g})", said[name].source))
         a, d, f = (
             value if each == kind else x for each, x in zip(OF_JOINTS, resisting[i], strict=True)
         )
@@ -173,7 +173,7 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
         nodes[i] = replace(nodes[i], armature=a, damping=d, friction=f)
         joints[i] = replace(joints[i], armature=a, damping=d, friction=f)
         said[name] = replace(said[name], armature=a, damping=d, friction=f)
-    suspect_all(doubts, strict=False)
+    warn_of_all(issues, strict=False)
     links = tuple(
         replace(link, inertial=changed[link.name]) if link.name in changed else link
         for link in model.description.links

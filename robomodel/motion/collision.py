@@ -20,7 +20,7 @@ import numpy as np
 
 from robomodel.description import Shape
 from robomodel.dynamics import frame_pose
-from robomodel.errors import Doubt, MissingPackageError, as_real, suspect_all
+from robomodel.errors import Issue, MissingPackageError, as_real, warn_of_all
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, Floating
 from robomodel.model.model import Model
@@ -553,14 +553,14 @@ def _require_coal(a: str, b: str) -> None:
 
 def _warn_of_others(model: Model, links: Iterable[str]) -> None:
     """Shapes that are left out."""
-    doubts = [
-        Doubt(f"its {shape.kind} touches no other link", shape.source, "contact")
+    issues = [
+        Issue(f"its {shape.kind} touches no other link", shape.source, "contact")
         for link in model.description.links
         if link.name in links
         for shape in link.shapes
         if shape.role == "collision" and not _shapes([shape])
     ]
-    suspect_all(doubts, strict=False)
+    warn_of_all(issues, strict=False)
 
 
 @dataclass(frozen=True, slots=True)

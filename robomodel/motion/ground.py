@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robomodel.description import Shape
-from robomodel.errors import Doubt, as_real, suspect_all
+from robomodel.errors import Issue, as_real, warn_of_all
 from robomodel.model.arguments import as_numbers
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
@@ -452,18 +452,18 @@ def contact_points(model: Model) -> list[Point]:
             it does not).
     """
     found: list[Point] = []
-    doubts: list[Doubt] = []
+    issues: list[Issue] = []
     for link in model.description.links:
         if model.frame(link.name).body == WORLD:
             continue
         for shape in link.shapes:
             if shape.role == "collision":
-                found += [(link.name, *point) for point in _points(shape, doubts)]
-    suspect_all(doubts, strict=False)
+                found += [(link.name, *point) for point in _points(shape, issues)]
+    warn_of_all(issues, strict=False)
     return found
 
 
-def _points(shape: Shape, doubts: list[Doubt]) -> list[tuple[Any, ...]]:
+def _points(shape: Shape, issues: list[Issue]) -> list[tuple[Any, ...]]:
     """(offset,) or (offset, radius) of a shape."""
     own: list[tuple[float, float, float]]
     radius: tuple[float | None, ...] = ()
@@ -490,7 +490,7 @@ def _points(shape: Shape, doubts: list[Doubt]) -> list[tuple[Any, ...]]:
             hull = load_mesh(shape).convex_hull
             own = [(float(x), float(y), float(z)) for x, y, z in hull.vertices]
         case other:
-            doubts.append(Doubt(f"its {other} touches nothing here", shape.source, "contact"))
+            issues.append(Issue(f"its {other} touches nothing here", shape.source, "contact"))
             return []
     origin = shape.origin
     if shape.friction is not None or shape.restitution is not None:

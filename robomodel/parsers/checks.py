@@ -29,12 +29,12 @@ from robomodel.description import (
 from robomodel.description.transmissions import KINDS, kind_of
 from robomodel.errors import (
     DescriptionError,
-    Doubt,
+    Issue,
     Source,
     did_you_mean,
     few,
-    suspect,
-    suspect_all,
+    warn_at,
+    warn_of_all,
 )
 from robomodel.spatial import cross, symmetric
 
@@ -74,8 +74,8 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
             _check_ends(*ends, links, "a spring joins two links", spring.source)
         else:
             _check_terms(spring, joints, "sprung")
-    doubts = [
-        Doubt(
+    issues = [
+        Issue(
             f"the joint '{end.name}' is not in the robot{did_you_mean(end.name, joints)}",
             transmission.source,
             "transmission of no joint",
@@ -84,8 +84,8 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
         for end in transmission.joints
         if end.name not in joints
     ]
-    doubts += [
-        Doubt(
+    issues += [
+        Issue(
             f"a {kind} has {count} of <joint> and <actuator> each, not {len(each.joints)} and "
             f"{len(each.actuators)}",
             each.source,
@@ -96,7 +96,7 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
         and not any(actuator.rotor for actuator in each.actuators)  # refused where it becomes one
         and not len(each.joints) == len(each.actuators) == count
     ]
-    suspect_all(doubts, strict=strict)
+    warn_of_all(issues, strict=strict)
 
 
 def by_name(things: Iterable[_Named], kind: str) -> dict[str, _Named]:
@@ -195,7 +195,7 @@ def _check_mimic(joint: Joint, mimic: Mimic, joints: dict[str, Joint]) -> None:
 
 def _check_initial(joint: Joint, initial: float, strict: bool) -> None:
     if not joint.limits.lower <= initial <= joint.limits.upper:
-        suspect(
+        warn_at(
             f"the initial position {initial:g} lies outside the limits "
             f"[{joint.limits.lower:g}, {joint.limits.upper:g}]",
             joint.source,
@@ -261,19 +261,19 @@ def check_plausible(description: Description, *, strict: bool = False) -> None:
                 f"has; write numbers below {_LARGEST:g}",
                 source,
             )
-    moments = (_doubt_moments(link.inertial) for link in description.links if link.inertial)
-    doubts = [doubt for doubt in moments if doubt]
-    doubts += _doubt_masses(description)
+    moments = (_moment_issue(link.inertial) for link in description.links if link.inertial)
+    issues = [issue for issue in moments if issue]
+    issues += _mass_issues(description)
     for joint in description.joints:
         if joint.limits.lower == joint.limits.upper == 0.0 and joint.type != "fixed":
-            doubts.append(
-                Doubt(
+            issues.append(
+                Issue(
                     "both limits are 0, but limits lock nothing here; make the joint fixed if it "
                     "shall not move, and leave the limits out (or write inf) if it may",
                     joint.source,
                 )
             )
-    suspect_all(doubts, strict=strict)
+    warn_of_all(issues, strict=strict)
 
 
 def _sizes(description: Description) -> Iterator[tuple[Source, tuple[float, ...]]]:
@@ -296,7 +296,7 @@ def _sizes(description: Description) -> Iterator[tuple[Source, tuple[float, ...]
             yield coupling.source, (coupling.offset, *(k for _, k in coupling.terms))
 
 
-def _doubt_moments(inertial: Inertial) -> Doubt | None:
+def _moment_issue(inertial: Inertial) -> Issue | None:
     """What is odd about an inertia.
 
     The second moments of mass, S = ½ tr(I) 1 − I, are a positive semidefinite matrix. It follows
@@ -318,20 +318,20 @@ def _doubt_moments(inertial: Inertial) -> Doubt | None:
     nothing = max(_NOTHING * max(abs(a), c), _POINT * inertial.mass)
     if a < -nothing:
         message = f"{shown} are not all positive, as those of a body are"
-        return Doubt(message, inertial.source, "negative")
+        return Issue(message, inertial.source, "negative")
     if b > nothing and c > _EXCESS * (a + b):
         message = f"{shown} are those of no body: each is at most the others' sum"
-        return Doubt(message, inertial.source, "triangle")
+        return Issue(message, inertial.source, "triangle")
     return None
 
 
-def _doubt_masses(description: Description) -> list[Doubt]:
+def _mass_issues(description: Description) -> list[Issue]:
     """Moments of inertia without a mass, and masses without them where the motion needs them.
 
     What gears, loops and mimic tie to others is left to the model: a rotor's mass is often counted
     in the link that carries it, and a point on its axis may move what does resist.
     """
-    doubts = []
+    issues = []
     parents = {joint.parent for joint in description.joints}
     moved_by = {joint.child: joint for joint in description.joints}
     tied = _tied(description)
@@ -343,8 +343,8 @@ def _doubt_masses(description: Description) -> list[Doubt]:
             continue
         if not inertial.mass:
             if sum(map(bool, inertial.inertia)) > 1:
-                doubts.append(
-                    Doubt("has moments of inertia but no mass; give it its mass", inertial.source)
+                issues.append(
+                    Issue("has moments of inertia but no mass; give it its mass", inertial.source)
                 )
         elif (
             joint
@@ -352,14 +352,14 @@ def _doubt_masses(description: Description) -> list[Doubt]:
             and not any(inertial.inertia)
             and _on_axis(joint, inertial.origin.xyz)
         ):
-            doubts.append(
-                Doubt(
+            issues.append(
+                Issue(
                     "is a point mass on the axis of its joint, which nothing then resists: the "
                     "mass matrix is singular; give it its moments of inertia",
                     link.source,
                 )
             )
-    return doubts
+    return issues
 
 
 def _moves(link: str, moved_by: Mapping[str, Joint]) -> bool:

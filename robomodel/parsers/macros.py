@@ -15,11 +15,11 @@ from typing import Any
 from robomodel.description.resources import Resources
 from robomodel.errors import (
     DescriptionError,
-    Doubt,
+    Issue,
     MissingPackageError,
     Source,
     did_you_mean,
-    suspect_all,
+    warn_of_all,
 )
 from robomodel.parsers import xml
 from robomodel.running import Lock
@@ -95,13 +95,13 @@ def expanded(
             message = " ".join(str(error).split()) or type(error).__name__
             raise DescriptionError(f"xacro cannot expand this: {message}", Source(inner)) from error
         result = document.toxml()
-    doubts = [
-        Doubt(f"it has no argument '{name}'{did_you_mean(name, mappings.asked)}", Source(file))
+    issues = [
+        Issue(f"it has no argument '{name}'{did_you_mean(name, mappings.asked)}", Source(file))
         for name in arguments
         if name not in mappings.asked
     ]
-    doubts += [Doubt(f"xacro says: {line}", Source(file)) for line in messages]
-    suspect_all(doubts, strict=strict)
+    issues += [Issue(f"xacro says: {line}", Source(file)) for line in messages]
+    warn_of_all(issues, strict=strict)
     return str(result)
 
 

@@ -58,7 +58,7 @@ def to_document(source: Any, *, strict: bool = False) -> xml.Document:
     for link in robot.links:
         element = _add(root, "link", name=link.name)
         if package != "yourdfpy" and _is_default(link.inertial):
-            document.suspect(
+            document.warn_at(
                 element,
                 f"has the 1 kg and unit inertia that {package} gives to links without <inertial>, "
                 "and is read as massless",

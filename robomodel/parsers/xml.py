@@ -21,7 +21,7 @@ from xml.parsers import expat
 from lxml import etree
 
 from robomodel.description import Vec3
-from robomodel.errors import DescriptionError, Doubt, Source, did_you_mean, suspect_all
+from robomodel.errors import DescriptionError, Issue, Source, did_you_mean, warn_of_all
 
 Element: TypeAlias = etree._Element
 
@@ -54,27 +54,27 @@ _MENDINGS = 8
 
 def tree_of(
     data: bytes, file: str, *, strict: bool
-) -> tuple[Element, etree.XMLParser, bytes, list[Doubt]]:
+) -> tuple[Element, etree.XMLParser, bytes, list[Issue]]:
     """The root element, its parser, the text that it was made of, and what was mended there.
 
     Lines stay what they are. Raises :class:`DescriptionError` for what has no plain meaning, and
     for all that is not well-formed if ``strict``.
     """
-    doubts: list[Doubt] = []
+    issues: list[Issue] = []
     data = _EXTERNAL.sub(_without_external, data)
     if b"drake:" in data and b"xmlns:drake" not in data:
         data = _declared(data, "drake")  # Drake's own reader knows no namespaces, so files for it
     while True:
         parser = etree.XMLParser(**_SAFELY)
         try:
-            return etree.fromstring(data, parser), parser, data, doubts
+            return etree.fromstring(data, parser), parser, data, issues
         except etree.XMLSyntaxError as error:
-            mend = None if strict or len(doubts) >= _MENDINGS else _mend_of(parser)
+            mend = None if strict or len(issues) >= _MENDINGS else _mend_of(parser)
             mended = mend(data, parser) if mend else None
             if mended is None:
                 raise _explained(error, parser, data, file) from None
             data, message = mended
-            doubts.append(Doubt(message, Source(file, error.lineno)))
+            issues.append(Issue(message, Source(file, error.lineno)))
 
 
 _EXTERNAL = re.compile(
@@ -358,11 +358,11 @@ def _refuse_size(size: int, file: str) -> None:
 
 
 def parse(
-    text: str, file: str, *, strict: bool = False, doubts: list[Doubt] | None = None
+    text: str, file: str, *, strict: bool = False, issues: list[Issue] | None = None
 ) -> Document:
     """The document of a text; ``file`` is how messages call it.
 
-    ``doubts``: those of the document that includes this one, which they then share.
+    ``issues``: those of the document that includes this one, which they then share.
     """
     _refuse_size(len(text), file)
     text = _without_declaration(text.removeprefix("\ufeff").rstrip(_PADDING))
@@ -386,9 +386,9 @@ def parse(
         _refuse_undefined_entities(parser, file)
     _drop_default_namespace(root)
     lines = _exact_lines(root, data) if data.count(b"\n") >= _EXACT_LINES else None
-    doubts = [] if doubts is None else doubts
-    doubts += mended
-    return Document(root, file, strict, lines, doubts)
+    issues = [] if issues is None else issues
+    issues += mended
+    return Document(root, file, strict, lines, issues)
 
 
 _PADDING = "\0\x1a \t\r\n"  # at the end of files: null characters, and DOS's mark of it
@@ -483,7 +483,7 @@ class Document:
     file: str
     strict: bool = False
     lines: Mapping[Element, int] | None = None
-    doubts: list[Doubt] = field(default_factory=list)
+    issues: list[Issue] = field(default_factory=list)
     vectors: dict[str, Vec3] = field(default_factory=dict)  # files repeat themselves
 
     def source(self, element: Element, label: str) -> Source:
@@ -506,19 +506,19 @@ class Document:
         """The error to raise for what is wrong with ``element``."""
         return DescriptionError(message, self.place(element))
 
-    def suspect(self, element: Element, message: str, kind: str = "") -> None:
+    def warn_at(self, element: Element, message: str, kind: str = "") -> None:
         """Note what is suspicious about ``element``; refuse it if the document is strict.
 
-        Doubts of one ``kind`` (by default, of one message) give one warning.
+        Issues of one ``kind`` (by default, of one message) give one warning.
         """
         if self.strict:
             raise self.error(element, message)
-        self.doubts.append(Doubt(message, self.place(element), kind))
+        self.issues.append(Issue(message, self.place(element), kind))
 
     def report(self) -> None:
         """Warn of all that was suspicious."""
-        suspect_all(self.doubts, strict=self.strict)
-        self.doubts.clear()
+        warn_of_all(self.issues, strict=self.strict)
+        self.issues.clear()
 
     def expect(self, element: Element, known: frozenset[str]) -> None:
         """Warn of attributes that mean nothing here."""
@@ -527,7 +527,7 @@ class Document:
             for name in names:
                 if name not in known:
                     local = name.rpartition("}")[2]
-                    self.suspect(
+                    self.warn_at(
                         element,
                         f"the attribute '{local}' of <{shown(element)}> is not known and is "
                         f"ignored{did_you_mean(local, known)}",
@@ -542,7 +542,7 @@ class Document:
             tag = child.tag
             if tag in known:
                 if tag in parts:
-                    self.suspect(
+                    self.warn_at(
                         child, f"<{tag}> is given twice; the first is read, this one is ignored"
                     )
                 else:
@@ -554,7 +554,7 @@ class Document:
     def unknown(self, element: Element, known: Iterable[str]) -> None:
         """Warn of an element that means nothing here."""
         tag = shown(element)
-        self.suspect(
+        self.warn_at(
             element, f"the element <{tag}> is not known and is ignored{did_you_mean(tag, known)}"
         )
 
@@ -658,7 +658,7 @@ class Document:
         where = f"{name} of <{shown(element)}>" if name else f"<{shown(element)}>"
         if (spaced := _without_commas(text, count)) is not None:
             message = f'is {spelled(text)}: separate the numbers by spaces, as in "{spaced}"'
-            self.suspect(element, f"{where} {message}", "commas between numbers")
+            self.warn_at(element, f"{where} {message}", "commas between numbers")
             return self._floats(element, name, spaced, count)
         raise self.error(element, f"{where} {_numeric_fault(text, count)}")
 

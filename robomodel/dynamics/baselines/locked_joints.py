@@ -16,7 +16,7 @@ import numpy as np
 from robomodel.description import ONE_DOF, Description, Joint, JointSpring, Spring
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.recursions.passive import Element, elements
-from robomodel.errors import suspect
+from robomodel.errors import warn_at
 from robomodel.model.approximate import select
 from robomodel.model.graph import WORLD, path
 from robomodel.model.model import Model
@@ -59,7 +59,7 @@ def with_reflected(model: Model, opened: Description) -> Description:
         if not len(used):
             continue
         if any(labels[i] is None for i in used):
-            suspect(
+            warn_at(
                 "its spring, damping and friction are not in the open tree: they act on a joint of "
                 "several freedoms, for which no word says it",
                 sources[element.name],

@@ -100,7 +100,7 @@ class Motors(Section):
     def _largest(self, span: Any, gain: float, what: str, source: Source) -> float:
         low, high = (gain * float(x) for x in span)
         if abs(low + high) > 1e-9 * max(abs(low), abs(high)):
-            self.elements.suspect(
+            self.elements.warn_at(
                 f"its range of {what} is not the same both ways; the larger end is its limit of "
                 "effort in both",
                 source,
@@ -191,7 +191,7 @@ class Actuators(Section):
         for name, source, terms, amount in amounts:
             moved = tuple((joint, k) for joint, k in terms or () if joint not in self.ties.locked)
             if terms is None or not all(self.elements.is_scalar(joint) for joint, _ in moved):
-                self.elements.suspect(
+                self.elements.warn_at(
                     f"its {what} is not applied: that is done for hinges, slides and fixed tendons",
                     source,
                     kind,
@@ -269,7 +269,7 @@ class Actuators(Section):
             terms, gear = self._drives(number)
             if why := self._why_none(number):
                 terms = None
-                self.elements.suspect(
+                self.elements.warn_at(
                     f"it is not among the robot's actuators: {why}; those act on hinges, slides "
                     "and fixed tendons that move",
                     source,

@@ -157,7 +157,7 @@ class Bodies(Section):
         source, name = self.elements.body_source(body), self.elements.bodies[body]
         parent = self.elements.bodies[int(model.body_parentid[body])]
         if model.body_mocapid[body] >= 0:
-            self.elements.suspect("is moved by hand (mocap); it is read as fixed", source, "mocap")
+            self.elements.warn_at("is moved by hand (mocap); it is read as fixed", source, "mocap")
         placement, at = pose(model.body_pos[body], model.body_quat[body]), ORIGIN
         joints: list[Joint] = []
         links: list[Link] = []
@@ -217,7 +217,7 @@ class Bodies(Section):
             initial = min(max(reference, limits.lower), limits.upper)
         if kind == "free" and armature:
             message = "the armature of a free joint, an inertia that no body has, is not applied"
-            self.elements.suspect(message, source, "free armature")
+            self.elements.warn_at(message, source, "free armature")
             armature = 0.0
         stiffness, rest = self.springs.of_joint(number)
         return Joint(

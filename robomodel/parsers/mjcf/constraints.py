@@ -157,10 +157,10 @@ class Ties(Section):
         """A loop between two bodies, unless it ties nothing or what is moved by hand."""
         if any(self.model.body_mocapid[body] >= 0 for body, _ in ends):
             message = "ties to a body that is moved by hand (mocap); it is left out"
-            self.elements.suspect(message, tie.source, "tie to mocap")
+            self.elements.warn_at(message, tie.source, "tie to mocap")
         elif len({int(self.model.body_weldid[body]) for body, _ in ends}) == 1:
             message = "no joint separates its ends, so it ties nothing"
-            self.elements.suspect(message, tie.source, "no tie")
+            self.elements.warn_at(message, tie.source, "no tie")
         else:
             one, other = (Anchor(self.elements.bodies[body], pose) for body, pose in ends)
             loop = Loop(tie.name, kind, one, other, length=length, source=tie.source)
@@ -217,7 +217,7 @@ class Ties(Section):
             self.couplings.append(JointCoupling(tie.name, relation, offset, tie.source))
         else:
             message = "the coefficients of its joints are 0, so it ties nothing"
-            self.elements.suspect(message, tie.source)
+            self.elements.warn_at(message, tie.source)
 
     def _rod(self, tie: _Tie, tendon: int, length: float) -> None:
         if (ends := self.straight(tendon)) is None:

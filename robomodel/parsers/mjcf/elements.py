@@ -8,7 +8,7 @@ from typing import Any
 
 from robomodel.description import Pose, Vec3
 from robomodel.description.poses import rotation_of_quaternion, tidy
-from robomodel.errors import Doubt, Source
+from robomodel.errors import Issue, Source
 from robomodel.parsers.mjcf.source import Compiled, Node
 from robomodel.parsers.text import Names
 
@@ -27,7 +27,7 @@ class Elements:
     """
 
     compiled: Compiled
-    doubts: list[Doubt] = field(default_factory=list)
+    issues: list[Issue] = field(default_factory=list)
 
     @cached_property
     def model(self) -> Any:
@@ -91,13 +91,13 @@ class Elements:
         name = self.compiled.given(self.name(kind, number)) or f"{tag}_{number}"
         return name, self.source(kind, number, f"{tag} '{name}'")
 
-    def suspect(self, message: str, source: Source, kind: str = "") -> None:
+    def warn_at(self, message: str, source: Source, kind: str = "") -> None:
         """Note what is suspicious."""
-        self.doubts.append(Doubt(message, source, kind))
+        self.issues.append(Issue(message, source, kind))
 
     def unapplied(self, what: str, source: Source, kind: str) -> None:
         """Note forces of the file that no function applies and that are not kept."""
-        self.suspect(f"{what} not kept, and no function applies it", source, kind)
+        self.warn_at(f"{what} not kept, and no function applies it", source, kind)
 
     def has(self, array: str, row: int) -> bool:
         """Whether an array of the model, which only some releases have, is nonzero in a row."""

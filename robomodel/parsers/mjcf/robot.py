@@ -24,7 +24,7 @@ _BODY_NUMBERS = ("mass", "inertia", "ipos", "iquat", "pos", "quat")
 
 
 def read_mjcf(document: Document) -> Description:
-    """The description of an MJCF document; what is suspicious is added to its doubts.
+    """The description of an MJCF document; what is suspicious is added to its issues.
 
     Raises :class:`DescriptionError` for what cannot be read, and ImportError without MuJoCo.
     """
@@ -35,7 +35,7 @@ def read_mjcf(document: Document) -> Description:
         )
     elements = Elements(compile_mjcf(document))
     description = _description(elements)
-    document.doubts.extend(elements.doubts)
+    document.issues.extend(elements.issues)
     return description
 
 
@@ -56,7 +56,7 @@ def _description(elements: Elements) -> Description:
     ties.read()
     joints = [replace(joint, mimic=ties.mimics.get(joint.name)) for joint in joints]
     more_links, more_joints, more_couplings = actuators.rotors()
-    _doubt_forces(elements)
+    _warn_of_forces(elements)
     return Description(
         root.attributes.get("model") or UNNAMED,
         (*links, *more_links),
@@ -93,7 +93,7 @@ def _check_finite(elements: Elements) -> None:
         )
 
 
-def _doubt_forces(elements: Elements) -> None:
+def _warn_of_forces(elements: Elements) -> None:
     """Note forces of the file that no function applies and that are not kept."""
     model = elements.model
     for joint in range(model.njnt):

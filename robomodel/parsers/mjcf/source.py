@@ -18,7 +18,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from robomodel.description import Sensor
-from robomodel.errors import DescriptionError, Doubt, MissingPackageError, Source
+from robomodel.errors import DescriptionError, Issue, MissingPackageError, Source
 from robomodel.files import MAX_CLIMB, MAX_MESH_BYTES, Allowance, contents, is_within
 from robomodel.parsers import xml
 from robomodel.parsers.xml import Document, shown, spelled, words
@@ -127,7 +127,7 @@ class Reader:
     """Reads documents with all that they include; each file once, and not endlessly much."""
 
     strict: bool
-    doubts: list[Doubt]
+    issues: list[Issue]
     seen: set[str] = field(default_factory=set)
     left: int = xml.MAX_BYTES
 
@@ -183,7 +183,7 @@ class Reader:
                 f"the files of the model are larger than {xml.MAX_BYTES // 2**20} MiB together"
             )
         text = xml.decode(data, file)
-        document = xml.parse(text, file, strict=self.strict, doubts=self.doubts)
+        document = xml.parse(text, file, strict=self.strict, issues=self.issues)
         return document, Folder(folders[0].path, posixpath.dirname(path))
 
 
@@ -288,7 +288,7 @@ class Whole:
     """What the models of a file share: the main one, and those that it attaches."""
 
     reader: Reader
-    doubts: list[Doubt] = field(default_factory=list)
+    issues: list[Issue] = field(default_factory=list)
     names: dict[tuple[str, str], Node] = field(default_factory=dict)
     meshes: dict[str, Mesh] = field(default_factory=dict)
     attached: list[tuple[Node, Node]] = field(default_factory=list)  # a <model> and its tree
@@ -355,8 +355,8 @@ class Preparation:
             raise child.error(
                 f"plugins are not run, and this <{node.tag}> takes its shape from one"
             )
-        self.whole.doubts.append(
-            Doubt("has a plugin, whose forces no function applies", node.source, "plugin")
+        self.whole.issues.append(
+            Issue("has a plugin, whose forces no function applies", node.source, "plugin")
         )
         return True
 
@@ -388,8 +388,8 @@ class Preparation:
         """Remove numbers that are empty: of those that it requires MuJoCo takes any."""
         for name, value in list(node.attributes.items()):
             if name not in _WORDS and not value.strip():
-                self.whole.doubts.append(
-                    Doubt(f"{name} is empty; it is read as if it were not there", node.source)
+                self.whole.issues.append(
+                    Issue(f"{name} is empty; it is read as if it were not there", node.source)
                 )
                 del node.attributes[name]
 
@@ -560,10 +560,10 @@ def compile_mjcf(document: Document) -> Compiled:
     """MuJoCo's compiled model of the document.
 
     Raises :class:`DescriptionError` for what cannot be read or compiled, and ImportError where
-    MuJoCo is not installed. What is suspicious is added to the document's doubts.
+    MuJoCo is not installed. What is suspicious is added to the document's issues.
     """
     folder = Folder.of(document.file)
-    reader = Reader(document.strict, document.doubts)
+    reader = Reader(document.strict, document.issues)
     if folder.path is not None:
         reader.seen.add(os.path.realpath(document.file))
     root = reader.tree(document, folder)
@@ -578,7 +578,7 @@ def compile_mjcf(document: Document) -> Compiled:
     compiler = _Compiler(root, whole)
     standing = compiler.model({})
     model, unweighed = compiler.weighed(standing, folder) if whole.meshes else (standing, _NONE)
-    document.doubts.extend((*whole.doubts, *compiler.doubts))
+    document.issues.extend((*whole.issues, *compiler.issues))
     sensors = tuple(whole.sensors)
     return Compiled(model, standing, root, whole.names, whole.meshes, unweighed, custom, sensors)
 
@@ -600,7 +600,7 @@ class _Compiler:
         self.mujoco: Any = mujoco
         self.root = root
         self.whole = whole
-        self.doubts: list[Doubt] = []
+        self.issues: list[Issue] = []
 
     def model(self, meshes: Mapping[Node, _Parts]) -> Any:
         """The compiled model; ``meshes`` are these in place of their stand-ins."""
@@ -628,8 +628,8 @@ class _Compiler:
                 raise DescriptionError(f"MuJoCo refuses the model: {what}", source) from None
             finally:
                 self.mujoco.set_mju_user_warning(before)
-        self.doubts = [
-            Doubt(f"MuJoCo warns: {what}", source)
+        self.issues = [
+            Issue(f"MuJoCo warns: {what}", source)
             for what, source in (self._explained(warning, lines) for warning in warnings)
             if "deprecated" not in what  # a matter of words, not of mechanics
         ]

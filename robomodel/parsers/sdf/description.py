@@ -289,7 +289,7 @@ class Describer:
             warn_of_limits(document, element, joint.limits)
         acting = [joint for joint in joints if joint.damping or joint.friction or joint.stiffness]
         if acting and kind not in LOOP_COORDINATES:
-            document.suspect(
+            document.warn_at(
                 element,
                 "the joint closes a loop that leaves several coordinates, where damping, friction "
                 "and springs are not kept; they are left out",
@@ -357,7 +357,7 @@ class Describer:
         ends = (each.parent, each.child)
         if each.kind == "fixed" or all(_is_held(end) for end in ends):
             return
-        each.frame.document.suspect(
+        each.frame.document.warn_at(
             each.frame.element,
             f"the joint cannot move, since '{each.parent.name}' and '{each.child.name}' are fixed "
             "to each other; it is left out",

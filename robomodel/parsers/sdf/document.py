@@ -103,7 +103,7 @@ class SdfDocument(Document):
         child = parent.find(tag)
         if child is None:
             message = f"<{shown(parent)}> has no <{tag}>; SDF takes {' '.join('1' * count)} m then"
-            self.suspect(parent, message, "no size")
+            self.warn_at(parent, message, "no size")
             return (1.0,) * count
         sizes = self.contents(child, count)
         if min(sizes) < 0.0:
@@ -149,7 +149,7 @@ def read_placed(document: SdfDocument, parent: Element) -> Placed:
         if document.version < (1, 7):
             name = old
         else:
-            document.suspect(
+            document.warn_at(
                 element, "'frame' of <pose> means nothing from SDF 1.7 on; write relative_to"
             )
     return Placed(_pose(document, element), name)

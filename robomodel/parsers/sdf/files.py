@@ -34,9 +34,9 @@ def opened(document: Document) -> SdfDocument:
     root = document.root
     sdf = SdfDocument.of(document, _version(document))
     if root.get("version") is None:
-        sdf.suspect(root, f"<sdf> has no version; it is read as {_shown(NEWEST)}")
+        sdf.warn_at(root, f"<sdf> has no version; it is read as {_shown(NEWEST)}")
     elif sdf.version > NEWEST:
-        sdf.suspect(
+        sdf.warn_at(
             root,
             f"SDF {_shown(sdf.version)} is not known yet; it is read as {_shown(NEWEST)}",
         )
@@ -78,7 +78,7 @@ class Library:
     def __init__(self, main: SdfDocument, resources: Resources) -> None:
         self._resources = resources
         self._strict = main.strict
-        self._doubts = main.doubts
+        self._issues = main.issues
         self._documents: dict[str, SdfDocument] = {}
         self._count = 0
         self._bytes = 0
@@ -112,7 +112,7 @@ class Library:
             text, self._sizes[path] = _text(path, document, include)
             name = os.path.join(self._folder, os.path.relpath(path, self._real_folder))
             name = os.path.normpath(name)  # as the user would write it
-            found = xml.parse(text, name, strict=self._strict, doubts=self._doubts)
+            found = xml.parse(text, name, strict=self._strict, issues=self._issues)
             self._documents[path] = opened(found)
             self._places[name] = path
         self._bytes += self._sizes[path]

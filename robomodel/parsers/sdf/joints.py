@@ -107,7 +107,7 @@ def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, 
             in_model = document.as_truth(flag, flag.text or "")
         expressed_in = "__model__" if in_model else None
     elif "use_parent_model_frame" in parts:
-        document.suspect(
+        document.warn_at(
             parts["use_parent_model_frame"],
             "<use_parent_model_frame> means nothing from SDF 1.7 on and is ignored; write "
             '<xyz expressed_in="__model__">',
@@ -375,7 +375,7 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
     document, element = frame.document, frame.element
     count = _AXES[kind]
     if count < 2 and (second := element.find("axis2")) is not None:
-        document.suspect(second, f"<axis2> means nothing in a {kind} joint; it is ignored")
+        document.warn_at(second, f"<axis2> means nothing in a {kind} joint; it is ignored")
     if kind == "fixed":
         return ()
     source = source_of(frame)
@@ -562,7 +562,7 @@ class Gearboxes:
                     f"'{end.name}', does not turn about <{tag}>, so there is no angle to gear",
                 )
             if miss > _ALONG:
-                document.suspect(
+                document.warn_at(
                     gearbox.element,
                     f"<{tag}> misses the axis of the joint '{joint.name}' by {miss:.2g} rad; the "
                     "two are taken as one",

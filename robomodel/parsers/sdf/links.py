@@ -41,7 +41,7 @@ def read_link(frames: Frames, link: Frame, grounded: bool) -> Link:
     document, element = link.document, link.element
     parts = document.parts(element, _LINK, _LINK_IRRELEVANT)
     if not grounded:
-        _doubt_forces(document, element, parts)
+        _warn_of_forces(document, element, parts)
     inertial = None
     if "inertial" in parts or not grounded:
         where = Placed()
@@ -67,20 +67,20 @@ def _stands(frames: Frames, link: Frame, placed: Placed, element: Element) -> Po
     return tidy(compose(frames.pose(link, named), placed.pose))
 
 
-def _doubt_forces(document: SdfDocument, link: Element, parts: dict[str, Element]) -> None:
+def _warn_of_forces(document: SdfDocument, link: Element, parts: dict[str, Element]) -> None:
     """Warn of what a simulator would do to a link, and this package does not."""
     if not document.truth(link, "gravity", True):
-        document.suspect(
+        document.warn_at(
             parts["gravity"],
             "gravity is switched off for this link, which is not supported; it acts on it here",
             "gravity off",
         )
     if document.truth(link, "kinematic", False):
         message = "<kinematic> is ignored; the link moves by its dynamics"
-        document.suspect(parts["kinematic"], message, "kinematic")
+        document.warn_at(parts["kinematic"], message, "kinematic")
     decay = parts.get("velocity_decay")
     if decay is not None and any(document.content(each) for each in decay):
-        document.suspect(decay, "<velocity_decay> is not applied", "velocity decay")
+        document.warn_at(decay, "<velocity_decay> is not applied", "velocity decay")
 
 
 # --- inertials ------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def read_inertial(document: SdfDocument, link: Element, pose: Pose) -> Inertial:
     """
     element = link.find("inertial")
     if element is None:
-        document.suspect(
+        document.warn_at(
             link,
             "the link has no <inertial>, and SDF takes 1 kg and 1 kg m² then; write one (with "
             "<mass>0</mass> and zero moments if there is none)",
@@ -108,14 +108,14 @@ def read_inertial(document: SdfDocument, link: Element, pose: Pose) -> Inertial:
     parts = document.parts(element, _INERTIAL | {"fluid_added_mass"})
     added = parts.get("fluid_added_mass")
     if added is not None and any(document.content(entry) for entry in added):
-        document.suspect(added, "<fluid_added_mass> is not applied", "fluid")
+        document.warn_at(added, "<fluid_added_mass> is not applied", "fluid")
     mass = document.content(parts["mass"]) if "mass" in parts else None
     if mass is not None and mass < 0.0:
         raise document.error(parts["mass"], f"the mass is negative: {mass:g} kg")
     if document.truth_of(element, "auto", False):
         return _from_shapes(document, link, element, mass)
     if mass is None:
-        document.suspect(element, "<inertial> has no <mass>; SDF takes 1 kg then", "no mass")
+        document.warn_at(element, "<inertial> has no <mass>; SDF takes 1 kg then", "no mass")
         mass = _MASS_DEFAULT
     return Inertial(mass, _moments(document, element), pose, document.place(element))
 
@@ -127,7 +127,7 @@ def _moments(
     parts = {} if element is None else document.parts(element, INERTIA.names)
     missing = [name for name in ("ixx", "iyy", "izz") if name not in parts]
     if missing:
-        document.suspect(
+        document.warn_at(
             inertial if element is None else element,
             f"<inertia> has no <{'>, <'.join(missing)}>; SDF takes 1 kg m² then",
             "no moments",
@@ -194,7 +194,7 @@ def read_shape(
             size = (1.0, 1.0, 1.0) if scale is None else document.contents(scale, 3)
         else:  # heightmaps, images, polylines
             if role == "collision" and kind != "empty":
-                document.suspect(element, f"<{kind}> is no shape that is kept: nothing touches it")
+                document.warn_at(element, f"<{kind}> is no shape that is kept: nothing touches it")
             continue
         return Shape(
             role,
@@ -254,7 +254,7 @@ def read_friction(
     smaller of two surfaces' counts.
     """
     if not (first.text or "").strip():
-        document.suspect(first, f"<{first.tag}> is empty and is ignored")
+        document.warn_at(first, f"<{first.tag}> is empty and is ignored")
         return {}
     friction = document.content(first, infinite=True)
     if friction == math.inf:
@@ -267,7 +267,7 @@ def read_friction(
         and document.content(second, infinite=True) != friction
     ):
         message = f"friction is the same in all directions here; <{first.tag}> counts"
-        document.suspect(second, message)
+        document.warn_at(second, message)
     return {"friction": friction}
 
 

@@ -135,7 +135,7 @@ class _Reader:
                 labels[each] = names.fresh(label)
                 if labels[each] != label:
                     message = f"another model is called '{label}'; this one is read as "
-                    self.main.suspect(each, f"{message}'{labels[each]}'", "models of one name")
+                    self.main.warn_at(each, f"{message}'{labels[each]}'", "models of one name")
         return labels
 
     def _is_scenery(self, include: Element) -> bool:
@@ -162,9 +162,9 @@ class _Reader:
             (holder,) = holders
             for each in self.scenery:
                 uri = self.main.required(each, "uri")
-                self.main.suspect(each, f"there is no {uri} beside the file; it is left out")
+                self.main.warn_at(each, f"there is no {uri} beside the file; it is left out")
             if len(models) > 1:
-                self.main.suspect(
+                self.main.warn_at(
                     root, f"{several}; all are read, as one robot; name={labels[-1]!r} takes one"
                 )
             return None if holder is root else holder, models[0] if len(models) == 1 else None
@@ -203,13 +203,13 @@ class _Reader:
                 if called is None or first == {called}:
                     self._add(parts, here, each, world)
                 elif called in first:
-                    self.main.suspect(
+                    self.main.warn_at(
                         each,
                         f"this joint of the world ties '{called}' to another model and is left "
                         f"out; name={element.get('name')!r} reads the whole world",
                     )
             elif each.tag == "state":
-                self.main.suspect(
+                self.main.warn_at(
                     each, "<state> is ignored: the models are read as they are written"
                 )
             elif each.tag not in ("model", "include"):
@@ -329,7 +329,7 @@ class _Reader:
             link.name = f"{scope.frame.element.get('name')}{BETWEEN}{WORLD}"
         if name == WORLD:
             what = "stands for it" if stands_for_world(link) else "is one of its own"
-            link.document.suspect(
+            link.document.warn_at(
                 link.element,
                 "from SDF 1.7 on no link may be called 'world', which is the world itself; this "
                 f"one {what}, and is called '{link.name}' here",

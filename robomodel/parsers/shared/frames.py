@@ -59,7 +59,7 @@ def read_rotation(
         raise document.error(element, f"{what} is zero; no rotation is '0 0 0 1'")
     if abs(norm - 1.0) > _UNIT_TOLERANCE:
         message = f"{what} has the norm {norm:.6g}; it is normalised"
-        document.suspect(element, message, "quaternion not of norm 1")
+        document.warn_at(element, message, "quaternion not of norm 1")
     x, y, z, w = quaternion
     return rotation_of_quaternion(x, y, z, w)
 
@@ -90,7 +90,7 @@ def check_direction(
         raise document.error(element, f"{what} is zero; give it a direction, as in {example}")
     if abs(norm - 1.0) > _UNIT_TOLERANCE:
         message = f"{what} has the length {norm:.6g}, not 1; only its direction is used"
-        document.suspect(element, message, "axis not of length 1")
+        document.warn_at(element, message, "axis not of length 1")
 
 
 # --- links and joints by name ---------------------------------------------------------------------
@@ -115,7 +115,7 @@ def read_linked(
     if part is None:
         raise document.error(element, f'<{shown(element)}> needs a {tag} link: <{tag} link="..."/>')
     if part.get("link") is None and part.get("name") is not None:
-        document.suspect(
+        document.warn_at(
             part, f"the link stands in 'name'; write <{shown(part)} link=...>", "name of a link"
         )
         return document.text(part, "name")
@@ -143,7 +143,7 @@ def read_parts(
 
         meant = get_close_matches(child.tag, ENDS, n=1, cutoff=0.9)
         if meant and element.find(meant[0]) is None:
-            document.suspect(child, f"<{child.tag}> is read as <{meant[0]}>")
+            document.warn_at(child, f"<{child.tag}> is read as <{meant[0]}>")
             child.tag = meant[0]
     return document.parts(element, known, irrelevant)
 
@@ -203,7 +203,7 @@ def limits_of(
     if not bounded:
         lower, upper = -math.inf, math.inf
     if lower > upper:
-        document.suspect(
+        document.warn_at(
             element,
             f"the lower limit {lower:g} is above the upper limit {upper:g}, which is how some "
             "exporters write a joint without limits, and is read so; leave lower and upper out for "
@@ -223,7 +223,7 @@ def limits_of(
 def warn_of_limits(document: Document, joint: Element, limits: Limits) -> None:
     """Warn of limits of position of a joint that closes a loop."""
     if math.isfinite(limits.lower) or math.isfinite(limits.upper):
-        document.suspect(
+        document.warn_at(
             joint,
             "the joint closes a loop, where limits are not kept; they are left out",
             "limits of a loop",

@@ -17,7 +17,7 @@ from robomodel.description import (
     TransmittedJoint,
 )
 from robomodel.description.transmissions import SIMPLE, actuator_terms, kind_of
-from robomodel.errors import DescriptionError, did_you_mean, suspect
+from robomodel.errors import DescriptionError, did_you_mean, warn_at
 from robomodel.parsers.schema import MOTOR, ROTOR, add, add_text, read, write
 from robomodel.parsers.shared.frames import read_value
 from robomodel.parsers.text import number
@@ -205,7 +205,7 @@ def _amount(
         except DescriptionError as error:
             if must:
                 raise
-            document.suspect(part, error.message, f"bad {tag}")
+            document.warn_at(part, error.message, f"bad {tag}")
             return None
         return amount
     return None
@@ -260,7 +260,7 @@ def with_motors(description: Description, *, simple: bool) -> Description:
         if is_known:
             driven.update(end.name for end in each.joints)
         elif not simple and ends and all(end and _has_effort(end) for end in ends):
-            suspect(
+            warn_at(
                 f"a transmission of the type '{each.type}' is not written; each of its joints has "
                 "a motor of its own",
                 each.source,

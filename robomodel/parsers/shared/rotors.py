@@ -37,7 +37,7 @@ from robomodel.description.transmissions import (
     kind_of,
     rotor_name,
 )
-from robomodel.errors import DescriptionError, Source, did_you_mean, suspect
+from robomodel.errors import DescriptionError, Source, did_you_mean, warn_at
 from robomodel.parsers.checks import beside, look_up
 from robomodel.parsers.shared.motors import rotor_fault
 from robomodel.spatial import apply, matmul, transpose
@@ -229,7 +229,7 @@ def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> l
     joints = tree.joints
     kind, source = kind_of(transmission), transmission.source
     if kind not in KINDS:
-        suspect(
+        warn_at(
             f"the rotor inertias of a transmission of type '{transmission.type}' are ignored"
             f"{did_you_mean(kind, KINDS)}; known: {', '.join(KINDS)}",
             source,
@@ -422,5 +422,5 @@ def _check_twice(added: Iterable[_Body], joints: Mapping[str, Joint], strict: bo
         if name in seen or joints[name].armature:
             has = "another rotor already" if name in seen else "an armature and a rotor"
             message = f"the joint '{name}' has {has}; both are counted"
-            suspect(message, each.coupling.source, strict=strict)
+            warn_at(message, each.coupling.source, strict=strict)
         seen.add(name)

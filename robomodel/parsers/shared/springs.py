@@ -239,7 +239,7 @@ def tendon(
     if min(stiffness, values["damping"]) < 0.0:
         raise DescriptionError("its stiffness or damping is negative", source)
     if lower < upper:
-        document.suspect(
+        document.warn_at(
             element,
             f"the tendon constraint is left out: between its limits {lower:g} and {upper:g} it "
             "lets joints move freely, which no word says",

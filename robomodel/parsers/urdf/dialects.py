@@ -31,11 +31,11 @@ from robomodel.description.poses import ORIGIN
 from robomodel.description.transmissions import SIMPLE
 from robomodel.errors import (
     DescriptionError,
-    Doubt,
+    Issue,
     MissingPackageError,
     Source,
     did_you_mean,
-    suspect_all,
+    warn_of_all,
 )
 from robomodel.parsers.checks import look_up
 from robomodel.parsers.shared.frames import NAME_TYPE, X, read_axis, read_type, read_value
@@ -147,7 +147,7 @@ def read_loop_joint(document: Document, element: Element) -> Loop:
     name = document.text(element, "name")
     kind = read_type(document, element, _LOOP_JOINTS)
     if element.find("link2") is None and len(twice := element.findall("link1")) == 2:
-        document.suspect(twice[1], "a second <link1> is read as <link2>")
+        document.warn_at(twice[1], "a second <link1> is read as <link2>")
         twice[1].tag = "link2"
     parts = document.parts(element, frozenset((*_LINKS, "axis")))
     ends = []
@@ -159,7 +159,7 @@ def read_loop_joint(document: Document, element: Element) -> Loop:
         ends.append(Anchor(document.text(parts[tag], "link"), Pose.from_rpy(xyz, rpy)))
     axis = read_axis(document, parts.get("axis"), used=kind in LOOP_COORDINATES)
     if axis is None and kind in LOOP_COORDINATES:
-        document.suspect(
+        document.warn_at(
             element, f"a {kind} <loop_joint> has no <axis>; x of its frames is taken, as by URDF"
         )
     return Loop(
@@ -190,7 +190,7 @@ def with_closing_frames(description: Description, *, strict: bool = False) -> De
     carriers = {joint.parent for joint in description.joints}
     tied = {frozenset((loop.predecessor.link, loop.successor.link)) for loop in description.loops}
     frames = {name for name in links if _is_frame(links[name], above.get(name), carriers)}
-    loops, doubts = [], []
+    loops, issues = [], []
     for name, link in links.items():
         if name not in frames or not (closing := _CLOSING.fullmatch(name)):
             continue
@@ -198,7 +198,7 @@ def with_closing_frames(description: Description, *, strict: bool = False) -> De
         other = f"{stem}_{'2' if number == '1' else '1'}"
         if other not in frames:
             message = f"there is no frame '{other}' that it could close a loop with"
-            doubts.append(Doubt(message, link.source))
+            issues.append(Issue(message, link.source))
         elif number == "1" and frozenset((name, other)) not in tied:
             hinge = {f"{name}_z", f"{other}_z"} <= frames
             loops.append(
@@ -220,8 +220,8 @@ def with_closing_frames(description: Description, *, strict: bool = False) -> De
                     f"the frames '{name}' and '{other}' look like the ends of a loop that nothing "
                     "closes; if a YAML file beside the robot does, give it: extend='robot.yaml'"
                 )
-                doubts.append(Doubt(message, links[name].source, "closed loops of a YAML file"))
-    suspect_all(doubts, strict=strict)
+                issues.append(Issue(message, links[name].source, "closed loops of a YAML file"))
+    warn_of_all(issues, strict=strict)
     return replace(description, loops=(*description.loops, *loops)) if loops else description
 
 
@@ -249,8 +249,8 @@ def read_extended(text: str, file: str, base: Description, *, strict: bool = Fal
     with the line of what is wrong, and :class:`MissingPackageError` where PyYAML is not installed.
     """
     contents = _contents(text, file, strict)
-    doubts: list[Doubt] = []
-    joints, more = _yaml_joints(contents, base, file, doubts)
+    issues: list[Issue] = []
+    joints, more = _yaml_joints(contents, base, file, issues)
     frames = {joint.name: joint.child for joint in base.joints}
     frames |= {link.name: link.name for link in base.links}
     more.loops += _yaml_loops(contents, frames, file)
@@ -258,29 +258,29 @@ def read_extended(text: str, file: str, base: Description, *, strict: bool = Fal
     for name, line in _names(contents, "name_mot", file):
         source = Source(file, line, f"motor '{name}'")
         if name not in names:
-            doubts.append(_missing(name, names, source))
+            issues.append(_missing(name, names, source))
             continue
         ends = (TransmittedJoint(name),), (Actuator(name),)
         more.transmissions.append(Transmission(name, SIMPLE, *ends, source))
-    suspect_all(doubts, strict=strict)
+    warn_of_all(issues, strict=strict)
     return more.added_to(replace(base, joints=tuple(joints)))
 
 
-def _missing(name: str, names: Iterable[str], source: Source) -> Doubt:
+def _missing(name: str, names: Iterable[str], source: Source) -> Issue:
     """A joint that is not there, which the files' own reader passes over."""
     message = f"no such joint in the robot{did_you_mean(name, names)}; the entry is ignored"
-    return Doubt(message, source)
+    return Issue(message, source)
 
 
 def _yaml_joints(
-    contents: Mapping[str, Any], base: Description, file: str, doubts: list[Doubt]
+    contents: Mapping[str, Any], base: Description, file: str, issues: list[Issue]
 ) -> tuple[list[Joint], Elements]:
     """The robot's joints, some of other types, and the links between those of universal ones."""
     kinds: dict[str, tuple[str, int]] = {}
     joints = {joint.name: joint for joint in base.joints}
     for (name, line), (kind, at) in _typed(contents, "joint_name", "joint_type", "joint", file):
         if name not in joints:
-            doubts.append(_missing(name, joints, Source(file, line, f"joint '{name}'")))
+            issues.append(_missing(name, joints, Source(file, line, f"joint '{name}'")))
         kinds[name] = kind.upper(), at
     more, changed = Elements(), []
     for joint in base.joints:
@@ -375,19 +375,19 @@ def _contents(text: str, file: str, strict: bool) -> dict[str, Any]:
             f"this YAML has no keys; those of an extended URDF are {', '.join(_KEYS)}",
             Source(file, 1),
         )
-    nodes, doubts = {}, []
+    nodes, issues = {}, []
     for key, node in root.value:
         name, source = str(key.value), Source(file, key.start_mark.line + 1, str(key.value))
         if name not in _KEYS:
             hint = did_you_mean(name, _KEYS)
-            doubts.append(Doubt(f"the key is not known and is ignored{hint}", source))
+            issues.append(Issue(f"the key is not known and is ignored{hint}", source))
         elif name in nodes:
             raise DescriptionError("the key is given twice", source)
         elif isinstance(node, yaml.SequenceNode):
             nodes[name] = node
         elif node.value not in ("", "null", "~"):
             raise DescriptionError("a list is due here", source)
-    suspect_all(doubts, strict=strict)
+    warn_of_all(issues, strict=strict)
     return nodes
 
 

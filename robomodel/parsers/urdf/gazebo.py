@@ -75,7 +75,7 @@ def with_gazebo(
             elif child.tag == "joint":
                 reader.joint(child)
             elif child.tag in _UNREAD:
-                document.suspect(child, f"a <{child.tag}> within <gazebo> is not read")
+                document.warn_at(child, f"a <{child.tag}> within <gazebo> is not read")
     return with_mimics(document, reader.result(), mimics)
 
 
@@ -118,7 +118,7 @@ class _Reader:
         text = (child.text or "").strip().lower()
         if child.tag in _SPRING and (joint := self.joints.get(name)) is not None:
             if joint.type not in ONE_DOF:
-                document.suspect(child, f"a {joint.type} joint has no spring; it is left out")
+                document.warn_at(child, f"a {joint.type} joint has no spring; it is left out")
                 return
             value = document.content(child)
             if child.tag == "springReference":
@@ -133,7 +133,7 @@ class _Reader:
             ("turnGravityOff", "true"),
             ("turnGravityOff", "1"),
         ):
-            document.suspect(child, f"gravity acts on '{name}' too", "gravity of a link")
+            document.warn_at(child, f"gravity acts on '{name}' too", "gravity of a link")
         elif child.tag in _SURFACE:
             self._surface(name, child, within)
 
@@ -148,12 +148,12 @@ class _Reader:
                 first = within.find("mu1")
                 if surface and (first is None or read_friction(document, first, None) != surface):
                     what = "friction is the same in all directions here; <mu1> counts"
-                    document.suspect(child, what)
+                    document.warn_at(child, what)
                 return
         if not surface:
             return
         if link is None or all(shape.role != "collision" for shape in link.shapes):
-            document.suspect(child, f"there is no link '{name}' with a collision shape to rub")
+            document.warn_at(child, f"there is no link '{name}' with a collision shape to rub")
             return
         shapes = (
             replace(shape, **surface) if shape.role == "collision" else shape
@@ -168,7 +168,7 @@ class _Reader:
         document = self.document
         (name, source), kind = self._called(element), document.text(element, "type")
         if kind not in _STEPS:
-            document.suspect(element, f"a {kind} joint within <gazebo> is not read")
+            document.warn_at(element, f"a {kind} joint within <gazebo> is not read")
             return
         if name in self.joints:
             raise document.error(element, "another joint of the robot has this name")
@@ -177,14 +177,14 @@ class _Reader:
         grounded = parent == WORLD and parent not in self.links
         for link in (child, parent):
             if link not in self.links and not (grounded and link == parent):
-                document.suspect(
+                document.warn_at(
                     element,
                     f"the joint is left out: the link '{link}' is not in the robot"
                     f"{did_you_mean(link, self.links)}",
                 )
                 return
         if grounded and child in self.above:
-            document.suspect(
+            document.warn_at(
                 element,
                 f"the joint holds '{child}' in the world, but is not read: the root of the robot "
                 "is another link; connect that one to a link 'world'",
@@ -230,7 +230,7 @@ class _Reader:
         bounded = element.get("type") != "continuous"
         axis = read_axis(self.document, part, bounded=bounded)
         if axis.mimic is not None:
-            self.document.suspect(part, "<mimic> within <gazebo> is not read")
+            self.document.warn_at(part, "<mimic> within <gazebo> is not read")
         if not axis.expressed_in:
             return axis, axis.xyz
         joint = compose(self._standing(here.link), here.origin)

@@ -100,7 +100,7 @@ def with_mimics(
         else:
             joints[name] = replace(joints[name], mimic=mimic)
             continue
-        document.suspect(element, f"this mimic is left out: {message}", message)
+        document.warn_at(element, f"this mimic is left out: {message}", message)
     return replace(description, joints=tuple(joints.values()))
 
 
@@ -145,7 +145,7 @@ def read_joint(
     origin = read_origin(document, parts.get("origin"))
     axis = read_axis(document, parts.get("axis"), used=kind in _JOINTS_WITH_AXIS) or X
     if kind in {"revolute", "prismatic"} and "limit" not in parts:
-        document.suspect(
+        document.warn_at(
             element,
             f"has no <limit>, which URDF demands of a {kind} joint; it is taken as unlimited",
             "no limit",
@@ -257,16 +257,16 @@ def _limits(document: Document, element: Element, kind: str) -> Limits:
         and -LARGEST < values.get("lower", -math.inf) < values.get("upper", math.inf) < LARGEST
     ):
         message = "position limits mean nothing in a continuous joint; is it a revolute one?"
-        document.suspect(element, message)
+        document.warn_at(element, message)
     if min(values.get("velocity", 0.0), values.get("effort", 0.0)) < 0.0:
         message = "a negative effort or velocity limit is taken as none; leave it out"
-        document.suspect(element, message)
+        document.warn_at(element, message)
     return limits_of(document, element, values, most=LARGEST, bounded=bounded)
 
 
 def _mimic(document: Document, element: Element, kind: str) -> Mimic | None:
     if kind == "fixed":  # as in real files whose gripper was fixed by changing types
-        document.suspect(element, "<mimic> means nothing in a fixed joint; it is ignored")
+        document.warn_at(element, "<mimic> means nothing in a fixed joint; it is ignored")
         return None
     return Mimic(document.text(element, "joint"), **read(document, element, MIMIC))
 
@@ -291,7 +291,7 @@ def _armature(document: Document, element: Element, kind: str) -> float:
     if armature < 0.0:
         raise document.error(element, f"the armature {armature:g} is negative")
     if kind == "fixed":
-        document.suspect(element, "<armature> means nothing in a fixed joint; it is ignored")
+        document.warn_at(element, "<armature> means nothing in a fixed joint; it is ignored")
         return 0.0
     return armature
 
@@ -299,7 +299,7 @@ def _armature(document: Document, element: Element, kind: str) -> float:
 def _pitch(document: Document, joint: Element, element: Element | None, kind: str) -> float:
     if kind != "screw":
         if element is not None:
-            document.suspect(element, f"<pitch> means nothing in a {kind} joint; it is ignored")
+            document.warn_at(element, f"<pitch> means nothing in a {kind} joint; it is ignored")
         return 0.0
     if element is None:
         raise document.error(

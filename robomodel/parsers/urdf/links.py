@@ -33,12 +33,12 @@ def read_link(document: Document, element: Element, colours: Colours) -> Link:
             if inertial is None:
                 inertial = _inertial(document, child, source.element)
             else:
-                document.suspect(child, "<inertial> is given twice; the first is read")
+                document.warn_at(child, "<inertial> is given twice; the first is read")
         elif tag in {"visual", "collision"}:
             try:
                 shapes.append(_shape(document, child, source.element, colours))
             except DescriptionError as error:  # it changes no dynamics
-                document.suspect(child, f"this <{tag}> is left out: {error.message}", f"bad {tag}")
+                document.warn_at(child, f"this <{tag}> is left out: {error.message}", f"bad {tag}")
         elif tag not in _LINK_IRRELEVANT:
             document.unknown(child, _LINK_PARTS)
     return Link(name, inertial, source, tuple(shapes))

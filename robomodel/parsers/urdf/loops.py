@@ -38,7 +38,7 @@ def read_loop(document: Document, element: Element) -> Loop:
     kind = cast(LoopType, read_type(document, element, LOOP_TYPES))
     parts = read_parts(document, element, _LOOP_PARTS)
     if "axis2" in parts and kind != "universal":
-        document.suspect(parts["axis2"], f"<axis2> means nothing in a {kind} loop; it is ignored")
+        document.warn_at(parts["axis2"], f"<axis2> means nothing in a {kind} loop; it is ignored")
     return Loop(
         name,
         kind,
@@ -83,7 +83,7 @@ def _length(document: Document, element: Element, kind: str) -> float | None:
         return None
     length = document.number(element, "length")
     if kind != "rod":
-        document.suspect(element, f"'length' means nothing in a {kind} loop; it is ignored")
+        document.warn_at(element, f"'length' means nothing in a {kind} loop; it is ignored")
         return None
     if length <= 1e-12:  # as of the distance between ends
         raise document.error(

@@ -106,7 +106,7 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
             case "gravity":
                 document.expect(element, XYZ)
                 if element is not root.find("gravity"):
-                    document.suspect(element, "another <gravity>; the first is read")
+                    document.warn_at(element, "another <gravity>; the first is read")
                     continue
                 gravity = document.vector(element, "xyz")
             case "gazebo":
@@ -119,7 +119,7 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
     if base is None:
         name = root.get("name") or "robot"
         if not root.get("name"):
-            document.suspect(root, "the robot has no name; it is called 'robot'")
+            document.warn_at(root, "the robot has no name; it is called 'robot'")
         base = Description(name, (), source=document.source(root, f"robot '{name}'"))
     changed = replace(
         base,
@@ -181,7 +181,7 @@ def _ground(document: Document, joints: Sequence[Joint], links: Set[str]) -> lis
     if _WORLD in links or all(joint.parent != _WORLD for joint in joints):
         return []
     for element in document.root.iterfind(f"joint/parent[@link='{_WORLD}']"):
-        document.suspect(element, "the link 'world' is not declared; it is taken for the ground")
+        document.warn_at(element, "the link 'world' is not declared; it is taken for the ground")
     return [Link(_WORLD, source=next(joint.source for joint in joints if joint.parent == _WORLD))]
 
 

@@ -52,7 +52,7 @@ def validate(model: object, **options: Any) -> Report:
     if isinstance(model, Model):
         if options:
             raise TypeError("options are for loading, and a model is loaded already")
-        return of_model(model, _doubts(model))
+        return of_model(model, _issues(model))
     try:
         with _recorded() as caught:
             loaded = load(model, **options)
@@ -61,10 +61,10 @@ def validate(model: object, **options: Any) -> Report:
     return of_model(loaded, caught)
 
 
-def of_model(model: Model, doubts: Iterable[warnings.WarningMessage] = ()) -> Report:
+def of_model(model: Model, issues: Iterable[warnings.WarningMessage] = ()) -> Report:
     """The report on a model, with the warnings of its reading."""
     context = CheckContext(model)
-    findings = [_as_finding(doubt.message) for doubt in doubts]
+    findings = [_as_finding(issue.message) for issue in issues]
     for check in CHECKS:
         findings += check(context)
     return Report(
@@ -85,7 +85,7 @@ def _recorded() -> warnings.catch_warnings[list[warnings.WarningMessage]]:
     return warnings.catch_warnings(record=True, action="always", category=DescriptionWarning)
 
 
-def _doubts(model: Model) -> list[warnings.WarningMessage]:
+def _issues(model: Model) -> list[warnings.WarningMessage]:
     """What would be warned of if the model were read again, but for its file's words."""
     with _recorded() as caught:
         check_plausible(model.description)
