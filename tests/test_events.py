@@ -120,27 +120,13 @@ def test_wrong_arguments(change: dict[str, Any], text: str) -> None:
 # ---- motions -------------------------------------------------------------------------------------
 
 
-def body(geometry: str) -> rm.Model:
+def body(geometry: str, inertia: float = 0.01) -> rm.Model:
+    turns = f'ixx="{inertia}" iyy="{inertia}" izz="{inertia}" ixy="0" ixz="0" iyz="0"'
     return rm.load(
-        f'<robot name="r"><link name="a"><inertial><mass value="2"/><inertia ixx="0.01" iyy="0.01" '
-        'izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial><collision><geometry>'
-        f"{geometry}</geometry></collision></link></robot>",
+        f'<robot name="r"><link name="a"><inertial><mass value="2"/><inertia {turns}/></inertial>'
+        f"<collision><geometry>{geometry}</geometry></collision></link></robot>",
         floating_base=True,
     )
-
-
-def events_of(motion: rm.Trajectory) -> list[Event]:
-    """Of points without a radius on the ground, whose velocities are in the model's axes."""
-    points = [(at.link, at.offset) for at in motion.contact_points]
-    velocities = [
-        [
-            rm.frame_velocity(motion.model, q, v, at, reference="local_world_aligned")[3:]
-            for at in points
-        ]
-        for q, v in zip(motion.q[1:], motion.v[1:], strict=True)
-    ]
-    names = [at.link for at in motion.contact_points]
-    return contact_events(motion.times, motion.contact_forces, np.array(velocities), names)
 
 
 def test_a_block_slides_and_stops() -> None:
@@ -151,31 +137,62 @@ def test_a_block_slides_and_stops() -> None:
     motion = rm.simulate(
         model, q, [0, 0, 0, 1.0, 0, 0], duration=0.3, ground=rm.Ground(friction=0.5)
     )
-    events = events_of(motion)
-    assert [event.kind for event in events] == ["touch-down", "slip", "stick"]
-    assert {event.link for event in events} == {"a"}
-    assert events[0].time == 0.0
-    assert events[1].time == pytest.approx(1e-3)
-    assert events[2].time == pytest.approx(1.0 / (0.5 * G), abs=2e-3)
+    slides, sticks = 1e-3, 1.0 / (0.5 * G)
+    assert [event.kind for event in motion.events] == ["touch-down", "slip", "stick"]
+    assert {event.link for event in motion.events} == {"a"}
+    np.testing.assert_allclose(
+        [event.time for event in motion.events], [0.0, slides, sticks], rtol=0, atol=1e-3
+    )
 
 
-def test_a_point_mass_bounces() -> None:
-    """Falls from 0.2 m with restitution 0.6: every touch-down and lift-off where flights end."""
-    model = body('<sphere radius="0.1"/>')
+@pytest.mark.parametrize(("spin", "across"), [(0.0, 0.0), (3.0, 0.5), (-4.0, 0.2)])
+def test_a_ball_slides_until_it_rolls(spin: float, across: float) -> None:
+    """A full ball: the slip s of its lowest point ends after 2 s / (7 μ g)."""
+    model = body('<sphere radius="0.1"/>', 0.4 * 2.0 * 0.1**2)
     q = model.neutral()
-    q[2] = 0.2
+    q[2] = 0.1
     motion = rm.simulate(
-        model, q, duration=0.7, step=2.5e-4, ground=rm.Ground(restitution=0.6),
-        contacts=[("a", (0.0, 0.0, 0.0))],
-    )  # fmt: skip
-    events = events_of(motion)
-    speed, time, expected = math.sqrt(2 * G * 0.2), math.sqrt(2 * 0.2 / G), []
+        model, q, [0, spin, 0, 1.0, across, 0], duration=0.2, ground=rm.Ground(friction=0.4)
+    )
+    rolls = 2.0 * math.hypot(1.0 - 0.1 * spin, across) / (7 * 0.4 * G)
+    assert [event.kind for event in motion.events] == ["touch-down", "slip", "stick"]
+    assert motion.events[-1].time == pytest.approx(rolls, abs=1e-3)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3])
+def test_a_ball_bounces(slope: float) -> None:
+    """Every touch-down and lift-off where flights end, on a plane and on a slope of heights."""
+    model, e = body('<sphere radius="0.1"/>'), 0.6
+    grid = slope * 0.5 * np.arange(5)[:, None] * np.ones(5)
+    ground = rm.Ground(0.0, e, grid if slope else 0.0, 0.5, (-1.0, -1.0))
+    up = math.hypot(1.0, slope)  # the height above the surface : the distance from it
+    q = model.neutral()
+    q[2] = 2 * slope * 0.5 + (0.1 + 0.2 / up) * up
+    step = 2.5e-4
+    motion = rm.simulate(model, q, duration=0.7, step=step, ground=ground)
+    speed, time, expected = math.sqrt(2 * G * 0.2) / up, math.sqrt(2 * 0.2 / G), []
     while time < 0.7:  # all rebounds are over at 0.81 s
         expected.append(time)
-        speed *= 0.6
-        time += 2 * speed / G
-    downs = [event.time for event in events if event.kind == "touch-down"]
-    ups = [event.time for event in events if event.kind == "lift-off"]
-    np.testing.assert_allclose(downs[:4], expected[:4], atol=3e-3)
-    np.testing.assert_allclose(ups[:4], expected[:4], atol=3e-3)
-    assert not {"slip", "stick"} & {event.kind for event in events}
+        speed *= e
+        time += 2 * speed * up / G
+    for kind in ("touch-down", "lift-off"):
+        times = [event.time for event in motion.events if event.kind == kind]
+        np.testing.assert_allclose(times[:4], expected[:4], rtol=0, atol=8 * step)
+    assert ("slip" in {event.kind for event in motion.events}) == (slope > 0.0)
+
+
+def test_links_that_meet_and_motions_without_contact() -> None:
+    """A link on one at rest: both names; before the first pair is near there is no event."""
+    text = "".join(
+        f'<link name="{name}"><inertial><mass value="2"/><inertia ixx="0.01" iyy="0.01" '
+        'izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial><collision><geometry>'
+        '<sphere radius="0.1"/></geometry></collision></link>'
+        f'<joint name="of_{name}" type="prismatic"><parent link="world"/><child link="{name}"/>'
+        '<axis xyz="1 0 0"/><limit lower="-9" upper="9" effort="1" velocity="9"/></joint>'
+        for name in "ab"
+    )
+    model = rm.load(f'<robot name="two"><link name="world"/>{text}</robot>')
+    motion = rm.simulate(model, [0.0, 0.7], [1.0, 0.0], duration=0.8, collisions=True)
+    assert [event[1:] for event in motion.events] == [("touch-down", ("a", "b"))]
+    assert motion.events[0].time == pytest.approx(0.5, abs=1.5e-3)
+    assert rm.simulate(model, [0.0, 0.7], [1.0, 0.0], duration=0.1).events == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,12 +25,32 @@ class Event(NamedTuple):
     Attributes:
         time: When [s].
         kind: "touch-down", "lift-off", "slip" or "stick".
-        link: Of which link, or what else names the contact.
+        link: Of which link; between two links both names.
     """
 
     time: float
     kind: EventKind
     link: Any
+
+
+@dataclass(frozen=True, eq=False)
+class ContactRecord:
+    """Contacts over the steps of a motion.
+
+    Attributes:
+        forces: Over each step (T, k, 3), along the contacts' tangents and normals [N].
+        velocities: At the steps' ends, along the same axes [m/s].
+        names: Of the contacts (k,).
+    """
+
+    forces: Array
+    velocities: Array
+    names: tuple[Hashable, ...]
+
+    def events(self, times: Array) -> tuple[Event, ...]:
+        """As of :func:`contact_events`, of a motion with states at ``times``."""
+        at = times[: len(self.forces) + 1]
+        return tuple(contact_events(at, self.forces, self.velocities, self.names))
 
 
 def contact_events(

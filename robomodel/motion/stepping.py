@@ -25,6 +25,7 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.change_points import StepError, closed_by_least_squares
 from robomodel.motion.charts import View
+from robomodel.motion.events import ContactRecord
 from robomodel.motion.ground import Contact, Contacts, Ground, Pair, Placed
 from robomodel.motion.inputs import Inputs, Saturated
 from robomodel.motion.integrator_functions import function
@@ -280,6 +281,7 @@ class Steps:
     _saturated: list[Array] = field(default_factory=list)
     _forces: list[Array] = field(default_factory=list)
     _places: list[Array] = field(default_factory=list)
+    _touching: list[Array] = field(default_factory=list)
     _given: list[dict[Pair, tuple[Array, Array]]] = field(default_factory=list)
     _residual: list[float] = field(default_factory=list)
 
@@ -326,9 +328,10 @@ class Steps:
                 continue
             met = self.limits.first(t, end - t, state, after, at)
             if met is not None:
-                _, after, stop = met
+                share, after, stop = met
+                record = self._advance(motion, t, share * (end - t), state)[1] if share else ()
                 end = stop.time
-            elif record:
+            if record:
                 self._record(record)
             state = after
             bar.at(end)
@@ -459,7 +462,8 @@ class Steps:
         result = stepper.advance(state, tau, h, *more)
         first = stepper.step.size + stepper.step.checks
         impulses = result[first + 1 :].reshape(-1, 3) / h
-        return result, (q, more, touches, impulses, float(result[first]))
+        velocities = stepper.step.contact_velocities(result)
+        return result, (q, more, touches, impulses, velocities, float(result[first]))
 
     def _euler(self, motion: Motion, t: float, h: float, state: Array) -> Array:
         model = self.model
@@ -533,8 +537,9 @@ class Steps:
             self._rates.append(step.joint_velocities(state) if speeds is None else speeds)
 
     def _record(self, record: tuple[Any, ...]) -> None:
-        q, more, touches, impulses, residual = record
+        q, more, touches, impulses, velocities, residual = record
         stepper = self.stepper
+        self._touching.append(np.array([impulses, velocities]))
         points = len(stepper.setting.points)
         forces = impulses[:points]
         if stepper.setting.height is None:
@@ -555,6 +560,7 @@ class Steps:
         rows = np.array(self._rows).reshape(count, model.nq + model.nv)
         setting = self.stepper.step.setting
         points = () if setting is None else setting.points
+        touching = None if setting is None else self._contact_record()
         if setting is not None and setting.height is None:
             points = points[::PLANES]
         shape = len(self._forces), len(points) + len(self.pairs), 3
@@ -574,8 +580,28 @@ class Steps:
             np.array(self._saturated) if self._saturated else None,
             _rates=np.array(self._rates) if self._rates else None,
             contact_points=tuple(points), contact_pairs=tuple(self.pairs),
-            contact_places=None if setting is None else places,
+            contact_places=None if setting is None else places, _touching=touching,
         )  # fmt: skip
+
+    def _contact_record(self) -> ContactRecord:
+        """What events are read from; contacts that came later had no force before.
+
+        Of a point's planes the one that bears most counts, where none does the nearest.
+        """
+        points = self.stepper.setting.points
+        names: list[Any] = [(pair.link, pair.other) if pair.other else pair.link
+                            for pair in self.pairs]  # fmt: skip
+        record = np.zeros((2, len(self._touching), len(points) + len(names), 3))
+        for t, each in enumerate(self._touching):
+            record[:, t, : each.shape[1]] = each
+        if self.stepper.setting.height is None:
+            count = len(points)
+            points = points[::PLANES]
+            planes = record[:, :, :count].reshape(*record.shape[:2], -1, PLANES, 3)
+            most = np.argmax(planes[:1, ..., 2], axis=3)[..., None, None]
+            bearing = np.take_along_axis(planes, most, axis=3)[:, :, :, 0]
+            record = np.concatenate([bearing, record[:, :, count:]], axis=2)
+        return ContactRecord(record[0], record[1], (*(point.link for point in points), *names))
 
     def _error(self, t: float, what: str) -> SimulationError:
         head = f"the motion of '{self.model.name}' cannot be continued at {t:.6g} s: {what}"
@@ -600,9 +626,9 @@ def _joined(records: Sequence[tuple[Any, ...]], parts: Sequence[float]) -> tuple
     """What is recorded of a step in parts: mean forces, the worst residual."""
     if not records[0] or len(records) == 1:
         return records[0]
-    q, more, touches, _, _ = records[0]
+    q, more, touches, *_ = records[0]
     forces = sum(share * each[3] for share, each in zip(parts, records, strict=True))
-    return q, more, touches, forces, max(each[4] for each in records)
+    return q, more, touches, forces, records[-1][4], max(each[5] for each in records)
 
 
 def _named(touches: Sequence[Contact]) -> list[Pair]:

@@ -419,6 +419,12 @@ class FixedStep:
         row = self._row(made.state, made.v, made.memory.numbers())
         return [*row, *made.checks, made.residual, *x[: 3 * self.rows.contacts]]
 
+    def contact_velocities(self, state: Array) -> Array:
+        """Of each contact (k, 3) along its tangents and normal, after a step."""
+        rows = self.rows
+        first = self.columns[4].start + rows.size + rows.contacts
+        return state[first : first + 3 * rows.contacts].reshape(-1, 3)
+
     @property
     def _setting(self) -> Setting:
         assert self.setting is not None

@@ -18,6 +18,7 @@ from robomodel.model.arguments import as_numbers
 from robomodel.model.configurations.coordinates import position_names
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.motion.events import ContactRecord, Event
 from robomodel.motion.ground import Pair, Placed
 from robomodel.scalars import stack, unstack
 
@@ -103,6 +104,7 @@ class Trajectory:
     contact_points: tuple[Placed, ...] = field(default=(), repr=False)
     contact_pairs: tuple[Pair, ...] = field(default=(), repr=False)
     contact_places: Array | None = field(default=None, repr=False)
+    _touching: ContactRecord | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -155,6 +157,16 @@ class Trajectory:
         """The largest gap of loops and couplings at each state (T+1,), redundant rows included."""
         gaps: Array = np.max(np.abs(self.model.residual(self.q)), axis=-1, initial=0.0)
         return gaps
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """Touch-downs, lift-offs, slips and sticks: (time, kind, link), in the order of time.
+
+        Of contacts between two links ``link`` is the pair of their names. Points of one link on the
+        ground count as one contact, as do those between the same two links. See
+        :func:`robomodel.motion.events.contact_events`. Empty without time stepping.
+        """
+        return () if self._touching is None else self._touching.events(self.times)
 
     def at(self, times: ArrayLike) -> tuple[Array, Array]:
         """States at any times of the simulation, by the adaptive method's interpolant.
