@@ -45,7 +45,7 @@ UNSAID = 1e-9  # least share of a linkage's motion that v has to tell at the sta
 TORN = 1.5  # growth of ‖G‖² that no step has that keeps to a branch
 AT_CHANGE_POINT = "ends too near to a change point"
 CAREFUL = 8  # steps of Newton's method that close loops near change points
-SINGULAR = 3e-6  # regularity of K below which steps do not end
+SINGULAR = 5e-7  # regularity of K below which steps do not end
 BEYOND = (
     0.5,
     0.3,

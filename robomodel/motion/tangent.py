@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -34,18 +35,22 @@ from robomodel.model.joints import Array
 from robomodel.model.mobility.problem import column_units
 from robomodel.model.model import Model
 from robomodel.scalars import (
+    Factorization,
     Scalar,
     Vector,
+    added,
     div,
     dot,
     maximum,
     minimum,
+    moved,
     mul,
     neg,
     solve,
     sqrt,
     stack,
     sub,
+    subtracted,
     transposed,
     unstack,
 )
@@ -140,6 +145,48 @@ def numbers(model: Model) -> int:
     return found[-1].numbers.stop if found else 0
 
 
+@dataclass(frozen=True, slots=True)
+class _LoopRows:
+    """The rows K of a linkage's loops, and the factors of K Kᵀ, as sparse as loops share joints.
+
+    These lose digits as the square of K's condition: of what is small that is little, and for the
+    rest :meth:`refined` solves once more.
+    """
+
+    rows: list[list[Scalar]]
+    square: list[list[Scalar]]
+    factors: Factorization
+
+    @staticmethod
+    def of(rows: list[list[Scalar]]) -> _LoopRows:
+        """Of rows K."""
+        square: list[list[Scalar]] = [[0.0] * len(rows) for _ in rows]
+        for i, row in enumerate(rows):
+            for j in range(i + 1):
+                square[i][j] = square[j][i] = dot(row, rows[j])
+        return _LoopRows(rows, square, Factorization(square))
+
+    def least(self, right: Vector) -> list[Scalar]:
+        """The least y of K y = right."""
+        weights = self.factors.solve(right)
+        return [dot(column, weights) for column in zip(*self.rows, strict=True)]
+
+    def times(self, y: Vector) -> list[Scalar]:
+        """K y."""
+        return [dot(row, y) for row in self.rows]
+
+    def refined(self, right: Vector) -> list[Scalar]:
+        """The least y of K y = right, to rounding."""
+        y = self.least(right)
+        return added(y, self.least(subtracted(right, self.times(y))))
+
+    def regularity(self) -> Scalar:
+        """The least pivot of K Kᵀ as a share of the longest row's square."""
+        pivots = [div(1.0, inverse) for inverse in self.factors.inverse_pivots]
+        squares = [row[i] for i, row in enumerate(self.square)]
+        return div(reduce(minimum, pivots), reduce(maximum, squares)) if pivots else 1.0
+
+
 @dataclass(frozen=True)
 class TangentConstraint:
     """The constraint of a linkage in tangent coordinates, over scalars of any kind.
@@ -161,7 +208,8 @@ class TangentConstraint:
 
     def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
         """g."""
-        return self._held(positions, self.linkage.products(positions, velocities))
+        loops = _LoopRows.of(self.linkage.rows(positions)[0])
+        return self._at_rest(loops, loops.refined(self.linkage.products(positions, velocities)))
 
     def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
         """As of the constraint in independent joints."""
@@ -169,26 +217,30 @@ class TangentConstraint:
 
     def motions(self, positions: Vector) -> list[list[Scalar]]:
         """Velocities y by z, by columns."""
-        rows, _ = self.linkage.rows(positions)
-        d = len(self.basis)
-        unit = [[1.0 if i == j else 0.0 for j in range(d)] for i in range(d)]
-        return transposed(solve([*rows, *self.basis], [*([0.0] * d for _ in rows), *unit]))
+        return self._motions(_LoopRows.of(self.linkage.rows(positions)[0]))
+
+    def _motions(self, loops: _LoopRows) -> list[list[Scalar]]:
+        """N (NᵀN)⁻¹, N the part of N₀ that is orthogonal to the loops' rows: NᵀN = N₀ᵀN."""
+        kernel = [subtracted(column, loops.least(loops.times(column))) for column in self.basis]
+        square = [[dot(a, b) for b in kernel] for a in kernel]
+        return solve(square, kernel)
+
+    def regularity(self, positions: Vector) -> Scalar:
+        """How far K is from losing rank: 0 where it does."""
+        return _LoopRows.of(self.linkage.rows(positions)[0]).regularity()
 
     def closing(self, positions: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Newton's step to closed loops at z = 0, as joint motion for unit time; and the gaps."""
-        values = self.linkage.rows(positions)[1]
-        return self._held(positions, [neg(x) for x in values]), values
+        rows, values = self.linkage.rows(positions)
+        loops = _LoopRows.of(rows)
+        return self._at_rest(loops, loops.least([neg(x) for x in values])), values
 
-    def _held(self, positions: Vector, right: Vector) -> list[Scalar]:
-        """Joint velocities with K y = right and z = 0."""
-        rows, _ = self.linkage.rows(positions)
-        sides = [[x] for x in right] + [[0.0] for _ in self.basis]
-        return self.linkage.spanning([x for (x,) in solve([*rows, *self.basis], sides)])
-
-    def coordinates(self, velocities: Vector) -> list[Scalar]:
-        """Z of joint velocities."""
-        y = [dot(row, velocities) for row in self.linkage.reduce]
-        return [dot(column, y) for column in self.basis]
+    def _at_rest(self, loops: _LoopRows, y: Vector) -> list[Scalar]:
+        """Joint velocities of y without the motion that makes z = 0 of it."""
+        z = [dot(column, y) for column in self.basis]
+        for column, share in zip(self._motions(loops), z, strict=True):
+            y = moved(y, neg(share), column)
+        return self.linkage.spanning(y)
 
 
 def in_tangents(model: Model, bases: Vector) -> Model:
@@ -255,23 +307,11 @@ def forces(model: Model, state: Configuration, tau: Vector) -> list[Scalar]:
 
 
 def regularity(model: Model, here: Model, q: Vector) -> Scalar:
-    """How far the linkages are from change points at q: near zero where K loses rank.
-
-    The least squared pivot of an orthogonalisation of [K; N₀ᵀ], of rows of comparable size.
-    """
+    """How far the linkages are from change points at q: near zero where K loses rank."""
     least: Scalar = 1.0
     for each in linkages(model):
         constraint = constraint_of(here, each)
-        rows, _ = each.rows(q[model.clusters[each.index].q])
-        columns = [list(column) for column in zip(*rows, *constraint.basis, strict=True)]
-        for j, pivot in enumerate(columns):
-            square = dot(pivot, pivot)
-            least = minimum(square, least)
-            for k in range(j + 1, len(columns)):
-                factor = div(dot(pivot, columns[k]), square)
-                columns[k] = [
-                    sub(x, mul(factor, p)) for x, p in zip(columns[k], pivot, strict=True)
-                ]
+        least = minimum(constraint.regularity(q[model.clusters[each.index].q]), least)
     return least
 
 
