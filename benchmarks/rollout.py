@@ -237,10 +237,7 @@ def gap_of(model: rm.Model, positions: Array) -> float:
     """The largest gap of loops and couplings at spanning positions."""
     worst = 0.0
     for cluster in model.clusters:
-        if cluster.geometry is not None:
-            worst = max(
-                worst, float(np.max(cluster.geometry.gap(positions[:, cluster.spanning_q])))
-            )
+        worst = max(worst, float(np.max(cluster.geometry.gap(positions[:, cluster.spanning_q]))))
     return worst
 
 

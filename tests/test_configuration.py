@@ -450,7 +450,6 @@ def spanning_step(model: rm.Model, q: np.ndarray, qd: np.ndarray, h: float) -> n
     moved = q.copy()
     for cluster in model.clusters:
         if cluster.implicit:
-            assert cluster.geometry is not None
             moved[cluster.q] = cluster.geometry.integrate(q[cluster.q], h * qd[cluster.spanning_v])
     return moved
 

@@ -67,7 +67,6 @@ def test_velocity_products_are_derivatives(kind: str) -> None:
     """k = -K̇ q̇ row by row, by extrapolated differences of K along q̇."""
     model = rm.load(two_arms(kind))
     geometry = model.clusters[0].geometry
-    assert geometry is not None
     q = model.random_configuration(4)
     rate = np.random.default_rng(2).normal(size=geometry.nv)
     _, _, bias = geometry.evaluate(q, rate)

@@ -18,7 +18,7 @@ from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
 from robomodel.model.closure import Geometry, Linear
 from robomodel.model.constraints.explicit import Constraint, Unconstrained
-from robomodel.model.constraints.loops import Link
+from robomodel.model.constraints.loops import OUTSIDE, Link
 from robomodel.model.constraints.tree import (
     TreeConstraint,
     find_tree_constraints,
@@ -217,7 +217,7 @@ class _Builder:
     def _node(self, body: int, cluster: Cluster) -> Node:
         joint, axes = self.moves[body]
         said_of = self.tree.joints[body]
-        link = cluster.links[body - cluster.bodies[0]]
+        link = cluster.geometry.links[body - cluster.bodies[0]]
         inertia = self.inertias[body]
         inertia = inertia if inertia is NO_INERTIA else masses.turned(inertia, axes)
         return Node(
@@ -320,13 +320,13 @@ class _Builder:
             parent = self.tree.parents[body]
             rotations, offset = self._standing(body)
             joint = self.moves[body][0]
-            inside = parent - bodies.start if parent in bodies else None
+            inside = parent - bodies.start if parent in bodies else OUTSIDE
             links.append(Link(joint, rotations, offset, inside, nq, nv))
             nq, nv = nq + joint.nq, nv + joint.nv
         tree_constraints = self.tree_constraints_on.get(bodies.start, [])
         constrained = ConstrainedCluster(self.tree, self.axes, self.heavy, bodies, tuple(links))
         solution: ClusterSolution | None = None
-        geometry: Geometry | None = None
+        geometry = Geometry(tuple(links), (), ())
         constraint: Constraint = Unconstrained(nv)
         columns, kind = tuple(range(nv)), "joint"
         if tree_constraints:
@@ -360,7 +360,6 @@ class _Builder:
                 spanning_q=_after(last.spanning_q if last else None, nq),
                 spanning_v=_after(last.spanning_v if last else None, nv),
                 constraint=constraint,
-                links=tuple(links),
                 geometry=geometry,
                 columns=columns,
                 closing_rows=solution.closing_rows if solution else (),
@@ -378,7 +377,7 @@ class _Builder:
         ranks = {
             loop.name: (cluster.name, rank)
             for cluster, solution in zip(clusters, solutions, strict=True)
-            if solution and cluster.geometry
+            if solution
             for loop, rank in zip(cluster.geometry.loops, solution.loop_ranks, strict=True)
         }
         result = []

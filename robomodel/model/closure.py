@@ -62,7 +62,7 @@ class Geometry:
     @property
     def scale(self) -> float:
         """A characteristic length: the largest within the cluster, 1 where there is none."""
-        lengths = [math.hypot(*link.offset) for link in self.links if link.parent is not None]
+        lengths = [math.hypot(*link.offset) for link in self.links if link.parent >= 0]
         for loop in self.loops:
             lengths += [math.hypot(*end.point) for end in (loop.predecessor, loop.successor)]
         return max(lengths, default=0.0) or 1.0

@@ -8,10 +8,8 @@ from robomodel.description import Rows3, Vec3
 from robomodel.errors import few
 from robomodel.model.closure import Geometry
 from robomodel.model.constraints.explicit import Constraint
-from robomodel.model.constraints.loops import Link, placement
-from robomodel.model.joints import JointModel
-from robomodel.scalars import Vector
-from robomodel.spatial import RigidInertia, Rotation, Transform, Vec
+from robomodel.model.constraints.loops import Link
+from robomodel.spatial import RigidInertia, Transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,44 +105,27 @@ class Frame:
     pose: Transform
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node(Link):
     """A body as the recursions see it, in its internal axes (see :mod:`robomodel.model.joints`).
 
-    ``rotations``, ``offset`` place the joint on the parent; ``axes`` are the rows of the matrix
-    from internal to link coordinates. ``axisymmetric``: turning about the joint's axis changes
-    neither its inertia nor anything that hangs on it: its rotation is not computed. ``armature``,
+    ``parent``, ``q`` and ``v`` count over the whole robot. ``axes`` are the rows of the matrix from
+    internal to link coordinates. ``axisymmetric``: turning about the joint's axis changes neither
+    its inertia nor anything that hangs on it: its rotation is not computed. ``armature``,
     ``damping`` and ``friction`` are its joint's, on each spanning velocity; ``stiffness`` and
-    ``reference`` its spring's. ``q`` and ``v`` are the first of its spanning positions and
-    velocities.
+    ``reference`` its spring's.
     """
 
     name: str
-    parent: int
     cluster: int
-    joint: JointModel
-    rotations: tuple[Rotation, ...]
-    offset: Vec
     axes: Rows3
     inertia: RigidInertia
     armature: float
     axisymmetric: bool
-    q: int
-    v: int
     damping: float = 0.0
     friction: float = 0.0
     stiffness: float = 0.0
     reference: float = 0.0
-
-    def transform(self, positions: Vector) -> Transform:
-        """Placement in the parent at the robot's spanning positions."""
-        own = positions[self.q : self.q + self.joint.nq]
-        return placement(self.joint, self.rotations, self.offset, own)
-
-    @property
-    def freedoms(self) -> range:
-        """Its spanning velocities."""
-        return range(self.v, self.v + self.joint.nv)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +134,8 @@ class Cluster:
 
     ``outputs`` are the bodies of the parent cluster (or ``WORLD``) on which it hangs. Slices: its
     part of q, of v, and of the spanning positions and velocities. ``kind`` is "joint", "couplings"
-    or "loops"; ``links`` are the bodies as the constraint sees them; ``geometry`` holds all its
-    conditions, redundant ones included.
+    or "loops"; ``geometry`` holds the bodies as constraints see them and all conditions on them,
+    redundant ones included.
     """
 
     name: str
@@ -170,8 +151,7 @@ class Cluster:
     spanning_q: slice
     spanning_v: slice
     constraint: Constraint
-    links: tuple[Link, ...]
-    geometry: Geometry | None
+    geometry: Geometry
     columns: tuple[int, ...]
     closing_rows: tuple[int, ...]
     start: tuple[float, ...]
@@ -179,15 +159,9 @@ class Cluster:
     def __repr__(self) -> str:
         joints = few(self.joints)
         moved = f", moved by {few(self.independent)}" if self.kind != "joint" else ""
-        ties = self.geometry.names if self.geometry else []
+        ties = self.geometry.names
         tied = f" tied by {few(ties)}" if ties else ""
         return f"<Cluster {self.name!r}: joints {joints}{tied}{moved}>"
-
-    @property
-    def closure(self) -> Geometry:
-        """The ``geometry`` of a cluster that has one, as all with loops do."""
-        assert self.geometry is not None
-        return self.geometry
 
     @property
     def nv(self) -> int:

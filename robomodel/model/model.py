@@ -231,7 +231,7 @@ class Kinematics:
         """
         found = []
         for cluster in self.clusters:
-            if cluster.geometry is None:
+            if not cluster.geometry.rows:
                 continue
             order = functions.condition_order(cast(Any, self))[cluster.index]
             kept = cluster.closing_rows or range(len(order))

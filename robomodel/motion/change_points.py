@@ -167,7 +167,6 @@ def closed_by_least_squares(model: Model, q: Array) -> Array:
     q = settled_couplings(model, q)
     for cluster in model.clusters:
         if cluster.implicit:
-            assert cluster.geometry is not None
             own, gap = newton.close(
                 cluster.geometry, q[cluster.q], rows=cluster.closing_rows, iterations=8, rank=1e-3
             )

@@ -312,7 +312,6 @@ class Run:
         if cluster < 0:
             return SimulationError(head, t, trajectory=self.trajectory())
         found = self.view.model.clusters[cluster]
-        assert found.geometry is not None
         loops = tuple(loop.name for loop in found.geometry.loops)
         names = ", ".join(f"'{name}'" for name in loops)
         message = (

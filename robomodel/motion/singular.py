@@ -50,7 +50,6 @@ def branches(model: Model, cluster: Cluster, q: Array) -> Array:
     vectors z of K, Q = Nᵀ (z · ∂²φ) N. Each is scaled to a largest component of 1.
     """
     geometry = cluster.geometry
-    assert geometry is not None
     rows = list(cluster.closing_rows)
     jacobian = geometry.evaluate(q)[1][rows]
     left, singular, right = np.linalg.svd(jacobian)
@@ -89,7 +88,6 @@ def branches(model: Model, cluster: Cluster, q: Array) -> Array:
 def _regularity(model: Model, cluster: Cluster, q: Array) -> tuple[Array, Array]:
     """How far K is from losing rank, and how much the independent joints move; all motions."""
     geometry = cluster.geometry
-    assert geometry is not None
     scale = geometry.scale
     unit = np.array([scale if column.length else 1.0 for column in columns_of(model, cluster)])
     jacobian = geometry.evaluate(q)[1][list(cluster.closing_rows)] * unit

@@ -115,7 +115,7 @@ def linkages(model: Model) -> tuple[Linkage, ...]:
         loop = cluster.constraint
         if not (isinstance(loop, LoopConstraint) and cluster.nv):
             continue
-        scale = cluster.closure.scale
+        scale = cluster.geometry.scale
         expand = np.array(loop.expand)
         unit = column_units(columns_of(model, cluster), scale)
         expand = expand * [unit[np.flatnonzero(column)[0]] for column in expand.T]

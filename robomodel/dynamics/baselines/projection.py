@@ -13,7 +13,9 @@ from robomodel.dynamics.kinematics.frames import Place, jacobian
 from robomodel.dynamics.kinematics.state import NO_FORCES, Configuration, Forces, Matrix, State
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import rnea as inverse
-from robomodel.model.constraints import Link, Unconstrained
+from robomodel.model.closure import Geometry
+from robomodel.model.constraints import Unconstrained
+from robomodel.model.constraints.loops import OUTSIDE, Link
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
@@ -30,6 +32,7 @@ def spanning_tree(model: Model) -> Model:
     clusters = []
     for body, (node, joint) in enumerate(zip(model.nodes, model.joints, strict=True)):
         q, v = slice(node.q, node.q + node.joint.nq), slice(node.v, node.v + node.joint.nv)
+        link = Link(node.joint, node.rotations, node.offset, OUTSIDE, 0, 0)
         clusters.append(
             Cluster(
                 name=node.name,
@@ -45,8 +48,7 @@ def spanning_tree(model: Model) -> Model:
                 spanning_q=q,
                 spanning_v=v,
                 constraint=Unconstrained(node.joint.nv),
-                links=(Link(node.joint, node.rotations, node.offset, None, 0, 0),),
-                geometry=None,
+                geometry=Geometry((link,), (), ()),
                 columns=tuple(range(node.joint.nv)),
                 closing_rows=(),
                 start=node.joint.neutral(),

@@ -117,7 +117,7 @@ def accelerations(
     rank = np.zeros(at.shape[:-1], dtype=int)
     for cluster, rows in model.condition_rows():
         columns = cluster.spanning_v
-        unit[columns] = column_units(columns_of(model, cluster), cluster.closure.scale)
+        unit[columns] = column_units(columns_of(model, cluster), cluster.geometry.scale)
         block = jacobian[..., rows, columns] * unit[columns]
         finite = np.asarray(np.isfinite(block).all(axis=(-2, -1)))
         block = np.where(finite[..., None, None], block, 0.0)

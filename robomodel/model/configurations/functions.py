@@ -161,8 +161,6 @@ def _conditions(
     bias: list[Scalar] = [0.0] * count
     matrix: list[list[Scalar]] = [[0.0] * n for _ in range(count)]
     for c in model.clusters:
-        if c.geometry is None:
-            continue
         own = None if rates is None else rates[c.spanning_v]
         found = c.geometry.conditions(positions[c.spanning_q], own)
         for row, value, entries, k in zip(order[c.index], *found, strict=True):
@@ -176,7 +174,7 @@ def _count(model: Model) -> int:
 
 @cached_on_model
 def condition_order(model: Model) -> dict[int, list[int]]:
-    """For each constrained cluster, the robot's row of each of its conditions."""
+    """For each cluster, the robot's row of each of its conditions."""
     loop_at: dict[str, range] = {}
     coupling_at: dict[tuple[str, str], list[int]] = {}
     count = 0
@@ -187,8 +185,6 @@ def condition_order(model: Model) -> dict[int, list[int]]:
         coupling_at.setdefault((coupling.cluster, coupling.name), []).append(count + i)
     order: dict[int, list[int]] = {}
     for cluster in model.clusters:
-        if cluster.geometry is None:
-            continue
         rows = [row for loop in cluster.geometry.loops for row in loop_at[loop.name]]
         rows += [coupling_at[cluster.name, c.name].pop(0) for c in cluster.geometry.linear]
         order[cluster.index] = rows
@@ -338,7 +334,7 @@ def _gap(cluster: Cluster, q: Vector) -> Scalar:
         worst = maximum(worst, maximum(x, neg(x)))
     for x in q:
         size = maximum(size, maximum(x, neg(x)))
-    for x in cluster.closure.alignments(q):
+    for x in cluster.geometry.alignments(q):
         worst = select(x, math.inf, worst)
     return div(worst, size)
 

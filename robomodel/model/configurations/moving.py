@@ -58,14 +58,14 @@ def _close(model: Model, q: Array, total: int) -> Array:
                 continue
             own = q[..., cluster.q]
             closed, gap = newton.close(
-                cluster.closure, own, rows=cluster.closing_rows, nearest=True
+                cluster.geometry, own, rows=cluster.closing_rows, nearest=True
             )
-            bad = ~is_closed(cluster.closure, closed, gap)
+            bad = ~is_closed(cluster.geometry, closed, gap)
             if np.any(bad):
                 closed[bad], gap[bad] = newton.close(
-                    cluster.closure, own[bad], rows=cluster.closing_rows
+                    cluster.geometry, own[bad], rows=cluster.closing_rows
                 )
-                bad = ~is_closed(cluster.closure, closed, gap)
+                bad = ~is_closed(cluster.geometry, closed, gap)
             failures.record(bad, partial(_left_open, cluster, gap, "from there"))
             q[..., cluster.q] = closed
     return failures.result(q, whole=False)
@@ -103,7 +103,7 @@ def _integrate(model: Model, q: Array, dv: Array, total: int, *, whole: bool) ->
             own = q[..., cluster.q]
             if cluster.implicit:
                 moved, gap = move(cluster, own, dv[..., cluster.v])
-                bad = ~is_closed(cluster.closure, moved, gap)
+                bad = ~is_closed(cluster.geometry, moved, gap)
                 failures.record(bad, partial(_not_followed, cluster, gap, dv[..., cluster.v]))
                 q[..., cluster.q] = moved
                 continue
@@ -122,7 +122,6 @@ def integrate_open(model: Model, q: Array, dv: Array) -> Array:
     for cluster in model.clusters:
         own, along = q[cluster.q], dv[cluster.v]
         if cluster.implicit:
-            assert cluster.geometry is not None
             motion = np.zeros(cluster.geometry.nv)
             motion[list(cluster.columns)] = along
             q[cluster.q] = cluster.geometry.integrate(own, motion)
@@ -210,7 +209,7 @@ def _follow(
 
     A row that opens on its way stays where it does.
     """
-    geometry = cluster.closure
+    geometry = cluster.geometry
     q, gap, rows = q.copy(), np.zeros(len(q)), np.arange(len(q))
     for step in range(1, steps + 1):
         at = q[rows]
@@ -239,7 +238,7 @@ def _take_out_turns(cluster: Cluster, q: Array, dv: Array, finite: Mask) -> None
     Where one turn leads back to a configuration that differs by turns of other joints only, so does
     each further one. The shifted configuration is closed then, but for what rounding has grown to.
     """
-    geometry = cluster.closure
+    geometry = cluster.geometry
     for n, column in enumerate(cluster.columns):
         if not _turns(geometry, column):
             continue
@@ -271,7 +270,7 @@ def _turns(geometry: Geometry, column: int) -> bool:
 
 def loop_names(cluster: Cluster) -> tuple[str, ...]:
     """The names of a cluster's loops."""
-    return tuple(loop.name for loop in cluster.closure.loops)
+    return tuple(loop.name for loop in cluster.geometry.loops)
 
 
 def not_closed(cluster: Cluster, gap: float, what: str) -> ClosureError:
@@ -418,7 +417,7 @@ def _solve_loops(model: Model, cluster: Cluster, given: Mapping[int, Array], sta
     where that way is barred, and from a guess that is not closed, Newton starts at the target, and
     at last from configurations around it.
     """
-    geometry = cluster.closure
+    geometry = cluster.geometry
     nodes = [model.nodes[body] for body in cluster.bodies]
     first_q, first_v = nodes[0].q, nodes[0].v
     target = start.copy()

@@ -8,7 +8,6 @@ import numpy as np
 
 from robomodel.model import closure as newton
 from robomodel.model.arguments import check_one_configuration
-from robomodel.model.closure import Geometry
 from robomodel.model.configurations.coordinates import columns_of, joint_slices
 from robomodel.model.configurations.moving import is_closed, move
 from robomodel.model.elements import Cluster
@@ -43,13 +42,13 @@ def random_cluster(model: Model, cluster: Cluster, rng: Generator, near: Array |
     columns = columns_of(model, cluster)
     if cluster.implicit:
         return _random_loops(model, cluster, columns, rng, near)
-    geometry = cluster.geometry or Geometry(cluster.links, (), ())
+    geometry = cluster.geometry
     low, high = column_limits(columns)
     q = np.empty(cluster.q.stop - cluster.q.start)
     for _ in range(100):
         drawn = random_positions(geometry, columns, rng, 1, 1.0)[0]
         for body, at, _along in joint_slices(model, cluster):
-            link = cluster.links[body - cluster.bodies[0]]
+            link = geometry.links[body - cluster.bodies[0]]
             if near is None:
                 q[at] = drawn[link.q : link.q + link.joint.nq]
             else:
@@ -68,7 +67,7 @@ def _random_loops(
     rng: Generator,
     near: Array | None,
 ) -> Array:
-    geometry = cluster.closure
+    geometry = cluster.geometry
     start = np.array(cluster.start)
     scale = geometry.scale
     unit = column_units(columns, scale)

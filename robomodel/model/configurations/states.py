@@ -119,7 +119,7 @@ def loop_faults(model: Model, q: Array, tolerance: float) -> Iterator[Fault]:
 
 
 def _open(cluster: Cluster, q: Array, tolerance: float) -> Iterator[Fault]:
-    geometry = cluster.closure
+    geometry = cluster.geometry
     values = np.abs(geometry.evaluate(q)[0])
     values[..., np.setdiff1d(range(geometry.rows), cluster.closing_rows)] = (
         0.0  # left open by a file

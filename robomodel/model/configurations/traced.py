@@ -102,7 +102,7 @@ def couplings(cluster: Cluster, constraint: LoopConstraint) -> list[Coupled]:
 
     Set outright they hold to the last digit, where sums over many steps would gather rounding.
     """
-    geometry = cluster.closure
+    geometry = cluster.geometry
     matrix = np.array(constraint.expand)
     first = [
         next(i for i, row in enumerate(matrix) if row[c] == 1.0 and np.count_nonzero(row) == 1)
@@ -169,5 +169,5 @@ def predicted(model: Model, q: Vector, v_dt: Vector) -> list[Scalar]:
 
 def loop_gaps(cluster: Cluster, q: Vector) -> list[Scalar]:
     """What loops and couplings of a cluster fail by at its positions, redundant rows too."""
-    values, _, _ = cluster.closure.conditions(q)
+    values, _, _ = cluster.geometry.conditions(q)
     return [values[row] for row in cluster.closing_rows]

@@ -177,6 +177,9 @@ class LoopJoint:
 # ---- values, Jacobian, bias ---------------------------------------------------------------------
 
 
+OUTSIDE = -1  # the parent of bodies that hang on other clusters
+
+
 @dataclass(frozen=True, slots=True)
 class Pose:
     """Where a body stands relative to the ancestor: R (rows) and origin, in ancestor axes."""
@@ -251,12 +254,12 @@ def evaluate_loops(
     transforms = [link.transform(q) for link in links]
     columns = sum(link.joint.nv for link in links)
     result = LoopRows([], [], [])
-    poses: dict[tuple[int | None, int], Pose] = {}
-    motions: dict[tuple[int | None, int], Rates] = {}
+    poses: dict[tuple[int, int], Pose] = {}
+    motions: dict[tuple[int, int], Rates] = {}
 
     def end(anchor: Anchor, branch: tuple[int, ...]) -> End:
         """Walk the branch from the ancestor (poses and rates are shared between loops)."""
-        start = links[branch[0]].parent if branch else None
+        start = links[branch[0]].parent if branch else OUTSIDE
         pose, rates = AT_ANCESTOR, AT_REST
         for body in branch:
             at = pose
@@ -301,7 +304,7 @@ def evaluate_loops(
                 (loop.branches[0], p.x, scale(-1.0, row_at.force), row_at.moment_predecessor),
                 (loop.branches[1], s.x, row_at.force, row_at.moment_successor),
             ):
-                start = links[branch[0]].parent if branch else None
+                start = links[branch[0]].parent if branch else OUTSIDE
                 for body in branch:
                     link, pose = links[body], poses[start, body]
                     # power of (force at x, moment) on each of the joint's motions
@@ -321,16 +324,22 @@ def evaluate_loops(
 class Link:
     """A body as a constraint sees it: its joint, where that sits on the parent, and its columns.
 
-    ``parent`` is the index, within the cluster, of the parent body; None outside it. ``q`` and
-    ``v`` are the first of the joint's spanning positions and velocities within the cluster.
+    ``rotations``, ``offset`` place the joint on the parent, which is the index of a body within the
+    cluster; -1 outside it. ``q`` and ``v`` are the first of the joint's spanning positions and
+    velocities within the cluster.
     """
 
     joint: JointModel
     rotations: tuple[Rotation, ...]
     offset: Vec
-    parent: int | None
+    parent: int
     q: int
     v: int
+
+    @property
+    def freedoms(self) -> range:
+        """Its spanning velocities."""
+        return range(self.v, self.v + self.joint.nv)
 
     def transform(self, q: Vector) -> Transform:
         """Placement of the body in its parent at the cluster's spanning positions."""

@@ -451,11 +451,11 @@ def _simplest(problem: ClusterProblem, judged: Judged) -> tuple[int, ...]:
     columns, links = problem.columns, problem.geometry.links
     depth: list[int] = []
     for link in links:
-        depth.append(0 if link.parent is None else depth[link.parent] + 1)
+        depth.append(0 if link.parent < 0 else depth[link.parent] + 1)
     carried = [1] * len(links)
     for i in reversed(range(len(links))):
         parent = links[i].parent
-        if parent is not None:
+        if parent >= 0:
             carried[parent] += carried[i]
 
     def cost(choice: tuple[int, ...]) -> tuple[int, int, int]:

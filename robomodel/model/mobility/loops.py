@@ -18,7 +18,7 @@ from robomodel.description import Loop, Vec3
 from robomodel.errors import DescriptionError, Source
 from robomodel.model.closure import CLOSED, Geometry, close
 from robomodel.model.constraints.implicit import Block, LoopConstraint
-from robomodel.model.constraints.loops import Anchor, Link
+from robomodel.model.constraints.loops import OUTSIDE, Anchor, Link
 from robomodel.model.constraints.tree import loop_frame
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility.couplings import eliminate
@@ -471,8 +471,7 @@ def _part(
     nq = nv = 0
     for i in kept:
         link = geometry.links[i]
-        parent = None if link.parent is None else number.get(link.parent)
-        links.append(replace(link, parent=parent, q=nq, v=nv))
+        links.append(replace(link, parent=number.get(link.parent, OUTSIDE), q=nq, v=nv))
         nq, nv = nq + link.joint.nq, nv + link.joint.nv
 
     def anchored(anchor: Anchor) -> Anchor:

@@ -71,7 +71,7 @@ def linkages(model: Model) -> tuple[Linkage, ...]:
 
 
 def _linkage(model: Model, cluster: Cluster) -> Linkage:
-    constraint, geometry = cluster.constraint, cluster.closure
+    constraint, geometry = cluster.constraint, cluster.geometry
     assert isinstance(constraint, LoopConstraint)
     own = dict(zip(constraint.independent, cluster.columns, strict=True))
     expand = np.array(constraint.expand)
@@ -82,7 +82,7 @@ def _linkage(model: Model, cluster: Cluster) -> Linkage:
     lengths = [column.length for column in columns_of(model, cluster)]
     unit = np.array([geometry.scale if lengths[c] else 1.0 for c in columns])
     parts = []
-    for link in cluster.links:
+    for link in cluster.geometry.links:
         if link.joint.nv > 1:
             own_columns = range(link.v, link.v + link.joint.nv)
             parts.append(frozenset(z for z, c in enumerate(columns) if c in own_columns))
@@ -156,7 +156,7 @@ def _made(model: Model, choices: tuple[Choice, ...]) -> Model:
 
 def _pattern(cluster: Cluster, linkage: Linkage) -> Mask:
     """Which entries of the kept rows over z differ from zero, somewhere near the start."""
-    geometry = cluster.closure
+    geometry = cluster.geometry
     start = np.array(cluster.start)
     moves = np.random.default_rng(20240609).uniform(-0.5, 0.5, (16, geometry.nv))
     guesses = np.concatenate([start[None], geometry.integrate(np.tile(start, (16, 1)), moves)])

@@ -180,8 +180,6 @@ class _Conversion:
     # ---- loops
 
     def _meetings(self, cluster: Cluster) -> list[_Meeting]:
-        if cluster.geometry is None:
-            return []
         types = {loop.name: loop.type for loop in self.model.loops}
         sources = {loop.name: loop.source for loop in self.model.description.loops}
         found = []

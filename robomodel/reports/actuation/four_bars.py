@@ -64,8 +64,6 @@ class FourBar:
 
 def four_bars(model: Model, cluster: Cluster, q: Array) -> list[FourBar]:
     """Those of a cluster with loops, measured at closed configurations q (n, nq)."""
-    if cluster.geometry is None:
-        return []
     kinds = {loop.name: loop.type for loop in model.loops}
     found = []
     for loop in cluster.geometry.loops:
@@ -91,7 +89,7 @@ def _cycle(cluster: Cluster, loop: LoopJoint, kind: str) -> _Cycle | None:
     hinges = [*down, *((-1,) if kind in TURNING else ()), *reversed(up)]
     if len(hinges) != 4 or (kind not in TURNING and kind != "fixed"):
         return None
-    if any(not isinstance(cluster.links[i].joint, Revolute) for i in hinges if i >= 0):
+    if any(not isinstance(cluster.geometry.links[i].joint, Revolute) for i in hinges if i >= 0):
         return None
     return _Cycle(tuple(hinges), down, up)
 
@@ -184,7 +182,7 @@ def _places(cluster: Cluster, loop: LoopJoint, cycle: _Cycle, q: Array) -> tuple
         for branch, anchor in ((cycle.down, loop.predecessor), (cycle.up, loop.successor)):
             rotation, origin = np.eye(3), np.zeros(3)
             for i in branch:
-                link = cluster.links[i]
+                link = cluster.geometry.links[i]
                 joint = link.joint
                 assert isinstance(joint, Revolute)
                 x = link.transform(numbers)

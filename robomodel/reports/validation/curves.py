@@ -47,7 +47,6 @@ class ClusterMotion:
     @staticmethod
     def of(model: Model, cluster: Cluster) -> ClusterMotion:
         """That of a cluster with loops."""
-        assert cluster.geometry is not None
         columns = tuple(columns_of(model, cluster))
         scale = cluster.geometry.scale
         unit = np.array([scale if column.length else 1.0 for column in columns])

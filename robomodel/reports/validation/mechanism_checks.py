@@ -355,7 +355,7 @@ def check_limits(context: CheckContext) -> Iterator[Finding]:
         joints = [model.joints[body] for body in cluster.bodies]
         ranges: dict[str, list[tuple[float, float, str]]] = {}
         zero = np.array(cluster.constraint.positions([0.0] * (cluster.q.stop - cluster.q.start)))
-        for n, (joint, link) in enumerate(zip(joints, cluster.links, strict=True)):
+        for n, (joint, link) in enumerate(zip(joints, cluster.geometry.links, strict=True)):
             if joint.nv != 1 or joint.type == "continuous":
                 continue
             gains = _gains(cluster, n)
@@ -397,7 +397,7 @@ def check_limits(context: CheckContext) -> Iterator[Finding]:
 
 def _gains(cluster: Cluster, joint: int) -> dict[str, float]:
     """How far a joint moves with each independent joint."""
-    row = cluster.links[joint].v
+    row = cluster.geometry.links[joint].v
     columns = itertools.islice(cluster.constraint.jacobian([0.0] * _nq(cluster)), row, row + 1)
     (gains,) = columns
     return {name: float(x) for name, x in zip(cluster.independent, gains, strict=True) if float(x)}
