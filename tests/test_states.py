@@ -179,3 +179,17 @@ def test_every_function_can_be_asked_to_check() -> None:
                     function(model, **wrong, backend=backend, check=True)
     with pytest.raises(ValueError, match="given is not finite: 'joint1' is nan"):
         rm.hybrid(model, model.neutral(), [0.0], a={"joint1": np.nan}, check=True)
+
+
+@pytest.mark.parametrize("kind", ["floating", "spherical"])
+def test_every_function_refuses_a_zero_quaternion_alike(kind: str) -> None:
+    """With ``check``; without, results are whatever the numbers give."""
+    model = rm.load(robot(link("arm"), joint("free", "base", "arm", kind=kind)))
+    for name, arguments in calls(model).items():
+        q = np.where(np.arange(model.nq) < model.nq - 4, arguments["q"], 0.0)
+        with pytest.raises(ValueError, match="quaternion") as caught:
+            getattr(rm, name)(model, **arguments | {"q": q}, check=True)
+        assert str(caught.value) == (
+            "q is no configuration of 'test': the quaternion of joint 'free' is zero; "
+            "model.close(q) or model.configuration(...) gives one"
+        ), name

@@ -22,8 +22,8 @@ from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.views import Viewer, draw_cluster, draw_graph
 from robomodel.views.graph import PLAIN, colours_of, lay_out, ties
 from robomodel.views.plots import sweep
-from robomodel.views.solids import link_solids
-from robomodel.views.viewer import freedoms, link_colours
+from robomodel.views.solids import ROUND, link_solids
+from robomodel.views.viewer import FIELD, camera_distance, freedoms, link_colours
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -207,6 +207,31 @@ def test_solids_of_leaves_reach_their_centre_of_mass(name: str, links: str) -> N
 def test_every_link_is_drawn_in_a_colour_of_its_own() -> None:
     colours = link_colours(rm.robots.load("puma560"))
     assert len({colours[f"link{n}"] for n in range(1, 7)}) == 6
+
+
+def test_hinges_in_one_place_have_no_surface_in_common() -> None:
+    """Two of one radius about one axis would flicker through each other."""
+    model = rm.robots.load("jvrc1")
+    poses = link_poses(model, model.neutral())
+    rims: dict[tuple[float, ...], list[float]] = {}
+    for each in link_solids(model):
+        if len(each.corners) == 2 * ROUND:  # a hinge
+            axis = np.cross(*(each.corners[[4, 11]] - each.corners[0]))
+            place = poses[each.link][:3, 3]
+            line = np.abs(poses[each.link][:3, :3] @ axis / np.linalg.norm(axis))
+            key = tuple(np.round([*place, *line], 6))
+            radius = float(np.max(np.linalg.norm(each.corners, axis=1)))
+            rims.setdefault(key, []).append(radius)
+    assert any(len(each) > 1 for each in rims.values())
+    for each in rims.values():
+        assert np.all(np.diff(sorted(each)) > 1e-4)
+
+
+@pytest.mark.parametrize("aspect", [390 / 800, 1.0, 2.0])
+def test_the_robot_fits_into_narrow_windows(aspect: float) -> None:
+    distance = camera_distance(0.5, aspect)
+    for half_field in (FIELD / 2, math.atan(math.tan(FIELD / 2) * aspect)):
+        assert math.asin(0.5 / distance) < half_field
 
 
 # ---- the page ------------------------------------------------------------------------------------

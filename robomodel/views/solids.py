@@ -7,6 +7,7 @@ its axis; what turns on its own axis alone (a rotor, a wheel) is a disc of its m
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -43,6 +44,8 @@ def link_solids(model: Model) -> Iterator[Solid]:
     """For each link: its body, and the hinge that moves it."""
     size = size_of(model)
     moved_by = {joint.child: joint for joint in model.description.joints}
+    poses = link_poses(model, model.neutral())
+    hinges: Counter[tuple[float, ...]] = Counter()  # in one place, about one axis
     for link in model.description.links:
         joint = moved_by.get(link.name)
         ends = list(_ends(model, link))
@@ -58,7 +61,12 @@ def link_solids(model: Model) -> Iterator[Solid]:
             yield Solid(link.name, *hull(radius * ball()))
         if joint is not None and hinged:
             wide = 1.4 * radius if length > 1e-9 else _disc_radius(link, joint, size)
-            deep = 2.8 * radius if length > 1e-9 else 0.5 * wide
+            pose = poses[link.name]
+            line = (*pose[:3, 3], *np.abs(pose[:3, :3] @ joint.axis))
+            place = tuple(np.round(line, 6).tolist())
+            wide *= 1.0 + 0.03 * hinges[place]  # they have no surface in common
+            hinges[place] += 1
+            deep = 2.0 * wide if length > 1e-9 else 0.5 * wide
             yield Solid(link.name, *hull(_cylinder(np.array(joint.axis), wide, deep)))
 
 

@@ -30,12 +30,14 @@ from robomodel.views.solids import THICKEST, link_solids, size_of
 
 if TYPE_CHECKING:
     import trimesh
+    from viser import ClientHandle
 
 FREE_ANGLE, FREE_LENGTH = math.pi, 0.5  # sliders of joints without limits reach so far
 STEPS = 400  # of a slider
 GREY, DARK = (140, 140, 140), (70, 70, 70)
 SHADES = (1.0, 0.75, 0.88, 0.62)  # of the bodies of a cluster
 FIELD = 0.7  # of view [rad]
+PANEL = 260  # pixels
 FLAT = 0.35  # of its width: what is thinner is looked at from its side
 
 
@@ -146,7 +148,7 @@ class Viewer:
             corners.append(each.corners @ pose[:3, :3].T + pose[:3, 3])
             handle = scene.add_mesh_simple(
                 f"/links/{each.link}/solid{number}", each.corners, each.faces,
-                color=self._colours[each.link],
+                color=self._colours[each.link], flat_shading=True,
             )  # fmt: skip
             (self._solids if each.link in shaped else self._bare).append(handle)
         for loop in self.model.description.loops:
@@ -174,8 +176,15 @@ class Viewer:
         radius = float(np.linalg.norm(points - middle, axis=1).max(initial=0.05))
         away = _view_direction(points - middle)
         camera.fov = FIELD
-        camera.position = tuple(middle + away * 1.15 * radius / math.sin(FIELD / 2))
+        camera.position = tuple(middle + camera_distance(radius) * away)
         camera.look_at = tuple(middle)
+
+        def fit(client: ClientHandle) -> None:
+            distance = camera_distance(radius, client.camera.aspect)
+            client.camera.position = tuple(middle + distance * away)
+            client.camera.look_at = tuple(middle)  # a new position moves it
+
+        self.server.on_client_connect(fit)
 
     def _draw_shape(self, path: str, shape: Shape, colour: tuple[int, int, int]) -> Any:
         try:
@@ -199,13 +208,12 @@ class Viewer:
     def _draw_controls(self) -> None:
         gui = self.server.gui
         gui.set_panel_label(self.model.name)
-        gui.configure_theme(control_layout="collapsible", control_width="small")
+        gui.main_panel.dock_right()
+        gui.main_panel.set_width(PANEL)
         self._status = gui.add_markdown("")
         gui.add_button("Neutral").on_click(lambda _: self._jump(self.model.neutral()))
         gui.add_button("Random").on_click(lambda _: self._jump(self.model.random_configuration()))
         gui.add_button("Save this pose").on_click(self._save)
-        for freedom in self.freedoms:
-            self._draw_slider(freedom)
         with gui.add_folder("Draw", expand_by_default=False):
             if self._shapes:
                 choice = gui.add_dropdown("Bodies", ("shapes", "solids", "both"))
@@ -213,9 +221,14 @@ class Viewer:
             frames, names = gui.add_checkbox("Frames", False), gui.add_checkbox("Names", False)
             frames.on_update(lambda _: self._set(self._frames.values(), "show_axes", frames.value))
             names.on_update(lambda _: self._set(self._names, "visible", names.value))
-        if len(self.model.joints) > len(self.freedoms):
-            with gui.add_folder("Dependent joints"):
-                self._dependent = gui.add_markdown("")
+        joints = gui.add_panel()  # a section of its own: shut at first on narrow screens
+        joints.dock_below(gui.main_panel)
+        with joints.add_tab("Joints"):
+            for freedom in self.freedoms:
+                self._draw_slider(freedom)
+            if len(self.model.joints) > len(self.freedoms):
+                with gui.add_folder("Dependent joints"):
+                    self._dependent = gui.add_markdown("")
 
     def _set(self, handles: Iterable[Any], what: str, value: bool) -> None:
         with self.server.atomic():
@@ -351,6 +364,12 @@ def freedoms(model: Model) -> tuple[Freedom, ...]:
             upper = lower + 2 * reach
         found.append(Freedom(label, index, joint.name, lower, upper, alone))
     return tuple(found)
+
+
+def camera_distance(radius: float, aspect: float = 1.0) -> float:
+    """From where a ball fits into a window of this width per height [m]."""
+    half = math.atan(math.tan(FIELD / 2) * min(aspect, 1.0))
+    return 1.15 * radius / math.sin(half)
 
 
 def _view_direction(points: Array) -> Array:
