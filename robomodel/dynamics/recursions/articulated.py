@@ -163,7 +163,7 @@ def _eliminate(model: Model, system: Elimination, inertia: list[ArticulatedInert
     exact: tuple[int, ...] = ()
     if system.alone:
         node = model.nodes[site]
-        directions = [_direction(motion) for motion in node.joint.subspace]
+        directions = [_direction(motion) for motion in system.subspace[site]]
         pure = node.armature == 0.0 and None not in directions
         if pure and len(system.unknowns) == len(directions):
             exact = tuple(d for d in directions if d is not None)

@@ -1,37 +1,39 @@
 """Hybrid dynamics: accelerations given at some joints, forces at the others; one elimination.
 
-The equations of the cluster tree with the given accelerations known, eliminated in the order of the
-articulated-body algorithm (:mod:`robomodel.dynamics.elimination.ldlt`): joints whose acceleration
-is given are no unknowns, so that their bodies keep their composite inertia. With no acceleration
-given that is forward dynamics, with all of them inverse dynamics. Featherstone's three steps
-(inverse dynamics at zero acceleration, forward dynamics, inverse dynamics) give the same (001, VI).
+The articulated-body algorithm, in which degrees of freedom whose acceleration is given are not
+eliminated: they accelerate their bodies as velocities do, and the bodies keep their composite
+inertia along them. With no acceleration given that is forward dynamics, with all of them inverse
+dynamics. Featherstone's three steps (inverse dynamics at zero acceleration, forward dynamics,
+inverse dynamics) give the same (001, VI).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from robomodel.dynamics.elimination.graph import FactorGraph
-from robomodel.dynamics.elimination.ldlt import solve
-from robomodel.dynamics.elimination.orders import classical
-from robomodel.dynamics.equations.assembly import equations
-from robomodel.dynamics.equations.segments import pieces
-from robomodel.dynamics.kinematics.state import NO_FORCES, Forces
+from robomodel.dynamics.kinematics.state import NO_FORCES, Forces, Matrix, State
+from robomodel.dynamics.recursions.aba import accelerations
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.errors import did_you_mean
+from robomodel.model.elements import Cluster
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector
+from robomodel.scalars import Scalar, Vector, added
+from robomodel.spatial import NO_MOTION, Motion
 
 
 def freedoms(model: Model) -> dict[str, tuple[int, ...]]:
     """The places in v by name: of independent joints, and of each of their ``dof_names``."""
-    found = {name: (i,) for i, name in enumerate(model.dof_names)}
-    joints: dict[str, tuple[int, ...]] = {}
-    for piece in pieces(model):
-        if piece.dofs:
-            joint = model.joints[piece.body].name
-            joints[joint] = (*joints.get(joint, ()), *piece.dofs)
-    return found | joints
+    places = {name: (i,) for i, name in enumerate(model.dof_names)}
+    for cluster in model.clusters:
+        first = cluster.spanning_v.start
+        place = {first + c: cluster.v.start + i for i, c in enumerate(cluster.columns)}
+        for body in cluster.bodies:
+            dofs = tuple(place[r] for r in model.nodes[body].freedoms if r in place)
+            if dofs:
+                places[model.joints[body].name] = dofs
+    return places
 
 
 def prescribed(model: Model, names: Iterable[str]) -> tuple[str, ...]:
@@ -39,26 +41,62 @@ def prescribed(model: Model, names: Iterable[str]) -> tuple[str, ...]:
 
     ValueError where there is none of a name.
     """
-    known = freedoms(model)
-    found: set[int] = set()
+    places = freedoms(model)
+    chosen: set[int] = set()
     for name in names:
-        if name not in known:
+        if name not in places:
             why = (
                 "it depends on others; give theirs"
-                if _dependent(model, name, known)
-                else f"there is none{did_you_mean(name, known)}"
+                if _dependent(model, name, places)
+                else f"there is none{did_you_mean(name, places)}"
             )
             raise ValueError(f"'{name}' is no independent joint: {why}")
-        found |= set(known[name])
-    return tuple(model.dof_names[i] for i in sorted(found))
+        chosen |= set(places[name])
+    return tuple(model.dof_names[i] for i in sorted(chosen))
 
 
-def _dependent(model: Model, name: str, known: Mapping[str, tuple[int, ...]]) -> bool:
+def _dependent(model: Model, name: str, places: Mapping[str, tuple[int, ...]]) -> bool:
     """Whether it names a joint that is not independent, or a part of one that is so in part."""
     if name in model.joint_names:
         return True
     whole = name.rpartition(".")[0]
-    return any(j.name == whole and 1 < j.nv > len(known.get(whole, ())) for j in model.joints)
+    return any(j.name == whole and 1 < j.nv > len(places.get(whole, ())) for j in model.joints)
+
+
+@dataclass(frozen=True)
+class PrescribedState(State):
+    """A state in which some accelerations are given: they are part of the bias accelerations.
+
+    ``given``: the acceleration of each degree of freedom, None where it is not given. Freedoms with
+    one have no motion subspace, and the unit row of an equation 1 · 0 = 0 in the elimination.
+    """
+
+    given: Sequence[Scalar | None] = ()
+
+    @cached_property
+    def bias(self) -> list[Scalar]:
+        """Spanning accelerations that velocities and given accelerations make."""
+        a = [0.0 if x is None else x for x in self.given]
+        moved = [x for c in self.model.clusters for x in self.spanning(c, a[c.v])]
+        return added(super().bias, moved)
+
+    def subspace(self, body: int) -> list[Motion]:
+        """S G of a body, zero along given accelerations."""
+        v = self.model.clusters[self.model.nodes[body].cluster].v
+        columns = zip(super().subspace(body), self.given[v], strict=True)
+        return [motion if x is None else NO_MOTION for motion, x in columns]
+
+    def armature(self, cluster: Cluster, columns: Sequence[Vector] | None = None) -> Matrix:
+        """Gᵀ diag(armature) X, the identity's rows and columns along given accelerations."""
+        matrix = super().armature(cluster, columns)
+        for i, x in enumerate(self.given[cluster.v]):
+            if x is not None:
+                matrix[i] = [0.0] * len(matrix[i])
+                if columns is None:
+                    for row in matrix:
+                        row[i] = 0.0
+                    matrix[i][i] = 1.0
+        return matrix
 
 
 def hybrid(
@@ -74,42 +112,14 @@ def hybrid(
     ``given``: nv numbers, the acceleration of each degree of freedom that ``prescribed`` names (as
     in ``model.dof_names``), the force of all others.
     """
-    known = [name in prescribed for name in model.dof_names]
-    a = _accelerations(model, q, v, given, known, f_ext)
-    inverse = rnea(model, q, v, a, f_ext) if any(known) else list(given)
-    tau = [t if k else x for t, x, k in zip(inverse, given, known, strict=True)]
-    return tau, a
-
-
-def _accelerations(
-    model: Model, q: Vector, v: Vector, given: Vector, known: Sequence[bool], f_ext: Forces
-) -> list[Scalar]:
-    if all(known):
-        return list(given)
-    system = equations(model, q, v, view="cluster", split="joint", turned=f_ext)
-    values: dict[str, Sequence[Scalar]] = {
-        f"fx[{node.name}]": f_ext[body].entries() if body in f_ext else [0.0] * 6
-        for body, node in enumerate(model.nodes)
-    }
-    parts: dict[str, dict[int, Scalar]] = {}
-    for piece in pieces(model):
-        if piece.dofs:
-            own = [given[i] for i in piece.dofs]
-            held = {n: x for n, (i, x) in enumerate(zip(piece.dofs, own, strict=True)) if known[i]}
-            whole = len(held) == len(own)
-            values[f"{'qdd' if whole else 'tau'}[{piece.name}]"] = own
-            if held and not whole:  # the held ones' torque rows go, whatever stands there
-                parts[f"qdd[{piece.name}]"] = held
-    system = system.given(values)
-    if parts:
-        system = system.given_parts(parts)
-    order = classical(FactorGraph.of(system), model, "aba")
-    found = solve(system, order)
-    a = list(given)
-    for piece in pieces(model):
-        name = f"qdd[{piece.name}]"
-        if piece.dofs and name in found:
-            free = [i for i in piece.dofs if not known[i]]
-            for i, x in zip(free, found[name], strict=True):
-                a[i] = x
-    return a
+    named = [name in prescribed for name in model.dof_names]
+    if all(named):
+        return rnea(model, q, v, given, f_ext), list(given)
+    rates = [x if is_named else None for x, is_named in zip(given, named, strict=True)]
+    forces = [0.0 if is_named else x for x, is_named in zip(given, named, strict=True)]
+    solved = accelerations(PrescribedState(model, q, f_ext, v, rates), forces, f_ext)
+    a = [y if x is None else x for x, y in zip(rates, solved, strict=True)]
+    if not any(named):
+        return list(given), a
+    inverse = rnea(model, q, v, a, f_ext)
+    return [t if x else y for t, x, y in zip(inverse, named, given, strict=True)], a
