@@ -46,7 +46,6 @@ from robomodel.dynamics import (
     torque_polytope,
 )
 from robomodel.dynamics.baselines.spanning import Accelerations, accelerations
-from robomodel.dynamics.compiled import compile
 from robomodel.errors import (
     ClosureError,
     DescriptionError,
@@ -66,6 +65,7 @@ from robomodel.identification import (
     regressor,
     with_parameters,
 )
+from robomodel.interop.compile import compile
 from robomodel.kernels.function import Kernel
 from robomodel.loading import load
 from robomodel.model import Model

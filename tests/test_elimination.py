@@ -6,21 +6,13 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.dynamics.elimination import (
-    NAMES,
-    FactorGraph,
-    Relation,
-    SingularError,
-    ldlt,
-    search,
-    search_order,
-)
-from robomodel.dynamics.elimination.programs import as_order
-from robomodel.dynamics.equations import gyroscope, minimum_torque
-from robomodel.dynamics.equations.segments import pieces
-from robomodel.dynamics.equations.system import backward_error
-from robomodel.estimation import gauss
+from robomodel.estimation import gauss, symmetric
+from robomodel.estimation.equations import pieces
 from robomodel.estimation.instant import Problem
+from robomodel.estimation.ordered_dynamics import as_order, search_order
+from robomodel.estimation.orders import NAMES, FactorGraph, Relation, search
+from robomodel.estimation.sensors import gyroscope, minimum_torque
+from robomodel.estimation.system import SingularError, backward_error
 from robomodel.kernels import Trace
 from robomodel.papers.elimination_orders import (
     as_networkx,
@@ -450,10 +442,10 @@ def test_plans_of_other_problems_are_refused(arm):
 def test_symmetric_elimination_refuses_what_is_not_symmetric(arm):
     problem = Problem.hybrid(arm, ["joint1"])
     with pytest.raises(ValueError, match="LDLᵀ is for symmetric systems"):
-        ldlt.eliminate(problem.structure, problem.order("aba"))
+        symmetric.eliminate(problem.structure, problem.order("aba"))
     net = Problem.forward(arm, net_forces=True)
     with pytest.raises(ValueError, match="LDLᵀ is for symmetric systems"):
-        ldlt.solve(net.structure, net.order("aba"))
+        symmetric.solve(net.structure, net.order("aba"))
 
 
 @pytest.mark.parametrize("name", ["puma560", "five_bar"])
@@ -473,7 +465,7 @@ def test_bias_first_is_the_same_elimination(name):
         at, rates, forces = (trace.inputs(n) for n in (model.nq, model.nv, model.nv))
         values = {f"tau[{p.name}]": [forces[i] for i in p.dofs] for p in joints}
         system = problem.system(at, rates, values, {})
-        found = ldlt.solve(system, order, bias_first=bias_first)
+        found = symmetric.solve(system, order, bias_first=bias_first)
         program = trace.program([x for p in joints for x in found[f"qdd[{p.name}]"]])
         got = np.array(program([*q, *v, *tau]))
         assert np.max(np.abs(got - true)) <= 1e-12 * np.max(np.abs(true))
@@ -485,7 +477,7 @@ def test_joint_accelerations_wait_for_their_bodies(arm):
     """An order that has them first is met as far as there are pivots."""
     problem = Problem.forward(arm)
     order = problem.order(names("q1 q2 q3 F1 F2 F3 V3 V2 V1"))
-    done = ldlt.eliminate(problem.structure, order)
+    done = symmetric.eliminate(problem.structure, order)
     assert sorted(done.sequence) == sorted(order)
     assert done.sequence.index("qdd[joint1]") > done.sequence.index("a[link1]")
 

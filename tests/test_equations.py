@@ -11,11 +11,11 @@ from mechanisms import random_mechanism
 
 import robomodel as rm
 from robomodel.dynamics.baselines.projection import spanning_tree
-from robomodel.dynamics.elimination import SingularError
-from robomodel.dynamics.equations import (
+from robomodel.estimation.equations import equations, pieces
+from robomodel.estimation.instant import Problem
+from robomodel.estimation.sensors import (
     accelerometer,
     contact,
-    equations,
     force_torque,
     gyroscope,
     joint_acceleration,
@@ -23,8 +23,7 @@ from robomodel.dynamics.equations import (
     planar,
     torque,
 )
-from robomodel.dynamics.equations.segments import pieces
-from robomodel.estimation.instant import Problem
+from robomodel.estimation.system import SingularError
 
 SLOW = pytest.mark.slow
 ROBOTS = ("puma560", "five_bar", "mini_cheetah", pytest.param("tello", marks=pytest.mark.slow))

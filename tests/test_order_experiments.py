@@ -13,11 +13,10 @@ from benchmarks.orders import __main__ as orders
 from benchmarks.orders import docs as orders_docs
 from benchmarks.orders import experiments
 from benchmarks.paper import docs as paper_docs
-from robomodel.dynamics.elimination import scalar_order
-from robomodel.dynamics.equations import System
-from robomodel.dynamics.equations.system import Factor, Variable
 from robomodel.estimation import gauss
 from robomodel.estimation.instant import Problem
+from robomodel.estimation.orders import scalar_order
+from robomodel.estimation.system import Factor, System, Variable
 from robomodel.papers.equations import elementwise_operations
 
 ROOT = Path(__file__).parent.parent

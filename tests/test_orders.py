@@ -11,16 +11,16 @@ from mechanisms import KINDS, random_mechanism
 from numpy.typing import NDArray
 
 import robomodel as rm
-from robomodel.dynamics.elimination import (
-    NAMES,
-    FactorGraph,
+from robomodel.estimation import ordered_dynamics
+from robomodel.estimation.ordered_dynamics import (
     Order,
+    as_order,
+    backward_error,
     operations,
     program,
-    programs,
     search_order,
 )
-from robomodel.dynamics.elimination.programs import as_order, backward_error
+from robomodel.estimation.orders import NAMES, FactorGraph
 
 Array = NDArray[np.float64]
 NAMED = [name for name in NAMES if name != "searched"]
@@ -173,10 +173,10 @@ def test_unsafe_pivots_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
     order = as_order(model, "aba")
     with pytest.raises(ValueError, match=r"pivots are not safe on 'puma560'.* 1\.?\d*e-1[12]"):
-        programs.checked(model, order, spoiled)
+        ordered_dynamics.checked(model, order, spoiled)
     with pytest.raises(ValueError, match="backward error of nan"):
-        programs.checked(model, order, lambda q, v, tau: np.full_like(v, np.nan))
-    monkeypatch.setattr(programs, "SAFE", 1e-17)
+        ordered_dynamics.checked(model, order, lambda q, v, tau: np.full_like(v, np.nan))
+    monkeypatch.setattr(ordered_dynamics, "SAFE", 1e-17)
     with pytest.raises(ValueError, match="pivots are not safe"):
         rm.compile(model, "aba", order="markowitz")
 
@@ -184,7 +184,7 @@ def test_unsafe_pivots_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_factor_graph_names_what_an_order_holds() -> None:
     model = rm.robots.load("five_bar")
     order = as_order(model, "nested dissection")
-    graph = FactorGraph.of(programs._structure(model, order.split))
+    graph = FactorGraph.of(ordered_dynamics._structure(model, order.split))
     assert set(order.variables) == set(graph.sizes)
 
 

@@ -9,8 +9,11 @@ import pytest
 from mechanisms import random_mechanism
 
 import robomodel as rm
-from robomodel.dynamics.elimination import SingularError
-from robomodel.dynamics.equations import (
+from robomodel.estimation import gauss
+from robomodel.estimation import instant_solver as module
+from robomodel.estimation.equations import pieces
+from robomodel.estimation.instant import Problem
+from robomodel.estimation.sensors import (
     accelerometer,
     contact,
     force_torque,
@@ -18,11 +21,7 @@ from robomodel.dynamics.equations import (
     joint_acceleration,
     torque,
 )
-from robomodel.dynamics.equations.segments import pieces
-from robomodel.dynamics.equations.system import Factor, System, Variable
-from robomodel.estimation import gauss
-from robomodel.estimation import instant_solver as module
-from robomodel.estimation.instant import Problem
+from robomodel.estimation.system import Factor, SingularError, System, Variable
 
 SLOW = pytest.mark.slow
 

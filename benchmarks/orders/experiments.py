@@ -1,6 +1,6 @@
 """Elimination orders measured: operations, times, fill; beside recursions and sparse solvers.
 
-Orders are those of :mod:`robomodel.dynamics.elimination`, as programs of forward dynamics. Counts
+Orders are those of :mod:`robomodel.estimation.orders`, as programs of forward dynamics. Counts
 are of programs as traced, before multiplications are fused into additions: equal expressions count
 once, products with 0 and ±1 nothing, divisions and roots one, sines and cosines apart.
 """
@@ -22,14 +22,20 @@ import robomodel as rm
 from benchmarks.shared.counts import counts, traced
 from benchmarks.shared.race import Array, Race
 from robomodel.dynamics.algorithms import Task
-from robomodel.dynamics.elimination import NAMES, Order, operations, program, search_order
-from robomodel.dynamics.elimination.orders import SCALAR_ORDERS, scalar_order
-from robomodel.dynamics.elimination.programs import as_order, backward_error
-from robomodel.dynamics.equations import contact
-from robomodel.dynamics.equations.segments import pieces
-from robomodel.dynamics.equations.system import SingularError, System
 from robomodel.estimation import gauss
+from robomodel.estimation.equations import pieces
 from robomodel.estimation.instant import Problem
+from robomodel.estimation.ordered_dynamics import (
+    Order,
+    as_order,
+    backward_error,
+    operations,
+    program,
+    search_order,
+)
+from robomodel.estimation.orders import NAMES, SCALAR_ORDERS, scalar_order
+from robomodel.estimation.sensors import contact
+from robomodel.estimation.system import SingularError, System
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_program
 from robomodel.papers.equations import elementwise_operations

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from robomodel.dynamics.baselines import open_tree as independent
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import Reference
-from robomodel.dynamics.order import Order
 from robomodel.dynamics.passive import Arguments
 from robomodel.dynamics.recursions.reduced import reduced
-from robomodel.dynamics.table import OPEN_TREES, TABLE, Name, run_ordered
+from robomodel.dynamics.table import OPEN_TREES, TABLE, Name
 from robomodel.errors import did_you_mean
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.derived import traced
@@ -29,13 +28,17 @@ Method: TypeAlias = Literal[
     "christoffel",
 ]
 
+ForwardDynamics: TypeAlias = Callable[[Model, Vector, Vector, Vector], Sequence[Scalar]]
+"""Accelerations (nv) from a model, q, v and tau; scalars of any kind."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """An algorithm with its options: the frames it is about, the links that external forces act on.
 
     ``method`` is "cluster", or another that its entry in the table has. ``known``: of "hybrid", the
-    joints whose acceleration is given. ``order``: of "aba", in which to eliminate. ``passive``:
+    joints whose acceleration is given. ``order``: of "aba", another way to
+    compute it, hashable. ``passive``:
     with springs and damping. ``reference``: in which motions of the frame are told. Its arguments
     are the algorithm's, then six numbers for each of ``f_ext``.
     """
@@ -45,7 +48,7 @@ class Task:
     f_ext: tuple[str, ...] = ()
     method: Method = "cluster"
     known: tuple[str, ...] = ()
-    order: Order | None = None
+    order: ForwardDynamics | None = None
     passive: bool = False
     reference: Reference = "local"
 
@@ -125,7 +128,7 @@ class Task:
 
         def run(x: Arguments) -> Sequence[Scalar]:
             if self.order is not None:
-                return run_ordered(model, x, self.order)
+                return self.order(model, x["q"], x["v"], x["tau"])
             return entry.compute(self.method, model, x, forces, at, self.known)
 
         if not self.passive:

@@ -18,7 +18,6 @@ from robomodel.dynamics.baselines import projection
 from robomodel.dynamics.contact.points import touch_derivatives, touching
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Forces
-from robomodel.dynamics.order import Order
 from robomodel.dynamics.passive import (
     Arguments,
     Inner,
@@ -161,13 +160,6 @@ def _hybrid(
     from robomodel.dynamics.recursions.hybrid_dynamics import hybrid, prescribed
 
     return hybrid(model, q, v, given, prescribed(model, known), f_ext)
-
-
-def run_ordered(model: Model, arguments: Arguments, order: Order) -> list[Scalar]:
-    """Forward dynamics by elimination in an order."""
-    from robomodel.dynamics.elimination.programs import forward
-
-    return forward(model, arguments["q"], arguments["v"], arguments["tau"], order)
 
 
 Q, QV, QVA = ("q",), ("q", "v"), ("q", "v", "a")

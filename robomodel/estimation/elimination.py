@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from robomodel.dynamics.equations.system import SingularError, System, refined
 from robomodel.estimation.graph import Linear
+from robomodel.estimation.system import SingularError, System, refined
 from robomodel.model.joints import Array, Mask
 from robomodel.scalars import Scalar
 

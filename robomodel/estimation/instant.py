@@ -15,19 +15,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.elimination import ldlt
-from robomodel.dynamics.elimination.graph import FactorGraph
-from robomodel.dynamics.elimination.orders import order as named_order
-from robomodel.dynamics.elimination.orders import scalar_order
-from robomodel.dynamics.equations.assembly import equations
-from robomodel.dynamics.equations.loops import LoopRowsKept
-from robomodel.dynamics.equations.segments import Piece, Split, View, pieces
-from robomodel.dynamics.equations.sensors import Sensor, motion_at, wrench_at
-from robomodel.dynamics.equations.system import Group, System, backward_error
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, as_names, check_names, did_you_mean
-from robomodel.estimation import gauss
+from robomodel.estimation import gauss, symmetric
 from robomodel.estimation.elimination import CONTRADICTION, ContradictionError, solve_in_order
+from robomodel.estimation.equations import LoopRowsKept, Piece, Split, View, equations, pieces
+from robomodel.estimation.orders import FactorGraph, scalar_order
+from robomodel.estimation.orders import order as named_order
+from robomodel.estimation.sensors import Sensor, motion_at, wrench_at
+from robomodel.estimation.system import Group, System, backward_error
 from robomodel.model.arguments import as_array
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
@@ -55,7 +51,7 @@ class Problem:
     ``known``: names of known variables (``tau[joint]``, ``qdd[joint]``, ``fx[link]``); their values
     come with the state, zero where they are left out and may be (external wrenches, torques of
     dependent joints and of a floating base). All others are unknown. ``view``, ``split``, ``loops``
-    and ``net_forces`` as in :func:`robomodel.dynamics.equations.equations`.
+    and ``net_forces`` as in :func:`robomodel.estimation.equations.equations`.
     """
 
     model: Model
@@ -173,7 +169,7 @@ class Problem:
         """An order for Gaussian elimination, of variables or of scalars.
 
         Names are those of :meth:`order`, and "scalar markowitz", "scalar colamd" and
-        "scalar minimum degree"; see :func:`~robomodel.dynamics.elimination.orders.scalar_order`.
+        "scalar minimum degree"; see :func:`~robomodel.estimation.orders.scalar_order`.
         Others list all variables, or all columns in groups.
         """
         if isinstance(order, str) and order.startswith(SCALAR):
@@ -200,7 +196,7 @@ class Problem:
 
         ``values`` in the bodies' internal axes; ``readings`` by the sensors' names. ``zero``: those
         left out are zero, for the structure alone. ``turned`` as of
-        :func:`robomodel.dynamics.equations.equations`.
+        :func:`robomodel.estimation.equations.equations`.
         """
         model = self.model
         written = self._written(q, v, turned)
@@ -359,7 +355,7 @@ class Problem:
         if method == "qr":
             return solve_in_order(system, order, refine=refine)
         if method == "ldlt":
-            return ldlt.solve(system, order, refine=refine)
+            return symmetric.solve(system, order, refine=refine)
         if method != "gauss":
             raise ValueError(f"method '{method}' is not known; 'gauss', 'ldlt' and 'qr' are")
         if any(factor.deviation is not None for factor in system.factors):

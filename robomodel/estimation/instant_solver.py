@@ -15,9 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.calling import by_name
-from robomodel.dynamics.elimination import ldlt
-from robomodel.dynamics.equations.sensors import Sensor, motion_at, wrench_at
-from robomodel.dynamics.equations.system import (
+from robomodel.dynamics.kinematics.frames import place
+from robomodel.dynamics.kinematics.state import State
+from robomodel.errors import UnknownNameError, check_names, did_you_mean
+from robomodel.estimation import gauss, symmetric
+from robomodel.estimation.elimination import CONTRADICTION, ContradictionError
+from robomodel.estimation.gauss import WeightedElimination
+from robomodel.estimation.sensors import Sensor, motion_at, wrench_at
+from robomodel.estimation.system import (
     Factor,
     Group,
     SingularError,
@@ -25,12 +30,6 @@ from robomodel.dynamics.equations.system import (
     backward_error,
     residual,
 )
-from robomodel.dynamics.kinematics.frames import place
-from robomodel.dynamics.kinematics.state import State
-from robomodel.errors import UnknownNameError, check_names, did_you_mean
-from robomodel.estimation import gauss
-from robomodel.estimation.elimination import CONTRADICTION, ContradictionError
-from robomodel.estimation.gauss import WeightedElimination
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Program
 from robomodel.model.arguments import as_array
@@ -271,7 +270,7 @@ class SolverKernel:
     ) -> tuple[dict[str, list[Scalar]], WeightedElimination | None]:
         if way.plan is None:
             refine, names = self.solver.refine, [str(name) for name in way.order]
-            return ldlt.solve(system, names, refine=refine, bias_first=way.bias_first), None
+            return symmetric.solve(system, names, refine=refine, bias_first=way.bias_first), None
         weights = {name: x[0] for name, x in present.items()}
         found = WeightedElimination(system, way.order, way.plan, weights)
         return found.solution(refine=self.solver.refine), found

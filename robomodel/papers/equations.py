@@ -17,9 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.equations import equations
-from robomodel.dynamics.equations.segments import pieces
 from robomodel.dynamics.kinematics.frames import body_wrenches
+from robomodel.estimation.equations import equations, pieces
 from robomodel.estimation.gauss import Elimination, is_unit, single_operations
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array

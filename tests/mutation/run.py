@@ -45,8 +45,6 @@ TESTS: dict[str, str] = {
     "dynamics/contact/gauss_seidel.py": "complementarity contact touch rollout",
     "dynamics/recursions/derivatives.py": "derivatives variations hessian",
     "dynamics/recursions/efpa.py": "efpa impulse",
-    "dynamics/elimination": "elimination orders equations",
-    "dynamics/equations": "equations elimination",
     "dynamics/kinematics/frames.py": "frames efpa",
     "dynamics/recursions/hessian.py": "hessian derivatives",
     "dynamics/recursions/hybrid_dynamics.py": "hybrid",

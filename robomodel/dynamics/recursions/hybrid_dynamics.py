@@ -25,7 +25,7 @@ from robomodel.spatial import NO_MOTION, Motion
 
 def freedoms(model: Model) -> dict[str, tuple[int, ...]]:
     """The places in v by name: of independent joints, and of each of their ``dof_names``."""
-    places = {name: (i,) for i, name in enumerate(model.dof_names)}
+    places: dict[str, tuple[int, ...]] = {name: (i,) for i, name in enumerate(model.dof_names)}
     for cluster in model.clusters:
         first = cluster.spanning_v.start
         place = {first + c: cluster.v.start + i for i, c in enumerate(cluster.columns)}

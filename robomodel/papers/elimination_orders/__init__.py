@@ -2,7 +2,7 @@
 
 After Xie and Dellaert, "A Unified Method for Solving Inverse, Forward, and Hybrid Manipulator
 Dynamics using Factor Graphs". The graph and its elimination are
-:mod:`robomodel.dynamics.elimination.graph`, orders by name :mod:`robomodel.dynamics.elimination`.
+:mod:`robomodel.estimation.orders`, with orders by name.
 """
 
 from robomodel.papers.elimination_orders.algorithms import (

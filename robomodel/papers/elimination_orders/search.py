@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from robomodel.dynamics.elimination.orders import NAMES, SCALAR_ORDERS
-from robomodel.dynamics.equations.system import Group, SingularError, System
 from robomodel.estimation import gauss
 from robomodel.estimation.gauss import MANY, Elimination, Row
 from robomodel.estimation.instant import Problem
+from robomodel.estimation.orders import NAMES, SCALAR_ORDERS
+from robomodel.estimation.system import Group, SingularError, System
 
 NEAR = 6  # places that every other move goes at most
 

@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.elimination.graph import Dag, FactorGraph, Relation
 from robomodel.errors import did_you_mean
 from robomodel.estimation.factors import Equal, Errors, Prior, Reading, Trapezoid, Variables
 from robomodel.estimation.graph import Graph
 from robomodel.estimation.noise import NoiseLike
+from robomodel.estimation.orders import Dag, FactorGraph, Relation
 from robomodel.estimation.problems import staged
 from robomodel.estimation.solve import Solution, fixed_lag
 from robomodel.estimation.spaces import Vectors

@@ -1,7 +1,7 @@
 """Elimination orders as code: forward dynamics in any order, counted, searched for and compiled.
 
 What 001 left for later: "generated code for the best order". The block LDLᵀ of
-:mod:`robomodel.dynamics.elimination.ldlt` runs on traced scalars, so an order becomes a
+:mod:`robomodel.estimation.symmetric` runs on traced scalars, so an order becomes a
 straight-line program, and its operations can be counted: equal expressions merged, products with 0
 and ±1 free, sines and cosines of joint angles apart. Search minimises that count.
 """
@@ -12,19 +12,18 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
-from robomodel.dynamics.elimination import ldlt
-from robomodel.dynamics.elimination.graph import FactorGraph
-from robomodel.dynamics.elimination.orders import order as named_order
-from robomodel.dynamics.equations.assembly import equations
-from robomodel.dynamics.equations.segments import Split, pieces
-from robomodel.dynamics.equations.system import SingularError, System
-from robomodel.dynamics.order import Order, OrderLike
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force
+from robomodel.estimation import symmetric
+from robomodel.estimation.equations import Split, equations, pieces
+from robomodel.estimation.orders import FactorGraph
+from robomodel.estimation.orders import order as named_order
+from robomodel.estimation.system import SingularError, System
 from robomodel.kernels.program import Program
 from robomodel.kernels.trace import Trace
 from robomodel.model.derived import cached_on_model
@@ -37,23 +36,38 @@ SAFE = 1e-12  # backward error of an order that may be compiled
 STATES = 64  # at which it is measured
 
 
-def forward(model: Model, q: Vector, v: Vector, tau: Vector, order: Order) -> list[Scalar]:
-    """Independent accelerations (nv) under forces tau, in this order; scalars of any kind."""
-    system = _forward_system(model, q, v, tau, order.split)
-    if order.bias_first:
-        push = subtracted(tau, bias_force(model, q, v))
-        right: dict[str, list[Scalar]] = {f.twin: [0.0] * f.rows for f in system.factors}
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order in which forward dynamics eliminates ``a[link]``, ``f[link]`` and ``qdd[joint]``.
+
+    ``split`` as in :func:`robomodel.estimation.equations.equations`. ``bias_first``: velocities and
+    gravity go through the bodies once at zero joint acceleration, before the elimination.
+    """
+
+    variables: tuple[str, ...]
+    split: Split = "none"
+    bias_first: bool = False
+
+    def __call__(self, model: Model, q: Vector, v: Vector, tau: Vector) -> list[Scalar]:
+        """Independent accelerations (nv) under forces tau; scalars of any kind."""
+        system = _forward_system(model, q, v, tau, self.split)
+        if self.bias_first:
+            push = subtracted(tau, bias_force(model, q, v))
+            right: dict[str, list[Scalar]] = {f.twin: [0.0] * f.rows for f in system.factors}
+            for piece in pieces(model):
+                if piece.dofs:
+                    right[f"qdd[{piece.name}]"] = [push[i] for i in piece.dofs]
+            solution = symmetric.eliminate(system, self.variables).solve(right)
+        else:
+            solution = symmetric.solve(system, self.variables)
+        a: list[Scalar] = [0.0] * model.nv
         for piece in pieces(model):
-            if piece.dofs:
-                right[f"qdd[{piece.name}]"] = [push[i] for i in piece.dofs]
-        found = ldlt.eliminate(system, order.variables).solve(right)
-    else:
-        found = ldlt.solve(system, order.variables)
-    a: list[Scalar] = [0.0] * model.nv
-    for piece in pieces(model):
-        for i, x in zip(piece.dofs, found.get(f"qdd[{piece.name}]", ()), strict=False):
-            a[i] = x
-    return a
+            for i, x in zip(piece.dofs, solution.get(f"qdd[{piece.name}]", ()), strict=False):
+                a[i] = x
+        return a
+
+
+OrderLike: TypeAlias = Order | str | Sequence[str]
 
 
 def _forward_system(model: Model, q: Vector, v: Vector, tau: Vector, split: Split) -> System:
@@ -70,7 +84,7 @@ def program(model: Model, order: Order) -> Program:
     """The order's program as traced; inputs are q, v and tau."""
     trace = Trace()
     q, v, tau = (trace.inputs(n) for n in (model.nq, model.nv, model.nv))
-    return trace.program(forward(model, q, v, tau, order))
+    return trace.program(order(model, q, v, tau))
 
 
 def operations(traced: Program) -> int:
@@ -85,23 +99,23 @@ def operations(traced: Program) -> int:
 # ---- orders, named and searched ------------------------------------------------------------------
 
 
-def as_order(model: Model, wish: OrderLike, *, seed: int = 0) -> Order:
+def as_order(model: Model, order: OrderLike, *, seed: int = 0) -> Order:
     """An order by name (whichever way of writing it down is cheapest), or one's own.
 
-    Names are those of :data:`robomodel.dynamics.elimination.NAMES`; "searched" is what
+    Names are those of :data:`robomodel.estimation.orders.NAMES`; "searched" is what
     :func:`search_order` finds. Raises ValueError for names and variables that are not known.
     """
-    if isinstance(wish, Order):
-        FactorGraph.of(_structure(model, wish.split)).checked(wish.variables)
-        return wish
-    if wish == "searched":
+    if isinstance(order, Order):
+        FactorGraph.of(_structure(model, order.split)).checked(order.variables)
+        return order
+    if order == "searched":
         return search_order(model, seed=seed)
     best: tuple[int, Order] | None = None
     wrong: Exception | None = None
     for split in ("none", "joint"):
         try:
             graph = FactorGraph.of(_structure(model, split))
-            variables = named_order(graph, model, wish, seed=seed)
+            variables = named_order(graph, model, order, seed=seed)
         except ValueError as error:  # a user's list has the names of one way of writing only
             wrong = wrong or error
             continue

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from robomodel.dynamics.equations.system import Factor, SingularError, System, residual
 from robomodel.dynamics.kinematics.state import Matrix
+from robomodel.estimation.system import Factor, SingularError, System, residual
 from robomodel.scalars import (
     Factorization,
     Scalar,

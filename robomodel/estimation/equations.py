@@ -1,0 +1,468 @@
+"""The equations of motion as one sparse linear system over named variables (document 003).
+
+D d + b = 0, with d every acceleration, wrench, torque and multiplier of the robot at a state. Body
+by body, with λ(i) the body that i hangs on:
+
+    acceleration   -a_i + X a_λ + S q̈ + c = 0
+    wrench         I a_i + ν - f_i - fx_i + Σ Xᵀ f_child - Σ Wᵀ λ = 0
+    torque         Sᵀ f + armature · q̈ - τ - Kᵀ λ = 0
+    loop           -W a - k = 0  (couplings: -K q̈ + k = 0)
+
+Rows and columns that belong together (wrench and a, acceleration and f, torque and q̈, loop and λ)
+make a symmetric matrix. Scalars of any kind; a structural zero is not an entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from robomodel.dynamics.baselines.projection import spanning_tree
+from robomodel.dynamics.kinematics.state import Matrix, State
+from robomodel.estimation.system import Factor, System, Variable
+from robomodel.model.constraints import (
+    Anchor,
+    LoopConstraint,
+    LoopJoint,
+    Unconstrained,
+    evaluate_loops,
+)
+from robomodel.model.constraints.loops import End
+from robomodel.model.elements import Cluster
+from robomodel.model.graph import WORLD
+from robomodel.model.model import Model
+from robomodel.scalars import Scalar, Vector, add, dot, is_zero, neg, transposed
+from robomodel.spatial import (
+    NO_MOTION,
+    NO_WRENCH,
+    UNIT,
+    UNIT_MOTIONS,
+    UNIT_WRENCHES,
+    ZERO,
+    Mat,
+    Motion,
+    RigidInertia,
+    Transform,
+    Vec,
+    Wrench,
+    apply,
+    cross,
+    minus,
+    plus,
+    scale,
+    transpose,
+)
+
+
+def equations(
+    model: Model,
+    q: Vector,
+    v: Vector,
+    *,
+    view: View = "tree",
+    split: Split = "none",
+    loops: LoopRowsKept = "independent",
+    net_forces: bool = False,
+    turned: Container[int] | None = None,
+) -> System:
+    """D d + b = 0 of the robot at a state; scalars of any kind.
+
+    Variables: ``a[link]`` (conventional acceleration of the body's origin, less gravity, angular
+    first), ``f[link]`` (wrench through the body's joint on it), ``fx[link]`` (external wrench),
+    ``tau[joint]``, ``qdd[joint]``, and ``lambda[loop]``; bodies' quantities in their internal axes.
+
+    ``view`` "tree": every joint of the spanning tree, with multipliers for loops and couplings.
+    "cluster": the joint accelerations are the independent ones and each body moves with its rows of
+    G; there are no multipliers, and inside a cluster f is not what the joint carries, for the
+    loops' wrenches are left out. ``net_forces`` adds ``net[link]``, the resultant on each body.
+    ``turned``: bodies whose axes turn with them even where they spin symmetrically, as external
+    wrenches on them require (default: all).
+    """
+    state = State(model, q, range(len(model.nodes)) if turned is None else turned, v)
+    chain, own = segments(model, state, view, split)
+    factors: list[Factor] = []
+    wrench_blocks: list[dict[str, Matrix]] = []
+    wrench_constants: list[list[Scalar]] = []
+    variables: list[Variable] = []
+    torque: dict[str, dict[str, Matrix]] = {}
+    for part in chain:
+        a, f = f"a[{part.name}]", f"f[{part.name}]"
+        variables += [
+            Variable(a, "acceleration", part.name, 6),
+            Variable(f, "wrench", part.name, 6),
+        ]
+        blocks = {a: _diagonal(-1.0, 6)}
+        drift = part.drift
+        if part.above == WORLD:
+            gravity = Motion(ZERO, minus(ZERO, model.gravity))
+            drift = drift + part.transform.to_child(gravity)
+        else:
+            above = chain[part.above].name
+            blocks[f"a[{above}]"] = transposed(
+                [part.transform.to_child(m).entries() for m in UNIT_MOTIONS]
+            )
+            wrench_blocks[part.above][f] = transposed(
+                [part.transform.to_parent(w).entries() for w in UNIT_WRENCHES]
+            )
+        for name, columns in part.motions:
+            blocks[name] = transposed([motion.entries() for motion in columns])
+            torque.setdefault(name, {})[f] = [list(motion.entries()) for motion in columns]
+        carried = "" if part.above == WORLD else f"a[{chain[part.above].name}]"
+        factors.append(
+            Factor(f"acceleration[{part.name}]", "acceleration", blocks, drift.entries(), f,
+                   carried=carried, carry=part.transform)
+        )  # fmt: skip
+        below: dict[str, Matrix] = {f: _diagonal(-1.0, 6)}
+        constant: list[Scalar] = [0.0] * 6
+        if part.inertia is not None:
+            mass = transposed([(part.inertia * m).entries() for m in UNIT_MOTIONS])
+            constant = list(part.gyroscopic.entries())
+            net = f"net[{part.name}]"
+            if net_forces:
+                variables.append(Variable(net, "net force", part.name, 6))
+                factors.append(Factor(net, "net force", {net: _diagonal(-1.0, 6), a: mass},
+                                      constant))  # fmt: skip
+                below[net], constant = _diagonal(1.0, 6), [0.0] * 6
+            elif not all(is_zero(x) for row in mass for x in row):
+                below[a] = mass
+            external = f"fx[{part.name}]"
+            variables.append(Variable(external, "external wrench", part.name, 6))
+            below[external] = _diagonal(-1.0, 6)
+        wrench_blocks.append(below)
+        wrench_constants.append(constant)
+    multipliers: dict[str, dict[str, Matrix]] = {}
+    if view == "tree":
+        for condition in loop_conditions(state, loops):
+            name = f"lambda[{condition.name}]"
+            size = len(condition.bias)
+            variables.append(Variable(name, "multiplier", condition.name, size))
+            bodies = sorted({b for row in condition.wrenches for b in row if b != WORLD})
+            constants = [neg(x) for x in condition.bias]
+            blocks = {}
+            for body in bodies:
+                rows = [list(row.get(body, NO_WRENCH).entries()) for row in condition.wrenches]
+                blocks[f"a[{chain[own[body]].name}]"] = _negative(rows)
+                wrench_blocks[own[body]][name] = _negative(transposed(rows))
+            for r, row in enumerate(condition.wrenches):
+                if WORLD in row:
+                    lift = row[WORLD].dot(Motion(ZERO, minus(ZERO, model.gravity)))
+                    constants[r] = add(constants[r], neg(lift))
+            for piece in pieces(model):
+                rows = [[row.get(i, 0.0) for i in piece.freedoms] for row in condition.joints]
+                if any(not is_zero(x) for row in rows for x in row):
+                    blocks[f"qdd[{piece.name}]"] = _negative(rows)
+                    multipliers.setdefault(piece.name, {})[name] = _negative(transposed(rows))
+            factors.append(Factor(f"loop[{condition.name}]", "loop", blocks, constants, name))
+    for part, blocks, constant in zip(chain, wrench_blocks, wrench_constants, strict=True):
+        factors.append(
+            Factor(f"wrench[{part.name}]", "wrench", blocks, constant, f"a[{part.name}]")
+        )
+    for piece in pieces(model):
+        if view == "cluster" and not piece.dofs:
+            continue
+        tau, qdd = f"tau[{piece.name}]", f"qdd[{piece.name}]"
+        size = len(piece.freedoms)
+        variables += [Variable(tau, "torque", piece.name, size),
+                      Variable(qdd, "joint acceleration", piece.name, size)]  # fmt: skip
+        blocks = {tau: _diagonal(-1.0, size), **torque.get(qdd, {})}
+        constant = [0.0] * size
+        if view == "tree":
+            if model.nodes[piece.body].armature:
+                blocks[qdd] = _diagonal(model.nodes[piece.body].armature, size)
+            blocks |= multipliers.get(piece.name, {})
+        else:
+            constant = _reflected(state, piece, blocks)
+        factors.append(Factor(f"torque[{piece.name}]", "torque", blocks, constant, qdd))
+    return System(tuple(variables), tuple(factors))
+
+
+def _reflected(state: State, piece: Piece, blocks: dict[str, Matrix]) -> list[Scalar]:
+    """Gᵀ diag(armature) G's rows of a piece, into ``blocks``; Gᵀ diag(armature) g."""
+    model = state.model
+    cluster = model.clusters[model.nodes[piece.body].cluster]
+    first = cluster.v.start
+    mass = state.armature(cluster)
+    bias = state.armature(cluster, [state.bias[cluster.spanning_v]])
+    for other in pieces(model):
+        if other.dofs and model.nodes[other.body].cluster == cluster.index:
+            rows = [[mass[i - first][j - first] for j in other.dofs] for i in piece.dofs]
+            if any(not is_zero(x) for row in rows for x in row):
+                blocks[f"qdd[{other.name}]"] = rows
+    return [bias[i - first][0] for i in piece.dofs]
+
+
+def _diagonal(x: float, size: int) -> Matrix:
+    return [[x if i == j else 0.0 for j in range(size)] for i in range(size)]
+
+
+def _negative(rows: Matrix) -> Matrix:
+    return [[neg(x) for x in row] for row in rows]
+
+
+# ---- segments ------------------------------------------------------------------------------------
+
+
+View: TypeAlias = Literal["tree", "cluster"]
+
+
+Split: TypeAlias = Literal["none", "joint", "steps"]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A frame that accelerates with a = X a_above + Σ motion · q̈ + drift, and may carry mass.
+
+    ``motions``: the columns of each joint acceleration. ``above`` is a segment's number or WORLD;
+    ``gyroscopic`` is the wrench that velocities alone require. ``body`` is the body that it is, or
+    leads to.
+    """
+
+    name: str
+    above: int
+    transform: Transform
+    motions: tuple[tuple[str, tuple[Motion, ...]], ...]
+    drift: Motion
+    inertia: RigidInertia | None
+    gyroscopic: Wrench
+    body: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A joint's velocities that are independent together or not: a joint acceleration's variable.
+
+    ``freedoms`` count spanning velocities, ``dofs`` independent ones (none for dependent joints).
+    """
+
+    name: str
+    body: int
+    freedoms: tuple[int, ...]
+    dofs: tuple[int, ...]
+
+
+def pieces(model: Model) -> tuple[Piece, ...]:
+    """The joints as variables: one each, or one a component where only some are independent."""
+    found = []
+    for cluster in model.clusters:
+        first = cluster.spanning_v.start
+        dof = {first + c: cluster.v.start + i for i, c in enumerate(cluster.columns)}
+        for body, joint in zip(cluster.bodies, cluster.joints, strict=True):
+            freedoms = tuple(model.nodes[body].freedoms)
+            dofs = tuple(dof[r] for r in freedoms if r in dof)
+            if len(dofs) in (0, len(freedoms)):
+                if freedoms:
+                    found.append(Piece(joint, body, freedoms, dofs))
+                continue
+            for n, r in enumerate(freedoms):
+                own = (dof[r],) if r in dof else ()
+                found.append(Piece(f"{joint}.{n}", body, (r,), own))
+    return tuple(found)
+
+
+def segments(
+    model: Model, state: State, view: View, split: Split = "none"
+) -> tuple[list[Segment], list[int]]:
+    """The frames from the base outwards, and the number of each body's own.
+
+    ``split``: "joint" gives every body, but those on the base, a frame before its joint's own
+    acceleration, so that this can be eliminated in the body's axes; "steps" gives all bodies one
+    after every elementary rotation and shift.
+    """
+    moving = state if view == "cluster" else tree_state(state)
+    parts: dict[int, list[tuple[str, tuple[Motion, ...]]]] = {}
+    for piece in pieces(model):
+        cluster = model.clusters[model.nodes[piece.body].cluster]
+        if view == "cluster":
+            for body in cluster.bodies if piece.dofs else ():
+                subspace = state.subspace(body)
+                columns = tuple(subspace[i - cluster.v.start] for i in piece.dofs)
+                if not all(is_zero(x) for motion in columns for x in motion.entries()):
+                    parts.setdefault(body, []).append((f"qdd[{piece.name}]", columns))
+            continue
+        node = model.nodes[piece.body]
+        columns = tuple(node.joint.subspace[r - node.v] for r in piece.freedoms)
+        parts.setdefault(piece.body, []).append((f"qdd[{piece.name}]", columns))
+    found: list[Segment] = []
+    own: list[int] = []
+    for body, node in enumerate(model.nodes):
+        x = state.transforms[body]
+        above = WORLD if node.parent == WORLD else own[node.parent]
+        chain = [x]
+        if split == "joint" and node.parent != WORLD:
+            chain = [x, Transform((), ZERO)]
+        elif split == "steps":
+            turns = [Transform((r,), ZERO) for r in reversed(x.rotations)]
+            chain = [Transform((), x.offset), *turns, Transform((), ZERO)]
+        for n, step in enumerate(chain):
+            last = n == len(chain) - 1
+            found.append(
+                Segment(
+                    name=node.name if last else f"{node.name}:{n}",
+                    above=above,
+                    transform=step,
+                    motions=tuple(parts.get(body, ())) if last else (),
+                    drift=moving.bias_acceleration(body) if last else NO_MOTION,
+                    inertia=state.inertia[body] if last else None,
+                    gyroscopic=state.inertia[body].gyroscopic(state.centripetal[body])
+                    if last
+                    else NO_WRENCH,
+                    body=body,
+                )
+            )
+            above = len(found) - 1
+        own.append(above)
+    return found, own
+
+
+def tree_state(state: State) -> State:
+    """The same state of the spanning tree: loops and couplings cut, every joint on its own."""
+    tree = spanning_tree(state.model)
+    return State(tree, state.positions, state.turned, state.velocities)
+
+
+# ---- loops ---------------------------------------------------------------------------------------
+
+
+LoopRowsKept: TypeAlias = Literal["independent", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Conditions of a cluster, with their multipliers: Σ W a + k = 0 on bodies, or on joints.
+
+    ``wrenches[r]`` are row r's on each body; ``joints[r]`` are row r's on the spanning velocities.
+    """
+
+    name: str
+    wrenches: list[dict[int, Wrench]]
+    joints: list[dict[int, Scalar]]
+    bias: list[Scalar]
+
+
+def loop_conditions(state: State, kept: LoopRowsKept) -> list[Conditions]:
+    """The loops as wrenches on bodies, couplings as torques at joints.
+
+    ``kept`` "independent": as many rows as say something new. "all": each loop's rows, redundant
+    ones included; their multipliers are then not determined.
+    """
+    found: list[Conditions] = []
+    for cluster in state.model.clusters:
+        constraint = cluster.constraint
+        if isinstance(constraint, Unconstrained):
+            continue
+        at, rates = state.positions[cluster.spanning_q], state.velocities[cluster.spanning_v]
+        if isinstance(constraint, LoopConstraint):
+            found += _loops(state, cluster, constraint, kept)
+            couplings = len(constraint.expand) - len(constraint.expand[0])
+        else:
+            couplings = cluster.spanning_v.stop - cluster.spanning_v.start - cluster.nv
+        if couplings:
+            rows, right = constraint.conditions(at, rates)
+            first = cluster.spanning_v.start
+            joints = [
+                {first + i: x for i, x in enumerate(row) if not is_zero(x)}
+                for row in rows[-couplings:]
+            ]
+            bias = [neg(k) for k in right[-couplings:]]
+            found.append(Conditions(cluster.name, [{} for _ in joints], joints, bias))
+    return found
+
+
+def _loops(
+    state: State, cluster: Cluster, constraint: LoopConstraint, kept: LoopRowsKept
+) -> list[Conditions]:
+    found = []
+    for n, loop in enumerate(constraint.loops):
+        rows = [r for r in range(len(loop.rows)) if kept == "all" or (n, r) in constraint.keep]
+        if rows:
+            wrenches, bias = loop_wrenches(state, cluster, loop, rows)
+            found.append(Conditions(loop.name, wrenches, [{} for _ in rows], bias))
+    dependent = [c for c in range(len(constraint.expand[0])) if c not in constraint.independent]
+    if kept == "all" or len(constraint.keep) == len(dependent):
+        return found
+    # redundant in general position: the combinations K_dᵀ of all rows, as constraint.conditions
+    jacobian = evaluate_loops(
+        constraint.links, constraint.loops, state.positions[cluster.spanning_q],
+        keep=constraint.keep,
+    ).jacobian  # fmt: skip
+    columns = list(zip(*constraint.expand, strict=True))
+    single = [w for c in found for w in c.wrenches]
+    bias = [b for c in found for b in c.bias]
+    combined: list[dict[int, Wrench]] = []
+    biases: list[Scalar] = []
+    for c in dependent:
+        weights = [dot(row, columns[c]) for row in jacobian]
+        total: dict[int, Wrench] = {}
+        for weight, row in zip(weights, single, strict=True):
+            for body, wrench in row.items():
+                total[body] = total.get(body, NO_WRENCH) + wrench.scaled(weight)
+        combined.append(total)
+        biases.append(dot(weights, bias))
+    return [Conditions(f"{cluster.name} loops", combined, [{} for _ in combined], biases)]
+
+
+def loop_wrenches(
+    state: State, cluster: Cluster, loop: LoopJoint, rows: Sequence[int]
+) -> tuple[list[dict[int, Wrench]], list[Scalar]]:
+    """For each row φ: the W of φ̈ = Σ W a + k on the ends' bodies, in their axes, and k.
+
+    The same wrenches, times a multiplier, are what the loop joint exerts. At closed loops, where
+    the rows' derivatives are those of absolute motions.
+    """
+    top = next(branch[0] for branch in loop.branches if branch)
+    ancestor = state.model.nodes[cluster.bodies[top]].parent
+    ends = [
+        _end(state, ancestor, anchor, [cluster.bodies[i] for i in branch])
+        for anchor, branch in zip((loop.predecessor, loop.successor), loop.branches, strict=True)
+    ]
+    found: list[dict[int, Wrench]] = []
+    biases: list[Scalar] = []
+    for r in rows:
+        row = loop.rows[r].evaluate(ends[0][0], ends[1][0])
+        total: dict[int, Wrench] = {}
+        for (end, body, rotation, origin), force, moment in (
+            (ends[0], scale(-1.0, row.force), row.moment_predecessor),
+            (ends[1], row.force, row.moment_successor),
+        ):
+            about = plus(cross(minus(end.x, origin), force), moment)
+            back = transpose(rotation)
+            wrench = Wrench(apply(back, about), apply(back, force))
+            total[body] = total.get(body, NO_WRENCH) + wrench
+        found.append(total)
+        biases.append(row.bias)
+    return found, biases
+
+
+def _end(
+    state: State, ancestor: int, anchor: Anchor, bodies: Sequence[int]
+) -> tuple[End, int, Mat, Vec]:
+    """An end in motion, in the common ancestor's axes; its body with rotation and origin there.
+
+    Velocities are absolute, accelerations those of the body's rotation alone.
+    """
+    body = bodies[-1] if bodies else ancestor
+
+    def turn(v: Vec) -> Vec:
+        for b in reversed(bodies):
+            v = state.transforms[b].rotate(v)
+        return v
+
+    origin = ZERO
+    for b in reversed(bodies):
+        origin = state.transforms[b].point(origin)
+    rotation = transpose((turn(UNIT[0]), turn(UNIT[1]), turn(UNIT[2])))
+    arm = apply(rotation, anchor.point)
+    axes = (turn(anchor.axes[0]), turn(anchor.axes[1]), turn(anchor.axes[2]))
+    x = plus(origin, arm)
+    if body == WORLD:
+        still = (ZERO, ZERO, ZERO)
+        return End(x, axes, ZERO, ZERO, ZERO, still), body, rotation, origin
+    twist, around = state.twists[body], state.centripetal[body]
+    velocity = apply(rotation, plus(twist.linear, cross(twist.angular, anchor.point)))
+    centripetal = apply(rotation, apply(around, anchor.point))
+    half = tuple(apply(rotation, column) for column in transpose(around))
+    turning = tuple(apply(rotation, row) for row in transpose((half[0], half[1], half[2])))
+    omega = apply(rotation, state.omega[body])
+    turned = (turning[0], turning[1], turning[2])
+    return End(x, axes, velocity, omega, centripetal, turned), body, rotation, origin
