@@ -12,7 +12,7 @@ from robomodel.model import Model, build
 from robomodel.model.mobility.problem import RigidError
 
 if TYPE_CHECKING:
-    from robomodel.description.resources import Given
+    from robomodel.description.resources import Entries
     from robomodel.description.shapes import Role
 
 
@@ -24,8 +24,8 @@ def load(
     independent: str | Iterable[str] | None = None,
     rotors: Mapping[str, Rotor] | None = None,
     xacro: Mapping[str, object] | None = None,
-    resources: Given | None = None,
-    format: str | None = None,  # noqa: A002 - the interface's name
+    resources: Entries | None = None,
+    format: str | None = None,
     gravity: Sequence[float] | None = None,
     inertia_from: Role | None = None,
     density: float = 1000.0,

@@ -17,17 +17,20 @@ from robomodel.parsers.shared import motors
 
 WRITERS = {"urdf": rm.write_urdf, "sdf": rm.write_sdf, "mjcf": rm.write_mjcf}
 NEEDS = {  # numbers without which another one says nothing
-    "spring_reference": {"spring_stiffness": 2.0},
-    "stall_torque": {"no_load_speed": 3.0},
-    "no_load_speed": {"stall_torque": 3.0},
-    "voltage": {"torque_constant": 0.1, "resistance": 2.0},
-    "current": {"torque_constant": 0.1},
-    "length": {"stiffness": 5.0},
-    "reference": {"stiffness": 5.0},
-    "lower": {"upper": 1.0},
-    "upper": {"lower": -1.0},
+    ("dynamics", "spring_reference"): {"spring_stiffness": 2.0},
+    ("motor", "stall_torque"): {"no_load_speed": 3.0},
+    ("motor", "no_load_speed"): {"stall_torque": 3.0},
+    ("motor", "voltage"): {"torque_constant": 0.1, "resistance": 2.0},
+    ("motor", "current"): {"torque_constant": 0.1},
+    ("spring", "length"): {"stiffness": 5.0},
+    ("spring", "reference"): {"stiffness": 5.0},
+    ("limit", "lower"): {"upper": 1.0},
+    ("limit", "upper"): {"lower": -1.0},
 }
-LOST = {("surface", "restitution", "mjcf")}  # MuJoCo's contacts have no such number
+LOST = {  # MuJoCo's contacts have no restitution, SDF no rods, both no tolerance of loops
+    ("surface", "restitution", "mjcf"), ("loop", "length", "sdf"),
+    ("loop", "tolerance", "sdf"), ("loop", "tolerance", "mjcf"),
+}  # fmt: skip
 TEXT = """<robot name="r">
 <link name="a"/>
 <link name="b">{mass}<collision>{surface}<geometry><sphere radius="1"/></geometry></collision>
@@ -35,10 +38,14 @@ TEXT = """<robot name="r">
 <link name="c">{mass}</link>
 <joint name="j" type="revolute"><parent link="a"/><child link="b"/>{joint}</joint>
 <joint name="k" type="revolute"><parent link="b"/><child link="c"/><origin xyz="0 0 1"/>
-<axis xyz="0 1 0"/>{limit}</joint>{spring}</robot>"""
+<axis xyz="0 1 0"/>{limit}</joint>{tie}</robot>"""
 MASS = """<inertial><origin xyz="0 0.1 0"/><mass value="1"/>
 <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>"""
 LIMIT = '<limit lower="-2" upper="2" effort="9" velocity="9"/>'
+APART = (
+    '<predecessor link="a"><origin xyz="0 0 0.2"/></predecessor>'
+    '<successor link="c"><origin xyz="0.3 0.2 0.1"/></successor>'
+)
 ENDS = '<predecessor link="a"/><successor link="c"/>'
 TERMS = '<joint name="j"/><joint name="k" ratio="2"/>'
 
@@ -46,10 +53,12 @@ TERMS = '<joint name="j"/><joint name="k" ratio="2"/>'
 def element(tag: str, numbers: dict[str, float]) -> str:
     """The text of a robot that has an element with these numbers."""
     written = " ".join(f'{name}="{value!r}"' for name, value in numbers.items())
-    parts = {"joint": "", "limit": LIMIT, "surface": "", "spring": ""}
+    parts = {"joint": "", "limit": LIMIT, "surface": "", "tie": ""}
     if tag == "spring":
         inner = TERMS if numbers.keys() & {"reference", "friction"} else ENDS
-        parts["spring"] = f'<spring name="s" {written}>{inner}</spring>'
+        parts["tie"] = f'<spring name="s" {written}>{inner}</spring>'
+    elif tag == "loop":
+        parts["tie"] = f'<loop name="s" type="rod" {written}>{APART}</loop>'
     elif tag == "surface":
         parts["surface"] = f"<surface {written}/>"
     elif tag == "mimic":
@@ -71,6 +80,7 @@ def record(found: description.Description, tag: str) -> object:
         "motor": joint.motor,
         "mimic": joint.mimic,
         "spring": found.springs[0] if found.springs else None,
+        "loop": found.loops[0] if found.loops else None,
         "surface": shapes[0],
     }[tag]
 
@@ -91,8 +101,8 @@ def case_name(value: object) -> str:
 
 @pytest.mark.parametrize(("tag", "each", "form"), CASES, ids=case_name)
 def test_every_number_is_read_and_written(tag: str, each: Attribute, form: str) -> None:
-    value = -0.75 if each.name == "lower" else 0.75
-    text = element(tag, NEEDS.get(each.name, {}) | {each.name: value})
+    value = {"lower": -0.75, "tolerance": 0.075}.get(each.name, 0.75)
+    text = element(tag, NEEDS.get((tag, each.name), {}) | {each.name: value})
     assert getattr(record(read(text), tag), each.field) == value
     stream = io.StringIO()
     WRITERS[form](rm.load(text), stream)
@@ -100,28 +110,27 @@ def test_every_number_is_read_and_written(tag: str, each: Attribute, form: str) 
     assert again == pytest.approx(value, rel=1e-12)
 
 
-BEYOND = {"≥ 0": [-1.0], "> 0": [0.0, -1.0], "not 0": [0.0], "from 0 to 1": [-0.1, 1.1]}
+BEYOND = {
+    "≥ 0": [-1.0], "> 0": [0.0, -1.0], "not 0": [0.0],
+    "from 0 to 1": [-0.1, 1.1], "from 0 to 0.1": [-0.1, 0.2],
+}  # fmt: skip
 BOUNDS = [
     (tag, each, value)
     for tag, declared in DECLARATIONS.items()
     for each in declared.attributes
-    for value in {
-        "≥ 0": [-1.0],
-        "> 0": [0.0, -1.0],
-        "not 0": [0.0],
-        "from 0 to 1": [-0.1, 1.1],
-    }.get(each.bound, ())
+    for value in BEYOND.get(each.bound, ())
 ]
 
 
 @pytest.mark.parametrize(("tag", "each", "value"), BOUNDS, ids=case_name)
 def test_numbers_beyond_their_bounds_are_refused(tag: str, each: Attribute, value: float) -> None:
     numbers = {"inertia": 1.0} if tag == "rotor" else {}
-    text = element(tag, numbers | NEEDS.get(each.name, {}) | {each.name: value})
+    text = element(tag, numbers | NEEDS.get((tag, each.name), {}) | {each.name: value})
     with pytest.raises(rm.DescriptionError) as caught:
         read(text, strict=True)
-    line = {"surface": 4, "spring": 10}.get(tag, 8)
-    owner = {"surface": "link 'b'", "spring": "spring 's'"}.get(tag, "joint 'j'")
+    line = {"surface": 4, "spring": 10, "loop": 10}.get(tag, 8)
+    owners = {"surface": "link 'b'", "spring": "spring 's'", "loop": "loop 's'"}
+    owner = owners.get(tag, "joint 'j'")
     assert (caught.value.line, caught.value.element) == (line, owner)
     assert f"{each.name} of <{tag}> is {value:g}" in caught.value.message
 

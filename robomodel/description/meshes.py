@@ -170,14 +170,14 @@ def _place(shape: Shape) -> tuple[Path, list[str]]:
         path = file.parent / name
     else:
         package, _, rest = name.removeprefix(prefix).partition("/")
-        found = [[p for p in each.parents if package and p.name == package] for each in files]
-        if not found[0]:
+        holders = [[p for p in each.parents if package and p.name == package] for each in files]
+        if not holders[0]:
             raise DescriptionError(
                 f"the mesh '{shape.file}' is in a folder '{package}', and none of this name holds "
                 f"the robot's file {file}; say where it is by resources={{'{package}': 'path'}}",
                 shape.source,
             )
-        tops = [folders[0] for folders in found if folders]
+        tops = [folders[0] for folders in holders if folders]
         path = tops[0] / rest
     path = Path(os.path.normpath(path))
     if not path.is_relative_to(tops[0]):

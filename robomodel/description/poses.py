@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 
 from robomodel.description import (
@@ -23,7 +23,7 @@ from robomodel.description import (
     Rows3,
     Vec3,
 )
-from robomodel.spatial import apply, cross, matmul, plus, transpose
+from robomodel.spatial import apply, cross, matmul, minus, plus, transpose
 
 Positions = Mapping[str, Sequence[float]]
 """Where joints stand, by name; those left out stand at zero."""
@@ -31,6 +31,18 @@ Positions = Mapping[str, Sequence[float]]
 ORIGIN: Vec3 = (0.0, 0.0, 0.0)
 
 _ROUNDING = 1e-15  # of a cosine, or of a metre
+
+
+def vec(values: Iterable[float]) -> Vec3:
+    """Three numbers, without signs of zeros."""
+    x, y, z = (float(value) + 0.0 for value in values)
+    return x, y, z
+
+
+def rows3(rows: Iterable[Iterable[float]]) -> Rows3:
+    """The rows of a rotation, without signs of zeros."""
+    a, b, c = map(vec, rows)
+    return a, b, c
 
 
 # --- poses ----------------------------------------------------------------------------------------
@@ -75,10 +87,9 @@ def tidy(pose: Pose) -> Pose:
     """
     x, y, z = pose.xyz
     small = _ROUNDING * max(1.0, abs(x), abs(y), abs(z))
-    xyz: Vec3 = (snapped(x, small), snapped(y, small), snapped(z, small))
-    rows = tuple(tuple(snapped(r) for r in row) for row in pose.rotation)
-    rotation: Rows3 = IDENTITY if rows == IDENTITY else rows  # type: ignore[assignment]
-    return Pose(xyz, rotation)
+    rotation = rows3(map(snapped, row) for row in pose.rotation)
+    xyz = vec(snapped(each, small) for each in pose.xyz)
+    return Pose(xyz, IDENTITY if rotation == IDENTITY else rotation)
 
 
 def snapped(value: float, small: float = _ROUNDING) -> float:
@@ -95,16 +106,13 @@ def snapped(value: float, small: float = _ROUNDING) -> float:
 def unit(axis: Vec3) -> Vec3:
     """The axis with length 1."""
     size = math.hypot(*axis)
-    x, y, z = (a / size for a in axis)
-    return x, y, z
+    x, y, z = axis
+    return x / size, y / size, z / size
 
 
 def turned(rotation: Rows3, axis: Vec3) -> Vec3:
     """The axis in the coordinates that the rotation leads to; written zeros stay zeros."""
-    if rotation == IDENTITY:
-        return axis
-    x, y, z = apply(rotation, axis)
-    return x + 0.0, y + 0.0, z + 0.0
+    return axis if rotation == IDENTITY else vec(apply(rotation, axis))
 
 
 def off_axis(point: Vec3, axis: Vec3) -> float:
@@ -143,15 +151,15 @@ def quaternion_of_rotation(rotation: Rows3) -> tuple[float, float, float, float]
     w2, x2, y2, z2 = 1 + xx + yy + zz, 1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz
     largest = max(w2, x2, y2, z2)
     if largest == w2:
-        found = (w2, zy - yz, xz - zx, yx - xy)
+        quaternion = (w2, zy - yz, xz - zx, yx - xy)
     elif largest == x2:
-        found = (zy - yz, x2, xy + yx, xz + zx)
+        quaternion = (zy - yz, x2, xy + yx, xz + zx)
     elif largest == y2:
-        found = (xz - zx, xy + yx, y2, yz + zy)
+        quaternion = (xz - zx, xy + yx, y2, yz + zy)
     else:
-        found = (yx - xy, xz + zx, yz + zy, z2)
-    size = math.hypot(*found)
-    w, x, y, z = (component / size + 0.0 for component in found)
+        quaternion = (yx - xy, xz + zx, yz + zy, z2)
+    size = math.hypot(*quaternion)
+    w, x, y, z = (component / size + 0.0 for component in quaternion)
     return w, x, y, z
 
 
@@ -182,10 +190,8 @@ def align(axis: Vec3) -> tuple[int, Rows3]:
     if axis[i] == axis[j] == 0.0:
         if not negative:
             return k, IDENTITY
-        rows = [[flip[r] if r == c else 0.0 for c in range(3)] for r in range(3)]
-        return k, _floats(rows)
-    start = tuple(flip[k] if n == k else 0.0 for n in range(3))
-    w = cross((start[0], start[1], start[2]), axis)
+        return k, rows3([flip[r] if r == c else 0.0 for c in range(3)] for r in range(3))
+    w = cross(vec(flip[k] if n == k else 0.0 for n in range(3)), axis)
     near = abs(axis[k])
     # R = c 1 + [w]x + w wᵀ/(1 + c), c the cosine
     rotation = [[w[r] * w[c] / (1.0 + near) for c in range(3)] for r in range(3)]
@@ -194,12 +200,7 @@ def align(axis: Vec3) -> tuple[int, Rows3]:
         rotation[r][r] += near
         rotation[b][a] += w[r]
         rotation[a][b] -= w[r]
-    return k, _floats([[rotation[r][c] * flip[c] for c in range(3)] for r in range(3)])
-
-
-def _floats(rows: Sequence[Sequence[float]]) -> Rows3:
-    a, b, c = ((row[0] + 0.0, row[1] + 0.0, row[2] + 0.0) for row in rows)
-    return a, b, c
+    return k, rows3([rotation[r][c] * flip[c] for c in range(3)] for r in range(3))
 
 
 # --- where joints take links ----------------------------------------------------------------------
@@ -254,10 +255,8 @@ def second_axis(loop: Loop) -> Vec3:
         return loop.axis2
     first = unit(loop.axis)
     k = max(range(3), key=lambda n: (abs(first[n]), -n))
-    x, y, z = (
-        w - first[(k + 1) % 3] * a for w, a in zip(IDENTITY[(k + 1) % 3], first, strict=True)
-    )
-    return x, y, z
+    along_first = scaled(first, first[(k + 1) % 3])
+    return minus(IDENTITY[(k + 1) % 3], along_first)
 
 
 def placed(anchor: Anchor, poses: Mapping[str, Pose]) -> Pose:

@@ -26,7 +26,7 @@ _MOST = 20_000  # folders that are looked at for one package
 
 Folder = str | os.PathLike[str]
 Entry = Folder | Mapping[str, Folder]
-Given = Entry | Iterable[Entry]
+Entries = Entry | Iterable[Entry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +35,22 @@ class Resources:
 
     packages: Mapping[str, Path] = field(default_factory=dict)
     folders: tuple[Path, ...] = ()
-    found: dict[str, Path | None] = field(default_factory=dict)
+    cache: dict[str, Path | None] = field(default_factory=dict)
 
     @staticmethod
-    def of(given: Given | None) -> Resources:
+    def of(entries: Entries | None) -> Resources:
         """From what a user gives: folders by package name, or folders and names of variables.
 
         A folder is a package, or holds packages, as do the folders of ``VARIABLES``. Raises
         FileNotFoundError for a folder that is not there, ValueError for a variable that is not set.
         """
-        if given is None:
+        if entries is None:
             return Resources()
-        if isinstance(given, str | os.PathLike | Mapping):
-            given = [given]
+        if isinstance(entries, str | os.PathLike | Mapping):
+            entries = [entries]
         packages: dict[str, Path] = {}
         folders: list[Path] = []
-        for entry in given:
+        for entry in entries:
             if isinstance(entry, Mapping):
                 packages |= {name: _folder(path) for name, path in entry.items()}
             elif entry in VARIABLES:
@@ -65,9 +65,9 @@ class Resources:
             return None
         if name in self.packages:
             return self.packages[name]
-        if name not in self.found:
-            self.found[name] = self._search(name)
-        return self.found[name]
+        if name not in self.cache:
+            self.cache[name] = self._search(name)
+        return self.cache[name]
 
     def _search(self, name: str) -> Path | None:
         for folder in self.folders:

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 from robomodel.description import Description, Inertial, Link, Pose, Shape
 from robomodel.description import inertias as masses
 from robomodel.description.meshes import load_mesh, mesh_path
+from robomodel.description.poses import vec
 from robomodel.errors import DescriptionError, Issue, warn_of_all
 from robomodel.files import Allowance
 
@@ -41,14 +42,16 @@ def with_inertias(
         raise ValueError(f"density needs a positive number [kg/m³], got {density!r}")
     issues: list[Issue] = []
     allowance = Allowance()
-    links = []
-    for link in description.links:
+
+    def with_inertial(link: Link) -> Link:
         shapes = [shape for shape in link.shapes if shape.role == role]
-        if link.inertial is None and shapes:
-            link = replace(link, inertial=_inertial(link, shapes, density, issues, allowance))  # noqa: PLW2901
-        links.append(link)
+        if link.inertial is not None or not shapes:
+            return link
+        return replace(link, inertial=_inertial(link, shapes, density, issues, allowance))
+
+    links = tuple(map(with_inertial, description.links))
     warn_of_all(issues, strict=strict)
-    return replace(description, links=tuple(links))
+    return replace(description, links=links)
 
 
 def _inertial(
@@ -139,7 +142,7 @@ def _mesh(shape: Shape, issues: list[Issue], allowance: Allowance | None) -> Ine
             ) from error
     if mesh.volume < 0.0:
         mesh.invert()
-    found = mesh.mass_properties
-    (xx, xy, xz), (_, yy, yz), (_, _, zz) = found.inertia.tolist()
-    x, y, z = found.center_mass.tolist()
-    return Inertial(float(found.mass), (xx, xy, xz, yy, yz, zz), Pose((x, y, z)))
+    properties = mesh.mass_properties
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = properties.inertia.tolist()
+    centre = Pose(vec(properties.center_mass))
+    return Inertial(float(properties.mass), (xx, xy, xz, yy, yz, zz), centre)

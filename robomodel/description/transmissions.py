@@ -74,22 +74,25 @@ def actuator_terms(
     nothing.
     """
     kind, joints, actuators = kind_of(transmission), transmission.joints, transmission.actuators
-    reductions = tuple(1.0 if end.reduction is None else end.reduction for end in joints)
-    rows: tuple[tuple[float, ...], ...] = (reductions,)
+    rows: tuple[tuple[float, ...], ...] = (_reductions(joints),)
     if kind in KINDS and len(joints) == len(actuators) == KINDS[kind]:
         ordered, motors = in_order(joints, "joint"), in_order(actuators, "actuator")
         if ordered is None or motors is None:
             return
         joints, actuators = ordered, motors
-        said = tuple(1.0 if end.reduction is None else end.reduction for end in joints)
-        rows = actuator_rows(kind, said)
+        rows = actuator_rows(kind, _reductions(joints))
     elif len(actuators) != 1:
         return
-    for actuator, row in zip(actuators, rows, strict=True):
-        own = 1.0 if actuator.reduction is None else actuator.reduction
+    for actuator, row, reduction in zip(actuators, rows, _reductions(actuators), strict=True):
+        factor = reduction
         if actuator.rotor is not None and actuator.rotor.ratio is not None:
-            own = actuator.rotor.ratio / (math.prod(row) if kind == SIMPLE else 1.0)
-        yield actuator, tuple((end.name, own * k) for end, k in zip(joints, row, strict=True))
+            factor = actuator.rotor.ratio / (math.prod(row) if kind == SIMPLE else 1.0)
+        yield actuator, tuple((end.name, factor * k) for end, k in zip(joints, row, strict=True))
+
+
+def _reductions(ends: tuple[TransmittedJoint, ...] | tuple[Actuator, ...]) -> tuple[float, ...]:
+    """The reductions of ends; 1 where a file gives none."""
+    return tuple(1.0 if end.reduction is None else end.reduction for end in ends)
 
 
 def rotor_name(name: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from robomodel import files
 from robomodel.description import Description, Rotor
-from robomodel.description.resources import Given, Resources, with_packages
+from robomodel.description.resources import Entries, Resources, with_packages
 from robomodel.errors import DescriptionError
 from robomodel.parsers import urdf, xml
 from robomodel.parsers.checks import check_plausible, check_structure
@@ -49,8 +49,8 @@ def read(
     extend: object = None,
     rotors: Mapping[str, Rotor] | None = None,
     xacro: Mapping[str, object] | None = None,
-    resources: Given | None = None,
-    format: str | None = None,  # noqa: A002
+    resources: Entries | None = None,
+    format: str | None = None,
     inertia_from: Role | None = None,
     density: float = 1000.0,
     name: str | None = None,

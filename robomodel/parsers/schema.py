@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from lxml import etree
 
+from robomodel.description import MAX_TOLERANCE
 from robomodel.parsers.text import number
 from robomodel.parsers.xml import Document, Element
 
@@ -32,6 +33,7 @@ _BOUNDS: dict[str, tuple[Callable[[float], bool], str]] = {
     "> 0": (lambda value: value > 0.0, "it is positive"),
     "not 0": (lambda value: value != 0.0, "1 is a direct drive"),
     "from 0 to 1": (lambda value: 0.0 <= value <= 1.0, "it is from 0 to 1"),
+    "from 0 to 0.1": (lambda value: 0.0 <= value <= MAX_TOLERANCE, "it is from 0 to 0.1 m (rad)"),
 }
 
 
@@ -45,7 +47,7 @@ class Attribute:
         meaning: For the documentation, in Markdown.
         word: The name in files, where it differs from the field's.
         mjcf: The name in MJCF and in the arrays of MuJoCo's model; empty where MJCF has none.
-        bound: "≥ 0", "> 0", "not 0" or "from 0 to 1".
+        bound: "≥ 0", "> 0", "not 0", "from 0 to 1" or "from 0 to 0.1".
         why: What a value beyond its bound would do, for the message.
         default: The value without the attribute; it is not written.
         default_text: The default in the documentation, where it is no number.
@@ -107,7 +109,7 @@ class Declaration:
         return frozenset((*self.by_name, *self.unused))
 
     @cached_property
-    def known(self) -> frozenset[str]:
+    def words(self) -> frozenset[str]:
         """All names of attributes in files."""
         return self.names | frozenset(self.texts)
 
@@ -158,7 +160,7 @@ def read(document: Document, element: Element | None, declared: Declaration) -> 
     if element is None:
         return {}
     if declared.texts:
-        document.expect(element, declared.known)
+        document.expect(element, declared.words)
         numbers = {
             name: document.number(element, name, infinite=name in declared.infinite)
             for name in declared.by_name
@@ -274,6 +276,17 @@ DYNAMICS = Declaration(
 )  # fmt: skip
 """Of a joint, and of a loop that leaves one coordinate."""
 
+LOOP = Declaration(
+    "loop",
+    (
+        Attribute("length", "m", "length of a [rod](#rod)", default=None,
+                  default_text="distance at position zero"),
+        Attribute("tolerance", "m and rad", "how far the loop may stay open", default=None,
+                  bound="from 0 to 0.1", default_text="see [below](#tolerance-of-rounded-files)"),
+    ),
+    texts=("name", "type"),
+)  # fmt: skip
+
 SPRING = Declaration(
     "spring",
     (
@@ -346,7 +359,9 @@ SURFACE = Declaration(
     ),
 )  # fmt: skip
 
-DECLARATIONS = {each.tag: each for each in (LIMIT, DYNAMICS, SPRING, ROTOR, MOTOR, MIMIC, SURFACE)}
+DECLARATIONS = {
+    each.tag: each for each in (LIMIT, DYNAMICS, LOOP, SPRING, ROTOR, MOTOR, MIMIC, SURFACE)
+}
 """By tags; the tables of the documentation are made from them."""
 
 

@@ -46,6 +46,11 @@ def shown(element: Element) -> str:
     return f"{element.prefix}:{local}" if element.prefix and "}" in element.tag else local
 
 
+def attribute_names(element: Element) -> Sequence[str]:
+    """The names of an element's attributes."""
+    return cast(Sequence[str], element.keys())
+
+
 # --- from bytes to a tree ------------------------------------------------------------------------
 
 _MENDINGS = 8
@@ -69,8 +74,10 @@ def tree_of(
         try:
             return etree.fromstring(data, parser), parser, data, issues
         except etree.XMLSyntaxError as error:
-            mend = None if strict or len(issues) >= _MENDINGS else _mend_of(parser)
-            mended = mend(data, parser) if mend else None
+            log = list(cast(Any, parser).error_log)  # of which the first is what stopped it
+            mend = _MENDS.get(log[0].type_name) if log else None
+            retried = mend is not None and not strict and len(issues) < _MENDINGS
+            mended = mend(data, parser) if mend and retried else None
             if mended is None:
                 raise _explained(error, parser, data, file) from None
             data, message = mended
@@ -85,15 +92,6 @@ _EXTERNAL = re.compile(
 def _without_external(doctype: re.Match[bytes]) -> bytes:
     """A DOCTYPE without the DTD that it names: ``collect_ids=False`` has libxml2 open it."""
     return doctype[1] + b"\n" * doctype[2].count(b"\n")
-
-
-_Mend: TypeAlias = Callable[[bytes, etree.XMLParser], tuple[bytes, str] | None]
-
-
-def _mend_of(parser: etree.XMLParser) -> _Mend | None:
-    """What mends the first thing that the parser complained of, if anything can."""
-    log = list(cast(Any, parser).error_log)
-    return _MENDS.get(log[0].type_name) if log else None
 
 
 _OPENING = re.compile(rb"<!--|<!\[CDATA\[")
@@ -164,7 +162,7 @@ def _first_root(data: bytes, _: etree.XMLParser) -> tuple[bytes, str] | None:
     return data[:end], f"{what} after the end of the root element <{first}> is ignored"
 
 
-_MENDS: dict[str, _Mend] = {
+_MENDS: dict[str, Callable[[bytes, etree.XMLParser], tuple[bytes, str] | None]] = {
     "ERR_HYPHEN_IN_COMMENT": _without_comments,
     "NS_ERR_UNDEFINED_NAMESPACE": _with_prefixes,
     "ERR_DOCUMENT_END": _first_root,
@@ -318,8 +316,9 @@ def decode(data: bytes, file: str) -> str:
     _refuse_size(len(data), file)
     for mark, what in _OTHERS.items():
         if data.startswith(mark):
-            what = _USD if file.endswith(".usdz") else what  # noqa: PLW2901
-            raise DescriptionError(f"this is {what}", Source(file))
+            raise DescriptionError(
+                f"this is {_USD if file.endswith('.usdz') else what}", Source(file)
+            )
     encoding = next((name for mark, name in _BOMS if data.startswith(mark)), None)
     if encoding is None:
         declared = _DECLARED.match(data)
@@ -488,10 +487,8 @@ class Document:
 
     def source(self, element: Element, label: str) -> Source:
         """Where ``element`` stands, called ``label``."""
-        line: int | None = (
-            element.sourceline if self.lines is None else self.lines.get(element)  # type: ignore[assignment]
-        )
-        return Source(self.file, line, label)
+        line = element.sourceline if self.lines is None else self.lines.get(element)
+        return Source(self.file, cast(int | None, line), label)
 
     def place(self, element: Element) -> Source:
         """Where ``element`` stands, called after the link, joint, ... that it belongs to."""
@@ -520,27 +517,25 @@ class Document:
         warn_of_all(self.issues, strict=self.strict)
         self.issues.clear()
 
-    def expect(self, element: Element, known: frozenset[str]) -> None:
+    def expect(self, element: Element, names: frozenset[str]) -> None:
         """Warn of attributes that mean nothing here."""
-        names: Sequence[str] = element.keys()  # type: ignore[assignment]
-        if not known.issuperset(names):
-            for name in names:
-                if name not in known:
-                    local = name.rpartition("}")[2]
-                    self.warn_at(
-                        element,
-                        f"the attribute '{local}' of <{shown(element)}> is not known and is "
-                        f"ignored{did_you_mean(local, known)}",
-                    )
+        for name in attribute_names(element):
+            if name not in names:
+                local = name.rpartition("}")[2]
+                self.warn_at(
+                    element,
+                    f"the attribute '{local}' of <{shown(element)}> is not known and is "
+                    f"ignored{did_you_mean(local, names)}",
+                )
 
     def parts(
-        self, element: Element, known: frozenset[str], irrelevant: frozenset[str] = frozenset()
+        self, element: Element, tags: frozenset[str], irrelevant: frozenset[str] = frozenset()
     ) -> dict[str, Element]:
         """The children of ``element`` by tag; warns of unknown ones and of a second of one kind."""
         parts: dict[str, Element] = {}
         for child in element:
             tag = child.tag
-            if tag in known:
+            if tag in tags:
                 if tag in parts:
                     self.warn_at(
                         child, f"<{tag}> is given twice; the first is read, this one is ignored"
@@ -548,14 +543,14 @@ class Document:
                 else:
                     parts[tag] = child
             elif tag not in irrelevant:
-                self.unknown(child, known)
+                self.unknown(child, tags)
         return parts
 
-    def unknown(self, element: Element, known: Iterable[str]) -> None:
-        """Warn of an element that means nothing here."""
+    def unknown(self, element: Element, tags: Iterable[str]) -> None:
+        """Warn of an element that means nothing here; ``tags`` are those that do."""
         tag = shown(element)
         self.warn_at(
-            element, f"the element <{tag}> is not known and is ignored{did_you_mean(tag, known)}"
+            element, f"the element <{tag}> is not known and is ignored{did_you_mean(tag, tags)}"
         )
 
     def text(self, element: Element, name: str) -> str:
@@ -583,27 +578,26 @@ class Document:
         return value
 
     def numbers(
-        self, element: Element, known: frozenset[str], infinite: frozenset[str] = frozenset()
+        self, element: Element, expected: frozenset[str], infinite: frozenset[str] = frozenset()
     ) -> dict[str, float]:
         """All attributes of an element that has only numbers, by name; some may be infinite.
 
         The numbers of a file are most of the work of reading it, so the usual case is one pass;
         whatever is unusual is gone through again, attribute by attribute.
         """
-        names: Sequence[str] = element.keys()  # type: ignore[assignment]
-        texts: Sequence[str] = element.values()  # type: ignore[assignment]
+        names, texts = attribute_names(element), cast(Sequence[str], element.values())
         try:
             values = dict(zip(names, map(float, texts), strict=True))
         except ValueError:
             pass
         else:
-            if known.issuperset(names) and _is_finite(values.values(), "".join(texts)):
+            if expected.issuperset(names) and _is_finite(values.values(), "".join(texts)):
                 return values
-        self.expect(element, known)
+        self.expect(element, expected)
         return {
             name: self.number(element, name, infinite=name in infinite)
             for name in names
-            if name in known
+            if name in expected
         }
 
     def content(self, element: Element, *, infinite: bool = False) -> float:

@@ -28,7 +28,7 @@ from pathlib import Path
 from mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("dynamics", "model", "kernels")
+PACKAGES = ("dynamics", "model", "kernels", "parsers", "description")
 BESIDE = ("tests", "docs", "examples", "benchmarks", "pyproject.toml", "README.md")
 
 # Test files by module, the most telling first; a folder's entry serves modules without their own.
@@ -75,6 +75,34 @@ TESTS: dict[str, str] = {
     "kernels/threads.py": "kernels rollout",
     "kernels/llvm/tiles.py": "tiles kernels",
     "kernels/trace.py": "trace scalars kernels",
+    "description": "frames shapes",
+    "description/inertias.py": "shapes masses mjcf_writer",
+    "description/meshes.py": "meshes",
+    "description/poses.py": "urdf sdf_writer mjcf_writer constraints sdf",
+    "description/resources.py": "resources",
+    "description/transmissions.py": "transmissions rotors mjcf_writer",
+    "parsers": "urdf urdf_errors loading",
+    "parsers/checks.py": "urdf_structure plausibility",
+    "parsers/macros.py": "resources urdf_errors xml",
+    "parsers/markup.py": "approximation_errors cli",
+    "parsers/meshes.py": "written_meshes",
+    "parsers/mjcf": "mjcf mjcf_files springs_files armature actuation",
+    "parsers/mjcf/writer.py": "mjcf_writer writers written_files springs_files",
+    "parsers/objects.py": "objects",
+    "parsers/schema.py": "schema urdf",
+    "parsers/sdf": "sdf sdf_errors sdf_models sdf_writer",
+    "parsers/sdf/writer.py": "sdf_writer writers",
+    "parsers/shared": "urdf transmissions sdf",
+    "parsers/shared/inertias.py": "mjcf_writer writers sdf_writer",
+    "parsers/shared/motors.py": "motors_files transmissions writers schema",
+    "parsers/shared/rotors.py": "rotors transmissions",
+    "parsers/shared/springs.py": "springs_files dialects_drake writers",
+    "parsers/text.py": "writers urdf sdf_writer",
+    "parsers/urdf": "urdf urdf_errors urdf_structure",
+    "parsers/urdf/dialects.py": "dialects dialects_drake",
+    "parsers/urdf/gazebo.py": "dialects urdf surfaces springs_files",
+    "parsers/urdf/loops.py": "urdf urdf_errors closing",
+    "parsers/xml.py": "xml urdf_errors",
     "model": "model graph",
     "kernels/llvm/worker.py": "side_by_side kernels",
     "model/actuators.py": "actuation",

@@ -164,10 +164,10 @@ class Frames:
     def _base(self, frame: Frame) -> tuple[Frame, Pose]:
         """The frame that this one's pose is written in, and the pose of this one in it."""
         if frame not in self._bases:
-            self._bases[frame] = self._found_base(frame)
+            self._bases[frame] = self._written_base(frame)
         return self._bases[frame]
 
-    def _found_base(self, frame: Frame) -> tuple[Frame, Pose]:
+    def _written_base(self, frame: Frame) -> tuple[Frame, Pose]:
         scope = frame.scope
         assert scope is not None
         name = frame.placed.relative_to
@@ -212,7 +212,8 @@ class Frames:
             _step(path, frame, "placed in")
             frame = self._base(frame)[0]
         depth = self._depths[frame]
-        for depth, below in enumerate(reversed(path), depth + 1):  # noqa: B020
+        for below in reversed(path):
+            depth += 1
             self._depths[below] = depth
         return depth
 

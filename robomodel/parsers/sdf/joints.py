@@ -298,7 +298,7 @@ def _roots(links: Sequence[Frame], connections: Sequence[Connection]) -> list[Fr
     return sorted(links, key=lambda link: (link in children, carries.get(link, _NOTHING)))
 
 
-_AXES = {  # how many each type has
+AXES = {  # how many each type has
     **{"revolute": 1, "continuous": 1, "prismatic": 1, "screw": 1, "fixed": 0, "ball": 0},
     **{"universal": 2, "revolute2": 2, "gearbox": 2},
 }
@@ -312,11 +312,11 @@ JOINT_IRRELEVANT = frozenset(("sensor", "plugin"))
 def type_of(frame: Frame) -> str:
     """The type of a joint, which must be one of those known."""
     kind = frame.document.text(frame.element, "type")
-    if kind not in _AXES:
+    if kind not in AXES:
         remedy = (
             "; write a prismatic and a revolute joint with a link without mass between"
             if kind == "piston"
-            else f"{did_you_mean(kind, _AXES)}; known: {', '.join(_AXES)}"
+            else f"{did_you_mean(kind, AXES)}; known: {', '.join(AXES)}"
         )
         raise frame.document.error(frame.element, f"the type '{kind}' is not known{remedy}")
     return kind
@@ -373,7 +373,7 @@ def direction(frames: Frames, frame: Frame, axis: Axis) -> Vec3:
 def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
     """The simple joints that a joint of the file is made of."""
     document, element = frame.document, frame.element
-    count = _AXES[kind]
+    count = AXES[kind]
     if count < 2 and (second := element.find("axis2")) is not None:
         document.warn_at(second, f"<axis2> means nothing in a {kind} joint; it is ignored")
     if kind == "fixed":

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from robomodel.description import AT_ORIGIN, Anchor, Limits, Loop, Pose, Rows3, Sensor, Spring, Vec3
 from robomodel.description.poses import ORIGIN, rotation_of_quaternion
 from robomodel.errors import did_you_mean
 from robomodel.parsers.schema import add
 from robomodel.parsers.text import number, numbers, rpy_of
-from robomodel.parsers.xml import Document, Element, shown
+from robomodel.parsers.xml import Document, Element, attribute_names, shown
 
 ENDS = ("predecessor", "successor")
 NAME_TYPE = frozenset(("name", "type"))
@@ -31,7 +31,7 @@ def read_origin(document: Document, element: Element | None) -> Pose:
     """``<origin xyz rpy>``; ``quat_xyzw`` (URDF 1.2) in place of rpy."""
     if element is None:
         return AT_ORIGIN
-    names: Sequence[str] = element.keys()  # type: ignore[assignment]
+    names = attribute_names(element)
     if not _XYZ_RPY.issuperset(names):
         document.expect(element, _ORIGIN)
     xyz = document.vector(element, "xyz", ORIGIN)
@@ -96,14 +96,14 @@ def check_direction(
 # --- links and joints by name ---------------------------------------------------------------------
 
 
-def read_type(document: Document, element: Element, known: tuple[str, ...]) -> str:
-    """The attribute ``type``, which must be one of those known."""
+def read_type(
+    document: Document, element: Element, types: Iterable[str], of: str = "", remedy: str = ""
+) -> str:
+    """The attribute ``type``, which must be one of these; ``of``: what has it, for the message."""
     kind = document.text(element, "type")
-    if kind not in known:
-        raise document.error(
-            element,
-            f"the type '{kind}' is not known{did_you_mean(kind, known)}; known: {', '.join(known)}",
-        )
+    if kind not in types:
+        remedy = remedy or f"{did_you_mean(kind, types)}; known: {', '.join(types)}"
+        raise document.error(element, f"the type '{kind}'{of} is not known{remedy}")
     return kind
 
 
@@ -132,12 +132,12 @@ def read_value(document: Document, element: Element, *, infinite: bool = False) 
 def read_parts(
     document: Document,
     element: Element,
-    known: frozenset[str],
+    tags: frozenset[str],
     irrelevant: frozenset[str] = frozenset(),
 ) -> dict[str, Element]:
     """The parts of what has two ends; exporters write ``<sucessor>``, which can mean but one."""
     for child in element:
-        if child.tag in known:
+        if child.tag in tags:
             continue
         from difflib import get_close_matches
 
@@ -145,7 +145,7 @@ def read_parts(
         if meant and element.find(meant[0]) is None:
             document.warn_at(child, f"<{child.tag}> is read as <{meant[0]}>")
             child.tag = meant[0]
-    return document.parts(element, known, irrelevant)
+    return document.parts(element, tags, irrelevant)
 
 
 def read_ends(

@@ -73,8 +73,8 @@ def read_rotor(document: Document, element: Element | None) -> Rotor | None:
     if element is None:
         return None
     names = {str(name) for name in element.attrib}
-    for name in names - ROTOR.known:
-        if hint := did_you_mean(name, ROTOR.known - names):
+    for name in names - ROTOR.words:
+        if hint := did_you_mean(name, ROTOR.words - names):
             raise document.error(element, f"<rotor> has no attribute '{name}'{hint}")
     link = document.text(element, "link") if "link" in names else ""
     if "inertia" not in names and not link:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any, cast
 
 from lxml import etree
@@ -17,6 +18,7 @@ from robomodel.description import (
     Anchor,
     Description,
     Joint,
+    JointCoupling,
     JointSpring,
     JointType,
     Limits,
@@ -72,18 +74,18 @@ def read_drake(document: Document, element: Element, elements: Elements) -> bool
         case "drake:joint":
             _joint(document, element, elements)
         case _ if tag == BALL_CONSTRAINT:
-            name = _name("ball_constraint", {loop.name for loop in elements.loops})
+            name = _numbered("ball_constraint", {loop.name for loop in elements.loops})
             elements.loops.append(ball_constraint(document, element, name, notation))
         case _ if tag == LINEAR_SPRING:
             name = _spring_name(element, elements)
             elements.springs.append(linear_spring(document, element, name, notation))
         case _ if tag == TENDON:
             name = _spring_name(element, elements)
-            read = tendon(document, element, name, notation)
-            if isinstance(read, JointSpring):
-                elements.springs.append(read)
-            elif read is not None:
-                elements.couplings.append(read)
+            match tendon(document, element, name, notation):
+                case JointSpring() as spring:
+                    elements.springs.append(spring)
+                case JointCoupling() as coupling:
+                    elements.couplings.append(coupling)
         case _:
             return False
     return True
@@ -94,13 +96,7 @@ def _joint(document: Document, element: Element, elements: Elements) -> None:
     if element.find("parent") is None and element.find("child") is None:
         document.unknown(element, ())  # it connects nothing
         return
-    kind = document.text(element, "type")
-    if kind not in _JOINTS:
-        raise document.error(
-            element,
-            f"the type '{kind}' of <drake:joint> is not known{did_you_mean(kind, _JOINTS)}; known: "
-            f"{', '.join(_JOINTS)}",
-        )
+    kind = read_type(document, element, _JOINTS, " of <drake:joint>")
     if kind == "screw":  # metres per revolution
         pitch = part_of(document, element, "drake:screw_thread_pitch")
         radians = repr(read_value(document, pitch) / (2.0 * math.pi))
@@ -121,17 +117,12 @@ def _joint(document: Document, element: Element, elements: Elements) -> None:
 
 
 def _spring_name(element: Element, elements: Elements) -> str:
-    kind = shown(element).removeprefix("drake:")
     taken = {each.name for each in (*elements.springs, *elements.couplings)}
-    return element.get("name") or _name(kind, taken)
+    return element.get("name") or _numbered(shown(element).removeprefix("drake:"), taken)
 
 
-def _name(kind: str, taken: set[str]) -> str:
-    """A name for what has none in the file."""
-    number = 1
-    while f"{kind}_{number}" in taken:
-        number += 1
-    return f"{kind}_{number}"
+def _numbered(kind: str, taken: set[str]) -> str:
+    return next(name for n in count(1) if (name := f"{kind}_{n}") not in taken)
 
 
 # --- Isaac Sim, and Drake before it had constraints -----------------------------------------------

@@ -17,23 +17,22 @@ from robomodel.description import (
     Anchor,
     Description,
     Joint,
-    JointType,
     Link,
     Loop,
     LoopType,
     Mimic,
     Pose,
-    Vec3,
 )
-from robomodel.description.poses import compose, inverse, link_poses, relative, tidy, turned
-from robomodel.errors import Source, did_you_mean
-from robomodel.parsers.sdf.document import MODEL, WORLD, SdfDocument, read_placed
-from robomodel.parsers.sdf.joints import Axis, pitch, read_axis
+from robomodel.description.poses import compose, inverse, link_poses
+from robomodel.errors import did_you_mean
+from robomodel.parsers.schema import DYNAMICS
+from robomodel.parsers.sdf.document import WORLD, Placed, SdfDocument, read_placed
+from robomodel.parsers.sdf.frames import Frame, Frames, Scope
+from robomodel.parsers.sdf.joints import AXES, JOINT, JOINT_IRRELEVANT, Step, read_steps
 from robomodel.parsers.sdf.links import read_friction, read_surface
 from robomodel.parsers.shared.frames import warn_of_limits
 from robomodel.parsers.urdf.joints import with_mimics
-from robomodel.parsers.xml import Document, Element, words
-from robomodel.spatial import matmul, transpose
+from robomodel.parsers.xml import Document, Element
 
 _LOOPS: dict[str, LoopType] = {
     "revolute": "revolute",
@@ -42,18 +41,6 @@ _LOOPS: dict[str, LoopType] = {
     "fixed": "fixed",
     "ball": "spherical",
 }
-_STEPS: dict[str, tuple[JointType, ...]] = {
-    "revolute": ("revolute",),
-    "continuous": ("continuous",),
-    "prismatic": ("prismatic",),
-    "fixed": (),
-    "ball": ("spherical",),
-    "screw": ("screw",),
-    "universal": ("revolute", "revolute"),
-    "revolute2": ("revolute", "revolute"),
-}
-_JOINT = words("parent child pose axis axis2 thread_pitch screw_thread_pitch")
-_JOINT_IRRELEVANT = frozenset(("physics", "sensor", "plugin", "gearbox_ratio"))
 _UNREAD = frozenset(("link", "model", "frame", "include"))
 _SURFACE = ("mu1", "mu2", "collision")
 _SPRING = ("springStiffness", "springReference")
@@ -98,8 +85,16 @@ class _Reader:
         self.links = {link.name: link for link in description.links}
         self.joints = {joint.name: joint for joint in description.joints}
         self.above = {joint.child: joint for joint in description.joints}
-        self.places = link_poses(description)
         self.loops: list[Loop] = []
+        root = document.root
+        world = Frame(WORLD, "world", None, self.document, root)
+        world.scope = world.inner = Scope("", world)
+        robot = Frame("", "model", world.scope, self.document, root)
+        self.model = robot.inner = Scope("", robot)
+        for name, pose in link_poses(description).items():
+            link = Frame(name, "link", self.model, self.document, root, Placed(pose))
+            self.model.add(name, link)
+        self.frames = Frames(world)
 
     def result(self) -> Description:
         """The description with what was read."""
@@ -166,13 +161,14 @@ class _Reader:
     def joint(self, element: Element) -> None:
         """A joint that closes a loop, or that holds the root in the world."""
         document = self.document
-        (name, source), kind = self._called(element), document.text(element, "type")
-        if kind not in _STEPS:
+        name, kind = document.text(element, "name"), document.text(element, "type")
+        source = document.source(element, f"joint '{name}'")
+        if kind not in AXES or kind == "gearbox":
             document.warn_at(element, f"a {kind} joint within <gazebo> is not read")
             return
         if name in self.joints:
             raise document.error(element, "another joint of the robot has this name")
-        document.parts(element, _JOINT, _JOINT_IRRELEVANT)
+        document.parts(element, JOINT, JOINT_IRRELEVANT)
         parent, child = (document.required(element, tag) for tag in ("parent", "child"))
         grounded = parent == WORLD and parent not in self.links
         for link in (child, parent):
@@ -190,100 +186,42 @@ class _Reader:
                 "is another link; connect that one to a link 'world'",
             )
             return
-        here = self._pose(element, child)
-        if grounded:
+        frame = Frame(name, "joint", self.model, document, element, read_placed(document, element))
+        steps = read_steps(self.frames, frame, kind)
+        if any(step.mimic for step in steps):
+            document.warn_at(element, "<mimic> within <gazebo> is not read")
+        here = Anchor(child, self.frames.pose(self._link(child), frame))
+        if grounded:  # the root of the robot stands at position zero where the joint does
             self.links[WORLD] = Link(WORLD, source=source)
-            self._hold(element, kind, parent, child, here)
+            link, origin = self._chain(element, steps, Anchor(WORLD, here.origin))
+            fixed = name if kind == "fixed" else f"{name}_held"
+            back = compose(origin, inverse(here.origin))
+            self.joints[fixed] = Joint(fixed, "fixed", link, child, back, source=source)
+            self.above[child] = self.joints[fixed]
             return
-        there = compose(self._standing(child), here)
-        there = tidy(relative(self._standing(parent), there))
-        self._close(element, kind, Anchor(parent, there), Anchor(child, here))
-
-    def _standing(self, link: str) -> Pose:
-        """Where a link stands at position zero, in the root."""
-        return self.places.get(link, AT_ORIGIN)
-
-    def _pose(self, element: Element, child: str) -> Pose:
-        """The joint's frame in its child."""
-        placed = read_placed(self.document, element)
-        frame = placed.relative_to or child
-        if frame == child:
-            return placed.pose
-        within = relative(self._standing(child), self._frame(element, frame))
-        return compose(within, placed.pose)
-
-    def _frame(self, element: Element, name: str) -> Pose:
-        if name == MODEL:
-            return Pose()
-        if name not in self.links:
-            raise self.document.error(
-                element,
-                f"the frame '{name}' is no link of the robot{did_you_mean(name, self.links)}",
-            )
-        return self._standing(name)
-
-    def _axis(self, element: Element, tag: str, here: Anchor) -> tuple[Axis, Vec3]:
-        """An ``<axis>``, and its direction in the joint's frame, which stands in the child."""
-        part = element.find(tag)
-        if part is None:
-            raise self.document.error(element, f"the joint needs an <{tag}>")
-        bounded = element.get("type") != "continuous"
-        axis = read_axis(self.document, part, bounded=bounded)
-        if axis.mimic is not None:
-            self.document.warn_at(part, "<mimic> within <gazebo> is not read")
-        if not axis.expressed_in:
-            return axis, axis.xyz
-        joint = compose(self._standing(here.link), here.origin)
-        seen = matmul(transpose(joint.rotation), self._frame(element, axis.expressed_in).rotation)
-        return axis, turned(seen, axis.xyz)
-
-    def _hold(self, element: Element, kind: str, parent: str, child: str, here: Pose) -> None:
-        """A joint of the tree, above what was the root; it stands ``here`` in both at zero."""
-        link, origin = self._steps(element, kind, Anchor(parent, here), Anchor(child, here))
-        name, source = self._called(element)
-        origin = compose(origin, inverse(here))
-        held = f"{name}_held" if kind != "fixed" else name
-        joint = Joint(held, "fixed", link, child, origin, source=source)
-        self.joints[held] = self.above[child] = joint
-
-    def _close(self, element: Element, kind: str, there: Anchor, here: Anchor) -> None:
-        """A joint that closes a loop; types without a loop become joints to a link fixed to it."""
-        name, source = self._called(element)
-        if kind not in _LOOPS:
-            link, _ = self._steps(element, kind, there, here)
-            self.loops.append(Loop(name, "fixed", Anchor(link), here, source=source))
-            return
-        loop = Loop(name, _LOOPS[kind], there, here, source=source)
+        there = Anchor(parent, self.frames.pose(self._link(parent), frame))
+        if kind not in _LOOPS:  # joints to a link that is fixed to the child
+            there = Anchor(self._chain(element, steps, there)[0])
+        loop = Loop(name, _LOOPS.get(kind, "fixed"), there, here, source=source)
         if loop.type in LOOP_COORDINATES:
-            axis, xyz = self._axis(element, "axis", here)
-            warn_of_limits(self.document, element, axis.limits)
-            loop = replace(loop, axis=xyz, **axis.dynamics)
+            joint = steps[0].joint
+            warn_of_limits(document, element, joint.limits)
+            acting = {each.field: getattr(joint, each.field) for each in DYNAMICS.attributes}
+            loop = replace(loop, axis=joint.axis, **acting)
         self.loops.append(loop)
 
-    def _steps(self, element: Element, kind: str, there: Anchor, here: Anchor) -> tuple[str, Pose]:
-        """Joints from the parent, each to a link without mass; where the last one leads to."""
-        name, source = self._called(element)
-        link, origin = there.link, there.origin
-        steps = _STEPS[kind]
-        for number, step in enumerate(steps, 1):
-            each = name if len(steps) == 1 else f"{name}_{number}"
-            if each in self.links or each in self.joints:
-                raise self.document.error(element, f"the robot has a '{each}' already; rename one")
-            joint = Joint(each, step, link, each, origin, source=source)
-            if step != "spherical":
-                axis, xyz = self._axis(element, "axis" if number == 1 else "axis2", here)
-                joint = replace(
-                    joint,
-                    axis=xyz,
-                    limits=axis.limits,
-                    initial=axis.initial or None,
-                    **axis.dynamics,
-                    pitch=pitch(self.document, element) if step == "screw" else 0.0,
-                )
-            self.links[each], self.joints[each] = Link(each, source=source), joint
-            link, origin = each, Pose()
-        return link, origin
+    def _link(self, name: str) -> Frame:
+        return self.model.tables["link"][name]
 
-    def _called(self, element: Element) -> tuple[str, Source]:
-        name = self.document.text(element, "name")
-        return name, self.document.source(element, f"joint '{name}'")
+    def _chain(self, element: Element, steps: Sequence[Step], at: Anchor) -> tuple[str, Pose]:
+        """Joints from a link, each to a link without mass; where the last one leads to."""
+        link, origin = at.link, at.origin
+        for number, step in enumerate(steps, 1):
+            joint = step.joint
+            name = str(element.get("name")) + (f"_{number}" if len(steps) > 1 else "")
+            if name in self.links or name in self.joints:
+                raise self.document.error(element, f"the robot has a '{name}' already; rename one")
+            self.links[name] = Link(name, source=joint.source)
+            self.joints[name] = replace(joint, name=name, parent=link, child=name, origin=origin)
+            link, origin = name, AT_ORIGIN
+        return link, origin

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast, get_args
 
-from robomodel.description import MAX_TOLERANCE, JointCoupling, LinkCoupling, Loop, LoopType
-from robomodel.parsers.schema import DYNAMICS, add, write
+from robomodel.description import JointCoupling, LinkCoupling, Loop, LoopType
+from robomodel.parsers.schema import DYNAMICS, LOOP, Fields, add, read, write
 from robomodel.parsers.shared.frames import (
     ENDS,
     NAME_TYPE,
@@ -28,36 +28,50 @@ LOOP_TYPES: tuple[str, ...] = get_args(LoopType)
 _LOOPS_WITH_AXIS = frozenset(("revolute", "continuous", "prismatic", "planar", "universal"))
 _LOOP_PARTS = frozenset((*ENDS, "axis", "axis2", "dynamics"))
 _COUPLING_PARTS = frozenset((*ENDS, "ratio", "offset"))
-_LOOP = frozenset(("name", "type", "length", "tolerance"))
 
 
 def read_loop(document: Document, element: Element) -> Loop:
     """``<loop>``: a joint that the tree does not contain."""
-    document.expect(element, _LOOP)
+    values = read(document, element, LOOP)
     name = document.text(element, "name")
     kind = cast(LoopType, read_type(document, element, LOOP_TYPES))
     parts = read_parts(document, element, _LOOP_PARTS)
     if "axis2" in parts and kind != "universal":
         document.warn_at(parts["axis2"], f"<axis2> means nothing in a {kind} loop; it is ignored")
+    if "length" in values:
+        _check_length(document, element, kind, values)
+    one, other = read_ends(document, element, parts)
     return Loop(
         name,
         kind,
-        *read_ends(document, element, parts),
+        one,
+        other,
         read_axis(document, parts.get("axis"), used=kind in _LOOPS_WITH_AXIS) or X,
         read_axis(document, parts.get("axis2"), used=kind == "universal"),
-        _length(document, element, kind),
-        document.source(element, f"loop '{name}'"),
+        source=document.source(element, f"loop '{name}'"),
+        **values,
         **loop_dynamics(document, parts.get("dynamics"), kind),
-        tolerance=_tolerance(document, element),
     )
+
+
+def _check_length(document: Document, element: Element, kind: str, values: Fields) -> None:
+    """Take the length out of a loop that is no rod; refuse one that is not positive."""
+    if kind != "rod":
+        document.warn_at(element, f"'length' means nothing in a {kind} loop; it is ignored")
+        del values["length"]
+    elif values["length"] <= 1e-12:  # as of the distance between ends
+        raise document.error(
+            element,
+            f"the length {values['length']:g} of the rod is not positive"
+            f"{' beyond rounding' if values['length'] > 0.0 else ''}; for two points that coincide "
+            "write a loop of type spherical",
+        )
 
 
 def add_loop(root: Element, loop: Loop) -> None:
     """``<loop>``."""
     element = add(root, "loop", name=loop.name, type=loop.type)
-    for name, value in (("length", loop.length), ("tolerance", loop.tolerance)):
-        if value is not None:
-            element.set(name, number(value))
+    write(element, LOOP, loop)
     add_ends(element, loop)
     if loop.type in _LOOPS_WITH_AXIS:
         add(element, "axis", xyz=numbers(loop.axis))
@@ -65,34 +79,6 @@ def add_loop(root: Element, loop: Loop) -> None:
         add(element, "axis2", xyz=numbers(loop.axis2))
     if has_dynamics(loop):
         write(add(element, "dynamics"), DYNAMICS, loop)
-
-
-def _tolerance(document: Document, element: Element) -> float | None:
-    if element.get("tolerance") is None:
-        return None
-    tolerance = document.number(element, "tolerance")
-    if not 0.0 <= tolerance <= MAX_TOLERANCE:
-        raise document.error(
-            element, f"the tolerance {tolerance:g} is not between 0 and {MAX_TOLERANCE:g} m (rad)"
-        )
-    return tolerance
-
-
-def _length(document: Document, element: Element, kind: str) -> float | None:
-    if element.get("length") is None:
-        return None
-    length = document.number(element, "length")
-    if kind != "rod":
-        document.warn_at(element, f"'length' means nothing in a {kind} loop; it is ignored")
-        return None
-    if length <= 1e-12:  # as of the distance between ends
-        raise document.error(
-            element,
-            f"the length {length:g} of the rod is not positive"
-            f"{' beyond rounding' if length > 0.0 else ''}; for two points that coincide "
-            "write a loop of type spherical",
-        )
-    return length
 
 
 def read_coupling(document: Document, element: Element) -> LinkCoupling | JointCoupling:
