@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -169,7 +170,12 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (status, error) == (0, "")
     assert text.index("combination") < text.index("What changed most")
     assert "N m s/rad" in text
-    assert "time [s]" in page.read_text(encoding="utf-8")
+    html = page.read_text(encoding="utf-8")
+    assert "time [s]" in html
+    rows = re.findall(r"<tr( class=\"faint\")?><td>([\w.]+)</td>(.*?)</tr>", html)
+    assert {bool(faint) for faint, _, _ in rows} == {True, False}
+    for faint, _, cells in rows:  # what the motions do not tell is grey
+        assert bool(faint) == ("<td>unknown</td>" in cells)
     status, text, error = run(1.5, "--json")
     assert status == 1
     assert "beyond the file's limits" in error

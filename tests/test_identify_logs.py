@@ -275,7 +275,8 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     amperes = in_csv(tmp_path / "amperes.csv", currents)
     status, _, said = run(amperes)
     assert status == 2
-    assert "no torque constant of" in said
+    assert "--constant hip_ry_link_joint=0.1 sets one" in said
+    assert "--constant unknown identifies" in said
     status, text, _ = run(amperes, "--constant", "unknown", "--free", "friction", "--json")
     assert status == 0
     assert [x["kind"] for x in json.loads(text)["sensors"]] == ["constant"] * 3

@@ -15,21 +15,28 @@ from texts import coupling, four_bar, joint, link, robot
 import robomodel as rm
 from robomodel.cli.common import in_options
 from robomodel.errors import Source
-from robomodel.reports.document import Bullets, Document, Entry, Section, Table, Verbatim
+from robomodel.reports.document import (
+    Bullets,
+    Document,
+    Finding,
+    Findings,
+    Section,
+    Table,
+    Verbatim,
+)
 from robomodel.reports.plots import Line, Plot
 from robomodel.reports.validation.context import CheckContext
 
 # ---- the document --------------------------------------------------------------------------------
 
-ENTRY = Entry(
-    "warning", "units", Source("<a>.urdf", 3, "link 'a'"), "is <odd>", "mend it", "also b"
-)
+ODD = Finding("warning", "units", Source("<a>.urdf", 3, "link 'a'"), "is <odd>", "mend it")
+ALSO = Finding("warning", "units", Source("<a>.urdf", 5, "b"), "is odd", "mend it", 0.5, "m")
 X = np.array([0.0, 1.0, 2.0])
 DOCUMENT = Document(
     "a & b",
     "one warning",
     [
-        Section("", [ENTRY]),
+        Section("", [Findings(ODD, [ALSO])]),
         Section(
             "Numbers",
             [
@@ -54,7 +61,7 @@ def test_a_document_as_text() -> None:
         "",
         "warning [units] <a>.urdf:3: link 'a'",
         "  is <odd>; mend it",
-        "  also b",
+        "  likewise b (line 5): 0.5 m",
         "",
         "Numbers",
         "  joint  effort [N m]  note",

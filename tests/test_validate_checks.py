@@ -184,8 +184,8 @@ def test_rotors_out_of_proportion(inertia: float, hint: str) -> None:
     assert {each[:2] for each in kinds(report)} == {("warning", "rotor-inertia")}
     assert len(report.findings) == 12
     (group,) = report.alike  # told once
-    assert hint in group[0].remedy
-    for each in group:
+    assert hint in group.first.remedy
+    for each in (group.first, *group.others):
         assert "g cm²" in each.remedy
         assert "kg cm²" in each.remedy
         assert (each.value, each.unit) == (pytest.approx(81 * inertia), "kg m²")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from texts import four_bar, joint, link
 
-from robomodel.reports.validation.findings import Finding
+from robomodel.reports.document import Finding
 from robomodel.reports.validation.report import Report
 
 

@@ -127,8 +127,8 @@ def blaming(where: str, status: int = 2) -> Iterator[None]:
 _RENAMED = {"tolerance": "loop-tolerance", "constants": "constant", "rotors": "rotor"}
 _ARGUMENT = re.compile(
     r"(?:\w+\(…, )?\b(tolerance|velocities|drop|meshes|name|extend|resources|inertia_from|topic"
-    r"|constants|folds|cutoff|strict|floating_base|density|rotors)="
-    r"(True|False|'[^']*'|\"[^\"]*\"|\{'([^']*)': '([^']*)'\}|[\d.]+(?:e[+-]?\d+)?)?\)?"
+    r"|constants|folds|cutoff|strict|floating_base|density|rotors|torque)="
+    r"(True|False|'[^']*'|\"[^\"]*\"|\{'([^']*)': '?([^'}]*)'?\}|[\d.]+(?:e[+-]?\d+)?)?\)?"
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from robomodel.cli.common import Result, UserError, blaming
+from robomodel.cli.common import Result, UserError, blaming, in_options
 from robomodel.cli.robot import Robot
 from robomodel.identification import excitation
 from robomodel.reports.document import Bullets, Document, Section
@@ -61,6 +61,7 @@ def command(
             torque=_most(names, torque, "--torque"), **options,
         )  # fmt: skip
     motion.save(output)
+    notes = tuple(map(in_options, motion.notes))
     data = {
         "robot": model.name,
         "output": str(output),
@@ -70,7 +71,7 @@ def command(
         "condition": motion.condition,
         "information": motion.information,
         "limits": motion.limits,
-        "notes": motion.notes,
+        "notes": notes,
     }
     summary = (
         f"{len(motion.t)} samples of {options['period']:g} s, condition "
@@ -79,7 +80,7 @@ def command(
     sections = [
         Section("", [f"{output} written"]),
         Section("Limits reached", [Bullets([str(each) for each in motion.reached[:SHOWN]])]),
-        Section("To know", [Bullets(motion.notes)]),
+        Section("To know", [Bullets(notes)]),
     ]
     return Result(document=Document(model.name, summary, sections, data))
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from robomodel.cli.common import Html, Result, UserError, blaming
+from robomodel.cli.common import Html, Result, UserError, blaming, in_options
 from robomodel.cli.convert import SUFFIXES, WRITERS
 from robomodel.cli.robot import Robot
 from robomodel.identification import (
@@ -145,6 +145,7 @@ def _identified(
     with blaming(str(path)):
         log = read_log(model, path, **reading)
         fit = identify(model, log, **options)
+        fit = replace(fit, notes=tuple(map(in_options, fit.notes)))
     if html is not None:
         html.write_text(page(fit, model, path.name), encoding="utf-8")
     if plot is not None:

@@ -283,7 +283,8 @@ def _forces(model: Model, table: _Table) -> tuple[dict[str, Array] | None, Array
     there = [name for name in names if f"current.{name}" in table.columns]
     if not there:
         known = f"tau.{model.dof_names[-1]}" if model.dof_names else "tau"
-        raise table.wrong(f"no forces: {known} and others, or current.ACTUATOR")
+        amperes = f", or current.{names[0]} [A]" if names else ""
+        raise table.wrong(f"no forces: {known} and others{amperes}")
     table.used.update(f"current.{name}" for name in there)
     count = len(next(iter(table.columns.values())))
     unknown = np.full(count, np.nan)

@@ -399,8 +399,9 @@ def _constants(
         found = filed
         if lacking := [n for n, k in zip(names, found, strict=True) if math.isnan(k)]:
             raise ValueError(
-                f"the file gives no torque constant of {few(lacking)}; give constants (1.0 for "
-                "forces at the motors), or 'unknown' to have them found"
+                f"the file gives no torque constant of {few(lacking)} [N m/A]: constants="
+                f"{{'{lacking[0]}': 0.1}} sets one (1 where the log has motor torques), "
+                "constants='unknown' identifies all of them"
             )
     elif isinstance(given, Mapping):
         for name in given:

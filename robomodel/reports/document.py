@@ -12,12 +12,13 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
+from functools import partial
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -35,11 +36,13 @@ class Table:
     """Rows below column headings, which end in their unit; numbers are aligned to the right.
 
     ``digits``: significant ones of numbers. None and not-a-number are empty, infinite is unlimited.
+    ``faint``: rows that are shown in grey.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     digits: int = 6
+    faint: Collection[int] = ()
 
     def cell(self, value: Cell) -> str:
         """What stands in a cell."""
@@ -58,17 +61,18 @@ class Table:
             for column in zip(*self.rows, strict=True)
         ] or [False] * len(self.columns)
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, *, coloured: bool = False) -> Iterator[str]:
         """The table in columns of text."""
         cells = [[self.cell(x) for x in row] for row in self.rows]
-        if any(self.columns):
+        if headed := any(self.columns):
             cells.insert(0, list(self.columns))
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for row in cells:
-            yield "  ".join(
+        for n, row in enumerate(cells, -headed):
+            line = "  ".join(
                 text.rjust(width) if number else text.ljust(width)
                 for text, width, number in zip(row, widths, self.numeric, strict=True)
             ).rstrip()
+            yield f"{FAINT}{line}{PLAIN}" if coloured and n in self.faint else line
 
     def html(self) -> Iterator[str]:
         """The table's element."""
@@ -77,9 +81,10 @@ class Table:
         if any(self.columns):
             heads = zip(marks, self.columns, strict=True)
             yield f"<tr>{''.join(f'<th{m}>{escape(x)}</th>' for m, x in heads)}</tr>"
-        for row in self.rows:
+        for n, row in enumerate(self.rows):
             cells = zip(marks, map(self.cell, row), strict=True)
-            yield "<tr>" + "".join(f"<td{m}>{escape(x)}</td>" for m, x in cells) + "</tr>"
+            faint = ' class="faint"' if n in self.faint else ""
+            yield f"<tr{faint}>{''.join(f'<td{m}>{escape(x)}</td>' for m, x in cells)}</tr>"
         yield "</table></div>"
 
 
@@ -97,44 +102,90 @@ class Verbatim:
     lines: Sequence[str]
 
 
+Severity = Literal["error", "warning", "note"]
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+"""From the gravest on."""
+
+NAMED = 8  # of the places of further findings
+
+
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A finding: its ``kind`` (error, warning, note), the name of its check, where, what, and what
-    to do.
+class Finding:
+    """Something wrong or odd: where it is, what, by how much (``value`` in ``unit``), what to do.
+
+    ``check`` is the id of the check in docs/validate.md. A note needs no action.
     """
 
-    kind: str
-    name: str
+    severity: Severity
+    check: str
     source: Source
     message: str
     remedy: str = ""
-    likewise: str = ""
+    value: float | None = None
+    unit: str = ""
+
+    def __str__(self) -> str:
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{self.source}: {self.severity}: {self.message}{remedy} [{self.check}]"
+
+    @property
+    def amount(self) -> str:
+        """The value and its unit."""
+        if self.value is None:
+            return ""
+        if self.unit == "relative":
+            return f"{100 * self.value:.3g} %"
+        return f"{self.value:.3g} {self.unit}"
+
+
+warning = partial(Finding, "warning")
+note = partial(Finding, "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """A finding, and ``others`` that differ in where they are and by how much."""
+
+    first: Finding
+    others: Sequence[Finding] = ()
+
+    @property
+    def likewise(self) -> str:
+        """Where else the same is, and by how much there if not as much."""
+        shown = []
+        for each in self.others[:NAMED]:
+            line = "" if each.source.line is None else f" (line {each.source.line})"
+            amount = f": {each.amount}" if each.amount != self.first.amount else ""
+            shown.append(f"{each.source.element}{line}{amount}")
+        more = f" and {len(self.others) - NAMED} more" if len(self.others) > NAMED else ""
+        return f"likewise {', '.join(shown)}{more}" if shown else ""
 
     def text(self, width: int | None, *, coloured: bool) -> Iterator[str]:
         """Lines of text, the first one empty."""
-        kind = f"{self.kind} [{self.name}]"
-        colour = COLOURS.get(self.kind, "") if coloured else ""
+        first = self.first
+        colour, plain = (COLOURS[first.severity], PLAIN) if coloured else ("", "")
         yield ""
-        yield f"{colour}{kind}{PLAIN if colour else ''} {self.source}"
-        yield from _wrapped("; ".join(filter(None, (self.message, self.remedy))), width, "  ")
-        if self.likewise:
-            yield from _wrapped(self.likewise, width, "  ")
+        yield f"{colour}{first.severity} [{first.check}]{plain} {first.source}"
+        for line in ("; ".join(filter(None, (first.message, first.remedy))), self.likewise):
+            yield from _wrapped(line, width, "  ") if line else ()
 
     def html(self) -> str:
         """A row of a table: kind, where, what."""
-        source = self.source
+        first, source = self.first, self.first.source
         file = source.file.replace("\\", "/").rpartition("/")[2]
         place = file if source.line is None else f"{file}:{source.line}"
-        remedy = f'<br><span class="remedy">→ {escape(self.remedy)}</span>' if self.remedy else ""
+        remedy = f'<br><span class="remedy">→ {escape(first.remedy)}</span>' if first.remedy else ""
         also = f'<br><span class="place">{escape(self.likewise)}</span>' if self.likewise else ""
         return (
-            f'<tr><td class="{self.kind}">{self.kind}<br><code>{escape(self.name)}</code></td>'
+            f'<tr><td class="{first.severity}">{first.severity}<br>'
+            f"<code>{escape(first.check)}</code></td>"
             f'<td>{escape(source.element)}<br><span class="place">{escape(place)}</span></td>'
-            f"<td>{escape(self.message)}{remedy}{also}</td></tr>"
+            f"<td>{escape(first.message)}{remedy}{also}</td></tr>"
         )
 
 
-Part: TypeAlias = str | Table | Bullets | Verbatim | Entry | Plot | Drawings
+Part: TypeAlias = str | Table | Bullets | Verbatim | Findings | Plot | Drawings
 
 
 def is_empty(part: Part) -> bool:
@@ -142,8 +193,8 @@ def is_empty(part: Part) -> bool:
     return not getattr(part, "rows", getattr(part, "lines", True))
 
 
-COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
-PLAIN = "\x1b[0m"
+COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": ""}
+PLAIN, FAINT = "\x1b[0m", "\x1b[2m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +217,10 @@ class Section:
         indent = "  " if self.title else ""
         for part in shown:
             match part:
-                case Entry():
+                case Findings():
                     yield from part.text(width, coloured=coloured)
                 case Table():
-                    yield from (indent + line for line in part.lines())
+                    yield from (indent + line for line in part.lines(coloured=coloured))
                 case Verbatim():
                     yield from part.lines
                 case Bullets() | str():
@@ -182,9 +233,9 @@ class Section:
         if self.title and shown:
             yield f"<h{self.level}>{escape(self.title)}</h{self.level}>"
         for kind, parts in groupby(shown, type):
-            if kind is Entry:
+            if kind is Findings:
                 yield '<table class="findings"><tr><th></th><th>where</th><th>what</th></tr>'
-                yield from (each.html() for each in parts if isinstance(each, Entry))
+                yield from (each.html() for each in parts if isinstance(each, Findings))
                 yield "</table>"
             elif kind is Plot:
                 yield html.figures(plots.svg(each) for each in parts if isinstance(each, Plot))

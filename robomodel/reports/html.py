@@ -20,7 +20,8 @@ h1 { font-size: 1.7rem; margin: 0 } h2 { font-size: 1.2rem; margin: 2.4rem 0 .6r
 h3 { font-size: 1rem; margin: 1.4rem 0 .3rem }
 table { border-collapse: collapse; width: 100% } td, th { padding: .4rem .9rem .4rem 0;
        text-align: left; vertical-align: top; border-bottom: 1px solid var(--line) }
-.wide { overflow-x: auto } table.numbers { width: auto; margin: .8rem 0 }
+.faint td { color: var(--soft); opacity: .7 } .wide { overflow-x: auto }
+table.numbers { width: auto; margin: .8rem 0 }
 table.numbers th, table.numbers td { padding: .25rem 1.2rem .25rem 0; white-space: nowrap }
 .number { text-align: right } table.numbers .number { font-variant-numeric: tabular-nums }
 td:first-child { white-space: nowrap } .findings td:nth-child(2) { min-width: 9rem }

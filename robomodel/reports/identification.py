@@ -15,6 +15,7 @@ from robomodel.reports.plots import Line, Plot
 
 SHOWN = 600  # samples of a long motion in a picture
 BARS = 31  # of a histogram
+COORDINATE = ("name", "residual", "before", "forces", "validation")
 PARAMETER = ("name", "before", "value", "deviation", "information_gain")
 REACH = 4.0  # deviations, of a histogram
 UNKNOWN = (
@@ -54,10 +55,10 @@ def document(fit: Identified, model: Model, source: str, unused: Sequence[str] =
 
 def page(fit: Identified, model: Model, source: str) -> str:
     """The report as one HTML page, with a table of all parameters at its end."""
-    made = document(fit, model, source)
+    report = document(fit, model, source)
     table = _changes(fit, parameters(model).values, range(len(fit.names)))
-    every = [*made.sections, Section("All parameters", [table])]
-    return replace(made, sections=every).html()
+    every = [*report.sections, Section("All parameters", [table])]
+    return replace(report, sections=every).html()
 
 
 def by_owner(names: Iterable[str]) -> list[str]:
@@ -70,12 +71,13 @@ def by_owner(names: Iterable[str]) -> list[str]:
 
 
 def _groups(groups: Sequence[IdentifiedGroup]) -> Table:
+    """Values first: the combinations' names are long."""
     rows: list[list[Cell]] = [
-        [each.name, each.value, f"± {each.deviation:.2g}", each.unit,
-         f"{100.0 * each.information_gain:.0f} %"]
+        [each.value, f"± {each.deviation:.2g}", each.unit, f"{100.0 * each.information_gain:.0f} %",
+         each.name]
         for each in groups
     ]  # fmt: skip
-    return Table(["combination", "value", "deviation", "unit", "told by motions"], rows, digits=4)
+    return Table(["value", "deviation", "unit", "told by motions", "combination"], rows, digits=4)
 
 
 def _residuals(fit: Identified, model: Model) -> Table:
@@ -122,12 +124,13 @@ def _histogram(name: str, error: Array) -> Plot:
     counts, _ = np.histogram(error / size, edges)
     density = counts / (len(error) * (edges[1] - edges[0]))
     normal = np.exp(-0.5 * middle**2) / np.sqrt(2.0 * np.pi)
-    lines = [Line("found", np.repeat(edges, 2)[1:-1], np.repeat(density, 2)),
+    lines = [Line("residuals", np.repeat(edges, 2)[1:-1], np.repeat(density, 2)),
              Line("normal", middle, normal)]  # fmt: skip
     return Plot(f"{name}: residuals' density", f"residual / {size:.3g}", "", lines)
 
 
-def _changes(fit: Identified, before: Array, which: Iterable[int]) -> Table:
+def _changes(fit: Identified, before: Array, which: Sequence[int]) -> Table:
+    """Parameters beside the file's; those that the motions do not tell are grey."""
     ends, unknown = fit.interval(), set(fit.unknown)
     rows: list[list[Cell]] = [
         [fit.names[i], float(before[i]), float(fit.values[i]),
@@ -135,8 +138,9 @@ def _changes(fit: Identified, before: Array, which: Iterable[int]) -> Table:
          f"{100.0 * fit.information_gain[i]:.0f} %", "unknown" if fit.names[i] in unknown else ""]
         for i in which
     ]  # fmt: skip
-    return Table(["parameter", "file", "found", "95 % between", "told by motions", ""],
-                 rows, digits=4)  # fmt: skip
+    columns = ["parameter", "file", "identified", "95 % between", "told by motions", ""]
+    faint = [n for n, i in enumerate(which) if fit.names[i] in unknown]
+    return Table(columns, rows, digits=4, faint=faint)
 
 
 def _sensors(fit: Identified) -> Table:
@@ -155,16 +159,8 @@ def _data(fit: Identified, model: Model, before: Array, unused: Sequence[str]) -
         "robot": model.name,
         "output": None,
         "samples": fit.samples,
-        "coordinates": [
-            dict(zip(("name", "residual", "before", "forces", "validation"), row, strict=True))
-            for row in coordinates
-        ],
-        "parameters": [
-            dict(
-                zip(("name", "before", "value", "deviation", "information_gain"), row, strict=True)
-            )
-            for row in values
-        ],
+        "coordinates": [dict(zip(COORDINATE, row, strict=True)) for row in coordinates],
+        "parameters": [dict(zip(PARAMETER, row, strict=True)) for row in values],
         "groups": fit.groups,
         "sensors": fit.sensors,
         "unknown": fit.unknown,

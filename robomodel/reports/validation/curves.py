@@ -7,11 +7,10 @@ and so through dead points, where the independent joint itself comes to rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED, Geometry
@@ -27,8 +26,6 @@ STEP = 0.08  # radians, or cluster sizes, along a curve
 LONGEST = 16.0  # of each half of a curve, which ends when the swept joint has made half a turn
 INSIDE = 1e-9
 EXACT = 1e-11  # m, or sine of an angle: a curve's configurations close so well
-
-Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -74,10 +71,15 @@ class ClusterMotion:
         """Each column's way from the zero position."""
         return self.geometry.difference(np.broadcast_to(self.geometry.zero(), q.shape), q)
 
+    def room(self, q: Array) -> Array:
+        """How far the joint nearest to a limit is within it; below zero beyond."""
+        at = self.positions(q)
+        room: Array = np.min(np.minimum(at - self.low, self.high - at), axis=-1)
+        return room
+
     def within(self, q: Array) -> Mask:
         """Whether all joints are within their limits."""
-        at = self.positions(q)
-        inside: Mask = np.all((at >= self.low - INSIDE) & (at <= self.high + INSIDE), axis=-1)
+        inside: Mask = self.room(q) >= -INSIDE
         return inside
 
     def close(self, q: Array, held: Sequence[int] = ()) -> tuple[Array, Mask]:
@@ -99,151 +101,127 @@ def _labels(columns: Sequence[Column]) -> tuple[str, ...]:
     return tuple(labels)
 
 
-@dataclass(frozen=True)
-class _Curves:
-    """Many curves at once: what K is on them, and how to go on along them.
-
-    ``hold`` (curves, mobility - 1, columns) are the rows of the independent velocities that rest,
-    ``rows`` those of K and hold that span the others where a curve starts.
-    """
-
-    own: ClusterMotion
-    hold: Array
-    rows: list[list[int]]
-
-    def matrix(self, jacobian: Array, which: Indices) -> Array:
-        """K in comparable units, and the velocities that rest."""
-        closing = jacobian[:, list(self.own.cluster.closing_rows)] * self.own.unit
-        return np.concatenate([closing, self.hold[which]], axis=1)
-
-    def look(self, a: Array, before: Array, which: Indices) -> tuple[Array, Array, Array]:
-        """Unit tangents (ahead, as ``before``), K's orientation with them, and its regularity."""
-        _, singular, right = np.linalg.svd(a)
-        n = a.shape[2]
-        tangent = right[:, n - 1]
-        back = np.einsum("ci,ci->c", tangent, before) < 0.0
-        tangent = np.where(back[:, None], -tangent, tangent)
-        square = np.empty((len(a), n, n))
-        for i, curve in enumerate(which):
-            square[i, : n - 1] = a[i, self.rows[curve]]
-        square[:, n - 1] = tangent
-        weakest = singular[:, n - 2] / np.maximum(singular[:, 0], 1e-300)
-        return tangent, np.linalg.det(square), weakest
-
-    def step(
-        self, q: Array, tangent: Array, length: Array, which: Indices
-    ) -> tuple[Array, Array, Mask]:
-        """Along the tangents, then back to where the loops close; K there, and whether they do."""
-        own, rows = self.own, list(self.own.cluster.closing_rows)
-        q = own.geometry.integrate(q, tangent * own.unit * length[:, None])
-        for _ in range(8):
-            values, jacobian, _bias = own.geometry.evaluate(q)
-            a = self.matrix(jacobian, which)
-            gap = np.max(np.abs(values[:, rows]), axis=1, initial=0.0)
-            if float(np.max(gap)) < EXACT:
-                break
-            rest = np.zeros((len(q), self.hold.shape[1]))
-            off = np.concatenate([values[:, rows], rest], axis=1)
-            back = np.einsum("cij,cj->ci", np.linalg.pinv(a, rcond=1e-9), off)
-            q = own.geometry.integrate(q, -back * own.unit)
-        return q, a, gap < EXACT
-
-
 @dataclass
 class _Trail:
-    """One half of a curve, as far as it is followed."""
+    """One half of a curve, as far as it is followed; ``column`` is the swept velocity.
 
+    ``rows`` of K and of the velocities that rest span the others where the curve starts.
+    """
+
+    column: int
+    rows: list[int]
     q: list[Array]
     tangent: list[Array]
     orientation: list[float]
-    weakest: list[float]
     length: list[float]
     ring: bool = False
 
 
+def _held(own: ClusterMotion, column: int) -> list[int]:
+    """The independent velocities that rest while one is swept."""
+    return [c for c in own.cluster.columns if c != column]
+
+
+def _matrix(own: ClusterMotion, q: Array, columns: Sequence[int]) -> Array:
+    """K in comparable units above the velocities that rest, one swept column for each q."""
+    rest = np.eye(len(own.columns))[[_held(own, column) for column in columns]]
+    return np.concatenate([own.matrix(q), rest.reshape(len(q), -1, len(own.columns))], axis=1)
+
+
+def _look(
+    own: ClusterMotion, q: Array, before: Array, trails: Sequence[_Trail]
+) -> tuple[Array, Array, Array]:
+    """Unit tangents (ahead, as ``before``), K's orientation with them, and its regularity."""
+    a = _matrix(own, q, [trail.column for trail in trails])
+    _, singular, right = np.linalg.svd(a)
+    n = a.shape[2]
+    tangent = right[:, n - 1]
+    back = np.einsum("ci,ci->c", tangent, before) < 0.0
+    tangent = np.where(back[:, None], -tangent, tangent)
+    kept = np.array([each[trail.rows] for each, trail in zip(a, trails, strict=True)])
+    square = np.concatenate([kept, tangent[:, None]], axis=1)
+    weakest = singular[:, n - 2] / np.maximum(singular[:, 0], 1e-300)
+    return tangent, np.linalg.det(square), weakest
+
+
+def _step(
+    own: ClusterMotion, q: Array, tangent: Array, length: Array, trails: Sequence[_Trail]
+) -> tuple[Array, Mask]:
+    """Along the tangents, then back to where the loops close; whether they do."""
+    q = own.geometry.integrate(q, tangent * own.unit * length[:, None])
+    gap = np.empty(len(q))
+    columns = np.array([trail.column for trail in trails])
+    for column in np.unique(columns).tolist():
+        mine = columns == column
+        q[mine], gap[mine] = newton.close(
+            own.geometry, q[mine], held=_held(own, column), rows=own.cluster.closing_rows
+        )
+    return q, gap < EXACT
+
+
 def sweep_all(own: ClusterMotion, starts: Sequence[Array]) -> list[Sweep]:
     """The curves of every independent velocity from every start, both ways."""
-    tasks = [(q, column) for q in starts for column in own.cluster.columns]
-    held = [[c for c in own.cluster.columns if c != column] for _, column in tasks for _ in (0, 1)]
-    hold = np.zeros((len(held), own.cluster.nv - 1, len(own.columns)))
-    for curve, rest in enumerate(held):
-        hold[curve, range(len(rest)), rest] = 1.0
-    q = np.array([q for q, _ in tasks for _ in (0, 1)])
-    a = _Curves(own, hold, []).matrix(own.geometry.evaluate(q)[1], np.arange(len(q)))
-    rows = [full_rank_rows(each, len(own.columns) - 1) for each in a]
-    curves = _Curves(own, hold, rows)
-    trails = _follow(curves, q, [column for _, column in tasks for _ in (0, 1)])
-    return [
-        _sweep(curves, 2 * i, column, trails[2 * i], trails[2 * i + 1])
-        for i, (_, column) in enumerate(tasks)
-    ]
-
-
-def _follow(curves: _Curves, q: Array, swept: Sequence[int]) -> list[_Trail]:
-    """Walk all curves at once, every second one against its joint."""
-    own = curves.own
-    everyone = np.arange(len(q))
-    columns = list(swept)
-    ahead = np.zeros((len(q), len(own.columns)))
-    ahead[everyone, columns] = 1.0
-    ahead[1::2] *= -1.0
-    a = curves.matrix(own.geometry.evaluate(q)[1], everyone)
-    tangent, orientation, weakest = curves.look(a, ahead, everyone)
+    columns = [column for _ in starts for column in own.cluster.columns for _ in (0, 1)]
+    q = np.repeat(np.array(starts), 2 * own.cluster.nv, axis=0)
+    matrices = _matrix(own, q, columns)
     trails = [
-        _Trail([q[i]], [tangent[i]], [float(orientation[i])], [float(weakest[i])], [0.0])
-        for i in everyone
+        _Trail(column, full_rank_rows(each, len(own.columns) - 1), [at], [], [], [0.0])
+        for column, each, at in zip(columns, matrices, q, strict=True)
     ]
-    stride = np.full(len(q), STEP)
-    active = everyone
-    while len(active):
-        at = np.array([trails[i].q[-1] for i in active])
-        before = np.array([trails[i].tangent[-1] for i in active])
-        there, a, closed = curves.step(at, before, stride[active], active)
-        along, turned, weak = curves.look(a, before, active)
+    _follow(own, trails)
+    return [_sweep(own, *pair) for pair in zip(trails[::2], trails[1::2], strict=True)]
+
+
+def _follow(own: ClusterMotion, trails: Sequence[_Trail]) -> None:
+    """Walk all curves at once, every second one against its joint."""
+    q = np.array([trail.q[0] for trail in trails])
+    ahead = np.eye(len(own.columns))[[trail.column for trail in trails]]
+    ahead[1::2] *= -1.0
+    tangents, orientations, _ = _look(own, q, ahead, trails)
+    for trail, tangent, orientation in zip(trails, tangents, orientations, strict=True):
+        trail.tangent.append(tangent)
+        trail.orientation.append(float(orientation))
+    active = [(trail, STEP) for trail in trails]
+    while active:
+        walking = [trail for trail, _ in active]
+        strides = np.array([stride for _, stride in active])
+        at = np.array([trail.q[-1] for trail in walking])
+        before = np.array([trail.tangent[-1] for trail in walking])
+        there, closed = _step(own, at, before, strides, walking)
+        along, turned, _ = _look(own, there, before, walking)
         good = closed & (np.einsum("ci,ci->c", along, before) > 0.95)
         going = []
-        for n, i in enumerate(active.tolist()):
-            trail = trails[i]
+        for n, (trail, stride) in enumerate(active):
             if not good[n]:
-                stride[i] /= 2
-                if stride[i] > 1e-5:
-                    going.append(i)
+                if stride > 2e-5:
+                    going.append((trail, stride / 2))
                 continue
             trail.q.append(there[n])
             trail.tangent.append(along[n])
             trail.orientation.append(float(turned[n]))
-            trail.weakest.append(float(weak[n]))
-            trail.length.append(trail.length[-1] + float(stride[i]))
-            stride[i] = min(STEP, 2 * stride[i])
+            trail.length.append(trail.length[-1] + stride)
             away = wrapped(own, own.geometry.difference(trail.q[0], there[n]))
             trail.ring = (
                 trail.length[-1] > 10 * STEP
                 and float(np.linalg.norm(away)) < 0.8 * STEP
                 and float(trail.tangent[0] @ along[n]) > 0.9
             )
-            turned_far = not own.columns[swept[i]].length and math.pi <= abs(
-                _way(own, trail, swept[i])
-            )
+            turned_far = not own.columns[trail.column].length and math.pi <= abs(_way(own, trail))
             if not trail.ring and not turned_far and trail.length[-1] < LONGEST:
-                going.append(i)
-        active = np.array(going, dtype=int)
-    return trails
+                going.append((trail, min(STEP, 2 * stride)))
+        active = going
 
 
-def _sweep(curves: _Curves, first: int, column: int, ahead: _Trail, behind: _Trail) -> Sweep:
+def _sweep(own: ClusterMotion, ahead: _Trail, behind: _Trail) -> Sweep:
     """Both halves of a curve as one, with what happens on it."""
-    own = curves.own
+    column = ahead.column
     if ahead.ring:  # each half has the whole of it
         for trail in (ahead, behind):
             keep = sum(length <= 0.5 * trail.length[-1] + STEP for length in trail.length)
-            for values in (
-                trail.q, trail.tangent, trail.orientation, trail.weakest, trail.length
-            ):  # fmt: skip
+            for values in (trail.q, trail.tangent, trail.orientation, trail.length):
                 del values[keep:]
-    start = _position(own, ahead, column)[0]
-    position = np.concatenate(
-        [_position(own, behind, column)[:0:-1], _position(own, ahead, column)]
-    )
+    start = _position(own, ahead)[0]
+    position = np.concatenate([_position(own, behind)[:0:-1], _position(own, ahead)])
     q = np.array(behind.q[:0:-1] + ahead.q)
     tangent = np.concatenate([-np.array(behind.tangent)[:0:-1], np.array(ahead.tangent)])
     reached = np.concatenate([_reach(own, behind)[:0:-1], _reach(own, ahead)])
@@ -251,17 +229,14 @@ def _sweep(curves: _Curves, first: int, column: int, ahead: _Trail, behind: _Tra
         # in units of the joints: tangents are in comparable ones
         rates = tangent * own.unit / (tangent[:, column : column + 1] * own.unit[column])
         condition = 1.0 / conditioning(own.null(q), own.cluster.columns)
-    events = []
-    for half, trail in enumerate((ahead, behind)):
-        events += _events(curves, first + half, column, trail)
-    ends = [_end(curves, first + half, column, t) for half, t in enumerate((ahead, behind))]
+    events = [event for trail in (ahead, behind) for event in _events(own, trail)]
+    ends = [_end(own, trail) for trail in (ahead, behind)]
     ends += [*position[reached].tolist(), *(each.position for each in events if each.reached)]
     at = own.positions(q[len(behind.q) - 1])
-    held = {own.labels[c]: float(at[c]) for c in own.cluster.columns if c != column}
     return Sweep(
         own.labels[column],
         float(start),
-        held,
+        {own.labels[c]: float(at[c]) for c in _held(own, column)},
         q,
         position,
         own.positions(q),
@@ -274,28 +249,32 @@ def _sweep(curves: _Curves, first: int, column: int, ahead: _Trail, behind: _Tra
     )
 
 
-def _end(curves: _Curves, curve: int, column: int, trail: _Trail) -> float:
+def _crossing(own: ClusterMotion, trail: _Trail, i: int, value: Callable[[Array], float]) -> Array:
+    """The configuration between points i and i + 1 of a trail at which a function vanishes."""
+    from scipy.optimize import brentq
+
+    q, tangent = trail.q[i][None], trail.tangent[i][None]
+
+    def at(length: float) -> Array:
+        there: Array = _step(own, q, tangent, np.array([length]), [trail])[0][0]
+        return there
+
+    whole = trail.length[i + 1] - trail.length[i]
+    if value(trail.q[i]) * value(at(whole)) >= 0.0:
+        return trail.q[i]
+    return at(brentq(lambda length: value(at(length)), 0.0, whole, xtol=1e-11, disp=False))
+
+
+def _end(own: ClusterMotion, trail: _Trail) -> float:
     """The position where the first limit is met, else that of the trail's end."""
-    own, within = curves.own, _reach(curves.own, trail)
-    position = _position(own, trail, column)
+    within, position = _reach(own, trail), _position(own, trail)
     if within[-1]:
         return float(position[-1])
     last = int(np.argmin(within)) - 1
-    link = own.geometry.links[own.columns[column].link]
+    link = own.geometry.links[own.columns[trail.column].link]
     if link.joint.nq != 1:
         return float(position[last])
-    q, low, high = trail.q[last][None], 0.0, trail.length[last + 1] - trail.length[last]
-    best = float(position[last])
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        there, _a, closed = curves.step(
-            q, trail.tangent[last][None], np.array([middle]), np.array([curve])
-        )
-        if closed[0] and own.within(there)[0]:
-            low, best = middle, float(there[0, link.q])
-        else:
-            high = middle
-    return best
+    return float(_crossing(own, trail, last, lambda q: float(own.room(q)))[link.q])
 
 
 def _once(events: list[Singularity]) -> list[Singularity]:
@@ -314,20 +293,20 @@ def _once(events: list[Singularity]) -> list[Singularity]:
     return kept
 
 
-def _position(own: ClusterMotion, trail: _Trail, column: int) -> Array:
+def _position(own: ClusterMotion, trail: _Trail) -> Array:
     """Of the swept joint; of a joint with several freedoms, the way travelled."""
-    link = own.geometry.links[own.columns[column].link]
+    link = own.geometry.links[own.columns[trail.column].link]
     if link.joint.nq == 1:
         return np.array(trail.q)[:, link.q]
-    speed = np.array(trail.tangent)[:, column] * own.unit[column]
+    speed = np.array(trail.tangent)[:, trail.column] * own.unit[trail.column]
     return np.concatenate(
         [[0.0], np.cumsum(0.5 * (speed[1:] + speed[:-1]) * np.diff(trail.length))]
     )
 
 
-def _way(own: ClusterMotion, trail: _Trail, column: int) -> float:
+def _way(own: ClusterMotion, trail: _Trail) -> float:
     """How far the swept joint is from where it started."""
-    link = own.geometry.links[own.columns[column].link]
+    link = own.geometry.links[own.columns[trail.column].link]
     if link.joint.nq == 1:
         return float(trail.q[-1][link.q] - trail.q[0][link.q])
     return 0.0
@@ -341,46 +320,29 @@ def _reach(own: ClusterMotion, trail: _Trail) -> Mask:
     return reached
 
 
-def _events(curves: _Curves, curve: int, column: int, trail: _Trail) -> list[Singularity]:
+def _events(own: ClusterMotion, trail: _Trail) -> Iterator[Singularity]:
     """Where the swept joint or the orientation of K passes through zero."""
-    own = curves.own
-    speed = np.array(trail.tangent)[:, column]
-    turned = np.array(trail.orientation)
-    reach = _reach(own, trail)
-    position = _position(own, trail, column)
-    events: list[Singularity] = []
-    which = np.array([curve])
-    signals: tuple[tuple[Kind, Array], ...] = (("dead point", speed), ("change point", turned))
+    speed = np.array(trail.tangent)[:, trail.column]
+    reach, position = _reach(own, trail), _position(own, trail)
+    link = own.geometry.links[own.columns[trail.column].link]
+    signals: tuple[tuple[Kind, Array], ...] = (
+        ("dead point", speed),
+        ("change point", np.array(trail.orientation)),
+    )
     for kind, signal in signals:
-        for i in np.flatnonzero(signal[:-1] * signal[1:] < 0.0):
-            q0, t0 = trail.q[i][None], trail.tangent[i][None]
-            whole = trail.length[i + 1] - trail.length[i]
-            low, high = 0.0, whole
-            f_low, f_high = float(signal[i]), float(signal[i + 1])
-            q, weak = q0, 1.0
-            for n in range(30):  # regula falsi, with a bisection now and then
-                at = low - f_low * (high - low) / (f_high - f_low)
-                if n % 3 == 2:
-                    at = 0.5 * (low + high)
-                q, a, closed = curves.step(q0, t0, np.array([at]), which)
-                tangent, oriented, weakest = curves.look(a, t0, which)
-                weak = float(weakest[0])
-                f = float(tangent[0, column] if kind == "dead point" else oriented[0])
-                if not closed[0] or abs(f) < 1e-11 or high - low < 1e-9:
-                    break
-                if f * f_low > 0.0:
-                    low, f_low = at, f
-                else:
-                    high, f_high = at, f
-            if kind == "change point" and weak > 1e-5:
+        for i in np.flatnonzero(signal[:-1] * signal[1:] < 0.0).tolist():
+            before = trail.tangent[i][None]
+
+            def value(q: Array, before: Array = before, kind: Kind = kind) -> float:
+                tangent, orientation, _ = _look(own, q[None], before, [trail])
+                return float(tangent[0, trail.column] if kind == "dead point" else orientation[0])
+
+            q = _crossing(own, trail, i, value)
+            if kind == "change point" and _look(own, q[None], before, [trail])[2][0] > 1e-5:
                 continue  # the rows chosen to stand for K lose rank there, K does not
-            link = own.geometry.links[own.columns[column].link]
-            x = float(q[0, link.q]) if link.joint.nq == 1 else float(position[i])
-            reached = bool(reach[i]) and bool(own.within(q)[0])
-            events.append(
-                Singularity(kind, x, abs(x - float(position[0])), reached, tuple(q[0].tolist()))
-            )
-    return events
+            x = float(q[link.q]) if link.joint.nq == 1 else float(position[i])
+            reached = bool(reach[i]) and bool(own.within(q))
+            yield Singularity(kind, x, abs(x - float(position[0])), reached, tuple(q.tolist()))
 
 
 def wrapped(own: ClusterMotion, way: Array) -> Array:

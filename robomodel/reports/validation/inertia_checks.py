@@ -9,8 +9,8 @@ import numpy as np
 
 from robomodel.description import Inertial, Link, Vec3
 from robomodel.model.joints import Array
+from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.findings import Finding, note, warning
 from robomodel.reports.validation.unit_checks import HEAVY
 from robomodel.spatial import apply, plus
 

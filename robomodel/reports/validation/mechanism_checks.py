@@ -13,8 +13,8 @@ from robomodel.model import graph
 from robomodel.model.closure import CLOSED
 from robomodel.model.constraints.tree import find_tree_constraints
 from robomodel.model.elements import Cluster
+from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.findings import Finding, note, warning
 from robomodel.reports.validation.linkage import Linkage, Singularity, Sweep
 
 OPEN = 1e-3  # of a cluster's size: files round positions, but not by more

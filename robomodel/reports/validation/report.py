@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,21 +15,28 @@ from robomodel.description.transmissions import rotor_name
 from robomodel.errors import few
 from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
-from robomodel.reports.document import Document, Entry, Section, Table, count
+from robomodel.reports.document import (
+    SEVERITIES,
+    Document,
+    Finding,
+    Findings,
+    Section,
+    Severity,
+    Table,
+    count,
+)
 from robomodel.reports.drawings import Drawings
 from robomodel.reports.plots import Line, Plot
-from robomodel.reports.validation.findings import (
-    _NAMES_AND_NUMBERS,
-    NUMBERS,
-    SEVERITIES,
-    Finding,
-    Severity,
-    likewise,
-)
 from robomodel.reports.validation.linkage import Linkage, Sweep
 
 STEEPEST = 1.5  # times the rates' usual size: where plots of G are cut off
 USUAL = 0.9  # the share of points that say what that is
+NUMBERS = frozenset(
+    ("triangle", "inertia-size", "point-mass", "centre-of-mass", "ratio", "rotor-mass",
+     "rotor-inertia", "rotor-twice", "armature", "millimetres", "grams", "degrees")
+)  # fmt: skip
+"""Checks of single numbers, which files have wrong in many places at once."""
+NAMES_AND_NUMBERS = re.compile(r"(?<!\w)'[^']*'|-?\d[\d.e+-]*")
 KEY = "Dashed: the other way to close. Red: singular positions. Grey: beyond the limits."
 
 
@@ -65,15 +73,15 @@ class Report:
         return self.document.text()
 
     @cached_property
-    def alike(self) -> list[list[Finding]]:
+    def alike(self) -> list[Findings]:
         """The findings, those together that differ only in where they are, and by how much."""
         groups: dict[tuple[object, ...], list[Finding]] = {}
         for each in self.findings:
             words = (each.message, each.remedy)
             if each.check in NUMBERS:
-                words = (_NAMES_AND_NUMBERS.sub("", each.message), "")
+                words = (NAMES_AND_NUMBERS.sub("", each.message), "")
             groups.setdefault((each.severity, each.check, *words), []).append(each)
-        return list(groups.values())
+        return [Findings(first, others) for first, *others in groups.values()]
 
     @property
     def summary(self) -> str:
@@ -85,12 +93,7 @@ class Report:
     @cached_property
     def document(self) -> Document:
         """The report as text, JSON and a page."""
-        entries = [
-            Entry(first.severity, first.check, first.source, first.message, first.remedy,
-                  likewise(first, others) if others else "")
-            for first, *others in self.alike
-        ]  # fmt: skip
-        sections = [Section("", entries)]
+        sections = [Section("", self.alike)]
         sections += [part for linkage in self.linkages for part in _sections(linkage)]
         return Document(
             self.robot or self.file, self.summary, sections, self._data(), self.file, "validation"

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 
 from robomodel.description.transmissions import SIMPLE, kind_of
+from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.context import CheckContext, Rotor
-from robomodel.reports.validation.findings import Finding, note, warning
 
 RADIUS = (5e-4, 0.25)  # m: radii of gyration between which rotors of robots are
 SAME = 1e-9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -10,12 +11,12 @@ from robomodel.errors import DescriptionError, DescriptionWarning, Source
 from robomodel.loading import load
 from robomodel.model import Model, build
 from robomodel.parsers.checks import check_plausible
+from robomodel.reports.document import SEVERITIES, Finding
 from robomodel.reports.validation import inertia_checks as matter
 from robomodel.reports.validation import mechanism_checks as mechanics
 from robomodel.reports.validation import rotor_checks as rotors
 from robomodel.reports.validation import unit_checks as units
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.findings import Finding, ordered
 from robomodel.reports.validation.report import Report
 
 CHECKS: tuple[Callable[[CheckContext], Iterator[Finding]], ...] = (
@@ -70,9 +71,15 @@ def of_model(model: Model, issues: Iterable[warnings.WarningMessage] = ()) -> Re
     return Report(
         model.name,
         model.description.source.file,
-        ordered(list(dict.fromkeys(findings))),
+        tuple(sorted(dict.fromkeys(findings), key=_gravest_first)),
         tuple(context.linkages.values()),
     )
+
+
+def _gravest_first(finding: Finding) -> tuple[int, float, str, str]:
+    """Order of findings: by severity, then by place in the file."""
+    line = math.inf if finding.source.line is None else finding.source.line
+    return SEVERITIES.index(finding.severity), line, finding.check, finding.source.element
 
 
 def of_error(error: DescriptionError) -> Report:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from robomodel.description import Pose
 from robomodel.errors import Source
 from robomodel.parsers.text import rpy_of
+from robomodel.reports.document import Finding, warning
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.findings import Finding, warning
 
 LONG = 20.0  # m: a robot's joints are nearer to each other
 ENDLESS = 1e4  # m: limits beyond are those of no slide, but written for none
