@@ -16,7 +16,7 @@ from benchmarks.paper import docs as paper_docs
 from robomodel.estimation import gauss
 from robomodel.estimation.instant import Problem
 from robomodel.estimation.orders import scalar_order
-from robomodel.estimation.system import Factor, System, Variable
+from robomodel.estimation.system import LinearFactor, System, Variable
 from robomodel.papers.equations import elementwise_operations
 
 ROOT = Path(__file__).parent.parent
@@ -26,8 +26,12 @@ def system(matrix: np.ndarray) -> System:
     """A system of scalars."""
     names = [f"x{i}" for i in range(len(matrix))]
     factors = [
-        Factor(f"row{i}", "row", {n: [[float(x)]] for n, x in zip(names, row, strict=True) if x},
-               [1.0])
+        LinearFactor(
+            f"row{i}",
+            "row",
+            {n: [[float(x)]] for n, x in zip(names, row, strict=True) if x},
+            [1.0],
+        )
         for i, row in enumerate(matrix)
     ]  # fmt: skip
     return System(tuple(Variable(n, "number", n, 1) for n in names), tuple(factors))

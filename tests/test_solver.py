@@ -21,7 +21,7 @@ from robomodel.estimation.sensors import (
     joint_acceleration,
     torque,
 )
-from robomodel.estimation.system import Factor, SingularError, System, Variable
+from robomodel.estimation.system import LinearFactor, SingularError, System, Variable
 
 SLOW = pytest.mark.slow
 
@@ -317,7 +317,7 @@ def test_orders_of_scalars_are_counted_and_compiled(order: str) -> None:
 def test_operations_of_a_small_elimination_are_counted(rows, count: int) -> None:
     """An update (2), substitutions (2 + 2), divisions by pivots and of factors; 1 is free."""
     factors = tuple(
-        Factor(f"row{i}", "row", {"x": [[float(x)]], "y": [[float(y)]]}, [1.0])
+        LinearFactor(f"row{i}", "row", {"x": [[float(x)]], "y": [[float(y)]]}, [1.0])
         for i, (x, y) in enumerate(rows)
     )
     variables = tuple(Variable(name, "number", name, 1) for name in "xy")

@@ -13,17 +13,16 @@ is one variable of a sparse system after the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
-from robomodel.estimation.graph import Linear
-from robomodel.estimation.system import SingularError, System, refined
+from robomodel.estimation.graph import Graph, Linear, Values
+from robomodel.estimation.system import SingularError
 from robomodel.model.joints import Array, Mask
-from robomodel.scalars import Scalar
 
 RANK = 1e-10  # of a condition's row, scaled to length 1
 DETERMINED = 1e-13  # of what a column was before the others were taken out of it
@@ -255,46 +254,43 @@ def covariances(conditionals: Sequence[Conditional]) -> Array:
     return result
 
 
-# ---- an instant ----------------------------------------------------------------------------------
+# ---- in an order of variables --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
-    """Rows over some variables, [matrix | right]; soft ones are weighted to unit deviation."""
+class _Rows:
+    """Rows [matrix | right] over some variables: conditions, or whitened ones (``soft``)."""
 
     names: tuple[str, ...]
     matrix: Array
     soft: bool
 
 
-def solve_in_order(
-    system: System, order: Sequence[str], *, refine: int = 0
-) -> dict[str, list[float]]:
-    """The d of D d + b = 0 that meets the exact rows and, of those, fits the measurements best.
+def solve_in_order(graph: Graph, order: Sequence[str], *, refine: int = 0) -> dict[str, Array]:
+    """The values (size,) of a graph of one time that meet its conditions and fit the rest best.
 
-    ``order``: all variables, eliminated one after the other. ``refine``: steps that solve again for
-    what is missing. Redundant exact rows vanish by themselves. Raises :class:`SingularError` where
-    a variable is not determined, ValueError where exact rows contradict each other.
+    Its factors are affine. ``order``: all variables, eliminated one after the other. ``refine``:
+    steps that solve again for what is missing. Redundant conditions vanish by themselves. Raises
+    :class:`SingularError` where a variable is not determined, ValueError where conditions
+    contradict each other.
     """
+    values = {name: np.zeros((1, space.size)) for name, space in graph.spaces.items()}
+    for _ in range(1 + refine):
+        step = _step_in_order(graph, values, order)
+        values = {name: graph.spaces[name].retract(x, step[name]) for name, x in values.items()}
+    return {name: x[0] for name, x in values.items()}
 
-    def solved(right: Sequence[Scalar]) -> dict[str, list[Scalar]]:
-        return _solved_once(system, order, right)
 
-    return refined(system, solved, refine)
-
-
-def _solved_once(
-    system: System, order: Sequence[str], right: Sequence[float]
-) -> dict[str, list[float]]:
-    sizes = {v.name: v.size for v in system.variables}
+def _step_in_order(graph: Graph, values: Values, order: Sequence[str]) -> dict[str, Array]:
+    sizes = {name: space.dim for name, space in graph.spaces.items()}
     conditionals: list[tuple[str, tuple[str, ...], Conditional]] = []
-    pool = _blocks(system, right)
+    pool = list(_linear_rows(graph, values))
     for name in order:
-        joined = [block for block in pool if name in block.names]
-        pool = [block for block in pool if name not in block.names]
-        parents = tuple(dict.fromkeys(n for block in joined for n in block.names if n != name))
+        joined = [rows for rows in pool if name in rows.names]
+        pool = [rows for rows in pool if name not in rows.names]
+        parents = tuple(dict.fromkeys(n for rows in joined for n in rows.names if n != name))
         hard, soft = (
-            _stacked([b for b in joined if b.soft == kind], (name, *parents), sizes)
+            _stacked([rows for rows in joined if rows.soft == kind], (name, *parents), sizes)
             for kind in (False, True)
         )
         try:
@@ -309,40 +305,36 @@ def _solved_once(
             raise ContradictionError(left.contradiction)
         conditionals.append((name, parents, conditional))
         pool += [
-            _Block(parents, rows, kind)
+            _Rows(parents, rows, kind)
             for rows, kind in ((left.hard, False), (left.soft, True))
             if len(rows) and parents
         ]
-    found: dict[str, Array] = {}
+    step: dict[str, Array] = {}
     for name, parents, c in reversed(conditionals):
-        above = np.concatenate([found[p] for p in parents]) if parents else np.zeros(0)
-        found[name] = c.gain @ above + c.offset
-    return {name: found[name].tolist() for name in sizes}
+        above = np.concatenate([step[p] for p in parents]) if parents else np.zeros(0)
+        step[name] = c.gain @ above + c.offset
+    return step
 
 
-def _blocks(system: System, right: Sequence[float]) -> list[_Block]:
-    """The factors' rows, weighted, with these right-hand sides."""
-    result, at = [], 0
-    for factor in system.factors:
-        names = tuple(factor.blocks)
-        parts = [np.array(factor.blocks[n], dtype=float).reshape(factor.rows, -1) for n in names]
-        wanted = np.array(right[at : at + factor.rows], dtype=float)[:, None]
-        matrix = np.hstack([*parts, wanted])
-        if factor.deviation is not None:
-            matrix = matrix / np.array(factor.deviation)[:, None]
-        result.append(_Block(names, matrix, factor.deviation is not None))
-        at += factor.rows
-    return result
+def _linear_rows(graph: Graph, values: Values) -> Iterator[_Rows]:
+    """The factors' rows, linearised at these values."""
+    for term in graph.terms:
+        e, jacobians = term.errors(values)
+        matrix = term.noise.whiten(np.concatenate([*jacobians, -e[..., np.newaxis]], axis=-1))[0]
+        names = tuple(name for name, _ in term.factor.variables)
+        for part, soft in zip(term.noise.parts, (False, True), strict=True):
+            if len(part):
+                yield _Rows(names, matrix[part], soft)
 
 
-def _stacked(blocks: Sequence[_Block], names: Sequence[str], sizes: Mapping[str, int]) -> Array:
+def _stacked(parts: Sequence[_Rows], names: Sequence[str], sizes: Mapping[str, int]) -> Array:
     """All rows over these variables and the right-hand side."""
     stops = np.cumsum([0, *(sizes[n] for n in names)]).tolist()
     columns = {n: range(a, b) for n, a, b in zip(names, stops, stops[1:], strict=False)}
-    result = np.zeros((sum(len(block.matrix) for block in blocks), stops[-1] + 1))
+    result = np.zeros((sum(len(rows.matrix) for rows in parts), stops[-1] + 1))
     first = 0
-    for block in blocks:
-        at = [c for n in block.names for c in columns[n]]
-        result[first : first + len(block.matrix), [*at, -1]] = block.matrix
-        first += len(block.matrix)
+    for rows in parts:
+        at = [c for n in rows.names for c in columns[n]]
+        result[first : first + len(rows.matrix), [*at, -1]] = rows.matrix
+        first += len(rows.matrix)
     return result

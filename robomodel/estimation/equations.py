@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 
 from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.kinematics.state import Matrix, State
-from robomodel.estimation.system import Factor, System, Variable
+from robomodel.estimation.system import LinearFactor, System, Variable
 from robomodel.model.constraints import (
     Anchor,
     LoopConstraint,
@@ -81,7 +81,7 @@ def equations(
     """
     state = State(model, q, range(len(model.nodes)) if turned is None else turned, v)
     chain, own = segments(model, state, view, split)
-    factors: list[Factor] = []
+    factors: list[LinearFactor] = []
     wrench_blocks: list[dict[str, Matrix]] = []
     wrench_constants: list[list[Scalar]] = []
     variables: list[Variable] = []
@@ -110,7 +110,7 @@ def equations(
             torque.setdefault(name, {})[f] = [list(motion.entries()) for motion in columns]
         carried = "" if part.above == WORLD else f"a[{chain[part.above].name}]"
         factors.append(
-            Factor(f"acceleration[{part.name}]", "acceleration", blocks, drift.entries(), f,
+            LinearFactor(f"acceleration[{part.name}]", "acceleration", blocks, drift.entries(), f,
                    carried=carried, carry=part.transform)
         )  # fmt: skip
         below: dict[str, Matrix] = {f: _diagonal(-1.0, 6)}
@@ -121,7 +121,7 @@ def equations(
             net = f"net[{part.name}]"
             if net_forces:
                 variables.append(Variable(net, "net force", part.name, 6))
-                factors.append(Factor(net, "net force", {net: _diagonal(-1.0, 6), a: mass},
+                factors.append(LinearFactor(net, "net force", {net: _diagonal(-1.0, 6), a: mass},
                                       constant))  # fmt: skip
                 below[net], constant = _diagonal(1.0, 6), [0.0] * 6
             elif not all(is_zero(x) for row in mass for x in row):
@@ -153,10 +153,10 @@ def equations(
                 if any(not is_zero(x) for row in rows for x in row):
                     blocks[f"qdd[{piece.name}]"] = _negative(rows)
                     multipliers.setdefault(piece.name, {})[name] = _negative(transposed(rows))
-            factors.append(Factor(f"loop[{condition.name}]", "loop", blocks, constants, name))
+            factors.append(LinearFactor(f"loop[{condition.name}]", "loop", blocks, constants, name))
     for part, blocks, constant in zip(chain, wrench_blocks, wrench_constants, strict=True):
         factors.append(
-            Factor(f"wrench[{part.name}]", "wrench", blocks, constant, f"a[{part.name}]")
+            LinearFactor(f"wrench[{part.name}]", "wrench", blocks, constant, f"a[{part.name}]")
         )
     for piece in pieces(model):
         if view == "cluster" and not piece.dofs:
@@ -173,7 +173,7 @@ def equations(
             blocks |= multipliers.get(piece.name, {})
         else:
             constant = _reflected(state, piece, blocks)
-        factors.append(Factor(f"torque[{piece.name}]", "torque", blocks, constant, qdd))
+        factors.append(LinearFactor(f"torque[{piece.name}]", "torque", blocks, constant, qdd))
     return System(tuple(variables), tuple(factors))
 
 

@@ -44,7 +44,7 @@ def _ones(count: int, dim: int, scale: float = 1.0) -> Array:
 
 
 @dataclass(frozen=True)
-class Described:
+class FactorBase:
     """What a graph asks of a factor, said once when it is made; see :class:`.graph.Factor`.
 
     Attributes:
@@ -67,7 +67,7 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Prior(Described):
+class Prior(FactorBase):
     """A variable is ``data``: e = local(data, x) (000, 6.1)."""
 
     name: str
@@ -83,7 +83,7 @@ class Prior(Described):
 
 
 @dataclass(frozen=True)
-class Equal(Described):
+class Equal(FactorBase):
     """A variable stays as it is from one time to the next: e = local(x_t, x_t+1)."""
 
     name: str
@@ -99,7 +99,7 @@ class Equal(Described):
 
 
 @dataclass(frozen=True)
-class _Integrator(Described):
+class _Integrator(FactorBase):
     """x_t+1 from x_t and rates, in the space of x."""
 
     name: str
@@ -142,7 +142,7 @@ class Trapezoid(_Integrator):
 
 
 @dataclass(frozen=True)
-class Dynamics(Described):
+class Dynamics(FactorBase):
     """The equations of motion of a model; ``data`` are the forces (nv) where they are known.
 
     ``tau``: the variable of unknown forces, or None. ``form``: "force", e = rnea(q, v, a) - tau
@@ -183,7 +183,7 @@ class Dynamics(Described):
 
 
 @dataclass(frozen=True)
-class Reading(Described):
+class Reading(FactorBase):
     """Components of a variable are measured: a tachometer's v, a torque sensor's tau (000, 4)."""
 
     name: str
@@ -212,7 +212,7 @@ def readings(model: Model, name: str, dofs: Sequence[str]) -> Reading:
 
 
 @dataclass(frozen=True)
-class Encoders(Described):
+class Encoders(FactorBase):
     """Positions of joints of one freedom are measured, dependent joints' and rotors' included."""
 
     model: Model
@@ -258,7 +258,7 @@ class Encoders(Described):
 
 
 @dataclass(frozen=True)
-class _Instrument(Described):
+class _Instrument(FactorBase):
     """Three numbers in a link's own axes, and what a bias adds to them."""
 
     model: Model
@@ -319,7 +319,7 @@ class Accelerometer(_Instrument):
 
 
 @dataclass(frozen=True)
-class Marker(Described):
+class Marker(FactorBase):
     """World position of a link's origin, or of a point (link, offset), is measured [m]."""
 
     model: Model

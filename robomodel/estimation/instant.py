@@ -353,7 +353,8 @@ class Problem:
         self, system: System, order: tuple[str, ...], method: str, refine: int
     ) -> Mapping[str, Sequence[float]]:
         if method == "qr":
-            return solve_in_order(system, order, refine=refine)
+            best = solve_in_order(system.graph(), order, refine=refine)
+            return {name: x.tolist() for name, x in best.items()}
         if method == "ldlt":
             return symmetric.solve(system, order, refine=refine)
         if method != "gauss":

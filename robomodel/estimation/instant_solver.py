@@ -23,8 +23,8 @@ from robomodel.estimation.elimination import CONTRADICTION, ContradictionError
 from robomodel.estimation.gauss import WeightedElimination
 from robomodel.estimation.sensors import Sensor, motion_at, wrench_at
 from robomodel.estimation.system import (
-    Factor,
     Group,
+    LinearFactor,
     SingularError,
     System,
     backward_error,
@@ -246,7 +246,7 @@ class SolverKernel:
 
     def _written(
         self, q: Sequence[Scalar], v: Sequence[Scalar], values: Named, readings: Named
-    ) -> tuple[System, dict[str, Factor]]:
+    ) -> tuple[System, dict[str, LinearFactor]]:
         """The system with what covariances are asked of, and how variables are shown."""
         problem, model = self.solver.problem, self.solver.problem.model
         inside = dict(values)
@@ -457,13 +457,13 @@ def tips(problem: Problem) -> tuple[str, ...]:
     return (*first, *bodies, *(n for kind in late for n in kinds.get(kind, [])))
 
 
-def _shown(name: str, size: int, state: State) -> Factor:
+def _shown(name: str, size: int, state: State) -> LinearFactor:
     """A variable as it is given out: about the link's origin, in the link's axes."""
     kind, _, owner = name.partition("[")
     link = owner[:-1]
     if kind not in ("a", "f", "fx", "net") or ":" in link:
         unit = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
-        return Factor(f"{name} itself", "asked", {name: unit}, [0.0] * size)
+        return LinearFactor(f"{name} itself", "asked", {name: unit}, [0.0] * size)
     at = place(state.model, link)
     constant: Sequence[Scalar] = [0.0] * 6
     if kind == "a":
@@ -473,7 +473,7 @@ def _shown(name: str, size: int, state: State) -> Factor:
             constant = motion_at(Motion(ZERO, ZERO), at.pose, around).entries()
     else:
         columns = [wrench_at(f, at.pose).entries() for f in UNIT_WRENCHES]
-    return Factor(f"{name} itself", "asked", {name: transposed(columns)}, constant)
+    return LinearFactor(f"{name} itself", "asked", {name: transposed(columns)}, constant)
 
 
 def _joined(parts: Sequence[Array]) -> Array:

@@ -18,7 +18,7 @@ from robomodel.dynamics.contact.points import points_jacobian, touching
 from robomodel.dynamics.kinematics.frames import FrameKey, place, pose
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.kinematics.tangents import position_directions
-from robomodel.estimation.factors import Described, Errors
+from robomodel.estimation.factors import Errors, FactorBase
 from robomodel.kernels.differentiate import along
 from robomodel.kernels.function import split
 from robomodel.kernels.trace import Traced
@@ -92,7 +92,7 @@ def _joints(model: Model, q: Array, v: Array) -> list[Array]:
 
 
 @dataclass(frozen=True)
-class HeldDynamics(Described):
+class HeldDynamics(FactorBase):
     """The equations of motion with forces "f" (3k,) [N, world axes] at points of a model.
 
     e = rnea(q, v, a) - tau - Jᵀ f, the file's springs and damping among the forces. Variables q, v,
@@ -121,7 +121,7 @@ class HeldDynamics(Described):
 
 
 @dataclass(frozen=True)
-class Held(Described):
+class Held(FactorBase):
     """Points stay where they are: c̈ + 2 ``rate`` ċ + ``rate``² (c - data) = 0 (Baumgarte).
 
     One condition a time, on accelerations, so that integrators are not overdetermined; what they
@@ -153,7 +153,7 @@ class Held(Described):
 
 
 @dataclass(frozen=True)
-class PointVelocity(Described):
+class PointVelocity(FactorBase):
     """Velocities of points in the world, less data [m/s]."""
 
     model: Model
@@ -175,7 +175,7 @@ class PointVelocity(Described):
 
 
 @dataclass(frozen=True)
-class JointMargins(Described):
+class JointMargins(FactorBase):
     """How far inside their limits positions and speeds of all joints are, dependent ones too.
 
     ``positions``, ``speeds``: (lower, upper) by joints' names; infinite ones are left out.
@@ -220,7 +220,7 @@ class JointMargins(Described):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMargins(Described):
+class LinearMargins(FactorBase):
     """``matrix`` x - ``bound`` of one variable: torques within their limits."""
 
     name: str
@@ -237,7 +237,7 @@ class LinearMargins(Described):
 
 
 @dataclass(frozen=True)
-class ConeMargins(Described):
+class ConeMargins(FactorBase):
     """Contact forces push, and stay within their friction cones: μ f_n - |f_t|, then f_n [N].
 
     ``chosen`` of the points whose forces make up "f" (3k,), all with ``friction`` and ``normal``

@@ -16,7 +16,7 @@ import numpy as np
 from robomodel.dynamics import rnea, rnea_derivatives
 from robomodel.dynamics.kinematics.tangents import Direction, position_directions
 from robomodel.dynamics.recursions.regressor import regressor
-from robomodel.estimation.factors import Described, Dynamics, Equal, Errors, Prior
+from robomodel.estimation.factors import Dynamics, Equal, Errors, FactorBase, Prior
 from robomodel.estimation.graph import Graph
 from robomodel.estimation.incremental import Incremental
 from robomodel.estimation.noise import NoiseLike
@@ -32,7 +32,7 @@ from robomodel.scalars import Scalar, Vector, dot
 
 
 @dataclass(frozen=True)
-class ParametricDynamics(Described):
+class ParametricDynamics(FactorBase):
     """The equations of motion of a model whose parameters ``names`` are the variable ``p``.
 
     As :class:`.factors.Dynamics` in its form "force": e = rnea - tau [N m, N], tau known

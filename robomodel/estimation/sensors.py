@@ -17,7 +17,7 @@ from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key,
 from robomodel.dynamics.kinematics.state import Matrix, State
 from robomodel.errors import did_you_mean
 from robomodel.estimation.equations import loop_wrenches
-from robomodel.estimation.system import Factor
+from robomodel.estimation.system import LinearFactor
 from robomodel.model.arguments import as_numbers
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.graph import WORLD
@@ -61,16 +61,16 @@ class Sensor:
         """How many numbers it gives."""
         return len(self.components)
 
-    def factor(self, state: State, names: Sequence[str], reading: Sequence[Scalar]) -> Factor:
+    def factor(self, state: State, names: Sequence[str], reading: Sequence[Scalar]) -> LinearFactor:
         """Its rows at a state; ``names`` are the bodies' segments."""
         blocks, constant = _READ[self.kind](self, state, names)
         constant = [add(c, neg(x)) for c, x in zip(constant, reading, strict=True)]
         if self.covariance is None:
-            return Factor(self.name, "measurement", blocks, constant)
+            return LinearFactor(self.name, "measurement", blocks, constant)
         lower = np.linalg.cholesky(np.array(self.covariance))
         if np.count_nonzero(lower - np.diag(np.diag(lower))) == 0:
             deviation = tuple(float(x) for x in np.diag(lower))
-            return Factor(self.name, "measurement", blocks, constant, deviation=deviation)
+            return LinearFactor(self.name, "measurement", blocks, constant, deviation=deviation)
         whiten = np.linalg.inv(lower).tolist()
         blocks = {
             name: [[dot(w, column) for column in zip(*rows, strict=True)] for w in whiten]
@@ -78,7 +78,7 @@ class Sensor:
         }
         constant = [dot(w, constant) for w in whiten]
         ones = (1.0,) * self.size
-        return Factor(self.name, "measurement", blocks, constant, deviation=ones)
+        return LinearFactor(self.name, "measurement", blocks, constant, deviation=ones)
 
 
 Reading = tuple[dict[str, Matrix], list[Scalar]]

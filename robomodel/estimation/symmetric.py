@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from robomodel.dynamics.kinematics.state import Matrix
-from robomodel.estimation.system import Factor, SingularError, System, residual
+from robomodel.estimation.system import LinearFactor, SingularError, System, residual
 from robomodel.scalars import (
     Factorization,
     Scalar,
@@ -469,7 +469,7 @@ def _bias(system: System) -> dict[str, list[Scalar]]:
     return found
 
 
-def _remaining(factor: Factor, values: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:
+def _remaining(factor: LinearFactor, values: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:
     """The right-hand side that remains of a factor's rows."""
     if factor.kind in ("acceleration", "wrench"):
         return [0.0] * factor.rows

@@ -1,6 +1,7 @@
-"""A sparse linear system over named variables: its variables, factors, and what is given of them.
+"""A sparse linear system over named variables, D d + b = 0: a linear graph of one time.
 
-D d + b = 0; a structural zero is not an entry. What the equations of motion are written in.
+Its factors are those of graphs, over scalars of any kind, so that they can be traced; a structural
+zero is not an entry. The equations of motion are written in it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from robomodel.dynamics.kinematics.state import Matrix
+from robomodel.estimation.graph import Graph, Term
+from robomodel.estimation.noise import diagonal, exact
+from robomodel.estimation.spaces import Vectors
+from robomodel.model.joints import Array
 from robomodel.scalars import Scalar, Vector, add, added, dot, is_zero, mul, neg
 from robomodel.spatial import Transform
 
@@ -39,7 +44,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class LinearFactor:
     """A few rows of D d + b = 0: ``blocks`` (rows by the variable's size) by variable name.
 
     ``deviation``: standard deviations of the rows where they are measurements; None: exact.
@@ -61,13 +66,28 @@ class Factor:
         """Number of rows."""
         return len(self.constant)
 
+    @property
+    def variables(self) -> tuple[tuple[str, int], ...]:
+        """The variables of its blocks, all at its time."""
+        return tuple((name, 0) for name in self.blocks)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> tuple[Array, Sequence[Array]]:
+        """Rows of D d + b (1, rows), less data, and the blocks; of rows that are numbers."""
+        e = np.array(self.constant, dtype=float) - (0.0 if data is None else data)
+        jacobians = [
+            np.array(block, dtype=float).reshape(self.rows, -1) for block in self.blocks.values()
+        ]
+        for values, jacobian in zip(x, jacobians, strict=True):
+            e = e + values @ jacobian.T
+        return e.reshape(1, -1), [jacobian[np.newaxis] for jacobian in jacobians]
+
 
 @dataclass(frozen=True)
 class System:
     """Variables and factors, in the order in which they were written down."""
 
     variables: tuple[Variable, ...]
-    factors: tuple[Factor, ...]
+    factors: tuple[LinearFactor, ...]
 
     @cached_property
     def by_name(self) -> dict[str, Variable]:
@@ -120,6 +140,19 @@ class System:
             first += factor.rows
         return found
 
+    def graph(self) -> Graph:
+        """The graph of one time whose factors these are; of a system of numbers."""
+        terms = [
+            Term(
+                factor,
+                exact(factor.rows) if factor.deviation is None else diagonal(factor.deviation),
+                np.zeros(1, dtype=np.intp),
+                None,
+            )
+            for factor in self.factors
+        ]
+        return Graph({v.name: Vectors(v.size) for v in self.variables}, 1, tuple(terms))
+
     def checked(self, groups: Sequence[Group]) -> tuple[Group, ...]:
         """Variables and groups of columns, if they have every column once."""
         columns = [
@@ -133,7 +166,7 @@ class System:
             )
         return tuple(groups)
 
-    def with_factors(self, more: Iterable[Factor]) -> System:
+    def with_factors(self, more: Iterable[LinearFactor]) -> System:
         """The same with further factors."""
         return System(self.variables, (*self.factors, *more))
 
