@@ -24,7 +24,7 @@ def test_a_former_name_has_the_same_objects() -> None:
 
 def test_every_former_name_of_graphs_has_a_module() -> None:
     former = [each for each in vars(trajectory).values() if isinstance(each, ModuleAlias)]
-    assert len(former) == 13
+    assert len(former) == 12
     for each in former:
         name = each.__name__.rpartition(".")[2].replace("graphs", "")
         assert dir(each) == dir(import_module(f"robomodel.estimation.{name}".rstrip(".")))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.estimation.margins import (
+from robomodel.estimation.planning import (
     ConeMargins,
-    Held,
-    HeldDynamics,
+    ContactDynamics,
+    FixedPoints,
     JointMargins,
     PointVelocity,
 )
@@ -190,8 +190,8 @@ def test_jacobians_are_differences(kind: str) -> None:
     f = rng.normal(size=(2, 6))
     f[:, [2, 5]] += 4.0
     make: dict[str, Any] = {
-        "dynamics": lambda: HeldDynamics(model, frames),
-        "held": lambda: Held(model, frames, (1,), 7.0),
+        "dynamics": lambda: ContactDynamics(model, frames),
+        "held": lambda: FixedPoints(model, frames, (1,), 7.0),
         "velocity": lambda: PointVelocity(model, frames),
         "joints": lambda: JointMargins(
             model, {"J4": (-1.0, 2.0)}, {"J3": (-1.0, 1.0), "J1": (-2.0, 3.0)}

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics import actuator_map
+from robomodel.dynamics import actuator_map, passive_force
+from robomodel.dynamics.actuators.maps import bounds, forces
 from robomodel.errors import UnknownNameError, as_names, as_real, did_you_mean, few
-from robomodel.identification.motions import Bound, Family, FourierMotion, Limits, Quantity
-from robomodel.identification.search import Criterion, Scale, Search
+from robomodel.identification.regressors import regressor
+from robomodel.identification.spaces import split
 from robomodel.model.arguments import as_array
 from robomodel.model.configurations.coordinates import position_names
 from robomodel.model.elements import Joint
-from robomodel.model.joints import Array
+from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
+from robomodel.model.parameters import parameters
 from robomodel.running import Progress
+from robomodel.scalars import stack, unstack
 
 Most: TypeAlias = float | Mapping[str, float] | None
 
@@ -396,3 +400,438 @@ def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> t
     if free and not min(efforts) < math.inf:
         notes.append("the file limits no forces, and none were asked for: torque= does")
     return tuple(notes)
+
+
+# ---- motions and their limits --------------------------------------------------------------------
+
+
+TINY = 1e-9  # half of a range that leaves no room
+
+Quantity = Literal["position", "velocity", "acceleration", "torque", "reach", "transmission"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A limit: what ``quantity`` of a joint, coordinate, cluster or actuator may be.
+
+    "reach" is a position that nothing else limits; "transmission" the size of a cluster's G.
+    """
+
+    name: str
+    quantity: Quantity
+    lower: float
+    upper: float
+
+    def share(self, x: Array) -> Array:
+        """How much of it x uses: 0 in the middle, 1 on it; of a single one, 1 less the way left."""
+        half = 0.5 * (self.upper - self.lower)
+        beyond = np.maximum(x - self.upper, self.lower - x)
+        return np.asarray(1.0 + beyond / (max(half, TINY) if math.isfinite(half) else 1.0))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of joints and of coordinates' forces, and those of the actuators, by their models.
+
+    ``driven`` (nv,): the coordinates that actuators drive.
+    """
+
+    model: Model
+    bounds: tuple[Bound, ...]
+    driven: Array
+
+    @property
+    def all(self) -> tuple[Bound, ...]:
+        """All of them, in the order of :meth:`shares`."""
+        motors = self.model.actuators
+        most = bounds(self.model, None)[1].tolist()
+        torques = [Bound(m.name, "torque", -u, u) for m, u in zip(motors, most, strict=True)]
+        rates = [Bound(m.name, "velocity", -m.velocity_limit, m.velocity_limit) for m in motors]
+        return (*self.bounds, *torques, *rates)
+
+    def shares(self, q: Array, v: Array, a: Array, tau: Array) -> Array:
+        """How much of each limit (..., n) states and forces use: 1 on it."""
+        model = self.model
+        jacobian = model.constraint_jacobian(q)
+        spanning = {
+            "position": stack(model.spanning_positions(unstack(q)), q.shape[:-1]),
+            "velocity": np.einsum("...ij,...j->...i", jacobian, v),
+            "acceleration": np.einsum("...ij,...j->...i", jacobian, a)
+            + model.constraint_bias(q, v),
+        }
+        nodes = dict(zip(model.joint_names, model.nodes, strict=True))
+        clusters = {cluster.name: cluster for cluster in model.clusters}
+        found = []
+        for bound in self.bounds:
+            if bound.quantity == "transmission":
+                rows = jacobian[..., clusters[bound.name].spanning_v, :]
+                x = np.linalg.norm(rows, axis=(-2, -1))
+            elif bound.quantity == "torque":
+                x = tau[..., model.dof_names.index(bound.name)]
+            else:
+                node = nodes[bound.name]
+                kind = "position" if bound.quantity == "reach" else bound.quantity
+                x = spanning[kind][..., node.q if kind == "position" else node.v]
+            found.append(bound.share(x))
+        if model.actuators:
+            found += list(np.moveaxis(self._motors(q, v, tau), -1, 0))
+        return np.stack(found, axis=-1) if found else np.zeros((*q.shape[:-1], 1))
+
+    def _motors(self, q: Array, v: Array, tau: Array) -> Array:
+        """Of each actuator's force at its rate, then of its rates (..., 2 nu)."""
+        matrix = actuator_map(self.model, q)
+        u = forces(matrix, np.where(self.driven, tau, 0.0))
+        u = np.where(np.isnan(u) & ~np.isnan(tau[..., :1]), np.inf, u)
+        rates = np.einsum("...ij,...i->...j", matrix, v)
+        least, most = bounds(self.model, rates)
+        rest = np.maximum(bounds(self.model, None)[1], TINY)
+        fastest = np.array([each.velocity_limit for each in self.model.actuators])
+        beyond = np.maximum(u - most, least - u)
+        with np.errstate(invalid="ignore"):
+            force = np.where(np.isfinite(most), 1.0 + beyond / rest, np.where(u < np.inf, 0.0, u))
+        return np.concatenate([force, np.abs(rates) / fastest], axis=-1)
+
+
+class FourierMotion(NamedTuple):
+    """States (..., T, n) along a motion, the forces it takes, their regressor, limits' shares.
+
+    ``x``: how far the moved joints are from where motions are about.
+    """
+
+    x: Array
+    q: Array
+    v: Array
+    a: Array
+    rows: Array
+    tau: Array
+    shares: Array
+
+
+@dataclass(frozen=True)
+class Family:
+    """Motions of some independent joints with one freedom, told by numbers (..., size).
+
+    First how far from ``about`` each moved joint begins, then the sizes of its modes, in units of
+    ``reach`` (moved,); with ``fixed``, all begin there, and the numbers are sizes alone.
+    """
+
+    limits: Limits
+    about: Array
+    moved: tuple[int, ...]
+    reach: Array
+    fixed: bool
+    period: float
+    harmonics: int
+
+    @property
+    def model(self) -> Model:
+        """Of the robot."""
+        return self.limits.model
+
+    @property
+    def modes(self) -> int:
+        """How many shapes there are for each joint."""
+        return 2 * self.harmonics - 2
+
+    @property
+    def size(self) -> int:
+        """How many numbers tell a motion."""
+        return (self.modes + (not self.fixed)) * len(self.moved)
+
+    def split(self, numbers: Array) -> tuple[Array, Array]:
+        """Beginnings (..., moved) and sizes of modes (..., moved, modes)."""
+        count = len(self.moved)
+        sizes = numbers[..., -count * self.modes :].reshape(*numbers.shape[:-1], count, self.modes)
+        begins = np.zeros(sizes.shape[:-1]) if self.fixed else numbers[..., :count]
+        return begins, sizes
+
+    def centred(self, middle: Array, sizes: Array) -> Array:
+        """The numbers of motions with these means; with a fixed beginning wherever it leads."""
+        flat = sizes.reshape(*sizes.shape[:-2], -1)
+        return flat if self.fixed else np.concatenate([middle - self._means(sizes), flat], axis=-1)
+
+    def shrunk(self, numbers: Array, share: float) -> Array:
+        """The motion about its own mean, or its fixed beginning, by this share as large."""
+        begins, sizes = self.split(numbers)
+        return self.centred(begins + self._means(sizes), share * sizes)
+
+    def _means(self, sizes: Array) -> Array:
+        time = np.linspace(0.0, self.period, 4 * self.harmonics, endpoint=False)
+        return np.asarray(sizes @ self.shapes(time, 0).mean(0))
+
+    def shapes(self, time: Array, order: int) -> Array:
+        """Modes (T, 2 harmonics - 2), or their rates of first or second ``order``.
+
+        Sines and cosines of multiples of the period, combined so that each is zero, and at rest
+        without acceleration, where a period begins and ends.
+        """
+        k = np.arange(1.0, self.harmonics + 1.0)
+        rate = 2.0 * math.pi / self.period * k
+        phase = np.outer(time, rate) + 0.5 * math.pi * order
+        sines, cosines = np.sin(phase) * rate**order, np.cos(phase) * rate**order
+        if order == 0:
+            cosines = cosines - 1.0
+        held, level = self._bases
+        return np.concatenate([sines @ held, cosines @ level], axis=1)
+
+    @property
+    def _bases(self) -> tuple[Array, Array]:
+        """Orthonormal combinations of sines without velocity, of cosines without acceleration."""
+        k = np.arange(1.0, self.harmonics + 1.0)
+        held, level = (np.linalg.svd(row[None])[2][1:].T for row in (k, k**2))
+        return held, level
+
+    @property
+    def hump(self) -> Array:
+        """Sizes of modes (modes,) of (1 - cos)², which is on one side of the beginning."""
+        _, level = self._bases
+        cosines = np.zeros(self.harmonics)
+        cosines[:2] = -1.0, 0.25
+        return np.concatenate([np.zeros(self.harmonics - 1), cosines @ level])
+
+    def along(
+        self, time: Array, numbers: Array, near: FourierMotion | None = None
+    ) -> FourierMotion:
+        """The motions (..., T, …) at these times; not-a-number where a loop does not follow.
+
+        ``near``: a motion at the same times, close to them; loops stay on its branch.
+        """
+        begins, sizes = self.split(numbers)
+        x, rate, pull = (
+            self.reach * np.einsum("...jk,tk->...tj", sizes, self.shapes(time, order))
+            for order in range(3)
+        )
+        x = x + self.reach * begins[..., None, :]
+        far = x if near is None else x - near.x
+        q = followed(self.model, self.about if near is None else near.q, self._whole(far))
+        v, a = self._whole(rate), self._whole(pull)
+        with np.errstate(invalid="ignore"):
+            rows = regressor(self.model, q, v, a)
+            tau = rows @ parameters(self.model).values
+            tau = tau - passive_force(self.model, q, np.zeros_like(v))
+            return FourierMotion(x, q, v, a, rows, tau, self.limits.shares(q, v, a, tau))
+
+    def _whole(self, x: Array) -> Array:
+        found = np.zeros((*x.shape[:-1], self.model.nv))
+        found[..., self.moved] = x
+        return found
+
+
+def followed(model: Model, q: Array, far: Array) -> Array:
+    """Configurations reached; not-a-number where a loop cannot follow, without a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return model.integrate(q, far)
+
+
+# ---- the search ----------------------------------------------------------------------------------
+
+
+Criterion: TypeAlias = Literal["condition", "information"]
+Cost: TypeAlias = Callable[[Array], Array]
+
+DRAWN = 12  # motions
+SHARES = (1.0, 0.6, 0.35, 0.2, 0.1, 0.05)  # of their sizes: the largest that limits allow
+JUDGED = 12  # states of a period for each harmonic
+PENALTIES = (1e2, 1e4)  # weights of squares beyond limits, one after the other
+HALVINGS = 12
+CHUNK = 2_000_000  # numbers in regressors at a time
+SAME = 1e-7  # radians or metres: two ways to one configuration
+STEP = 1e-6  # of differences
+TRIED = 0.5 ** np.arange(-1.0, 9.0)  # of the whole step
+FAR = 0.3  # of a joint's range: the longest step
+SMALL = 1e-4  # a gain that is none
+IDLE = 3  # such steps end it
+LEAST = 1e-300
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a regressor's rows and columns count: ``levels`` (nv,) of forces, ``basis`` (p, rank).
+
+    Rows @ basis is the regressor of base parameters that are orthonormal combinations of all, in
+    units in which each does as much.
+    """
+
+    levels: Array
+    basis: Array
+
+    @classmethod
+    def of(cls, motion: FourierMotion) -> Scale:
+        """By motions (m, T): forces' and columns' root mean squares."""
+        nv, count = motion.rows.shape[-2:]
+        levels = np.sqrt(np.mean(motion.tau**2, axis=(0, 1)))
+        levels = np.maximum(levels, 1e-9 * max(float(levels.max(initial=0.0)), 1e-9))
+        rows = (motion.rows / levels[:, None]).reshape(-1, count)
+        space, _, sizes, _ = split(rows)
+        return cls(levels, (space / sizes).T * np.sqrt(len(rows) / nv))
+
+    def singular(self, rows: Array) -> Array:
+        """Singular values (m, rank), ascending, of regressors (m, T, nv, p), by √T."""
+        scaled = (rows / self.levels[:, None]) @ self.basis
+        flat = scaled.reshape(len(rows), -1, self.basis.shape[1])
+        gram = np.swapaxes(flat, 1, 2) @ flat / rows.shape[1]
+        return np.sqrt(np.maximum(np.linalg.eigvalsh(gram), LEAST))
+
+
+@dataclass(frozen=True)
+class Search:
+    """Among motions of a family; ``allowed`` (limits,): the share of each limit that may be used.
+
+    ``middle`` (moved,): the middles of positions' ranges, from where the family is about.
+    """
+
+    family: Family
+    allowed: Array
+    middle: Array
+    criterion: Criterion
+
+    @property
+    def time(self) -> Array:
+        """When motions are judged: within a period."""
+        family = self.family
+        return np.linspace(0.0, family.period, JUDGED * family.harmonics, endpoint=False)
+
+    def drawn(self, seed: int | np.random.Generator | None) -> Array:
+        """Random motions (n, size) within limits, none where they leave none."""
+        rng = np.random.default_rng(seed)
+        family, count = self.family, len(self.middle)
+        sizes = rng.normal(size=(DRAWN, count, family.modes))
+        if family.fixed:  # some leave to one side only, as from limits
+            side = np.where(self.middle < 0.0, -1.0, 1.0)
+            sizes[: DRAWN // 3] = side[:, None] * family.hump
+        x = np.einsum("...jk,tk->...jt", sizes, family.shapes(self.time, 0))
+        sizes /= 0.5 * np.ptp(x, axis=-1)[..., None]
+        sizes *= rng.uniform(0.3, 1.0, (DRAWN, count, 1))
+        middle = rng.uniform(0.0, 1.0, (DRAWN, 1)) * self.middle
+        middle = middle + rng.uniform(-0.3, 0.3, (DRAWN, count))
+        found, worst = np.empty((DRAWN, family.size)), np.full(DRAWN, np.inf)
+        for share in SHARES:
+            rest = worst > 1.0
+            if not rest.any():
+                break
+            found[rest] = family.centred(middle, share * sizes)[rest]
+            worst[rest] = self.worst(family.along(self.time, found[rest]))
+        return found[worst <= 1.0]
+
+    def worst(self, motion: FourierMotion) -> Array:
+        """Of what is allowed, the largest share (m,) used of any limit; infinite where open."""
+        most: Array = np.max(motion.shares / self.allowed, axis=(-2, -1))
+        return np.where(np.isnan(most), np.inf, most)
+
+    def scores(self, scale: Scale, rows: Array) -> Array:
+        """What is minimised (m,), of regressors (m, T, nv, p)."""
+        singular = scale.singular(rows)
+        if self.criterion == "condition":
+            return np.asarray(np.log(singular[:, -1] / singular[:, 0]))
+        return np.asarray(-np.mean(np.log(singular), axis=1))
+
+    def cost(
+        self, scale: Scale, numbers: Array, penalty: float, near: FourierMotion | None
+    ) -> Array:
+        """Scores and the penalty on what is beyond limits (m,); infinite where a loop opens."""
+        result = np.full(len(numbers), np.inf)
+        states = len(self.time) * len(scale.levels) * len(scale.basis)
+        each = max(1, CHUNK // states)
+        for first in range(0, len(numbers), each):
+            at = slice(first, first + each)
+            motion = self.family.along(self.time, numbers[at], near)
+            fine: Mask = np.isfinite(self.worst(motion))
+            if not fine.any():
+                continue
+            over = np.maximum(motion.shares[fine] / self.allowed - 1.0, 0.0)
+            added = penalty * np.sum(np.mean(over**2, axis=1), axis=1)
+            result[at][fine] = self.scores(scale, motion.rows[fine]) + added
+        return result
+
+    def descended(
+        self, scale: Scale, numbers: Array, steps: int, tell: Callable[[float], None]
+    ) -> Array:
+        """A local minimum near a motion, which may be beyond limits by a little.
+
+        ``tell`` hears the share of the work that is done.
+        """
+        near = self.family.along(self.time, numbers)
+        done = 0
+
+        def moved(x: Array) -> None:
+            nonlocal near, done
+            near, done = self.family.along(self.time, x, near), done + 1
+            tell(done / (len(PENALTIES) * steps))
+
+        def penalized(penalty: float) -> Cost:
+            return lambda x: self.cost(scale, x, penalty, near)
+
+        for penalty in PENALTIES:
+            numbers = descend(penalized(penalty), numbers, steps, moved)
+        return numbers
+
+    def within(self, numbers: Array, time: Array) -> FourierMotion | None:
+        """The motion at these times, made smaller until it is within limits; None if none is."""
+        best, low, high = None, 0.0, 1.0
+        for n in range(HALVINGS):
+            share = high if n == 0 else 0.5 * (low + high)
+            motion = self.family.along(time, self.family.shrunk(numbers, share))
+            if self.worst(motion) <= 1.0 and self._joined(motion):
+                best, low = motion, share
+                if n == 0:
+                    break
+            else:
+                high = share
+        return best
+
+    def _joined(self, motion: FourierMotion) -> bool:
+        """Whether each state follows from the one before on the same branch."""
+        model = self.family.model
+        far = model.difference(motion.q[:-1], motion.q[1:])
+        reached = followed(model, motion.q[:-1], far)
+        return bool(np.all(np.abs(reached - motion.q[1:]) <= SAME))
+
+
+def descend(cost: Cost, x: Array, steps: int, tell: Callable[[Array], None]) -> Array:
+    """A local minimum from x (n,) by quasi-Newton steps (BFGS), with slopes by differences.
+
+    ``cost`` of rows (m, n) is (m,): infinite where it is not defined, finite at x. All slopes, and
+    all lengths of a step that are tried, are asked for at once. ``tell`` hears of each x.
+    """
+    n = len(x)
+    unit = np.eye(n)
+    inverse, fresh, idle = unit, True, 0
+
+    def slope(x: Array) -> tuple[float, Array]:
+        found = cost(x + np.concatenate([np.zeros((1, n)), STEP * unit]))
+        change = (found[1:] - found[0]) / STEP
+        return float(found[0]), np.where(np.isfinite(change), change, 0.0)
+
+    value, gradient = slope(x)
+    for _ in range(steps):
+        way = -inverse @ gradient
+        if not gradient @ way < 0.0:
+            inverse, fresh, way = unit, True, -gradient
+        longest = float(np.abs(way).max(initial=0.0))
+        if longest == 0.0:
+            break
+        way *= min(1.0, FAR / longest)
+        trials = x + TRIED[:, None] * way
+        costs = cost(trials)
+        best = int(np.argmin(costs))
+        if not costs[best] < value:
+            if fresh:
+                break
+            inverse, fresh = unit, True
+            continue
+        idle = idle + 1 if value - costs[best] < SMALL else 0
+        step, before = trials[best] - x, gradient
+        x = trials[best]
+        tell(x)
+        if idle >= IDLE:
+            break
+        value, gradient = slope(x)
+        change = gradient - before
+        along = float(step @ change)
+        if along > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
+            if fresh:
+                inverse, fresh = unit * (along / float(change @ change)), False
+            left = unit - np.outer(step, change) / along
+            inverse = left @ inverse @ left.T + np.outer(step, step) / along
+    return x

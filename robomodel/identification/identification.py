@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 from robomodel.errors import UnknownNameError, as_names, as_real, did_you_mean, few, warn
 from robomodel.identification.base import base_parameters
 from robomodel.identification.checks import force_warnings, friction_notes, state_warnings
-from robomodel.identification.consistent import Cone, Prior, possible, solved
-from robomodel.identification.fit import Data, fitted
+from robomodel.identification.fit import Cone, Data, Prior, fitted, possible, solved
 from robomodel.identification.logs import Log, read_log
 from robomodel.identification.sensors import Sensors, guessed, sensors
 from robomodel.model.joints import Array, Revolute

@@ -25,7 +25,7 @@ __all__ = [
 
 _ROOM = "robomodel.estimation"
 _GRAPHS = (
-    "barrier", "elimination", "factors", "graph", "incremental", "margins", "noise", "parameters",
+    "barrier", "elimination", "factors", "graph", "incremental", "noise", "parameters",
     "planning", "problems", "solve", "spaces",
 )  # fmt: skip
 keep_names(__name__, {"graphs": _ROOM} | {name: f"{_ROOM}.{name}" for name in _GRAPHS})
