@@ -400,7 +400,7 @@ def test_what_is_not_solved_ends_with_a_story(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(stepping, "solve", give_up)
     monkeypatch.setattr(Sweeps, "sweep", lambda _self, x, slips: (list(x), list(slips)))
-    monkeypatch.setattr(Sweeps, "newton", lambda _self, x, _steps: list(x))
+    monkeypatch.setattr(Sweeps, "newton", lambda _self, x, *_more: list(x))
     model = block()
     with pytest.raises(rm.SimulationError, match=r"solved for to 1 of the velocities") as told:
         rm.simulate(

@@ -134,9 +134,11 @@ def test_a_block_slides_and_stops() -> None:
     model = body('<box size="0.2 0.2 0.2"/>')
     q = model.neutral()
     q[2] = 0.1
+    corners = [("a", (x, y, -0.1)) for x in (-0.1, 0.1) for y in (-0.1, 0.1)]
     motion = rm.simulate(
-        model, q, [0, 0, 0, 1.0, 0, 0], duration=0.3, ground=rm.Ground(friction=0.5)
-    )
+        model, q, [0, 0, 0, 1.0, 0, 0], duration=0.3, ground=rm.Ground(friction=0.5),
+        contacts=corners,
+    )  # fmt: skip
     slides, sticks = 1e-3, 1.0 / (0.5 * G)
     assert [event.kind for event in motion.events] == ["touch-down", "slip", "stick"]
     assert {event.link for event in motion.events} == {"a"}

@@ -35,6 +35,33 @@ class Round:
     radius: float
 
 
+@dataclass(frozen=True, slots=True)
+class RoundPair:
+    """Two spheres or capsules that may touch.
+
+    Attributes:
+        first: Is pushed along the normal.
+        second: Is pushed the opposite way.
+        friction: Coulomb's coefficient between them.
+        restitution: Newton's between them.
+    """
+
+    first: Round
+    second: Round
+    friction: float
+    restitution: float
+
+    @property
+    def links(self) -> tuple[str, str]:
+        """Both links."""
+        return self.first.link, self.second.link
+
+    @property
+    def count(self) -> int:
+        """Number of contacts that :func:`round_contacts` gives."""
+        return 3 if len(self.first.ends) == len(self.second.ends) == 2 else 1
+
+
 def round_contacts(
     first: Round, second: Round, pose: tuple[Mat, Vec], other_pose: tuple[Mat, Vec]
 ) -> list[Proximity]:

@@ -24,7 +24,7 @@ from robomodel.errors import Issue, MissingPackageError, as_real, warn_of_all
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, Floating
 from robomodel.model.model import Model
-from robomodel.motion.capsules import Round, round_contacts
+from robomodel.motion.capsules import Round, RoundPair, round_contacts
 from robomodel.motion.ground import Contact, check_coefficients
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ MARGIN = 0.01  # m: pairs that are farther apart have no contact
 MOST = 4  # points of contact of a pair of shapes
 RIM = 8  # points on a cylinder's rim
 TOUCH = 1e-6  # m: accuracy of coal's distances
+IN_KERNELS = 24  # contacts of spheres and capsules in a kernel, whose size grows with their square
 STEEP = 0.1  # cosine of the normal to faces that are no part of what lies on the other shape
 
 
@@ -275,6 +276,7 @@ class Collider:
         margin: float = MARGIN,
         friction: float = 0.8,
         restitution: float = 0.0,
+        rounds: bool = True,
     ) -> None:
         """For a model.
 
@@ -285,6 +287,7 @@ class Collider:
             friction: Coulomb's coefficient of shapes that have none of their own; of two the
                 smaller counts.
             restitution: Newton's of shapes that have none of their own; of two the larger counts.
+            rounds: Whether spheres and capsules touch each other, too.
 
         Raises:
             ValueError: As of :func:`collision_pairs`, and for coefficients out of their range.
@@ -309,6 +312,7 @@ class Collider:
                 for first, second in self.pairs
                 for a in shapes[first]
                 for b in shapes[second]
+                if rounds or not (a.round and b.round)
             ],
             dtype=int,
         ).reshape(-1, 2)
@@ -563,25 +567,13 @@ def _warn_of_others(model: Model, links: Iterable[str]) -> None:
     warn_of_all(issues, strict=False)
 
 
-@dataclass(frozen=True, slots=True)
-class RoundPair:
-    """Two spheres or capsules that may touch.
-
-    Attributes:
-        first: Is pushed along the normal.
-        second: Is pushed the opposite way.
-        friction: Coulomb's coefficient between them.
-        restitution: Newton's between them.
-    """
-
-    first: Round
-    second: Round
-    friction: float
-    restitution: float
-
-
 def round_pairs(
-    model: Model, collisions: Collisions = True, *, friction: float = 0.8, restitution: float = 0.0
+    model: Model,
+    collisions: Collisions = True,
+    *,
+    friction: float = 0.8,
+    restitution: float = 0.0,
+    only: bool = True,
 ) -> tuple[RoundPair, ...]:
     """Pairs of spheres and capsules that may touch, for kernels.
 
@@ -590,6 +582,7 @@ def round_pairs(
         collisions: As :func:`collision_pairs` takes it.
         friction: As of :class:`Collider`.
         restitution: As of :class:`Collider`.
+        only: Whether other shapes are errors; without it they are left out.
 
     Returns:
         pairs: For :func:`robomodel.motion.capsules.round_contacts`.
@@ -598,16 +591,46 @@ def round_pairs(
         ValueError: As of :func:`collision_pairs`, and for links with other shapes.
     """
     shapes = {link.name: _shapes(link.shapes) for link in model.description.links}
-    found = []
+    pairs = []
     for a, b in collision_pairs(model, collisions):
         for first, second in product(shapes[a], shapes[b]):
             ends = [convex(link, each).round for link, each in ((a, first), (b, second))]
-            if ends[0] is None or ends[1] is None:
+            if ends[0] is not None and ends[1] is not None:
+                law = _law(first, second, friction, restitution)
+                pairs.append(RoundPair(ends[0], ends[1], *law))
+            elif only:
                 link, shape = (a, first) if ends[0] is None else (b, second)
                 raise ValueError(
                     f"rollouts have contact between spheres and capsules, not with the "
                     f"{shape.kind} of '{link}'; simulate has"
                 )
-            law = _law(first, second, friction, restitution)
-            found.append(RoundPair(ends[0], ends[1], *law))
-    return tuple(found)
+    return tuple(pairs)
+
+
+def kernel_pairs(
+    model: Model, collisions: Collisions, friction: float, restitution: float
+) -> tuple[RoundPair, ...]:
+    """As :func:`round_pairs`, for rollouts; ValueError for more than their kernels hold."""
+    pairs = round_pairs(model, collisions, friction=friction, restitution=restitution)
+    if _contacts(pairs) > IN_KERNELS:
+        raise ValueError(
+            f"rollouts hold {IN_KERNELS} contacts of spheres and capsules, of two capsules three, "
+            f"and these are {_contacts(pairs)}: name the pairs of links that matter"
+        )
+    return pairs
+
+
+def between_links(
+    model: Model, collisions: Collisions, friction: float, restitution: float
+) -> tuple[tuple[RoundPair, ...], Collider | None]:
+    """Spheres and capsules for a kernel, if it holds them, and a collider for all other shapes."""
+    law = {"friction": friction, "restitution": restitution}
+    pairs = round_pairs(model, collisions, only=False, **law)
+    if _contacts(pairs) > IN_KERNELS:
+        pairs = ()
+    collider = Collider(model, collisions, rounds=not pairs, **law)
+    return pairs, collider if collider.slots else None
+
+
+def _contacts(pairs: Iterable[RoundPair]) -> int:
+    return sum(pair.count for pair in pairs)

@@ -17,13 +17,14 @@ from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import implicit
+from robomodel.motion.collision import Collisions, kernel_pairs
 from robomodel.motion.forces import Acting, named, steps_by_impulses
 from robomodel.motion.ground import Ground, Point, touching_points
 from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import Limits, warn_of_starts_beyond
 from robomodel.motion.starts import ROUNDED, closed_start, in_single_precision
-from robomodel.motion.stepping import PLANES, SINGULAR, SOLVED, TORN, Stepper, Steps, on_ground
-from robomodel.motion.steps import FixedStep
+from robomodel.motion.stepping import SINGULAR, TORN, Stepper, Steps, on_ground
+from robomodel.motion.steps import SOLVED, FixedStep
 from robomodel.motion.tangent import linkages
 from robomodel.motion.trajectory import SimulationError
 from robomodel.running import Progress
@@ -38,12 +39,14 @@ UNSAID = 1e-9  # least share of a linkage's motion that v has to tell at the sta
 
 
 class Rollout(NamedTuple):
-    """Motions with what was between them and the ground.
+    """Motions with what was at their contacts.
 
     Attributes:
         q: Configurations (..., T+1, nq).
         v: Velocities (..., T+1, nv).
-        contact_forces: Mean forces over each step (..., T, k, 3) [N], in world axes.
+        contact_forces: Mean forces over each step (..., T, k, 3) [N], in world axes: on the points,
+            then on the first links of pairs of spheres and capsules, as in
+            :attr:`robomodel.trajectory.Trajectory.contact_pairs`.
         contact_residual: What each step's contact equations fail by (..., T), relative to the
             velocities in them.
     """
@@ -66,6 +69,7 @@ def rollout(
     friction: bool = True,
     ground: Ground | None = None,
     contacts: Sequence[Point] | None = None,
+    collisions: Collisions = False,
     stops: bool | Iterable[str] = False,
     saturate: bool = False,
     sweeps: int = 8,
@@ -109,6 +113,8 @@ def rollout(
         ground: What the points of ``contacts`` stand on, a plane or heights on a grid (whose
             motions are stepped one by one in time, all of the batch together).
         contacts: As of :func:`robomodel.simulate`, but no function.
+        collisions: Links whose spheres and capsules touch each other, as of
+            :func:`robomodel.simulate`; of other shapes it is a ValueError.
         stops: Joints (True: all) that do not leave their position limits.
         saturate: Motors give of ``tau`` what they can at each instant (:func:`robomodel.saturate`).
         sweeps: How many sweeps of its contact equations every step of "time_stepping" begins
@@ -133,8 +139,11 @@ def rollout(
         known = ", ".join(f"'{name}'" for name in METHODS)
         raise ValueError(f"method '{method}' is not known; known are {known}")
     acting = Acting(passive, friction, named(model, stops))
-    impulses = steps_by_impulses(model, ground, contacts, acting, method)
+    touched = contacts if collisions is False else (contacts or collisions)
+    impulses = steps_by_impulses(model, ground, touched, acting, method)
     points = _points(model, ground, contacts, sweeps) if impulses else []
+    plane = Ground() if ground is None else ground
+    rounds = kernel_pairs(model, collisions, plane.friction, plane.restitution)
     if backend not in ("numpy", "compiled"):
         raise ValueError(f"backend '{backend}' is not known; 'numpy' and 'compiled' are")
     number = as_dtype(dtype)
@@ -164,7 +173,7 @@ def rollout(
     elif method is None:
         stiff = passive and implicit.too_stiff(model, at, step)
         method = "semi_implicit_euler" if stiff else "rk4"
-    setting = on_ground(acting, ground, points) if impulses else None
+    setting = on_ground(acting, ground, points, rounds=rounds) if impulses else None
     one = FixedStep(
         model, method, int(closing), setting=setting, sweeps=int(sweeps), passive=passive,
         saturate=bool(saturate), dtype=number, backend=backend,
@@ -192,9 +201,7 @@ def rollout(
     first = one.size + one.checks
     residual = rows[..., 1:, first]
     if details:
-        forces = rows[..., 1:, first + 1 :].reshape(*batch, times, -1, 3) / step
-        if setting.height is None:
-            forces = _in_world(stepper, rows, forces)
+        forces = Stepper(one, ground).forces(rows[..., 1:, first + 1 :], step)
         return Rollout(positions, velocities, forces, residual)
     unsolved = UNSOLVED[number]
     bad = int(np.count_nonzero(np.any(residual > unsolved, axis=-1)))
@@ -216,7 +223,7 @@ def _points(
     if not isinstance(sweeps, int | np.integer) or sweeps < 1:
         raise ValueError(f"sweeps must be one or more, a whole number, got {sweeps!r}")
     if callable(points):
-        raise ValueError("rollouts touch the ground only; simulate takes a function for contacts")
+        raise ValueError("rollouts take points as contacts; simulate takes a function, too")
     return list(touching_points(model, ground, points))
 
 
@@ -291,7 +298,8 @@ def _lead(step: FixedStep, ground: Ground | None, rows: Array, force: Array, h: 
     """Lead a motion on from its first row, past change points; how many steps that leads."""
     model = step.model
     inputs = Inputs.of(model, force, None, hold=False)
-    steps = Steps(Stepper(step, ground), inputs, Limits(model))
+    stepper = Stepper(step, ground)
+    steps = Steps(stepper, inputs, Limits(model))
     try:
         with np.errstate(all="ignore"), Progress("rollout", 0.0, wanted=False) as bar:
             made = steps.run(rows[0, : model.nq + model.nv], len(force) * h, h, bar)
@@ -308,7 +316,7 @@ def _lead(step: FixedStep, ground: Ground | None, rows: Array, force: Array, h: 
     if made.contact_forces is not None and made.contact_residual is not None:
         first = step.size + step.checks
         rows[1 : count + 1, first] = made.contact_residual[:count]
-        rows[1 : count + 1, first + 1 :] = h * made.contact_forces[:count].reshape(count, -1)
+        rows[1 : count + 1, first + 1 :] = stepper.impulses(made.contact_forces[:count], h)
     return count
 
 
@@ -353,13 +361,3 @@ def _tell(
                 f"'{model.name}' turn by much within a step: take shorter ones"
             )
         )
-
-
-def _in_world(stepper: Stepper | None, rows: Array, forces: Array) -> Array:
-    """Forces along the axes of planes, several for each point, in world axes, one for each."""
-    assert stepper is not None
-    q = rows[..., :-1, : stepper.model.nq]
-    planes = stepper.planes(q.reshape(-1, q.shape[-1])).reshape(*forces.shape[:-1], -1)
-    turned = np.einsum("...i,...ij->...j", forces, stepper.axes(planes[..., :3]))
-    result: Array = turned.reshape(*turned.shape[:-2], -1, PLANES, 3).sum(axis=-2)
-    return result

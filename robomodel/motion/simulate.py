@@ -15,8 +15,9 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import implicit
 from robomodel.motion.adaptive import adaptive
+from robomodel.motion.collision import Collisions, between_links
 from robomodel.motion.forces import Acting, named, steps_by_impulses
-from robomodel.motion.ground import Contact, Contacts, Ground, Point, touching_points
+from robomodel.motion.ground import Contacts, Ground, Point, touching_points
 from robomodel.motion.inputs import Controller, Inputs, Pusher, Wrenches
 from robomodel.motion.integrators import chart_of
 from robomodel.motion.limits import Limits, warn_of_starts_beyond
@@ -30,8 +31,6 @@ from robomodel.running import Progress
 Method: TypeAlias = Literal[
     "rk4", "dop853", "radau", "semi_implicit_euler", "variational", "time_stepping"
 ]
-
-Collisions: TypeAlias = bool | tuple[str, str] | Sequence[tuple[str, str]]
 
 METHODS = (*ADAPTIVE, "rk4", "semi_implicit_euler", "variational", "time_stepping")
 STEP = 1e-3
@@ -199,30 +198,18 @@ def _stepper(
     if not 0.0 <= as_real(restitution, "stop_restitution") <= 1.0:
         raise ValueError(f"stop_restitution is from 0 to 1, got {restitution!r}")
     given = contacts if callable(contacts) else None
-    if collisions is not False:
-        given = _with_collisions(model, ground, collisions, given)
+    plane = Ground() if ground is None else ground
+    rounds, collider = between_links(model, collisions, plane.friction, plane.restitution)
     points = []
     if not callable(contacts) and (ground is not None or contacts is not None):
         points = touching_points(model, ground, contacts)
-    setting = on_ground(acting, ground, points, stop_restitution=float(restitution))
-    return Stepper(FixedStep(model, "time_stepping", setting=setting), ground), given
+    setting = on_ground(acting, ground, points, rounds=rounds, stop_restitution=float(restitution))
+    touching = _both(collider, given) if collider and given else collider or given
+    return Stepper(FixedStep(model, "time_stepping", setting=setting), ground), touching
 
 
-def _with_collisions(
-    model: Model, ground: Ground | None, collisions: Collisions, contacts: Contacts | None
-) -> Contacts:
-    """Contacts of links with each other, and those that a function gives."""
-    from robomodel.motion.collision import Collider
-
-    plane = Ground() if ground is None else ground
-    collider = Collider(model, collisions, friction=plane.friction, restitution=plane.restitution)
-    if contacts is None:
-        return collider
-
-    def both(q: Array, v: Array) -> list[Contact]:
-        return [*collider(q, v), *contacts(q, v)]
-
-    return both
+def _both(first: Contacts, second: Contacts) -> Contacts:
+    return lambda q, v: [*first(q, v), *second(q, v)]
 
 
 def _start(model: Model, q: ArrayLike, v: ArrayLike | None) -> Array:

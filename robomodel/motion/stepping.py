@@ -32,13 +32,12 @@ from robomodel.motion.integrator_functions import function
 from robomodel.motion.integrators import Motion
 from robomodel.motion.limits import Limits
 from robomodel.motion.runs import count_steps
-from robomodel.motion.steps import RUNGE_KUTTA, FixedStep
-from robomodel.motion.time_stepping import NEAR, PLANE, TOUCH, Setting, basis
+from robomodel.motion.steps import RUNGE_KUTTA, SOLVED, FixedStep
+from robomodel.motion.time_stepping import NEAR, TOUCH, Setting, between
 from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
 from robomodel.running import Progress
 from robomodel.scalars import Scalar, Vector
 
-SOLVED = 1e-11  # residual of contact problems, relative to their velocities, that is asked for
 NEWTON = 8  # steps of Newton's method where sweeps have not solved a contact problem
 PLANES = 2  # planes at once of a point on heights
 UNSAID = 1e-9  # least share of a linkage's motion that v has to tell at the start
@@ -116,32 +115,53 @@ class Stepper:
 
     # ---- planes
 
+    @property
+    def points(self) -> tuple[Placed, ...]:
+        """What may touch the ground, each point once."""
+        setting = self.setting
+        return setting.points if setting.height is not None else setting.points[::PLANES]
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Contacts of spheres and capsules of links with each other."""
+        return tuple(
+            Pair(pair.first.link, pair.second.link, (n, m))
+            for n, pair in enumerate(self.setting.rounds)
+            for m in range(pair.count)
+        )
+
     @cached_property
     def _places(self) -> TracedFunction:
-        """q → places of the contact points in the world."""
-        model, points = self.model, self.setting.points
+        """q → places of the contacts in the world, each point's once."""
+        model, rounds = self.model, self.setting.rounds
+        points = self.points
+        links = {p.link for p in points}.union(*(pair.links for pair in rounds))
 
         def build(q: Vector) -> list[Scalar]:
-            state = Configuration(model, q, {model.frame(p.link).body for p in points})
-            places = [frames.place(model, (p.link, p.offset)) for p in points]
-            return [x for place in places for x in frames.pose_of(state, place)[1]]
+            state = Configuration(model, q, {model.frame(link).body for link in links})
+            places = [
+                frames.pose_of(state, frames.place(model, (p.link, p.offset)))[1] for p in points
+            ]
+            for pair in rounds:
+                places += [each[2] for each in between(model, state, pair)]
+            return [x for place in places for x in place]
 
-        said = [(point.link, point.offset) for point in points]
-        return function(model, f"places of {said!r}", (model.nq, 3 * len(points)), build,
+        of = [(point.link, point.offset) for point in points]
+        size = 3 * (len(points) + len(self.pairs))
+        return function(model, f"places of {of!r}, {rounds!r}", (model.nq, size), build,
                         backend=self.step.backend)  # fmt: skip
 
     def places(self, q: Array) -> Array:
-        """Places (..., k, 3) of the contact points, each once."""
-        if not self.setting.points:
+        """Places (..., k, 3) of the contacts, each point's once."""
+        if not self.points and not self.pairs:
             return np.zeros((*q.shape[:-1], 0, 3))
-        found = np.asarray(self._places(q)).reshape(*q.shape[:-1], -1, 3)
-        return found if self.setting.height is not None else found[..., ::PLANES, :]
+        return np.asarray(self._places(q)).reshape(*q.shape[:-1], -1, 3)
 
     def planes(self, q: Array) -> Array:
         """Planes (..., 4 k) at the points where the ground has heights."""
         assert self.ground is not None
-        centres = self.places(q)
-        radii = np.array([p.radius for p in self.setting.points[::PLANES]])
+        centres = self.places(q)[..., : len(self.points), :]
+        radii = np.array([p.radius for p in self.points])
         gaps, normals = self.ground.surfaces(centres, radii, reach=10.0 * NEAR, count=PLANES)
         far = ~np.isfinite(gaps)
         normals = np.where(far[..., None], [0.0, 0.0, 1.0], normals)
@@ -150,11 +170,23 @@ class Stepper:
         planes = np.concatenate([normals, offsets[..., None]], axis=-1)
         return planes.reshape(*q.shape[:-1], -1)
 
-    def axes(self, normals: Array) -> Array:
-        """Tangents and normals (..., 3, 3), as rows, of planes with these normals."""
-        x, y, z = np.moveaxis(normals, -1, 0)
-        axes = [np.stack(np.broadcast_arrays(*axis), axis=-1) for axis in basis((x, y, z))]
-        return np.stack(axes, axis=-2)
+    def forces(self, impulses: Array, h: float) -> Array:
+        """Forces (..., k, 3) from the impulses of a step, each point's once."""
+        forces = impulses.reshape(*impulses.shape[:-1], -1, 3) / h
+        points = len(self.setting.points)
+        if points == len(self.points):
+            return forces
+        planes = forces[..., :points, :].reshape(*forces.shape[:-2], -1, PLANES, 3)
+        return np.concatenate([planes.sum(axis=-2), forces[..., points:, :]], axis=-2)
+
+    def impulses(self, forces: Array, h: float) -> Array:
+        """Impulses (T, 3 k) of steps, from the forces (T, k, 3), at a point's first plane."""
+        count = len(self.points)
+        each = h * forces[:, :count, None]
+        if self.setting.height is None:
+            each = np.concatenate([each, np.zeros_like(each)], axis=2)
+        rest = h * forces[:, count:]
+        return np.concatenate([each.reshape(len(forces), -1), rest.reshape(len(rest), -1)], axis=1)
 
     # ---- steps
 
@@ -461,9 +493,9 @@ class Steps:
             more.append(np.concatenate(list(pushes.values())))
         result = stepper.advance(state, tau, h, *more)
         first = stepper.step.size + stepper.step.checks
-        impulses = result[first + 1 :].reshape(-1, 3) / h
-        velocities = stepper.step.contact_velocities(result)
-        return result, (q, more, touches, impulses, velocities, float(result[first]))
+        forces = stepper.forces(result[first + 1 :], h)
+        along = stepper.step.touching(result)
+        return result, (q, touches, forces, along, float(result[first]))
 
     def _euler(self, motion: Motion, t: float, h: float, state: Array) -> Array:
         model = self.model
@@ -537,20 +569,15 @@ class Steps:
             self._rates.append(step.joint_velocities(state) if speeds is None else speeds)
 
     def _record(self, record: tuple[Any, ...]) -> None:
-        q, more, touches, impulses, velocities, residual = record
+        q, touches, forces, along, residual = record
         stepper = self.stepper
-        self._touching.append(np.array([impulses, velocities]))
-        points = len(stepper.setting.points)
-        forces = impulses[:points]
-        if stepper.setting.height is None:
-            axes = stepper.axes(more[0].reshape(-1, PLANE)[:, :3])
-            forces = np.einsum("ki,kij->kj", forces, axes).reshape(-1, PLANES, 3).sum(axis=1)
-        self._forces.append(forces)
+        self._touching.append(along)
+        static = self._static
+        self._forces.append(forces[:static])
         self._places.append(stepper.places(q))
         given: dict[Pair, tuple[Array, Array]] = {}
         for contact, pair in zip(touches, _named(touches), strict=True):
-            axes = stepper.axes(np.asarray(contact.normal, float))
-            force = impulses[points + self.pairs.index(pair)] @ axes
+            force = forces[static + self.pairs.index(pair)]
             given[pair] = force, np.asarray(contact.point, float)
         self._given.append(given)
         self._residual.append(residual)
@@ -559,18 +586,21 @@ class Steps:
         model, count = self.model, len(self._rows)
         rows = np.array(self._rows).reshape(count, model.nq + model.nv)
         setting = self.stepper.step.setting
-        points = () if setting is None else setting.points
-        touching = None if setting is None else self._contact_record()
-        if setting is not None and setting.height is None:
-            points = points[::PLANES]
-        shape = len(self._forces), len(points) + len(self.pairs), 3
+        points: tuple[Placed, ...] = ()
+        pairs: list[Pair] = []
+        touching = None
+        static = 0
+        if setting is not None:
+            points, pairs = self.stepper.points, [*self.stepper.pairs, *self.pairs]
+            static, touching = self._static, self._contact_record(points, pairs)
+        shape = len(self._forces), static + len(self.pairs), 3
         forces, places = np.zeros(shape), np.full(shape, np.nan)
         for t, (force, place, given) in enumerate(
             zip(self._forces, self._places, self._given, strict=True)
         ):
-            forces[t, : len(points)], places[t, : len(points)] = force, place
+            forces[t, :static], places[t, :static] = force, place
             for pair, (push, where) in given.items():
-                n = len(points) + self.pairs.index(pair)
+                n = static + self.pairs.index(pair)
                 forces[t, n], places[t, n] = push, where
         return Trajectory(
             model, self.stepper.step.method, np.array(self._times), rows[:, : model.nq],
@@ -579,28 +609,30 @@ class Steps:
             None if setting is None else np.array(self._residual, dtype=float),
             np.array(self._saturated) if self._saturated else None,
             _rates=np.array(self._rates) if self._rates else None,
-            contact_points=tuple(points), contact_pairs=tuple(self.pairs),
+            contact_points=points, contact_pairs=tuple(pairs),
             contact_places=None if setting is None else places, _touching=touching,
         )  # fmt: skip
 
-    def _contact_record(self) -> ContactRecord:
+    @property
+    def _static(self) -> int:
+        """Number of contacts that no callable gives, those of a point counted once."""
+        return len(self.stepper.points) + len(self.stepper.pairs)
+
+    def _contact_record(self, points: Sequence[Placed], pairs: Sequence[Pair]) -> ContactRecord:
         """What events are read from; contacts that came later had no force before.
 
         Of a point's planes the one that bears most counts, where none does the nearest.
         """
-        points = self.stepper.setting.points
-        names: list[Any] = [(pair.link, pair.other) if pair.other else pair.link
-                            for pair in self.pairs]  # fmt: skip
-        record = np.zeros((2, len(self._touching), len(points) + len(names), 3))
+        count = len(self.stepper.setting.points)
+        record = np.zeros((2, len(self._touching), count + len(pairs), 3))
         for t, each in enumerate(self._touching):
             record[:, t, : each.shape[1]] = each
-        if self.stepper.setting.height is None:
-            count = len(points)
-            points = points[::PLANES]
+        if count > len(points):
             planes = record[:, :, :count].reshape(*record.shape[:2], -1, PLANES, 3)
             most = np.argmax(planes[:1, ..., 2], axis=3)[..., None, None]
             bearing = np.take_along_axis(planes, most, axis=3)[:, :, :, 0]
             record = np.concatenate([bearing, record[:, :, count:]], axis=2)
+        names = [(pair.link, pair.other) if pair.other else pair.link for pair in pairs]
         return ContactRecord(record[0], record[1], (*(point.link for point in points), *names))
 
     def _error(self, t: float, what: str) -> SimulationError:
@@ -626,9 +658,9 @@ def _joined(records: Sequence[tuple[Any, ...]], parts: Sequence[float]) -> tuple
     """What is recorded of a step in parts: mean forces, the worst residual."""
     if not records[0] or len(records) == 1:
         return records[0]
-    q, more, touches, *_ = records[0]
-    forces = sum(share * each[3] for share, each in zip(parts, records, strict=True))
-    return q, more, touches, forces, records[-1][4], max(each[5] for each in records)
+    q, touches, *_ = records[0]
+    forces = sum(share * each[2] for share, each in zip(parts, records, strict=True))
+    return q, touches, forces, records[-1][3], max(each[4] for each in records)
 
 
 def _named(touches: Sequence[Contact]) -> list[Pair]:

@@ -45,6 +45,8 @@ from robomodel.motion.time_stepping import (
 )
 from robomodel.scalars import Scalar, Vector, added, div, dot, moved, mul, sub
 
+SOLVED = 1e-11  # residual of contact problems, relative to their velocities, that is asked for
+
 # stage by stage: the share of a step at which it stands, its weight, whether it is the first, the
 # last, of a step
 RUNGE_KUTTA = (
@@ -64,7 +66,7 @@ class FixedStep:
     Behind the state stand, where there are linkages, Σ of the squares of the loops' gaps, by how
     much ‖G‖² has grown within the step (1: not at all), and the regularity of K (0 at change
     points); after time stepping the residual of the
-    contact equations and the impulses of the points.
+    contact equations and the impulses of the contacts in world axes.
     """
 
     model: Model
@@ -335,23 +337,24 @@ class FixedStep:
             terms = self._terms(state, inputs, mean)
             if rows.size:
                 start = x
-                x, slips = self._swept(terms.problem(rows), start, slips)
+                goal = mul(SOLVED, terms.size)
+                x, slips = self._swept(terms.problem(rows), start, slips, goal)
                 residual = div(terms.problem(rows).residual(x), terms.size)
                 if self._setting.rebounds:
-                    rest, _ = self._swept(terms.without_restitution(rows), start, slips)
+                    rest, _ = self._swept(terms.without_restitution(rows), start, slips, goal)
                     x = terms.without_gain(x, rest)
             if n + 1 < self.passes:
                 mean = predicted(self.model, terms, x)
         return self._outcome(terms, x, slips, residual, inputs)
 
     def _swept(
-        self, problem: Sweeps, x: Vector, slips: Vector
+        self, problem: Sweeps, x: Vector, slips: Vector, goal: Scalar
     ) -> tuple[list[Scalar], list[Scalar]]:
         """Impulses and slips after the sweeps of a step, and Newton's method."""
         x, slips = list(x), list(slips)
         for _ in range(self.sweeps):
             x, slips = problem.sweep(x, slips)
-        return (problem.newton(x, self.newton) if self.newton else x), slips
+        return (problem.newton(x, self.newton, goal) if self.newton else x), slips
 
     @cached_property
     def rows(self) -> Rows:
@@ -417,13 +420,15 @@ class FixedStep:
     ) -> list[Scalar]:
         made = finish(self.model, terms, x, slips, residual, inputs, self._setting)
         row = self._row(made.state, made.v, made.memory.numbers())
-        return [*row, *made.checks, made.residual, *x[: 3 * self.rows.contacts]]
+        forces = terms.in_world(x[: 3 * self.rows.contacts])
+        return [*row, *made.checks, made.residual, *forces]
 
-    def contact_velocities(self, state: Array) -> Array:
-        """Of each contact (k, 3) along its tangents and normal, after a step."""
-        rows = self.rows
-        first = self.columns[4].start + rows.size + rows.contacts
-        return state[first : first + 3 * rows.contacts].reshape(-1, 3)
+    def touching(self, state: Array) -> Array:
+        """Impulses and velocities of each contact (2, k, 3) along its axes, after a step."""
+        first, rows = self.columns[4].start, self.rows
+        rates = first + rows.size + rows.contacts
+        parts = [state[at : at + 3 * rows.contacts] for at in (first, rates)]
+        return np.array(parts).reshape(2, -1, 3)
 
     @property
     def _setting(self) -> Setting:

@@ -43,6 +43,7 @@ from robomodel.dynamics.recursions.rnea import bias_force, rnea
 from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
 from robomodel.motion import tangent
+from robomodel.motion.capsules import Proximity, RoundPair, round_contacts
 from robomodel.motion.forces import Acting
 from robomodel.motion.ground import ContactLaw, Placed
 from robomodel.motion.implicit import press
@@ -66,7 +67,7 @@ from robomodel.scalars import (
     sub,
     subtracted,
 )
-from robomodel.spatial import ZERO, Transform, Vec, Wrench, cross, inner, minus
+from robomodel.spatial import ZERO, Mat, Transform, Vec, Wrench, cross, inner, minus
 
 NEAR = 0.01  # m (rad at joints): contacts whose gaps are expected to end above it take no part
 SLOP = 1e-4  # m: positions are corrected where gaps are smaller
@@ -86,8 +87,8 @@ class Setting:
     """What a step depends on besides its state and its arguments.
 
     ``points`` touch a plane at ``height`` (None: each has a plane of its own, an argument), whose
-    surface has a ``velocity``. ``pairs`` of links touch as a further argument says. Wrenches act on
-    ``links``.
+    surface has a ``velocity``. ``rounds`` are spheres and capsules of links that touch each other,
+    ``pairs`` of links touch as a further argument says. Wrenches act on ``links``.
     """
 
     acting: Acting
@@ -95,6 +96,7 @@ class Setting:
     laws: tuple[ContactLaw, ...] = ()
     height: float | None = 0.0
     velocity: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rounds: tuple[RoundPair, ...] = ()
     pairs: tuple[tuple[str, str | None], ...] = ()
     links: tuple[str, ...] = ()
     stop_restitution: float = 0.0
@@ -103,13 +105,14 @@ class Setting:
     @property
     def contacts(self) -> int:
         """Number of contacts."""
-        return len(self.points) + len(self.pairs)
+        return len(self.points) + sum(pair.count for pair in self.rounds) + len(self.pairs)
 
     @property
     def rebounds(self) -> bool:
         """Whether something may rebound."""
-        laws = any(law.restitution for law in self.laws)
-        return laws or bool(self.pairs) or self.stop_restitution > 0.0
+        restitutions = [each.restitution for each in self.laws]
+        restitutions += [each.restitution for each in self.rounds]
+        return any(restitutions) or bool(self.pairs) or self.stop_restitution > 0.0
 
     @property
     def arguments(self) -> tuple[int, int, int]:
@@ -184,7 +187,8 @@ class Gap:
     """Rows that keep a distance: of a contact two tangents' and the normal's, of a stop one.
 
     ``leaving``: their velocities by w; ``surface``: those of what they touch. ``gap`` is that at
-    the beginning of the step. ``correct``: whether positions are corrected.
+    the beginning of the step. ``axes``: tangents and normal of a contact, where they are not the
+    world's. ``jumps``: from one place to another, so that the row of the step before tells nothing.
     """
 
     rows: list[list[Scalar]]
@@ -196,6 +200,8 @@ class Gap:
     static_friction: Scalar | None = None
     stiffness: float | None = None
     damping: float = 0.0
+    axes: tuple[Vec, Vec, Vec] | None = None
+    jumps: bool = False
 
 
 @dataclass(frozen=True)
@@ -257,6 +263,15 @@ class Assembly:
         share = select(neg(last), minimum(maximum(root, 0.0), 1.0), 1.0)
         return [add(a, mul(share, b)) for a, b in zip(x0, d, strict=True)]
 
+    def in_world(self, impulses: Vector) -> list[Scalar]:
+        """Impulses of the contacts in world axes."""
+        result = list(impulses)
+        for n, gap in enumerate(self.gaps):
+            if gap.axes is not None:
+                own = impulses[3 * n : 3 * n + 3]
+                result[3 * n : 3 * n + 3] = _sum(gap.axes, own)
+        return result
+
     def after(self, impulses: Vector) -> list[Scalar]:
         """z⁺."""
         if not impulses:
@@ -302,6 +317,7 @@ def assemble(
     z, expected = (in_turned_axes(model, x, middle) for x in (start.z, expected))
     bodies = {model.frame(p.link).body for p in setting.points}
     bodies |= {model.frame(link).body for pair in setting.pairs for link in pair if link}
+    bodies |= {model.frame(link).body for pair in setting.rounds for link in pair.links}
     state = State(here, q, bodies, expected)
     mass = [list(row) for row in crba(here, q)]
     acting = tangent.forces(model, state, inputs.tau)
@@ -337,6 +353,7 @@ def assemble(
     factors = factors or Factorization(mass)
     gaps = [
         *_points(model, state, inputs, setting, leaving, expected),
+        *_rounds(model, state, h, setting, leaving, expected),
         *_pairs(model, state, start.q, inputs, setting, leaving),
         *_stops(model, state, h, setting, leaving, expected),
     ]
@@ -429,7 +446,41 @@ def _points(
             surface = [*(inner(axis, setting.velocity) for axis in axes[:2]), 0.0]
         start = sub(gap, mul(mul(0.5, inputs.h), dot(rows[2], expected)))
         result.append(Gap(rows, slow, surface, start, law.restitution, law.friction,
-                          law.static_friction, law.stiffness, law.damping))  # fmt: skip
+                          law.static_friction, law.stiffness, law.damping, axes))  # fmt: skip
+    return result
+
+
+def between(model: Model, state: Configuration, pair: RoundPair) -> list[Proximity]:
+    """Gaps, normals and points of contact of two spheres or capsules."""
+    return round_contacts(pair.first, pair.second, *_poses(model, state, pair))
+
+
+def _poses(
+    model: Model, state: Configuration, pair: RoundPair
+) -> tuple[tuple[Mat, Vec], tuple[Mat, Vec]]:
+    """Of both links."""
+    first, second = pair.links
+    return (
+        frames.pose_of(state, frames.place(model, first)),
+        frames.pose_of(state, frames.place(model, second)),
+    )
+
+
+def _rounds(
+    model: Model, state: State, h: Scalar, setting: Setting, leaving: Vector, expected: Vector
+) -> list[Gap]:
+    """Spheres and capsules of links, near each other."""
+    result = []
+    moving = _leaving_state(model, state, leaving)
+    for pair in setting.rounds:
+        poses = _poses(model, state, pair)
+        for n, (gap, normal, point) in enumerate(between(model, state, pair)):
+            axes = basis(normal)
+            rows, slow = _pair_rows(model, state, moving, pair.links, poses, point, axes)
+            start = sub(gap, mul(mul(0.5, h), dot(rows[2], expected)))
+            law = pair.restitution, pair.friction, pair.friction
+            jumps = pair.count > 1 and n == 0  # the nearest points of two capsules
+            result.append(Gap(rows, slow, [0.0] * 3, start, *law, axes=axes, jumps=jumps))
     return result
 
 
@@ -442,25 +493,41 @@ def _pairs(
     before = Configuration(state.model, q, state.turned)
     for n, pair in enumerate(setting.pairs):
         numbers = inputs.touches[TOUCH * n : TOUCH * n + TOUCH]
-        point, normal = _vec(numbers[:3]), _vec(numbers[3:6])
-        axes = basis(normal)
-        rows: list[list[Scalar]] = [[0.0] * model.nv for _ in range(3)]
-        slow: list[Scalar] = [0.0, 0.0, 0.0]
-        for link, sign in zip(pair, (1.0, -1.0), strict=True):
-            if link is None:
-                continue
-            place = frames.place(model, link)
-            rotation, origin = frames.pose_of(before, place)
-            away = minus(point, origin)
-            offset = _vec([inner(_vec(column), away) for column in zip(*rotation, strict=True)])
-            pose = Transform(place.pose.rotations, place.pose.point(offset))
-            rotation, _ = frames.pose_of(state, place)
-            own, w = _velocity_rows(state, moving, place.body, pose, rotation)
-            rows = [moved(a, sign, b) for a, b in zip(rows, _turned_rows(axes, own), strict=True)]
-            slow = [add(a, mul(sign, dot(axis, w))) for a, axis in zip(slow, axes, strict=True)]
-        rest: list[Scalar] = [0.0, 0.0, 0.0]
-        result.append(Gap(rows, slow, rest, numbers[6], numbers[8], numbers[7], numbers[7]))
+        poses = [frames.pose_of(before, frames.place(model, link)) for link in pair if link]
+        axes = basis(_vec(numbers[3:6]))
+        rows, slow = _pair_rows(model, state, moving, pair, poses, _vec(numbers[:3]), axes)
+        result.append(Gap(rows, slow, [0.0] * 3, numbers[6], numbers[8], numbers[7], numbers[7],
+                          axes=axes))  # fmt: skip
     return result
+
+
+def _pair_rows(
+    model: Model,
+    state: State,
+    moving: State | None,
+    pair: tuple[str, str | None],
+    poses: Sequence[tuple[Mat, Vec]],
+    point: Vec,
+    axes: tuple[Vec, Vec, Vec],
+) -> tuple[list[list[Scalar]], list[Scalar]]:
+    """The velocity of one link relative to another one along axes, at a point of both.
+
+    ``point``: where it is when the links have these ``poses``. By z, and by w.
+    """
+    rows: list[list[Scalar]] = [[0.0] * model.nv for _ in range(3)]
+    slow: list[Scalar] = [0.0, 0.0, 0.0]
+    for link, (rotation, origin), sign in zip(pair, poses, (1.0, -1.0), strict=False):
+        if link is None:
+            continue
+        place = frames.place(model, link)
+        away = minus(point, origin)
+        offset = _vec([inner(_vec(column), away) for column in zip(*rotation, strict=True)])
+        pose = Transform(place.pose.rotations, place.pose.point(offset))
+        turned, _ = frames.pose_of(state, place)
+        own, w = _velocity_rows(state, moving, place.body, pose, turned)
+        rows = [moved(a, sign, b) for a, b in zip(rows, _turned_rows(axes, own), strict=True)]
+        slow = [add(a, mul(sign, dot(axis, w))) for a, axis in zip(slow, axes, strict=True)]
+    return rows, slow
 
 
 def _stops(
@@ -567,7 +634,8 @@ def _laws(
         ):
             before = sub(add(dot(row, a), w), surface)
             # half of what the row has turned by since the step before, if it acted there
-            turned = select(acted, mul(0.5, sub(before, memory.rates[i])), 0.0)
+            change = 0.0 if each.jumps else mul(0.5, sub(before, memory.rates[i]))
+            turned = select(acted, change, 0.0)
             begins.append(sub(before, turned))
             slow.append(neg(add(w, surface)))
             b.append(add(dot(row, free), add(turned, slow[-1])))
@@ -635,11 +703,13 @@ def finish(
     beyond = in_turned_axes(model, after, terms.middle, back=True)
     travel = [mul(h, select(struck, x, y)) for x, y in zip(beyond, mean, strict=True)]
     q, _ = settled(here, displaced(here, start.q, travel), setting.closing + 1)
-    corrected = _corrected(model, terms, q, travel, inputs, setting)
-    if corrected is not None:
-        q, _ = settled(here, corrected, setting.closing + 1)
     end = in_turned_axes(model, subtracted(after, terms.rest), terms.middle, back=True)
-    state, checks = _at_end(model, terms, q, in_turned_axes(model, end, travel))
+    end = in_turned_axes(model, end, travel)
+    correction = _correction(model, terms, q, travel, inputs, setting)
+    if correction is not None:
+        q, _ = settled(here, displaced(here, q, correction), setting.closing + 1)
+        end = in_turned_axes(model, end, correction)
+    state, checks = _at_end(model, terms, q, end)
     rates = [add(dot(row, after), slow) for row, slow in zip(terms.rows, terms.slow, strict=False)]
     change = [select(struck, 0.0, mul(2.0, sub(x, y))) for x, y in zip(mean, start.z, strict=True)]
     v = tangent.independent_velocities(model, q, state.z, state.bases)
@@ -670,7 +740,7 @@ def _at_end(
     return Moving(q, Factorization(crba(there, q)).solve(momenta), bases), checks
 
 
-def _corrected(
+def _correction(
     model: Model,
     terms: Assembly,
     q: list[Scalar],
@@ -678,7 +748,7 @@ def _corrected(
     inputs: Inputs,
     setting: Setting,
 ) -> list[Scalar] | None:
-    """q with penetration taken out by the least motion in M̂'s norm, by the step's own rows.
+    """The least motion in M̂'s norm that takes penetration out, by the step's own rows.
 
     Of contacts at most :data:`NEAR` at once, so that their rows keep their directions.
     """
@@ -686,14 +756,18 @@ def _corrected(
     state = Configuration(here, q, terms.state.turned)
     normal, gaps = list[int](), list[Scalar]()
     moved_ = in_turned_axes(model, travel, terms.middle)
+    now = [each[0] for pair in setting.rounds for each in between(model, state, pair)]
     for n, gap in enumerate(terms.gaps[: setting.contacts]):
         if gap.stiffness is not None:
             continue
-        if n < len(setting.points):
+        later = n - len(setting.points)
+        if later < 0:
             at = setting.points[n]
             _, origin = frames.pose_of(state, frames.place(model, (at.link, at.offset)))
             _, height = _plane(inputs.planes[PLANE * n : PLANE * n + PLANE], origin, setting)
             gaps.append(sub(height, at.radius))
+        elif later < len(now):
+            gaps.append(now[later])
         else:
             gaps.append(add(gap.gap, dot(gap.rows[2], moved_)))
         gaps[-1] = maximum(gaps[-1], -NEAR)
@@ -711,7 +785,7 @@ def _corrected(
             y[i] = maximum(sub(y[i], div(left, terms.delassus[normal[i]][normal[i]])), 0.0)
             y[i] = select(sub(SLOP, gap), 0.0, y[i])
     change = terms.factors.back(_sum([terms.weighted[n] for n in normal], y))
-    return displaced(here, q, in_turned_axes(model, change, terms.middle, back=True))
+    return in_turned_axes(model, change, terms.middle, back=True)
 
 
 def _symmetric(reduced: list[list[Scalar]], weighted: list[list[Scalar]]) -> list[list[Scalar]]:

@@ -258,8 +258,10 @@ class Sweeps:
             else minimum(maximum(free, neg(self.bounds[n])), self.bounds[n])
         )
 
-    def newton(self, x: Vector, steps: int) -> list[Scalar]:
+    def newton(self, x: Vector, steps: int, goal: Scalar = 0.0) -> list[Scalar]:
         """Steps of Newton's method on Alart and Curnier's equations; x where they lead nowhere.
+
+        And where its residual is within ``goal``.
 
         F = x - P(a) with a = x - d y, d = 1 / trace of a block and P the projection on discs of
         radius μ a_n. Where contacts are redundant the slope of F is regularised: that changes the
@@ -298,7 +300,8 @@ class Sweeps:
                 best = [select(take, a, b) for a, b in zip(way, best, strict=True)]
                 size = select(take, other, size)
             x = best
-        better = sub(self.residual(x), self.residual(before))
+        left = self.residual(before)
+        better = select(sub(goal, left), sub(self.residual(x), left), 1.0)
         return [select(better, a, b) for a, b in zip(x, before, strict=True)]
 
     @functools.cached_property
