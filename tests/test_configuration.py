@@ -505,6 +505,7 @@ def test_constraint_derivatives_agree_with_differences(mechanism: Mechanism) -> 
         return model.constraint_matrix(where) @ masked
 
     qd = masked
+    h /= max(1.0, float(np.max(np.abs(qd), initial=0.0)))  # joints near singular positions rush
     np.testing.assert_allclose(along(speed, q), -k, atol=1e-7 * size**2)
 
 
