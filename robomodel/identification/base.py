@@ -19,7 +19,7 @@ from robomodel.errors import UnknownNameError, as_names, did_you_mean
 from robomodel.identification.regressors import regressor
 from robomodel.identification.spaces import Gap, reduced, span, split
 from robomodel.model.arguments import as_array
-from robomodel.model.configurations.random import random_cluster
+from robomodel.model.configurations.random import random
 from robomodel.model.elements import Cluster
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
@@ -549,15 +549,16 @@ def on_branch(model: Model, rng: np.random.Generator, count: int, start: Array) 
     Loops depart from it by some short steps, each away from dead points, so that they cannot come
     to another branch; all else is anywhere.
     """
+    linkages = [cluster for cluster in model.clusters if cluster.implicit]
+    others = [cluster for cluster in model.clusters if not cluster.implicit]
     q = np.empty((count, model.nq))
     for n, row in enumerate(q):
-        for cluster in model.clusters:
-            if not cluster.implicit:
-                row[cluster.q] = random_cluster(model, cluster, rng, None)
-                continue
-            row[cluster.q] = start[cluster.q]
-            for _ in range(1 + n % STEPS):
-                row[cluster.q] = random_cluster(model, cluster, rng, row[cluster.q])
+        row[:] = start
+        for _ in range(1 + n % STEPS if linkages else 0):
+            row[:] = random(model, rng, row, linkages)
+        anywhere = random(model, rng, None, others)
+        for cluster in others:
+            row[cluster.q] = anywhere[cluster.q]
     return q
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.plan import Iteration
-from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.configurations.coordinates import columns_of, joint_slices
 from robomodel.model.configurations.traced import (
     coupled,
     couplings,
@@ -23,10 +23,12 @@ from robomodel.model.configurations.traced import (
     normalized,
     predicted,
     settled,
+    stepped,
 )
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.derived import cached_on_model, traced
-from robomodel.model.elements import Cluster
+from robomodel.model.elements import Cluster, Joint
+from robomodel.model.mobility.problem import column_units
 from robomodel.scalars import (
     Factorization,
     Scalar,
@@ -35,6 +37,7 @@ from robomodel.scalars import (
     div,
     dot,
     maximum,
+    mul,
     neg,
     select,
     sqrt,
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 STEP = 0.2  # [rad, m] largest motion of an independent joint between two closings
 FINITE = 1e300  # sums of squares beyond are not of numbers
 FAR = 0.3  # [rad, m] from where a closing set out, beyond which branches are the damped one's care
+LONGEST = 0.5  # [rad, m] of a step of Newton's towards a configuration that may be far
 ITERATIONS = 8  # of closing to the nearest configuration: quadratic, or by the share that it is off
 
 
@@ -265,6 +269,60 @@ def close(model: Model, steps: int) -> TracedFunction:
 
 
 @traced
+def closing(model: Model) -> TracedFunction:
+    """A step of Newton's method that holds the independent joints, run over ``times``.
+
+    It is at most half a unit (radian or metre) long. Beside q, for each cluster before the step:
+    its gap (as of :func:`moved`), how far joints are beyond their limits, and the mean square of
+    G's columns in comparable units (1 where G is an isometry).
+    """
+
+    def build(q: Vector, _: Vector) -> list[Scalar]:
+        result, checks = list(q), []
+        for cluster in model.clusters:
+            constraint, own = cluster.constraint, normalized(model, cluster, q[cluster.q])
+            gap: Scalar = 0.0
+            ahead = own
+            if isinstance(constraint, LoopConstraint):
+                linear = couplings(cluster, constraint)
+                own = coupled(linear, own)
+                gap = _gap(cluster, own)
+                step = constraint.closing(own).step
+                longest: Scalar = LONGEST
+                for x in step:
+                    longest = maximum(longest, maximum(x, neg(x)))
+                share = div(LONGEST, longest)
+                ahead = stepped(model, cluster, own, [mul(share, x) for x in step])
+                ahead = coupled(linear, ahead)
+            result[cluster.q] = ahead
+            positions = constraint.positions(own)
+            beyond: Scalar = -math.inf
+            for body, link in zip(cluster.bodies, cluster.geometry.links, strict=True):
+                beyond = _beyond(model.joints[body], positions[link.q], beyond)
+            unit = column_units(columns_of(model, cluster), cluster.geometry.scale).tolist()
+            scaled = [
+                mul(unit[c] / unit[r], x)
+                for r, row in enumerate(constraint.jacobian(positions))
+                for c, x in zip(cluster.columns, row, strict=True)
+            ]
+            checks += [gap, beyond, mul(1.0 / cluster.nv, dot(scaled, scaled))]
+        return [*result, *checks]
+
+    results = {"q": (model.nq,), "checks": (len(model.clusters), 3)}
+    return TracedFunction("closing", {"q": model.nq, "times": 1}, results, build, Iteration((1,)))
+
+
+def _beyond(joint: Joint, x: Scalar, worst: Scalar) -> Scalar:
+    """How far a joint of one freedom is beyond its position limits, or the worst of others."""
+    if joint.nv == 1 and joint.type != "continuous":
+        if math.isfinite(joint.lower):
+            worst = maximum(worst, sub(joint.lower, x))
+        if math.isfinite(joint.upper):
+            worst = maximum(worst, sub(x, joint.upper))
+    return worst
+
+
+@traced
 def nearest(model: Model) -> TracedFunction:
     """A step towards the closed configuration nearest to ``origin``, run over ``times``.
 
@@ -387,19 +445,10 @@ def check(model: Model, *, moving: bool) -> TracedFunction:
         positions = model.spanning_positions(q)
         velocities = _velocities(model, q, v) if moving else []
         for joint_, node in zip(model.joints, model.nodes, strict=True):
-            if joint_.nv != 1:
-                continue
-            limits = [] if joint_.type == "continuous" else [
-                (positions[node.q], joint_.lower, joint_.upper)
-            ]  # fmt: skip
-            if moving:
-                limit = joint_.velocity_limit
-                limits.append((velocities[node.v], -limit, limit))
-            for x, low, high in limits:
-                if math.isfinite(low):
-                    beyond = maximum(beyond, sub(low, x))
-                if math.isfinite(high):
-                    beyond = maximum(beyond, sub(x, high))
+            beyond = _beyond(joint_, positions[node.q], beyond)
+            if moving and joint_.nv == 1 and math.isfinite(joint_.velocity_limit):
+                x = velocities[node.v]
+                beyond = maximum(beyond, sub(maximum(x, neg(x)), joint_.velocity_limit))
         squares = dot([*q, *v], [*q, *v])
         return [_within(squares, FINITE, fault), beyond]
 

@@ -24,12 +24,13 @@ from robomodel.model.configurations.coordinates import joint_slices, quaternions
 from robomodel.model.configurations.functions import STEP
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask, Revolute
-from robomodel.scalars import stack, unstack
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
 
+STRIDES = 64  # of a motion by fixed steps
 FOLLOWED = 4  # steps of Newton's that close the loops after a motion that is not long
+AT_ONCE, SETTLED = 3, 1e-12  # steps to there that mostly do, and [rad, m] of the last one if so
 STILL = 1e-10  # [rad, m] of the last step of those that come to the nearest configuration
 
 
@@ -38,7 +39,12 @@ def close(model: Model, q: Array) -> Array:
 
     By fixed steps where these do, else by the damped method.
     """
-    states = functions.nearest(model)(q, np.zeros((functions.ITERATIONS, 1)), q)[..., -1, :]
+    nearest = functions.nearest(model)
+    states = nearest(q, np.zeros((AT_ONCE, 1)), q)[..., -1, :]
+    rows = ~(states[..., -1] < SETTLED)
+    if np.any(rows):
+        more = np.zeros((functions.ITERATIONS - AT_ONCE, 1))
+        states[rows] = nearest(states[rows][..., : model.nq], more, q[rows])[..., -1, :]
     closed: Array = states[..., : model.nq].copy()
     bad = ~((states[..., -2] <= newton.CLOSED) & (states[..., -1] < STILL))
     if np.any(bad):
@@ -86,12 +92,33 @@ def integrate(model: Model, q: Array, dv: Array, *, whole: bool = False) -> Arra
     result, gap = functions.moved(model, FOLLOWED)(q, dv)
     bad = ~(gap <= newton.CLOSED)
     if np.any(bad):
-        q = np.broadcast_to(q, (*batch, model.nq))
-        dv = np.broadcast_to(dv, (*batch, model.nv))
+        rows = bad if batch else ...
+        q = np.broadcast_to(q, (*batch, model.nq))[rows]
+        dv = np.broadcast_to(dv, (*batch, model.nv))[rows]
+        ahead, gap = follow(model, q, dv)
+        bad = ~(gap <= newton.CLOSED)
         if not batch:
-            return _integrate(model, q, dv, 1, whole=whole)
-        result[bad] = _integrate(model, q[bad], dv[bad], bad.size, whole=whole)
+            return _integrate(model, q, dv, 1, whole=whole) if bad else ahead
+        if np.any(bad):
+            ahead[bad] = _integrate(model, q[bad], dv[bad], bad.size, whole=whole)
+        result[rows] = ahead
     return result
+
+
+def follow(model: Model, q: Array, dv: Array) -> tuple[Array, Array]:
+    """q moved along dv in strides, and the worst gap: infinite where these do not serve."""
+    longest = np.zeros(q.shape[:-1])
+    for cluster in model.clusters:
+        if cluster.implicit:
+            longest = np.maximum(longest, np.linalg.norm(dv[..., cluster.v], axis=-1))
+    counts = np.maximum(1.0, np.ceil(1.001 / STEP * longest))
+    counts = np.where(counts <= STRIDES, counts, 1.0)
+    q, dv, gap = q.copy(), dv / counts[..., None], np.zeros(q.shape[:-1])
+    for n in range(int(np.max(counts, initial=1.0))):
+        rows = counts > n
+        q[rows], opened = functions.moved(model, FOLLOWED)(q[rows], dv[rows])
+        gap[rows] = np.maximum(gap[rows], opened)
+    return q, gap
 
 
 def _integrate(model: Model, q: Array, dv: Array, total: int, *, whole: bool) -> Array:
@@ -198,35 +225,44 @@ def move(cluster: Cluster, q: Array, dv: Array) -> tuple[Array, Array]:
     if len(rows):
         begun = dv[rows] - rest[rows]
         count = max(1, int(np.max(steps[rows])))
-        at[rows], gap[rows] = _follow(cluster, at[rows], origin[rows], begun, rest[rows], count)
+        at[rows], gap[rows] = _follow(
+            cluster, cluster.columns, at[rows], origin[rows], begun, rest[rows], count
+        )
     return at.reshape(*batch, at.shape[-1]), gap.reshape(batch)
 
 
 def _follow(
-    cluster: Cluster, q: Array, origin: Array, begun: Array, dv: Array, steps: int
+    cluster: Cluster,
+    columns: Sequence[int],
+    q: Array,
+    origin: Array,
+    begun: Array,
+    dv: Array,
+    steps: int,
 ) -> tuple[Array, Array]:
-    """Rows moved by dv in so many steps; ``begun`` is how far q is from the origin already.
+    """Rows whose ``columns`` move by dv in so many steps; they are ``begun`` from the origin.
 
     A row that opens on its way stays where it does.
     """
-    geometry = cluster.geometry
+    geometry, closing = cluster.geometry, list(cluster.closing_rows)
+    free = [c for c in range(geometry.nv) if c not in set(columns)]
     q, gap, rows = q.copy(), np.zeros(len(q)), np.arange(len(q))
     for step in range(1, steps + 1):
-        at = q[rows]
-        scalars = unstack(at)
-        g = cluster.constraint.jacobian(scalars)
-        rate = stack([x for row in g for x in row], at.shape[:-1])
-        rate = rate.reshape(*at.shape[:-1], len(g), cluster.nv)
-        guess = np.einsum("...ij,...j->...i", rate, dv[rows] / steps)
-        guess = np.where(np.abs(guess) < 1.0, guess, 0.0)  # at a singular start: let Newton find it
-        q[rows], left = newton.close(
+        jacobian = geometry.evaluate(q[rows])[1][:, closing]
+        move = np.zeros((len(rows), geometry.nv))
+        move[:, columns] = dv[rows] / steps
+        inverse = np.linalg.pinv(jacobian[..., free], rcond=1e-6)
+        along = -np.einsum("nij,njk,nk->ni", inverse, jacobian, move)
+        longest = np.max(np.abs(along), axis=1, initial=0.0)
+        move[:, free] = along * np.minimum(1.0, 0.5 / np.maximum(longest, 1e-300))[:, None]
+        q[rows], opened = newton.close(
             geometry,
-            geometry.integrate(at, guess),
-            rows=cluster.closing_rows,
-            wanted=(cluster.columns, origin[rows], begun[rows] + dv[rows] * (step / steps)),
+            geometry.integrate(q[rows], move),
+            rows=closing,
+            wanted=(columns, origin[rows], begun[rows] + dv[rows] * (step / steps)),
         )
-        gap[rows] = np.maximum(gap[rows], left)
-        rows = rows[left <= enough(q[rows])]
+        gap[rows] = np.maximum(gap[rows], opened)
+        rows = rows[opened <= enough(q[rows])]
         if not len(rows):
             break
     return q, gap
@@ -251,7 +287,9 @@ def _take_out_turns(cluster: Cluster, q: Array, dv: Array, finite: Mask) -> None
         turn[:, n] = np.copysign(2.0 * math.pi, dv[rows, n])
         count = int(np.ceil(2.0 * math.pi / STEP))
         start = q[rows]
-        once, gap = _follow(cluster, start, start, np.zeros_like(turn), turn, count)
+        once, gap = _follow(
+            cluster, cluster.columns, start, start, np.zeros_like(turn), turn, count
+        )
         turns = np.trunc(dv[rows, n] / turn[:, n])
         shifted = geometry.integrate(start, turns[:, None] * geometry.difference(start, once))
         fine = is_closed(geometry, once, gap) & (geometry.gap(shifted) <= PERIODIC)
@@ -341,6 +379,9 @@ def _zero_quaternion(joint: str, _: Mask) -> ValueError:
 # ---- given positions ----------------------------------------------------------------------------
 
 
+NEARLY = 1e-7  # gap of guesses that count as closed
+
+
 def solve(
     model: Model,
     positions: Mapping[str, float | Sequence[float]],
@@ -349,20 +390,44 @@ def solve(
 ) -> Array:
     """The configuration with these joint positions, near the guess."""
     check_one_configuration(guess, "guess")
-    index = {joint.name: i for i, joint in enumerate(model.joints)}
-    given: dict[int, Array] = {}
+    named = _named_positions(model, positions, base_pose)
+    q = guess.copy()
+    for cluster in model.clusters:
+        here = {body: named[body] for body in cluster.bodies if body in named}
+        if here and not cluster.implicit:
+            q[cluster.q] = _solve_explicit(model, cluster, here, q[cluster.q])
+    linkages = [cluster for cluster in model.clusters if cluster.implicit]
+    driven = _driven(model, linkages, named, q) if linkages else None
+    for cluster in linkages:
+        if driven is None:
+            here = {body: named[body] for body in cluster.bodies if body in named}
+            q[cluster.q] = _solve_loops(model, cluster, here, q[cluster.q])
+        else:
+            q[cluster.q] = driven[cluster.q]
+    failures = Failures(np.zeros((), dtype=bool))
+    return failures.result(normalized(model, q, failures), whole=True)
+
+
+def _named_positions(
+    model: Model,
+    positions: Mapping[str, float | Sequence[float]],
+    base_pose: Sequence[float] | None,
+) -> dict[int, Array]:
+    """Positions by body, checked."""
+    index = {name: body for body, name in enumerate(model.joint_names)} if positions else {}
+    named: dict[int, Array] = {}
     for name, value in positions.items():
         if name not in index:
             raise UnknownNameError(
                 f"no joint '{name}' in '{model.name}'{did_you_mean(name, index)}"
             )
         body = index[name]
-        joint = model.nodes[body].joint
+        nq = model.nodes[body].joint.nq
         entry = np.atleast_1d(np.asarray(value))
-        real = entry.shape == (joint.nq,) and entry.dtype.kind in "fiub"
+        real = entry.shape == (nq,) and entry.dtype.kind in "fiub"
         if not (real and np.all(np.isfinite(entry))):
-            raise ValueError(f"joint '{name}' needs {joint.nq} finite number(s), got {value!r}")
-        given[body] = entry.astype(float)
+            raise ValueError(f"joint '{name}' needs {nq} finite number(s), got {value!r}")
+        named[body] = entry.astype(float)
     if base_pose is not None:
         if model.floating_base is None:
             raise ValueError(f"'{model.name}' has no floating base, so base_pose means nothing")
@@ -370,16 +435,36 @@ def solve(
         real = pose.shape == (7,) and pose.dtype.kind in "fiub"
         if not (real and np.all(np.isfinite(pose))):
             raise ValueError("base_pose needs seven finite numbers: x y z qx qy qz qw")
-        given[0] = pose.astype(float)
-    q = guess.copy()
-    for cluster in model.clusters:
-        here = {body: given[body] for body in cluster.bodies if body in given}
-        if cluster.implicit:
-            q[cluster.q] = _solve_loops(model, cluster, here, q[cluster.q])
-        elif here:
-            q[cluster.q] = _solve_explicit(model, cluster, here, q[cluster.q])
-    failures = Failures(np.zeros((), dtype=bool))
-    return failures.result(normalized(model, q, failures), whole=True)
+        named[0] = pose.astype(float)
+    return named
+
+
+def _driven(
+    model: Model, linkages: Sequence[Cluster], named: Mapping[int, Array], q: Array
+) -> Array | None:
+    """From a closed q by fixed steps, where all named joints of the linkages are independent."""
+    dv, target = np.zeros(model.nv), q.copy()
+    parts: list[slice] = []
+    for cluster in linkages:
+        for body, part, _ in joint_slices(model, cluster):
+            if body not in named:
+                continue
+            node = model.nodes[body]
+            at = slice(cluster.q.start + part.start, cluster.q.start + part.stop)
+            target[at] = named[body]
+            parts.append(at)
+            way = node.joint.difference(q[at], named[body])
+            for column, x in zip(node.freedoms, way, strict=True):
+                own = column - cluster.spanning_v.start
+                if own not in cluster.columns:
+                    return None
+                dv[cluster.v.start + cluster.columns.index(own)] = x
+    if not functions.check(model, moving=False)(q)[0] <= NEARLY:
+        return None
+    reached, gap = follow(model, q, dv)
+    for at in parts:
+        reached[at] = target[at]
+    return reached if gap <= CLOSED else None
 
 
 def _solve_explicit(model: Model, cluster: Cluster, given: Mapping[int, Array], q: Array) -> Array:
@@ -410,96 +495,56 @@ def _solve_explicit(model: Model, cluster: Cluster, given: Mapping[int, Array], 
     return solved
 
 
-def _solve_loops(model: Model, cluster: Cluster, given: Mapping[int, Array], start: Array) -> Array:
-    """Close the loops with the named joints where they shall be.
+def _solve_loops(model: Model, cluster: Cluster, named: Mapping[int, Array], start: Array) -> Array:
+    """Close the loops with the named joints where they shall be, by the damped method.
 
     From a closed guess the named joints are moved there step by step, so that the branch is kept;
     where that way is barred, and from a guess that is not closed, Newton starts at the target, and
     at last from configurations around it.
     """
-    geometry = cluster.geometry
-    nodes = [model.nodes[body] for body in cluster.bodies]
-    first_q, first_v = nodes[0].q, nodes[0].v
+    geometry, rows = cluster.geometry, cluster.closing_rows
     target = start.copy()
     held: list[int] = []
-    for body, value in given.items():
-        node = model.nodes[body]
-        target[node.q - first_q : node.q - first_q + node.joint.nq] = value
-        held += [v - first_v for v in node.freedoms]
+    for body, value in named.items():
+        link = geometry.links[body - cluster.bodies[0]]
+        target[link.q : link.q + link.joint.nq] = value
+        held += link.freedoms
     # the other independent joints stay, unless a dependent one is named in their place
-    own = [c for c in cluster.columns if c not in held]
-    room = geometry.nv - len(held) - len(own)
-    rank = geometry.nv - cluster.nv
-    stay = held + own if room >= rank else held
-    rows = cluster.closing_rows
-
-    def good(q: Array, gap: Array) -> bool:
-        return bool(is_closed(geometry, q, gap))
-
-    guess_gap = float(geometry.gap(start))
+    others = [c for c in cluster.columns if c not in held]
+    stay = held + others if len(held) + len(others) <= cluster.nv else held
     best = np.inf
-    if guess_gap <= 1e3 * CLOSED:
-        way = geometry.difference(start, target)[held] if held else np.zeros(0)
-        steps = max(1, int(np.ceil(np.max(np.abs(way), initial=0.0) / STEP)))
-        at, gap, done = start, np.zeros(()), True
-        for step in range(1, steps + 1):
-            if steps > 2000:
-                done = False
-                break
-            move = np.zeros(geometry.nv)
-            move[held] = way / steps
-            ahead = geometry.integrate(at, _tangent_motion(geometry, at, move, stay, rows))
-            onwards = np.zeros(geometry.nv)
-            onwards[held] = way * (step / steps)
-            here = target if step == steps else geometry.integrate(start, onwards)
-            for node in (model.nodes[body] for body in given):
-                part = slice(node.q - first_q, node.q - first_q + node.joint.nq)
-                ahead[part] = here[part]
-            at, gap = newton.close(geometry, ahead, held=stay, rows=rows)
-            if not good(at, gap):
-                done = False
-                break
-        best = min(best, float(gap))
-        if done:
-            return at
-    at, gap = newton.close(geometry, target, held=stay, rows=rows)
-    if good(at, gap):
-        return at
-    best = min(best, float(gap))
+
+    if float(geometry.gap(start)) <= NEARLY:
+        way = geometry.difference(start, target)
+        way[others] = 0.0
+        steps = max(1, math.ceil(np.max(np.abs(way[held]), initial=0.0) / STEP))
+        if steps <= MOST:
+            origin, dv = start[None], way[None, stay]
+            at, gaps = _follow(cluster, stay, origin, origin, np.zeros_like(dv), dv, steps)
+            best = float(gaps[0])
+            if is_closed(geometry, at, gaps)[0]:
+                for body, value in named.items():
+                    link = geometry.links[body - cluster.bodies[0]]
+                    at[0, link.q : link.q + link.joint.nq] = value
+                at, gaps = newton.close(geometry, at, held=stay, rows=rows)
+                if is_closed(geometry, at, gaps)[0]:
+                    return np.asarray(at[0])
     rng = np.random.default_rng(0)
     free = [c for c in range(geometry.nv) if c not in stay]
-    for reach in (0.5, 1.5, 3.0):
-        scatter = np.zeros((16, geometry.nv))
-        scatter[:, free] = rng.uniform(-reach, reach, (16, len(free)))
-        tries, gaps = newton.close(
-            geometry,
-            geometry.integrate(np.broadcast_to(target, (16, geometry.nq)), scatter),
-            held=stay,
-            rows=rows,
-        )
+    for reach, count in ((0.0, 1), (0.5, 16), (1.5, 16), (3.0, 16)):
+        scatter = np.zeros((count, geometry.nv))
+        if reach:
+            scatter[:, free] = rng.uniform(-reach, reach, (count, len(free)))
+        targets = np.tile(target, (count, 1))
+        guesses = geometry.integrate(targets, scatter)
+        tries, gaps = newton.close(geometry, guesses, held=stay, rows=rows)
         fine = is_closed(geometry, tries, gaps)
         if np.any(fine):
-            away = np.linalg.norm(
-                geometry.difference(np.broadcast_to(target, tries.shape), tries), axis=1
-            )
-            chosen: Array = tries[int(np.argmin(np.where(fine, away, np.inf)))]
-            return chosen
+            away = np.linalg.norm(geometry.difference(targets, tries), axis=1)
+            return np.asarray(tries[int(np.argmin(np.where(fine, away, np.inf)))])
         best = min(best, float(np.min(gaps)))
-    named = ", ".join(
+    values = ", ".join(
         f"{model.joints[body].name} = {value.item() if value.size == 1 else value.tolist()}"
-        for body, value in given.items()
+        for body, value in named.items()
     )
-    raise not_closed(cluster, best, f"with {named}" if named else "from the guess")
-
-
-def _tangent_motion(
-    geometry: Geometry, q: Array, move: Array, stay: Sequence[int], rows: Sequence[int]
-) -> Array:
-    """The first-order motion of the other joints that keeps the loops closed under ``move``."""
-    jacobian = geometry.evaluate(q)[1][list(rows)]
-    free = [c for c in range(geometry.nv) if c not in set(stay)]
-    follow = move.copy()
-    step = -np.linalg.pinv(jacobian[:, free], rcond=1e-6) @ (jacobian @ move)
-    largest = float(np.max(np.abs(step), initial=0.0))
-    follow[free] += step * min(1.0, 0.5 / largest if largest else 1.0)
-    return follow
+    raise not_closed(cluster, best, f"with {values}" if values else "from the guess")

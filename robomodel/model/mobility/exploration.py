@@ -59,8 +59,9 @@ def sample(problem: ClusterProblem) -> Samples:
     exact = CLOSED * max(1.0, problem.scale)
     smallest, best = math.inf, problem.start
     found: list[tuple[Array, Array]] = []
+    ranges = column_ranges(problem.columns, problem.scale)
     for attempt in range(6):
-        anywhere = random_positions(geometry, problem.columns, rng, SAMPLES, problem.scale)
+        anywhere = random_positions(geometry, ranges, rng, SAMPLES)
         near = geometry.integrate(
             np.broadcast_to(problem.start, (SAMPLES, geometry.nq)),
             rng.uniform(-0.6, 0.6, (SAMPLES, geometry.nv)) * problem.unit,
@@ -222,32 +223,37 @@ def outside_limits(problem: ClusterProblem, q: Array) -> Mask:
 # ---- random positions ---------------------------------------------------------------------------
 
 
+def column_ranges(columns: Sequence[Column], scale: float) -> tuple[Array, Array]:
+    """From where to where columns are drawn: their limits, or a turn, or twice the ``scale``."""
+    ranges = np.zeros((2, len(columns)))
+    for i, column in enumerate(columns):
+        reach = scale if column.length else math.pi
+        low, high = column.limits
+        low = max(low, high - 2 * reach if high < math.inf else -reach)
+        ranges[:, i] = low, max(low, min(high, low + 2 * reach))
+    return ranges[0], ranges[1]
+
+
 def random_positions(
-    geometry: Geometry,
-    columns: Sequence[Column],
-    rng: np.random.Generator,
-    count: int,
-    scale: float,
+    geometry: Geometry, ranges: tuple[Array, Array], rng: np.random.Generator, count: int
 ) -> Array:
-    """Spanning positions drawn within the joints' limits, anywhere where there are none."""
+    """Spanning positions drawn within :func:`column_ranges`; all quaternions are as likely."""
+    low, high = (x[:, None] for x in ranges)
+    if geometry.nq == geometry.nv:
+        return rng.uniform(low, high, (geometry.nv, count)).T
     q = np.empty((count, geometry.nq))
-    for n, link in enumerate(geometry.links):
-        own = [column for column in columns if column.link == n]
-        drawn = np.empty((count, link.joint.nv))
-        for i, column in enumerate(own):
-            reach = scale if column.length else math.pi
-            low, high = column.limits
-            low = max(low, high - 2 * reach if high < math.inf else -reach)
-            high = min(high, low + 2 * reach)
-            drawn[:, i] = rng.uniform(low, max(low, high), count)
-        neutral = np.broadcast_to(np.array(link.joint.neutral()), (count, link.joint.nq))
-        if link.joint.nq == link.joint.nv:
-            q[:, link.q : link.q + link.joint.nq] = drawn
+    for link in geometry.links:
+        joint, part = link.joint, slice(link.q, link.q + link.joint.nq)
+        along = slice(link.v, link.v + joint.nv)
+        drawn = rng.uniform(low[along], high[along], (joint.nv, count)).T
+        if joint.nq == joint.nv:
+            q[:, part] = drawn
         else:
-            q[:, link.q : link.q + link.joint.nq] = link.joint.integrate(neutral, drawn)
+            neutral = np.broadcast_to(np.array(joint.neutral()), (count, joint.nq))
+            q[:, part] = joint.integrate(neutral, drawn)
             quaternion = rng.standard_normal((count, 4))
             quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
-            q[:, link.q + link.joint.nq - 4 : link.q + link.joint.nq] = quaternion
+            q[:, part.stop - 4 : part.stop] = quaternion
     return q
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
-from robomodel.model.mobility.exploration import conditioning, random_positions
+from robomodel.model.mobility.exploration import column_ranges, conditioning, random_positions
 from robomodel.model.model import Model
 from robomodel.reports.drawings import Sketch, sketch
 from robomodel.reports.validation.curves import ClusterMotion, full_rank_rows, sweep_all, wrapped
@@ -32,8 +32,8 @@ def study(model: Model, cluster: Cluster) -> Linkage:
     own = ClusterMotion.of(model, cluster)
     start = np.array(cluster.start)
     rng = np.random.default_rng(SEED)
-    scale = own.geometry.scale
-    guesses = random_positions(own.geometry, own.columns, rng, SAMPLES, scale)
+    ranges = column_ranges(own.columns, own.geometry.scale)
+    guesses = random_positions(own.geometry, ranges, rng, SAMPLES)
     samples, closed = own.close(guesses)
     samples = samples[closed & own.within(samples)]
     samples = np.concatenate([start[None], samples])
