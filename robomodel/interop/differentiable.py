@@ -26,7 +26,7 @@ from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.configurations.traced import settled
-from robomodel.model.derived import content
+from robomodel.model.derived import cache_key
 from robomodel.model.joints import Floating, Spherical
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt
@@ -149,7 +149,7 @@ class Differentiable:
         key = spelled(("elsewhere", what, self.name, dict(self.options)))
         return TracedFunction(
             f"{self.name}_{what}", {**self.routine.arguments, **more}, {"y": shape}, build,
-            owner=self.model, key=content(self.model, key),
+            owner=self.model, key=cache_key(self.model, key),
         )  # fmt: skip
 
     def _named(self, arguments: Sequence[Vector]) -> dict[str, Vector]:

@@ -71,36 +71,36 @@ class _Tree:
 
     def rotors(self) -> dict[str, Terms]:
         """Rotors that depend on others, with the joints that turn them and how fast each does."""
-        found: dict[str, Terms] = {}
+        rotors_of: dict[str, Terms] = {}
         for coupling in self.couplings:
             terms = {name: k for name, k in coupling.terms if k}
             rotors = [name for name in terms if self._is_rotor(name)]
-            said = self.declared.get(coupling.name)
-            if said in terms:  # however its mass lies
-                rotors = [said]
+            declared = self.declared.get(coupling.name)
+            if declared in terms:  # however its mass lies
+                rotors = [declared]
             elif len(rotors) > 1:  # a wheel that turns alone as well, and the rotor that drives it
                 named = {rotor_name(name) for name in terms}
                 rotors = [name for name in rotors if name in named]
             if len(rotors) != 1 or len(terms) < 2:
                 continue
             (rotor,) = rotors
-            own = terms.pop(rotor)
-            found[rotor] = tuple((n, -k / own) for n, k in terms.items())
-        return found
+            factor = terms.pop(rotor)
+            rotors_of[rotor] = tuple((n, -k / factor) for n, k in terms.items())
+        return rotors_of
 
     def shafts(self, driven: Mapping[str, Motor]) -> dict[str, Terms]:
         """Rotors free for joints: not those that ``driven`` says have motors of their own.
 
         A wheel that a rotor turns is none itself: the rotor turns what the wheel does.
         """
-        found = {name: terms for name, terms in self.rotors().items() if name not in driven}
-        for name in tuple(found):
-            while len(found.get(name, ())) == 1:
-                ((wheel, ratio),) = found[name]
-                if wheel not in found or name in dict(found[wheel]):
+        shafts = {name: terms for name, terms in self.rotors().items() if name not in driven}
+        for name in tuple(shafts):
+            while len(shafts.get(name, ())) == 1:
+                ((wheel, ratio),) = shafts[name]
+                if wheel not in shafts or name in dict(shafts[wheel]):
                     break
-                found[name] = tuple((joint, ratio * k) for joint, k in found.pop(wheel))
-        return found
+                shafts[name] = tuple((joint, ratio * k) for joint, k in shafts.pop(wheel))
+        return shafts
 
     def _is_rotor(self, name: str) -> bool:
         return self.turns_alone(name) and not self.joints[name].independent
@@ -146,8 +146,8 @@ def _declared(description: Description) -> dict[str, str]:
 def _of_transmissions(
     description: Description, tree: _Tree, motors: Mapping[str, Motor]
 ) -> list[Actuator]:
-    found: list[Actuator] = []
-    known = tree.rotors()
+    actuators: list[Actuator] = []
+    turned = tree.rotors()
     for transmission in description.transmissions:
         for actuator, terms in actuator_terms(transmission):
             driven = tuple((name, k) for name, k in terms if name in tree.joints and k)
@@ -155,22 +155,24 @@ def _of_transmissions(
                 continue
             first, ratio = driven[0]
             rotors = [rotor_name(name) for name in (actuator.name, first)]
-            said = (tree.declared.get(name, name) for name in rotors)
-            rotor = next((name for name in said if name in known or tree.turns_alone(name)), None)
+            candidates = (tree.declared.get(name, name) for name in rotors)
+            rotor = next(
+                (name for name in candidates if name in turned or tree.turns_alone(name)), None
+            )
             if rotor is None:
-                used = {each.joint for each in found}
-                alike = (n for n, k in known.items() if _same(k, driven) and n not in used)
+                used = {each.joint for each in actuators}
+                alike = (n for n, k in turned.items() if _same(k, driven) and n not in used)
                 rotor = next(alike, None)
             motor = actuator.motor or motors.get(first, NO_MOTOR)
             name = actuator.name or first
             if rotor is not None:
-                found.append(_made(name, rotor, known.get(rotor, driven), tree, motor))
+                actuators.append(_actuator(name, rotor, turned.get(rotor, driven), tree, motor))
             elif len(driven) == 1:  # in the joint's units
                 shaft = carried(motor, abs(ratio)) if actuator.motor else motor
-                found.append(_made(name, first, ((first, 1.0),), tree, shaft))
+                actuators.append(_actuator(name, first, ((first, 1.0),), tree, shaft))
             else:
-                found.append(_made(name, first, driven, tree, motor))
-    return found
+                actuators.append(_actuator(name, first, driven, tree, motor))
+    return actuators
 
 
 def _same(one: Terms, other: Terms) -> bool:
@@ -190,13 +192,13 @@ def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
     belts) each joint takes one of those that are left, the one with the fewest other joints first.
     """
     rotors = tree.shafts(motors)
-    said = [joint.cluster for joint in tree.joints.values() if joint.name in motors]
+    motorized = [joint.cluster for joint in tree.joints.values() if joint.name in motors]
     freedoms = Counter(joint.cluster for joint in tree.joints.values() if joint.independent)
 
     def driven_by_others(joint: Joint) -> bool:
-        return said.count(joint.cluster) >= freedoms[joint.cluster]
+        return motorized.count(joint.cluster) >= freedoms[joint.cluster]
 
-    found = []
+    actuators = []
     for joint in tree.joints.values():
         if joint.nv != 1 or not (joint.independent or joint.name in motors):
             continue
@@ -205,20 +207,20 @@ def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
         spins = tree.turns_alone(joint.name) and any(
             joint.name in dict(coupling.terms) for coupling in tree.couplings
         )
-        own = rotor_name(joint.name)
-        if of_this and (own in of_this or not spins):
-            rotor = own if own in of_this else min(of_this, key=lambda name: len(rotors[name]))
+        named = rotor_name(joint.name)
+        if of_this and (named in of_this or not spins):
+            rotor = named if named in of_this else min(of_this, key=lambda name: len(rotors[name]))
             ratio = dict(rotors[rotor])[joint.name]
             driven = ((joint.name, ratio), *(t for t in rotors.pop(rotor) if t[0] != joint.name))
-            found.append(_made(joint.name, rotor, driven, tree, motor))
+            actuators.append(_actuator(joint.name, rotor, driven, tree, motor))
         elif joint.name in motors or (
             (spins or math.isfinite(joint.effort_limit)) and not driven_by_others(joint)
         ):
-            found.append(_made(joint.name, joint.name, ((joint.name, 1.0),), tree, motor))
-    return found
+            actuators.append(_actuator(joint.name, joint.name, ((joint.name, 1.0),), tree, motor))
+    return actuators
 
 
-def _made(name: str, joint: str, driven: Terms, tree: _Tree, motor: Motor) -> Actuator:
+def _actuator(name: str, joint: str, driven: Terms, tree: _Tree, motor: Motor) -> Actuator:
     """An actuator at ``joint`` that drives others by these terms; its limits are the motor's own.
 
     Where the file gives it none, they are its joint's, or else those of the first joint that it
@@ -228,8 +230,8 @@ def _made(name: str, joint: str, driven: Terms, tree: _Tree, motor: Motor) -> Ac
     moved, rotating = tree.joints[first], joint not in dict(driven)
     effort, speed = moved.effort_limit / abs(ratio), moved.velocity_limit * abs(ratio)
     if rotating:
-        own = tree.joints[joint]
-        effort, speed = _first(own.effort_limit, effort), _first(own.velocity_limit, speed)
+        rotor = tree.joints[joint]
+        effort, speed = _first(rotor.effort_limit, effort), _first(rotor.velocity_limit, speed)
     effort, speed = _first(motor.effort, effort), _first(motor.velocity, speed)
     if motor.torque_constant and motor.current < math.inf:
         effort = min(effort, motor.torque_constant * motor.current)

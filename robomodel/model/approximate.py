@@ -46,8 +46,8 @@ def unconstrained(model: Model) -> Description:
     Joints keep the armature that the file gives them. What ``method="unconstrained"`` computes.
     Raises ValueError as :func:`approximate`.
     """
-    own = {joint.name: joint.armature for joint in model.joints}
-    return _open_tree(model, own, lump=False)
+    armatures = {joint.name: joint.armature for joint in model.joints}
+    return _open_tree(model, armatures, lump=False)
 
 
 # ---- which joints move ---------------------------------------------------------------------------
@@ -108,9 +108,9 @@ def select_in(model: Model, cluster: Cluster, g: Array) -> list[int]:
     chosen: list[int] = []
     rows = np.zeros((0, cluster.nv))
     for body in order:
-        own = [v - cluster.spanning_v.start for v in model.nodes[body].freedoms]
-        size = np.linalg.norm(g[own], axis=1, keepdims=True)
-        more = np.vstack([rows, g[own] / np.maximum(size, 1e-300)])
+        rows_of = [v - cluster.spanning_v.start for v in model.nodes[body].freedoms]
+        size = np.linalg.norm(g[rows_of], axis=1, keepdims=True)
+        more = np.vstack([rows, g[rows_of] / np.maximum(size, 1e-300)])
         if len(more) <= cluster.nv and np.linalg.svd(more, compute_uv=False)[-1] > REGULAR:
             chosen.append(body)
             rows = more
@@ -185,14 +185,14 @@ def _armatures(model: Model) -> dict[str, float]:
         moving = [body for body in cluster.bodies if body in select(model).moving]
         rows = [v for body in moving for v in model.nodes[body].freedoms]
         kept = g[rows, cluster.v]
-        own = matrix[cluster.v, cluster.v]
+        inertia = matrix[cluster.v, cluster.v]
         if not np.array_equal(kept, np.eye(len(rows))):
             inverse = np.linalg.inv(kept)
-            own = inverse.T @ own @ inverse
+            inertia = inverse.T @ inertia @ inverse
         at = 0
         for body in moving:
             joint = model.joints[body]
-            diagonal = np.diag(own)[at : at + joint.nv]
+            diagonal = np.diag(inertia)[at : at + joint.nv]
             at += joint.nv
             plain = joint.nv == 1 or joint.type == "spherical"
             result[joint.name] = max(0.0, float(np.mean(diagonal))) if plain else 0.0
@@ -203,14 +203,14 @@ def _armatures(model: Model) -> dict[str, float]:
 
 
 def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> Description:
-    said, selection = model.description, select(model)
+    described, selection = model.description, select(model)
     body_of = {joint.name: body for body, joint in enumerate(model.joints)}
     gone: set[str] = set()
     if not lump:
         gone = {link for body in selection.dropped for link in model.bodies[body].links}
     positions = model.spanning_positions([float(x) for x in model.neutral()])
     joints = []
-    for joint in said.joints:
+    for joint in described.joints:
         body = body_of.get(joint.name)
         if joint.child in gone:
             continue
@@ -232,20 +232,20 @@ def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> De
             joints.append(_locked(model, body, joint, positions))
     moving = {model.joints[body].name for body in selection.moving}
     opened = replace(
-        said,
-        links=tuple(link for link in said.links if link.name not in gone),
+        described,
+        links=tuple(link for link in described.links if link.name not in gone),
         joints=tuple(joints),
         loops=(),
         couplings=(),
         transmissions=tuple(
-            each for each in said.transmissions if all(j.name in moving for j in each.joints)
+            each for each in described.transmissions if all(j.name in moving for j in each.joints)
         ),
         gravity=model.gravity,
         springs=(),
     )
     places = graph.spanning_tree(opened).places
     return replace(
-        opened, springs=tuple(each for each in said.springs if _acts(each, moving, places))
+        opened, springs=tuple(each for each in described.springs if _acts(each, moving, places))
     )
 
 

@@ -9,8 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from robomodel import description as said
-from robomodel.description import GRAVITY, Description, Rows3, Vec3
+from robomodel.description import GRAVITY, ONE_DOF, Description, Rows3, Vec3
+from robomodel.description import Joint as JointElement
+from robomodel.description import Loop as LoopElement
 from robomodel.description import inertias as masses
 from robomodel.description.poses import align
 from robomodel.errors import DescriptionError, Issue, warn_at, warn_of_all
@@ -95,7 +96,7 @@ def build(
     return model
 
 
-def _joint_model(joint: said.Joint) -> tuple[JointModel, Rows3]:
+def _joint_model(joint: JointElement) -> tuple[JointModel, Rows3]:
     """The joint's model and its body's internal axes (rows: internal to link coordinates)."""
     if joint.type == "floating":
         return Floating(), UNIT
@@ -179,12 +180,12 @@ class _Builder:
     @cached_property
     def links_of(self) -> list[list[str]]:
         """The links in every body."""
-        found: list[list[str]] = [[] for _ in self.tree.joints]
+        links: list[list[str]] = [[] for _ in self.tree.joints]
         for link in self.description.links:
             body = self.tree.places[link.name].body
             if body != WORLD:
-                found[body].append(link.name)
-        return found
+                links[body].append(link.name)
+        return links
 
     @cached_property
     def inertias(self) -> list[RigidInertia]:
@@ -216,7 +217,7 @@ class _Builder:
 
     def _node(self, body: int, cluster: Cluster) -> Node:
         joint, axes = self.moves[body]
-        said_of = self.tree.joints[body]
+        element = self.tree.joints[body]
         link = cluster.geometry.links[body - cluster.bodies[0]]
         inertia = self.inertias[body]
         inertia = inertia if inertia is NO_INERTIA else masses.turned(inertia, axes)
@@ -229,14 +230,14 @@ class _Builder:
             offset=link.offset,
             axes=axes,
             inertia=inertia,
-            armature=float(said_of.armature),
+            armature=float(element.armature),
             axisymmetric=body not in self.loaded and axisymmetric(joint, inertia),
             q=cluster.spanning_q.start + link.q,
             v=cluster.spanning_v.start + link.v,
-            damping=float(said_of.damping),
-            friction=float(said_of.friction),
-            stiffness=float(said_of.stiffness),
-            reference=float(said_of.reference),
+            damping=float(element.damping),
+            friction=float(element.friction),
+            stiffness=float(element.stiffness),
+            reference=float(element.reference),
         )
 
     def _body(self, body: int, cluster: Cluster) -> Body:
@@ -402,17 +403,17 @@ class _Builder:
         self, clusters: Sequence[Cluster], solutions: Sequence[ClusterSolution | None]
     ) -> tuple[Coupling, ...]:
         """The file's couplings, then its mimics."""
-        found: dict[int, tuple[Cluster, bool]] = {}
+        outcomes: dict[int, tuple[Cluster, bool]] = {}
         for cluster, solution in zip(clusters, solutions, strict=True):
             if solution:
                 here = [d for d in self.tree_constraints_on[cluster.bodies[0]] if not d.loop]
                 for each, redundant in zip(here, solution.redundant_linear, strict=True):
-                    found[id(each)] = cluster, redundant
+                    outcomes[id(each)] = cluster, redundant
         result = []
         for each in self.tree_constraints:
             if each.loop:
                 continue
-            cluster, redundant = found[id(each)]
+            cluster, redundant = outcomes[id(each)]
             result.append(
                 Coupling(
                     name=each.name,
@@ -434,7 +435,7 @@ class _Builder:
         for joint in self.description.joints:
             check_passive(joint.source, damping=joint.damping, friction=joint.friction,
                           stiffness=joint.stiffness, reference=joint.reference)  # fmt: skip
-            if joint.stiffness and joint.type not in (*said.ONE_DOF, "spherical", "fixed"):
+            if joint.stiffness and joint.type not in (*ONE_DOF, "spherical", "fixed"):
                 raise DescriptionError(
                     f"cannot have a spring of its own, being {joint.type}; give it a <spring> "
                     "between two points",
@@ -458,7 +459,7 @@ class _Builder:
                     joint.source,
                     strict=self.strict,
                 )
-            elif joint.type not in said.ONE_DOF and joint.type != "spherical":
+            elif joint.type not in ONE_DOF and joint.type != "spherical":
                 raise DescriptionError(
                     f"cannot have an armature, being {joint.type}: one number is no inertia for "
                     "lengths and angles alike; give the link more inertia instead",
@@ -575,7 +576,7 @@ class ConstrainedCluster:
                 raise
             loops = [constraint.loop for constraint in constraints if constraint.loop]
 
-            def posed(others: Sequence[said.Loop]) -> ClusterProblem:
+            def posed(others: Sequence[LoopElement]) -> ClusterProblem:
                 of_loops, rest = constraints[: len(loops)], constraints[len(loops) :]
                 pairs = zip(of_loops, others, strict=True)
                 return self.problem([*(replace(each, loop=x) for each, x in pairs), *rest])
@@ -586,7 +587,7 @@ class ConstrainedCluster:
             raise DescriptionError(f"{error.summary}; {advice}", error.source) from None
 
     def _columns(self, followers: set[int | None]) -> tuple[Column, ...]:
-        """What is known of each spanning velocity."""
+        """Each spanning velocity, with what the file says of its joint."""
         columns = []
         for i, (body, link) in enumerate(zip(self.bodies, self.links, strict=True)):
             joint = self.tree.joints[body]

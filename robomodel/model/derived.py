@@ -50,24 +50,24 @@ def traced(
 
     def function(model: Model, /, *arguments: P.args, **named: P.kwargs) -> TracedFunction:
         key = (kept, *arguments, *named.items())
-        known: TracedFunction | None = model.derived.get(key)
-        if known is None:
-            made = make(model, *arguments, **named)
-            told = spelled((make.__module__, make.__qualname__, arguments, named))
-            known = model.derived[key] = replace(
-                made,
-                compiles=made.compiles and 0 < len(model.nodes) <= LARGE,
+        cached: TracedFunction | None = model.derived.get(key)
+        if cached is None:
+            built = make(model, *arguments, **named)
+            canonical_name = spelled((make.__module__, make.__qualname__, arguments, named))
+            cached = model.derived[key] = replace(
+                built,
+                compiles=built.compiles and 0 < len(model.nodes) <= LARGE,
                 owner=model,
-                key=content(model, told),
+                key=cache_key(model, canonical_name),
                 origin=(partial(kept, **named), (model, *arguments)),
             )
-        return known
+        return cached
 
     kept: Callable[Concatenate[Model, P], TracedFunction] = update_wrapper(function, make)
     return kept
 
 
-def content(model: Model, what: str) -> str:
+def cache_key(model: Model, what: str) -> str:
     """A digest of all that makes a program: the robot, what is asked of it, and this package.
 
     The robot as it was built, not only as it was described: which of a loop's joints are

@@ -63,11 +63,11 @@ class Tree:
 
 def path(parents: Sequence[int] | Mapping[int, int], body: int, ancestor: int = WORLD) -> list[int]:
     """Bodies from one inwards, up to below another that it hangs on."""
-    found = []
+    bodies = []
     while body != ancestor:
-        found.append(body)
+        bodies.append(body)
         body = parents[body]
-    return found
+    return bodies
 
 
 def common_ancestor(parents: Sequence[int], a: int, b: int) -> int:

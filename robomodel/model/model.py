@@ -229,14 +229,14 @@ class Kinematics:
             rows: (cluster, numbers of rows of :meth:`constraint_matrix`) of each such cluster,
                 without the rows that a file's rounding leaves open.
         """
-        found = []
+        rows = []
         for cluster in self.clusters:
             if not cluster.geometry.rows:
                 continue
             order = functions.condition_order(cast(Any, self))[cluster.index]
             kept = cluster.closing_rows or range(len(order))
-            found.append((cluster, [order[row] for row in kept]))
-        return found
+            rows.append((cluster, [order[row] for row in kept]))
+        return rows
 
     # ---- inside
 
@@ -260,13 +260,13 @@ class Kinematics:
 
     def _named(self, values: Array, of: Literal["q", "v"]) -> dict[str, Array]:
         """All joints' positions, or velocities, by the joints' names but a floating base's."""
-        found: dict[str, Array] = {}
+        by_name: dict[str, Array] = {}
         for joint, node in zip(self.joints, self.nodes, strict=True):
             first, size = (node.q, joint.nq) if of == "q" else (node.v, joint.nv)
-            own = values[..., first] if size == 1 else values[..., first : first + size]
+            of_joint = values[..., first] if size == 1 else values[..., first : first + size]
             if joint.name != self.floating_base:
-                found[joint.name] = own
-        return found
+                by_name[joint.name] = of_joint
+        return by_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,8 +313,8 @@ class Model(Kinematics):
         )
 
     def __getstate__(self) -> dict[str, object]:
-        own = [item for kind in type(self).__mro__ for item in vars(kind).items()]
-        cached = {name for name, value in own if isinstance(value, cached_property)}
+        attributes = [item for kind in type(self).__mro__ for item in vars(kind).items()]
+        cached = {name for name, value in attributes if isinstance(value, cached_property)}
         return {k: v for k, v in self.__dict__.items() if k not in cached}
 
     # ---- sizes and names
@@ -355,10 +355,10 @@ class Model(Kinematics):
         return self._limits("effort_limit", np.inf)
 
     def _limits(self, quantity: str, otherwise: float) -> Array:
-        known = {joint.name: getattr(joint, quantity) for joint in self.joints if joint.nv == 1}
-        found = np.array([known.get(name, otherwise) for name in self.dof_names], dtype=float)
-        found.flags.writeable = False
-        return found
+        limits = {joint.name: getattr(joint, quantity) for joint in self.joints if joint.nv == 1}
+        result = np.array([limits.get(name, otherwise) for name in self.dof_names], dtype=float)
+        result.flags.writeable = False
+        return result
 
     @cached_property
     def frame_index(self) -> dict[str, int]:

@@ -126,12 +126,12 @@ def _marked(description: Description, chosen: Sequence[str]) -> Description:
     marks; the other clusters keep theirs.
     """
     tree = graph.spanning_tree(description)
-    known = {joint.name for joint in tree.joints}
-    known |= {label for joint in tree.joints for label in labels(joint)}
+    moving = {joint.name for joint in tree.joints}
+    moving |= {label for joint in tree.joints for label in labels(joint)}
     for name in chosen:
-        if name not in known:
+        if name not in moving:
             raise DescriptionError(
-                f"independent: there is no moving joint '{name}'{did_you_mean(name, known)}",
+                f"independent: there is no moving joint '{name}'{did_you_mean(name, moving)}",
                 description.source,
             )
     ties = [each.bodies for each in find_tree_constraints(description, tree)]

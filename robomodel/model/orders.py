@@ -176,9 +176,9 @@ def _part(model: Model, library: Library, body: int, slots: dict[str, Slot]) -> 
                 f"{f' ({slot.kind})' if slot.kind else ''}, which are not those of the "
                 f"{model.joints[body].type} joint '{name}'"
             )
-    own = [slots[piece] for piece in pieces]
-    q = tuple(i for slot in own for i in range(slot.q, slot.q + slot.nq))
-    v = tuple(i for slot in own for i in range(slot.v, slot.v + slot.nv))
+    parts = [slots[piece] for piece in pieces]
+    q = tuple(i for slot in parts for i in range(slot.q, slot.q + slot.nq))
+    v = tuple(i for slot in parts for i in range(slot.v, slot.v + slot.nv))
     if isinstance(joint, Planar):
         if library != "MuJoCo":
             _check_axis(model, library, name)
@@ -307,15 +307,15 @@ def _known_as_ours(model: Model, library: Library, slots: Sequence[Slot]) -> lis
         for joint, node in zip(model.joints, model.nodes, strict=True)
         if isinstance(node.joint, Floating)
     }
-    found: list[Slot] = []
+    renamed: list[Slot] = []
     for slot in slots:
         name = slot.name
         if slot.nv == 6 and name not in floating.values():
             name = floating.get(slot.child, model.floating_base or name)
-        if any(other.name == name for other in found):
+        if any(other.name == name for other in renamed):
             raise ValueError(f"{library}'s model has several joints '{name}'; take one robot's")
-        found.append(replace(slot, name=name))
-    return found
+        renamed.append(replace(slot, name=name))
+    return renamed
 
 
 # ---- the libraries' own models -------------------------------------------------------------------
@@ -387,33 +387,33 @@ def to_order(model: Model, library: Library, joints: object, state: Mapping[str,
     """Our state in the other library's order: q alone, or with what else is given."""
     layout = find_layout(model, library, joints)
     _refuse_missing(model, layout, {body for body, _ in _independent(model)})
-    given = _given(model.nq, model.nv, "nq", "nv", state)
-    batch = common_batch(**given)
-    positions = model._spanning(given["q"])
+    state = _arrays(model.nq, model.nv, "nq", "nv", state)
+    batch = common_batch(**state)
+    positions = model._spanning(state["q"])
     result = {"q": np.zeros((*batch, layout.nq))}
     spanning: dict[str, Array] = {}
-    if "v" in given:
-        spanning["v"] = model._rates(given["q"], given["v"])
-        if "a" in given:
-            linear = model._rates(given["q"], given["a"])
-            spanning["a"] = linear + model.constraint_bias(given["q"], given["v"])
-    if "tau" in given:
-        spanning["tau"] = np.zeros((*given["tau"].shape[:-1], model.n_joint_velocities))
+    if "v" in state:
+        spanning["v"] = model._rates(state["q"], state["v"])
+        if "a" in state:
+            linear = model._rates(state["q"], state["a"])
+            spanning["a"] = linear + model.constraint_bias(state["q"], state["v"])
+    if "tau" in state:
+        spanning["tau"] = np.zeros((*state["tau"].shape[:-1], model.n_joint_velocities))
         for n, (_, column) in enumerate(_independent(model)):
-            spanning["tau"][..., column] = given["tau"][..., n]
+            spanning["tau"][..., column] = state["tau"][..., n]
     result |= {name: np.zeros((*batch, layout.nv)) for name in spanning}
     for part in layout.parts:
         node = model.nodes[part.node]
-        own = positions[..., node.q : node.q + node.joint.nq]
-        result["q"][..., part.q] = _written(node, part.form, own)
+        position = positions[..., node.q : node.q + node.joint.nq]
+        result["q"][..., part.q] = _written(node, part.form, position)
         rates = {name: x[..., node.v : node.v + node.joint.nv] for name, x in spanning.items()}
-        turn = _turn(node, part, own)
+        turn = _turn(node, part, position)
         for name, rate in rates.items():
             bias = _carried(node, part, rates["v"]) if name == "a" else None
             result[name][..., part.v] = turn(rate, bias)
         if part.advance is not None:
             at, dof, pitch = part.advance
-            result["q"][..., at] = pitch * own[..., 0]
+            result["q"][..., at] = pitch * position[..., 0]
             for name in rates.keys() & {"v", "a"}:
                 result[name][..., dof] = pitch * rates[name][..., 0]
     return _returned(result)
@@ -425,19 +425,19 @@ def from_order(model: Model, library: Library, joints: object, state: Mapping[st
     kept = {body for cluster in model.clusters for body, _, _ in joint_slices(model, cluster)}
     _refuse_missing(model, layout, kept | {body for body, _ in _independent(model)})
     sizes = f"{library}'s nq", f"{library}'s nv"
-    given = _given(layout.nq, layout.nv, *sizes, state)
-    batch = common_batch(**given)
+    state = _arrays(layout.nq, layout.nv, *sizes, state)
+    batch = common_batch(**state)
     positions = np.zeros((*batch, model.n_joint_positions))
-    spanning = {n: np.zeros((*batch, model.n_joint_velocities)) for n in given if n != "q"}
+    spanning = {n: np.zeros((*batch, model.n_joint_velocities)) for n in state if n != "q"}
     for part in layout.parts:
         node = model.nodes[part.node]
-        own = _as_ours(node, part.form, given["q"][..., part.q])
-        positions[..., node.q : node.q + node.joint.nq] = own
-        back = _turn(node, part, own, back=True)
-        rates = {name: given[name][..., part.v] for name in spanning}
+        position = _as_ours(node, part.form, state["q"][..., part.q])
+        positions[..., node.q : node.q + node.joint.nq] = position
+        back = _turn(node, part, position, back=True)
+        rates = {name: state[name][..., part.v] for name in spanning}
         if part.advance is not None and "tau" in rates:
             _, dof, pitch = part.advance
-            rates["tau"] = rates["tau"] + pitch * given["tau"][..., [dof]]
+            rates["tau"] = rates["tau"] + pitch * state["tau"][..., [dof]]
         for name, rate in rates.items():
             bias = _carried(node, part, back(rates["v"], None)) if name == "a" else None
             spanning[name][..., node.v : node.v + node.joint.nv] = back(rate, bias)
@@ -445,8 +445,8 @@ def from_order(model: Model, library: Library, joints: object, state: Mapping[st
     for cluster in model.clusters:
         for body, place, _ in joint_slices(model, cluster):
             node = model.nodes[body]
-            own = positions[..., node.q : node.q + node.joint.nq]
-            result["q"][..., cluster.q][..., place] = own
+            position = positions[..., node.q : node.q + node.joint.nq]
+            result["q"][..., cluster.q][..., place] = position
     columns = [column for _, column in _independent(model)]
     for name, x in spanning.items():
         if name == "tau":  # all joints' forces, as they push what is independent
@@ -457,7 +457,7 @@ def from_order(model: Model, library: Library, joints: object, state: Mapping[st
     return _returned(result)
 
 
-def _given(
+def _arrays(
     nq: int, nv: int, nq_name: str, nv_name: str, state: Mapping[str, Any]
 ) -> dict[str, Array]:
     if state["a"] is not None and state["v"] is None:
@@ -477,14 +477,14 @@ def _independent(model: Model) -> Iterator[tuple[int, int]]:
     """The body and the spanning velocity of each of our independent ones."""
     body_of = {column: n for n, node in enumerate(model.nodes) for column in node.freedoms}
     for cluster in model.clusters:
-        for own in cluster.columns:
-            column = cluster.spanning_v.start + own
+        for index in cluster.columns:
+            column = cluster.spanning_v.start + index
             yield body_of[column], column
 
 
 def _refuse_missing(model: Model, layout: Layout, needed: set[int]) -> None:
-    known = {part.node for part in layout.parts}
-    missing = [model.joints[body].name for body in sorted(needed - known)]
+    placed = {part.node for part in layout.parts}
+    missing = [model.joints[body].name for body in sorted(needed - placed)]
     if missing:
         raise ValueError(
             f"{layout.library}'s order has no joint {few(missing)}, which q or v of "
@@ -501,21 +501,21 @@ def _left(node: Node) -> Array:
     return np.array([[w, -z, y, x], [z, w, -x, y], [-y, x, w, z], [-x, -y, -z, w]])
 
 
-def _written(node: Node, form: Form, own: Array) -> Array:
+def _written(node: Node, form: Form, position: Array) -> Array:
     """A position of ours as it is written there, in our order."""
     if form == "circle":
-        angle = own[..., -1:]
-        return np.concatenate([own[..., :-1], np.cos(angle), np.sin(angle)], axis=-1)
+        angle = position[..., -1:]
+        return np.concatenate([position[..., :-1], np.cos(angle), np.sin(angle)], axis=-1)
     if form == "rpy":
-        R = from_quaternion(*unstack(own)).rows
+        R = from_quaternion(*unstack(position)).rows
         roll = np.arctan2(R[2][1], R[2][2])
         pitch = np.arctan2(-R[2][0], np.hypot(R[0][0], R[1][0]))
-        return stack([roll, pitch, np.arctan2(R[1][0], R[0][0])], own.shape[:-1])
+        return stack([roll, pitch, np.arctan2(R[1][0], R[0][0])], position.shape[:-1])
     if form == "placed" and (node.rotations or node.offset != ZERO):
-        point = Transform(node.rotations, node.offset).point(_vec(own[..., :3]))
-        turned = np.einsum("ij,...j->...i", _left(node), own[..., 3:])
-        return np.concatenate([stack(point, own.shape[:-1]), turned], axis=-1)
-    return own
+        point = Transform(node.rotations, node.offset).point(_vec(position[..., :3]))
+        turned = np.einsum("ij,...j->...i", _left(node), position[..., 3:])
+        return np.concatenate([stack(point, position.shape[:-1]), turned], axis=-1)
+    return position
 
 
 def _as_ours(node: Node, form: Form, written: Array) -> Array:
@@ -548,7 +548,7 @@ def _vec(values: Array) -> Vec:
 
 
 def _turn(
-    node: Node, part: Part, own: Array, *, back: bool = False
+    node: Node, part: Part, position: Array, *, back: bool = False
 ) -> Callable[[Array, Array | None], Array]:
     """What takes velocities of a joint to the other library's axes, or ``back``.
 
@@ -557,7 +557,7 @@ def _turn(
     if not part.turned:
         return lambda rate, bias: rate
     above = node.rotations if part.form == "placed" else ()
-    turns = Transform((*node.joint.placement(unstack(own))[0], *above), ZERO)
+    turns = Transform((*node.joint.placement(unstack(position))[0], *above), ZERO)
     turn = turns.unrotate if back else turns.rotate
 
     def turned(rate: Array, bias: Array | None) -> Array:
@@ -571,7 +571,7 @@ def _turn(
             linear = turn(linear)
         if bias is not None and back:
             linear = minus(linear, _vec(bias))
-        return _entries(node, Motion(angular, linear), rate, own)
+        return _entries(node, Motion(angular, linear), rate, position)
 
     return turned
 

@@ -71,9 +71,9 @@ def parameters(model: Model) -> Parameters:
         joint = model.joints[index]
         names.append(f"{joint.name}.{kind}")
         values.append(float(getattr(joint, kind)))
-    found = np.array(values, dtype=float)
-    found.flags.writeable = False
-    return Parameters(tuple(names), found)
+    result = np.array(values, dtype=float)
+    result.flags.writeable = False
+    return Parameters(tuple(names), result)
 
 
 def count(model: Model) -> int:
@@ -140,24 +140,24 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
     loaded = {model.frame(link).body for link in tied_links(model.description)}
     loaded |= {node.parent for node in model.nodes}
     for i, (node, body) in enumerate(zip(model.nodes, model.bodies, strict=True)):
-        own = after[size * i : size * (i + 1)]
-        if np.array_equal(own, before.values[size * i : size * (i + 1)]):
+        inertial = after[size * i : size * (i + 1)]
+        if np.array_equal(inertial, before.values[size * i : size * (i + 1)]):
             continue
-        if fault := _fault(own):
+        if fault := _fault(inertial):
             issues.append(Issue(f"cannot exist with these parameters: {fault}", sources[body.name]))
-        inertia = _inertia(own)
+        inertia = _inertia(inertial)
         turned = masses.turned(inertia, node.axes)
         nodes[i] = replace(
             node, inertia=turned, axisymmetric=i not in loaded and axisymmetric(node.joint, turned)
         )
         com, about = masses.centred(inertia)
-        bodies[i] = replace(body, mass=float(own[0]), com=com, inertia=about)
+        bodies[i] = replace(body, mass=float(inertial[0]), com=com, inertia=about)
         changed.update(dict.fromkeys(body.links))
         xx, xy, xz, yy, yz, zz = (float(about[r][c]) for r, c in ENTRIES)
         changed[body.name] = Inertial(
-            float(own[0]), (xx, xy, xz, yy, yz, zz), Pose(com), sources[body.name]
+            float(inertial[0]), (xx, xy, xz, yy, yz, zz), Pose(com), sources[body.name]
         )
-    said = {joint.name: joint for joint in model.description.joints}
+    described = {joint.name: joint for joint in model.description.joints}
     resisting = [(joint.armature, joint.damping, joint.friction) for joint in joints]
     for at, (i, kind) in enumerate(of_joints(model), size * len(nodes)):
         value = float(after[at])
@@ -165,14 +165,14 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
             continue
         name = joints[i].name
         if value < 0.0:
-            issues.append(Issue(f"has a negative {kind} ({value:g})", said[name].source))
+            issues.append(Issue(f"has a negative {kind} ({value:g})", described[name].source))
         a, d, f = (
             value if each == kind else x for each, x in zip(OF_JOINTS, resisting[i], strict=True)
         )
         resisting[i] = a, d, f
         nodes[i] = replace(nodes[i], armature=a, damping=d, friction=f)
         joints[i] = replace(joints[i], armature=a, damping=d, friction=f)
-        said[name] = replace(said[name], armature=a, damping=d, friction=f)
+        described[name] = replace(described[name], armature=a, damping=d, friction=f)
     warn_of_all(issues, strict=False)
     links = tuple(
         replace(link, inertial=changed[link.name]) if link.name in changed else link
@@ -183,27 +183,26 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
         nodes=tuple(nodes),
         bodies=tuple(bodies),
         joints=tuple(joints),
-        description=replace(model.description, links=links, joints=tuple(said.values())),
+        description=replace(model.description, links=links, joints=tuple(described.values())),
     )
 
 
-def _values(known: Parameters, values: ArrayLike | Mapping[str, float]) -> Array:
+def _values(before: Parameters, values: ArrayLike | Mapping[str, float]) -> Array:
     """All values, checked; those of names that are not given stay."""
     if isinstance(values, Mapping):
-        found = known.values.copy()
-        index = {name: i for i, name in enumerate(known.names)}
-        check_names(values, known.names, "no parameter ", error=UnknownNameError)
+        result = before.values.copy()
+        index = {name: i for i, name in enumerate(before.names)}
+        check_names(values, before.names, "no parameter ", error=UnknownNameError)
         for name, value in values.items():
-            found[index[name]] = _number(name, value)
+            result[index[name]] = _number(name, value)
     else:
-        given = as_numbers(values, "values")
-        if given.shape != (len(known.names),):
-            raise ValueError(f"values needs {len(known.names)} numbers, got shape {given.shape}")
-        found = given
-    wrong = np.flatnonzero(~np.isfinite(found))
+        result = as_numbers(values, "values")
+        if result.shape != (len(before.names),):
+            raise ValueError(f"values needs {len(before.names)} numbers, got shape {result.shape}")
+    wrong = np.flatnonzero(~np.isfinite(result))
     if len(wrong):
-        raise ValueError(f"'{known.names[wrong[0]]}' is {found[wrong[0]]}, which is not finite")
-    return found
+        raise ValueError(f"'{before.names[wrong[0]]}' is {result[wrong[0]]}, which is not finite")
+    return result
 
 
 def _number(name: str, value: float) -> float:

@@ -7,8 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from robomodel import description as said
-from robomodel.description import Anchor, Description, Rows3, Vec3
+from robomodel.description import (
+    LOOP_COORDINATES,
+    ONE_DOF,
+    Anchor,
+    Description,
+    JointSpring,
+    Rows3,
+    Vec3,
+)
+from robomodel.description import Loop as LoopElement
+from robomodel.description import Spring as SpringElement
 from robomodel.description.poses import compose
 from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.model.constraints.tree import distance_at_zero, loop_frame, standing
@@ -58,7 +67,9 @@ def find_springs(description: Description, tree: Tree, axes: Sequence[Rows3]) ->
     """The springs of a description, then those of its loops; ``axes`` are the bodies' internal."""
     moved_by = {joint.name: body for body, joint in enumerate(tree.joints)}
     springs = [
-        _between(each, tree, axes) if isinstance(each, said.Spring) else _over(each, tree, moved_by)
+        _between(each, tree, axes)
+        if isinstance(each, SpringElement)
+        else _over(each, tree, moved_by)
         for each in description.springs
     ]
     for loop in description.loops:
@@ -67,7 +78,7 @@ def find_springs(description: Description, tree: Tree, axes: Sequence[Rows3]) ->
                       friction=loop.friction, reference=loop.reference)  # fmt: skip
         if not (loop.stiffness or loop.damping or loop.friction):
             continue
-        if loop.type not in said.LOOP_COORDINATES:
+        if loop.type not in LOOP_COORDINATES:
             raise DescriptionError(
                 f"a {loop.type} loop leaves no single coordinate on which damping, friction or a "
                 "spring could act; use a <spring> between two points, or leave them out",
@@ -85,8 +96,8 @@ def find_springs(description: Description, tree: Tree, axes: Sequence[Rows3]) ->
 
 def tied_links(description: Description) -> set[str]:
     """The links to which loops and springs between points are fixed."""
-    springs = [each for each in description.springs if isinstance(each, said.Spring)]
-    ties: list[said.Loop | said.Spring] = [*description.loops, *springs]
+    springs = [each for each in description.springs if isinstance(each, SpringElement)]
+    ties: list[LoopElement | SpringElement] = [*description.loops, *springs]
     return {end.link for tie in ties for end in (tie.predecessor, tie.successor)}
 
 
@@ -101,7 +112,7 @@ def check_passive(source: Source, **numbers: float) -> None:
             )
 
 
-def _between(spring: said.Spring, tree: Tree, axes: Sequence[Rows3]) -> Spring:
+def _between(spring: SpringElement, tree: Tree, axes: Sequence[Rows3]) -> Spring:
     """Between two points."""
     source = spring.source
     check_passive(source, stiffness=spring.stiffness, damping=spring.damping)
@@ -143,7 +154,7 @@ def _between(spring: said.Spring, tree: Tree, axes: Sequence[Rows3]) -> Spring:
     )
 
 
-def _over(spring: said.JointSpring, tree: Tree, moved_by: Mapping[str, int]) -> Spring:
+def _over(spring: JointSpring, tree: Tree, moved_by: Mapping[str, int]) -> Spring:
     """Over a sum of joints."""
     source = spring.source
     check_passive(source, stiffness=spring.stiffness, damping=spring.damping,
@@ -155,7 +166,7 @@ def _over(spring: said.JointSpring, tree: Tree, moved_by: Mapping[str, int]) -> 
                 f"there is no moving joint '{name}'{did_you_mean(name, moved_by)}", source
             )
         kind = tree.joints[moved_by[name]].type
-        if kind not in said.ONE_DOF:
+        if kind not in ONE_DOF:
             raise DescriptionError(
                 f"acts on joint '{name}', which is {kind}; it can act on revolute, continuous, "
                 "prismatic and screw joints",

@@ -14,7 +14,7 @@ from robomodel.kernels import Program, Trace
 from robomodel.kernels.compile import compile_ptx
 from robomodel.kernels.cuda import Compiled
 from robomodel.kernels.function import as_dtype
-from robomodel.model.derived import cached_on_model, content
+from robomodel.model.derived import cache_key, cached_on_model
 from robomodel.model.model import Model
 from robomodel.motion.rollout import OPEN
 from robomodel.motion.stepping import TORN
@@ -55,7 +55,7 @@ class CudaRollout:
             lambda: self.program,
             entry,
             self.sizes,
-            name=content(model, f"on cards {self._step.name}"),
+            name=cache_key(model, f"on cards {self._step.name}"),
             dtype=self.dtype,
             label=f"compiling rollouts of '{model.name}'",
             iteration=self._step.iteration,

@@ -33,7 +33,7 @@ from robomodel.model.configurations.traced import (
     settled,
 )
 from robomodel.model.constraints import LoopConstraint
-from robomodel.model.derived import LARGE, cached_on_model, content
+from robomodel.model.derived import LARGE, cache_key, cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.scalars import (
@@ -72,7 +72,7 @@ def function(
             dtype=dtype,
             compiles=backend == "compiled" and 0 < len(model.nodes) <= LARGE,
             owner=model,
-            key=content(model, name),
+            key=cache_key(model, name),
         )
     made: TracedFunction = model.derived[key]
     return made

@@ -165,9 +165,9 @@ def _conditions(
     bias: list[Scalar] = [0.0] * count
     matrix: list[list[Scalar]] = [[0.0] * n for _ in range(count)]
     for c in model.clusters:
-        own = None if rates is None else rates[c.spanning_v]
-        found = c.geometry.conditions(positions[c.spanning_q], own)
-        for row, value, entries, k in zip(order[c.index], *found, strict=True):
+        velocities = None if rates is None else rates[c.spanning_v]
+        conditions = c.geometry.conditions(positions[c.spanning_q], velocities)
+        for row, value, entries, k in zip(order[c.index], *conditions, strict=True):
             values[row], matrix[row][c.spanning_v], bias[row] = value, entries, k
     return values, matrix, bias
 
@@ -241,10 +241,10 @@ def moved(model: Model, times: int) -> TracedFunction:
         worst: Scalar = 0.0
         for cluster in model.clusters:
             if cluster.implicit:
-                own, along = result[cluster.q], v_dt[cluster.v]
-                worst = maximum(worst, _gap(cluster, own))
+                at, along = result[cluster.q], v_dt[cluster.v]
+                worst = maximum(worst, _gap(cluster, at))
                 step = subtracted(guess[cluster.q], q[cluster.q])
-                correction = subtracted(own, guess[cluster.q])
+                correction = subtracted(at, guess[cluster.q])
                 worst = _within(dot(along, along), STEP**2, worst)
                 worst = _within(dot(step, step), FAR, worst)
                 worst = _within(dot(correction, correction), FAR**2, worst)
@@ -280,22 +280,22 @@ def closing(model: Model) -> TracedFunction:
     def build(q: Vector, _: Vector) -> list[Scalar]:
         result, checks = list(q), []
         for cluster in model.clusters:
-            constraint, own = cluster.constraint, normalized(model, cluster, q[cluster.q])
+            constraint, at = cluster.constraint, normalized(model, cluster, q[cluster.q])
             gap: Scalar = 0.0
-            ahead = own
+            ahead = at
             if isinstance(constraint, LoopConstraint):
                 linear = couplings(cluster, constraint)
-                own = coupled(linear, own)
-                gap = _gap(cluster, own)
-                step = constraint.closing(own).step
+                at = coupled(linear, at)
+                gap = _gap(cluster, at)
+                step = constraint.closing(at).step
                 longest: Scalar = LONGEST
                 for x in step:
                     longest = maximum(longest, maximum(x, neg(x)))
                 share = div(LONGEST, longest)
-                ahead = stepped(model, cluster, own, [mul(share, x) for x in step])
+                ahead = stepped(model, cluster, at, [mul(share, x) for x in step])
                 ahead = coupled(linear, ahead)
             result[cluster.q] = ahead
-            positions = constraint.positions(own)
+            positions = constraint.positions(at)
             beyond: Scalar = -math.inf
             for body, link in zip(cluster.bodies, cluster.geometry.links, strict=True):
                 beyond = _beyond(model.joints[body], positions[link.q], beyond)
@@ -336,15 +336,15 @@ def nearest(model: Model) -> TracedFunction:
         largest: Scalar = 0.0
         for cluster in model.clusters:
             start = normalized(model, cluster, origin[cluster.q])
-            own = normalized(model, cluster, q[cluster.q])
+            at = normalized(model, cluster, q[cluster.q])
             if cluster.implicit:
-                own, step = _towards(model, cluster, own, start)
-                gap = maximum(gap, _gap(cluster, own))
-                off = subtracted(own, start)
+                at, step = _towards(model, cluster, at, start)
+                gap = maximum(gap, _gap(cluster, at))
+                off = subtracted(at, start)
                 gap = _within(dot(off, off), FAR**2, gap)
                 for x in step:
                     largest = maximum(largest, maximum(x, neg(x)))
-            result[cluster.q] = own
+            result[cluster.q] = at
         return [*result, _within(dot(result, result), FINITE, gap), largest]
 
     sizes = {"q": model.nq, "times": 1, "origin": model.nq}
@@ -371,12 +371,12 @@ def _towards(
     forces = Factorization(_mirrored(square)).solve(wanted)
     taken = subtracted(along, [dot(column, forces) for column in transposed(rows)])
     step = [dot(column, taken) for column in transposed(basis)]
-    own, at = list(q), 0
+    moved, at = list(q), 0
     for body, part, _ in joint_slices(model, cluster):
         joint = model.nodes[body].joint
-        own[part] = joint.moved(own[part], step[at : at + joint.nv])
+        moved[part] = joint.moved(moved[part], step[at : at + joint.nv])
         at += joint.nv
-    return coupled(linear, own), step
+    return coupled(linear, moved), step
 
 
 def _mirrored(lower: list[list[Scalar]]) -> list[list[Scalar]]:

@@ -62,14 +62,14 @@ def _close(model: Model, q: Array, total: int) -> Array:
         for cluster in model.clusters:
             if not cluster.implicit:
                 continue
-            own = q[..., cluster.q]
+            at = q[..., cluster.q]
             closed, gap = newton.close(
-                cluster.geometry, own, rows=cluster.closing_rows, nearest=True
+                cluster.geometry, at, rows=cluster.closing_rows, nearest=True
             )
             bad = ~is_closed(cluster.geometry, closed, gap)
             if np.any(bad):
                 closed[bad], gap[bad] = newton.close(
-                    cluster.geometry, own[bad], rows=cluster.closing_rows
+                    cluster.geometry, at[bad], rows=cluster.closing_rows
                 )
                 bad = ~is_closed(cluster.geometry, closed, gap)
             failures.record(bad, partial(_left_open, cluster, gap, "from there"))
@@ -127,16 +127,16 @@ def _integrate(model: Model, q: Array, dv: Array, total: int, *, whole: bool) ->
     failures = Failures(~(all_finite(q) & all_finite(dv)), total)
     with np.errstate(all="ignore"):
         for cluster in model.clusters:
-            own = q[..., cluster.q]
+            moved = q[..., cluster.q]
             if cluster.implicit:
-                moved, gap = move(cluster, own, dv[..., cluster.v])
+                moved, gap = move(cluster, moved, dv[..., cluster.v])
                 bad = ~is_closed(cluster.geometry, moved, gap)
                 failures.record(bad, partial(_not_followed, cluster, gap, dv[..., cluster.v]))
                 q[..., cluster.q] = moved
                 continue
             for body, at, along in joint_slices(model, cluster):
-                own[..., at] = model.nodes[body].joint.integrate(own[..., at], dv[..., along])
-            q[..., cluster.q] = own
+                moved[..., at] = model.nodes[body].joint.integrate(moved[..., at], dv[..., along])
+            q[..., cluster.q] = moved
     return failures.result(q, whole=whole)
 
 
@@ -147,14 +147,14 @@ def integrate_open(model: Model, q: Array, dv: Array) -> Array:
     """
     q = q.copy()
     for cluster in model.clusters:
-        own, along = q[cluster.q], dv[cluster.v]
+        start, along = q[cluster.q], dv[cluster.v]
         if cluster.implicit:
             motion = np.zeros(cluster.geometry.nv)
             motion[list(cluster.columns)] = along
-            q[cluster.q] = cluster.geometry.integrate(own, motion)
+            q[cluster.q] = cluster.geometry.integrate(start, motion)
             continue
         for body, at, part in joint_slices(model, cluster):
-            q[cluster.q][at] = model.nodes[body].joint.integrate(own[at], dv[part])
+            q[cluster.q][at] = model.nodes[body].joint.integrate(start[at], dv[part])
     return q
 
 
@@ -455,10 +455,10 @@ def _driven(
             parts.append(at)
             way = node.joint.difference(q[at], named[body])
             for column, x in zip(node.freedoms, way, strict=True):
-                own = column - cluster.spanning_v.start
-                if own not in cluster.columns:
+                index = column - cluster.spanning_v.start
+                if index not in cluster.columns:
                     return None
-                dv[cluster.v.start + cluster.columns.index(own)] = x
+                dv[cluster.v.start + cluster.columns.index(index)] = x
     if not functions.check(model, moving=False)(q)[0] <= NEARLY:
         return None
     reached, gap = follow(model, q, dv)

@@ -118,9 +118,9 @@ def _anywhere(
     gaps = checks[..., 0]
     open_ = [c for c in linkages if not (gaps[:, c.index] <= CLOSED).any()]
     for cluster in open_:
-        own, gap = newton.close(cluster.geometry, guesses[:, cluster.q], rows=cluster.closing_rows)
-        own[~is_closed(cluster.geometry, own, gap)] = np.nan
-        closed[:, cluster.q] = own
+        at, gap = newton.close(cluster.geometry, guesses[:, cluster.q], rows=cluster.closing_rows)
+        at[~is_closed(cluster.geometry, at, gap)] = np.nan
+        closed[:, cluster.q] = at
     return _checked(model, closed, 1) if open_ else (closed, checks)
 
 

@@ -36,13 +36,13 @@ def sweep(model: Model, joint: str, *, steps: int = STEPS) -> Sweep:
     where they cannot close the sweep ends. Raises UnknownNameError for unknown joints, ValueError
     for those that are not independent or have several freedoms.
     """
-    found = {each.name: each for each in model.joints}
-    check_names([joint], found, "no joint ", f" in '{model.name}'", error=UnknownNameError)
+    joints = {each.name: each for each in model.joints}
+    check_names([joint], joints, "no joint ", f" in '{model.name}'", error=UnknownNameError)
     if joint not in model.dof_names:
-        names = ", ".join(name for name in model.dof_names if name in found)
+        names = ", ".join(name for name in model.dof_names if name in joints)
         raise ValueError(f"joint '{joint}' is not independent, or has several freedoms; "
                          f"independent joints are {names}")  # fmt: skip
-    limits = found[joint]
+    limits = joints[joint]
     neutral = model.neutral()
     start = float(model.joint_positions(neutral)[joint])
     reach = FREE_LENGTH if limits.type == "prismatic" else math.pi
@@ -75,34 +75,34 @@ def grid(model: Model, names: Sequence[str], axes: Sequence[Array]) -> Array:
     out of its limits.
     """
     shape = tuple(len(axis) for axis in axes)
-    found = np.full((*shape, model.nq), np.nan)
+    result = np.full((*shape, model.nq), np.nan)
     neutral = model.neutral()
     at = model.joint_positions(neutral)
     start = tuple(int(np.argmin(np.abs(axis - float(at[name]))))
                   for axis, name in zip(axes, names, strict=True))  # fmt: skip
     order = sorted(np.ndindex(*shape), key=lambda n: _away(n, start))
     for n in order:
-        near = [m for m in _beside(n, start) if np.isfinite(found[m][0])]
+        near = [m for m in _beside(n, start) if np.isfinite(result[m][0])]
         if not near and n != start:
             continue
-        guess = found[near[0]] if near else neutral
+        guess = result[near[0]] if near else neutral
         wanted = {name: float(axis[i]) for name, axis, i in zip(names, axes, n, strict=True)}
         try:
             q = model.configuration(wanted, guess=guess)
         except ClosureError:
             continue
-        found[n] = q
-    inside = np.all(np.isfinite(found), axis=-1)
-    positions = model.joint_positions(found[inside])
+        result[n] = q
+    inside = np.all(np.isfinite(result), axis=-1)
+    positions = model.joint_positions(result[inside])
     good = np.ones(int(inside.sum()), dtype=bool)
     for joint in model.joints:
         if joint.nv == 1 and joint.type != "continuous":
             x = positions[joint.name]
             good &= (x >= joint.lower - 1e-9) & (x <= joint.upper + 1e-9)
-    kept = found[inside]
+    kept = result[inside]
     kept[~good] = np.nan
-    found[inside] = kept
-    return found
+    result[inside] = kept
+    return result
 
 
 def _away(n: tuple[int, ...], start: tuple[int, ...]) -> int:

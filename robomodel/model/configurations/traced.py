@@ -28,8 +28,8 @@ def rates(model: Model, q: Vector, v: Vector) -> list[Scalar]:
     """q̇ (nq) at velocities v."""
     result: list[Scalar] = [0.0] * model.nq
     for cluster in model.clusters:
-        own = q[cluster.q]
-        result[cluster.q] = _moved(model, cluster, own, speeds(cluster, own, v[cluster.v]))
+        at = q[cluster.q]
+        result[cluster.q] = _moved(model, cluster, at, speeds(cluster, at, v[cluster.v]))
     return result
 
 
@@ -67,18 +67,18 @@ def settled(model: Model, q: Vector, times: int) -> tuple[list[Scalar], Scalar, 
     gaps: list[Scalar] = []
     systems: list[Rows] = []
     for cluster in model.clusters:
-        own = normalized(model, cluster, q[cluster.q])
+        at = normalized(model, cluster, q[cluster.q])
         constraint = cluster.constraint
         if isinstance(constraint, LoopConstraint):
             linear = couplings(cluster, constraint)
             for n in range(times):
-                own = coupled(linear, own)
-                found = constraint.closing(own)
-                gaps += found.gaps if n == 0 else []
-                systems += [m for m, _ in found.systems] if n == times - 1 else []
-                own = stepped(model, cluster, own, found.step)
-            own = coupled(linear, own)
-        q[cluster.q] = own
+                at = coupled(linear, at)
+                newton = constraint.closing(at)
+                gaps += newton.gaps if n == 0 else []
+                systems += [m for m, _ in newton.systems] if n == times - 1 else []
+                at = stepped(model, cluster, at, newton.step)
+            at = coupled(linear, at)
+        q[cluster.q] = at
     return q, dot(gaps, gaps), systems
 
 
@@ -88,9 +88,9 @@ def normalized(model: Model, cluster: Cluster, q: Vector) -> list[Scalar]:
     for body, part, _ in joint_slices(model, cluster):
         joint = model.nodes[body].joint
         if joint.nq != joint.nv:
-            own = slice(part.stop - 4, part.stop)
-            inverse = div(1.0, sqrt(dot(result[own], result[own])))
-            result[own] = [mul(inverse, x) for x in result[own]]
+            turn = slice(part.stop - 4, part.stop)
+            inverse = div(1.0, sqrt(dot(result[turn], result[turn])))
+            result[turn] = [mul(inverse, x) for x in result[turn]]
     return result
 
 
@@ -157,13 +157,13 @@ def predicted(model: Model, q: Vector, v_dt: Vector) -> list[Scalar]:
     """q with all joints moved along G v_dt by their exponentials; loops are left open."""
     result: list[Scalar] = list(q)
     for cluster in model.clusters:
-        own = list(q[cluster.q])
-        at, motion = 0, speeds(cluster, own, v_dt[cluster.v])
+        moved = list(q[cluster.q])
+        at, motion = 0, speeds(cluster, moved, v_dt[cluster.v])
         for body, part, _ in joint_slices(model, cluster):
             joint = model.nodes[body].joint
-            own[part] = joint.moved(own[part], motion[at : at + joint.nv])
+            moved[part] = joint.moved(moved[part], motion[at : at + joint.nv])
             at += joint.nv
-        result[cluster.q] = own
+        result[cluster.q] = moved
     return result
 
 

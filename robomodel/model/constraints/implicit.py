@@ -66,11 +66,11 @@ class LoopConstraint:
             sides = []
             for r in block.rows:
                 side = list(right[r])
-                for column, known in solution.items():
+                for column, solved in solution.items():
                     if not is_zero(reduced[r][column]):
                         side = [
                             sub(b, mul(reduced[r][column], x))
-                            for b, x in zip(side, known, strict=True)
+                            for b, x in zip(side, solved, strict=True)
                         ]
                 sides.append(side)
             matrix = [[reduced[r][c] for c in block.columns] for r in block.rows]

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from robomodel import description as said
-from robomodel.description import Description, LinkCoupling, Rows3, Vec3
+from robomodel.description import ONE_DOF, Description, LinkCoupling, Pose, Rows3, Vec3
+from robomodel.description import Anchor as LinkAnchor
+from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import align, compose, second_axis
 from robomodel.errors import DescriptionError, Source, did_you_mean
 from robomodel.model.constraints.loops import ROWS, Anchor, Distance, LoopJoint, Row
@@ -31,7 +32,7 @@ class TreeConstraint:
     source: Source
     bodies: tuple[int, ...]
     kind: Literal["loop", "coupling", "mimic"]
-    loop: said.Loop | None = None
+    loop: LoopElement | None = None
     terms: tuple[tuple[int, float], ...] = ()
     offset: float = 0.0
     follower: int | None = None
@@ -88,7 +89,7 @@ def find_tree_constraints(description: Description, tree: Tree) -> list[TreeCons
     return constraints
 
 
-def _loop_constraint(loop: said.Loop, tree: Tree) -> TreeConstraint:
+def _loop_constraint(loop: LoopElement, tree: Tree) -> TreeConstraint:
     ends = [tree.places[loop.predecessor.link].body, tree.places[loop.successor.link].body]
     ancestor = tree.common_ancestor(ends)
     bodies = (*tree.path(ends[0], ancestor), *tree.path(ends[1], ancestor))
@@ -104,7 +105,7 @@ def _loop_constraint(loop: said.Loop, tree: Tree) -> TreeConstraint:
 def _one_dof(tree: Tree, body: int, source: Source) -> int:
     """The body, if its joint has one degree of freedom; an error if not."""
     joint = tree.joints[body]
-    if joint.type not in said.ONE_DOF:
+    if joint.type not in ONE_DOF:
         raise DescriptionError(
             f"cannot relate joint '{joint.name}', which is {joint.type}; couplings are between "
             "revolute, continuous, prismatic and screw joints",
@@ -154,7 +155,7 @@ def unit(axis: Vec3, source: Source) -> Vec3:
     return x, y, z
 
 
-def loop_rows(loop: said.Loop, tree: Tree) -> tuple[Row, ...]:
+def loop_rows(loop: LoopElement, tree: Tree) -> tuple[Row, ...]:
     """The conditions of a loop's type."""
     if loop.type == "rod":
         return (Distance(_rod_length(loop, tree)),)
@@ -162,7 +163,7 @@ def loop_rows(loop: said.Loop, tree: Tree) -> tuple[Row, ...]:
 
 
 def loop_joint(
-    loop: said.Loop, tree: Tree, axes: Sequence[Rows3], local: Mapping[int, int]
+    loop: LoopElement, tree: Tree, axes: Sequence[Rows3], local: Mapping[int, int]
 ) -> LoopJoint:
     """A loop's rows and anchors; ``axes`` of all bodies, ``local`` body → index in the cluster."""
     ends = (loop.predecessor, loop.successor)
@@ -182,15 +183,13 @@ def loop_joint(
     )
 
 
-def standing(
-    pose: said.Pose, body: int, columns: Rows3, axes: Sequence[Rows3]
-) -> tuple[Vec3, Rows3]:
+def standing(pose: Pose, body: int, columns: Rows3, axes: Sequence[Rows3]) -> tuple[Vec3, Rows3]:
     """A point and axes (given as columns in ``pose``; rows here) in a body's internal axes."""
     back = UNIT if body == WORLD else transpose(axes[body])
     return apply(back, pose.xyz), transpose(matmul(matmul(back, pose.rotation), columns))
 
 
-def _rod_length(loop: said.Loop, tree: Tree) -> float:
+def _rod_length(loop: LoopElement, tree: Tree) -> float:
     """The rod's length: given, or the distance of its ends at the zero configuration."""
     if loop.length is not None:
         return loop.length
@@ -204,7 +203,7 @@ def _rod_length(loop: said.Loop, tree: Tree) -> float:
     return length
 
 
-def distance_at_zero(predecessor: said.Anchor, successor: said.Anchor, tree: Tree) -> float:
+def distance_at_zero(predecessor: LinkAnchor, successor: LinkAnchor, tree: Tree) -> float:
     """The distance of two points on links with all joints at zero."""
     ends = []
     for end in (predecessor, successor):
@@ -226,7 +225,7 @@ def loop_frame(axis: Vec3, source: Source) -> Rows3:
     return transpose((columns[k], columns[(k + 1) % 3], columns[(k + 2) % 3]))
 
 
-def universal_frame(loop: said.Loop) -> Rows3:
+def universal_frame(loop: LoopElement) -> Rows3:
     """The successor's axes of a universal loop, as columns: axis 1 is the second axis."""
     second = second_axis(loop)
     columns = transpose(loop_frame(second, loop.source))

@@ -48,10 +48,10 @@ def eliminate(problem: ClusterProblem, never: frozenset[int], prefer: Sequence[i
             row[column] = row.get(column, 0.0) + coefficient
         size = max(abs(x) for x in row.values())
         offset = coupling.offset
-        for pivot, (known, value) in zip(pivots, rows, strict=True):
+        for pivot, (solved, value) in zip(pivots, rows, strict=True):
             factor = row.pop(pivot, 0.0)
             if factor:
-                for column, x in known.items():
+                for column, x in solved.items():
                     row[column] = row.get(column, 0.0) + factor * x
                 offset -= factor * value
         row = {c: x for c, x in row.items() if abs(x) > 1e-12 * size}
@@ -80,13 +80,13 @@ def eliminate(problem: ClusterProblem, never: frozenset[int], prefer: Sequence[i
         factor = row.pop(pivot)
         solved = {c: -x / factor for c, x in row.items()}
         value = offset / factor
-        for n, (known, constant) in enumerate(rows):
-            share = known.pop(pivot, 0.0)
+        for n, (other, constant) in enumerate(rows):
+            share = other.pop(pivot, 0.0)
             if share:
                 for c, x in solved.items():
-                    known[c] = known.get(c, 0.0) + share * x
+                    other[c] = other.get(c, 0.0) + share * x
                 rows[n] = (
-                    {c: x for c, x in known.items() if abs(x) > 1e-13},
+                    {c: x for c, x in other.items() if abs(x) > 1e-13},
                     constant + share * value,
                 )
         rows.append((solved, value))
@@ -122,15 +122,15 @@ def analyse_couplings(problem: ClusterProblem) -> ClusterSolution:
             nq += link.joint.nq
     for n, link in enumerate(geometry.links):
         for i in range(link.v, link.v + link.joint.nv):
-            known = reduced.pivots[i][0] if i in reduced.pivots else {i: 1.0}
-            matrix.append(tuple(known.get(c, 0.0) for c in independent))
+            terms = reduced.pivots[i][0] if i in reduced.pivots else {i: 1.0}
+            matrix.append(tuple(terms.get(c, 0.0) for c in independent))
         if n in start:
             for j in range(link.joint.nq):
                 positions.append(tuple(1.0 if c == start[n] + j else 0.0 for c in range(nq)))
                 offsets.append(0.0)
         else:
-            known, offset = reduced.pivots[link.v]
-            at = {start[columns[c].link]: x for c, x in known.items()}
+            terms, offset = reduced.pivots[link.v]
+            at = {start[columns[c].link]: x for c, x in terms.items()}
             positions.append(tuple(at.get(c, 0.0) for c in range(nq)))
             offsets.append(offset)
     constraint = LinearConstraint(tuple(matrix), tuple(positions), tuple(offsets))

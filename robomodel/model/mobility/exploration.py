@@ -58,7 +58,7 @@ def sample(problem: ClusterProblem) -> Samples:
     rng = np.random.default_rng(20240607)
     exact = CLOSED * max(1.0, problem.scale)
     smallest, best = math.inf, problem.start
-    found: list[tuple[Array, Array]] = []
+    batches: list[tuple[Array, Array]] = []
     ranges = column_ranges(problem.columns, problem.scale)
     for attempt in range(6):
         anywhere = random_positions(geometry, ranges, rng, SAMPLES)
@@ -75,10 +75,10 @@ def sample(problem: ClusterProblem) -> Samples:
         # where loops close only nearly, how nearly may depend on the configuration
         enough = exact if smallest <= exact else problem.tolerance.gap
         good = ~geometry.flipped(q)
-        found.append((q[good], gaps[good]))
-        if sum(np.count_nonzero(left <= enough) for _, left in found) >= SAMPLES // 2:
+        batches.append((q[good], gaps[good]))
+        if sum(np.count_nonzero(left <= enough) for _, left in batches) >= SAMPLES // 2:
             break
-    q, gaps = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    q, gaps = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     q = q[gaps <= enough]
     if not len(q):
         raise _not_closing(problem, best, smallest, exact)
@@ -332,15 +332,15 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
 
 def _directions(projection: Array) -> Array:
     """The columns of a projection as unit vectors, to and fro, each once."""
-    found: list[Array] = []
+    directions: list[Array] = []
     for column in projection.T:
         size = float(np.linalg.norm(column))
         if size < 1e-3:
             continue
         direction = column / size
-        if all(abs(float(direction @ other)) < 1.0 - 1e-6 for other in found):
-            found.append(direction)
-    ways = np.array(found).reshape(-1, len(projection))
+        if all(abs(float(direction @ other)) < 1.0 - 1e-6 for other in directions):
+            directions.append(direction)
+    ways = np.array(directions).reshape(-1, len(projection))
     return np.concatenate([ways, -ways])
 
 
@@ -369,13 +369,13 @@ def choose_independent(
     """
     first = [i for i in pool if not problem.columns[i].follower]
     options = [each for each in (first, list(pool)) if len(forced) + len(each) >= mobility]
-    found: tuple[int, ...] = ()
+    choice: tuple[int, ...] = ()
     for option, share in itertools.product(options, SHARES):
         judged = _judged(null, sorted(forced), option, mobility, share)
-        found = _simplest(problem, judged)
+        choice = _simplest(problem, judged)
         if max(judged.values()) > POOR:
             break
-    return found
+    return choice
 
 
 Judged = dict[tuple[int, ...], float]
@@ -499,7 +499,7 @@ def common_axis(problem: ClusterProblem, loop: LoopJoint) -> tuple[Array, tuple[
     """
     geometry = problem.geometry
     joint_of = {column.link: column.joint for column in problem.columns}
-    found: list[Array] = []
+    axes: list[Array] = []
     joints: list[str] = []
     for branch in loop.branches:
         for at, n in enumerate(branch):
@@ -508,11 +508,11 @@ def common_axis(problem: ClusterProblem, loop: LoopJoint) -> tuple[Array, tuple[
                 continue
             if not isinstance(joint, Revolute):
                 return None
-            found.append(branch_rotation(problem, branch[: at + 1])[:, joint.k])
+            axes.append(branch_rotation(problem, branch[: at + 1])[:, joint.k])
             joints.append(joint_of[n])
-    if not found or any(np.linalg.norm(np.cross(found[0], axis)) > PARALLEL for axis in found):
+    if not axes or any(np.linalg.norm(np.cross(axes[0], axis)) > PARALLEL for axis in axes):
         return None
-    return found[0], tuple(joints)
+    return axes[0], tuple(joints)
 
 
 def branch_rotation(problem: ClusterProblem, branch: Sequence[int]) -> Array:
@@ -527,13 +527,13 @@ def branch_rotation(problem: ClusterProblem, branch: Sequence[int]) -> Array:
 def describe_gaps(problem: ClusterProblem, q: Array, closed: float) -> list[str]:
     """What stays open at q (nq,) by more than ``closed`` [m, sine], loop by loop."""
     values = problem.geometry.evaluate(q)[0]
-    found, at = [], 0
+    gaps, at = [], 0
     for loop in problem.geometry.loops:
         texts = _describe_gap(problem, loop, values[at : at + len(loop.rows)], closed)
         at += len(loop.rows)
         if texts:
-            found.append(f"'{loop.name}' stays open by {texts}")
-    return found
+            gaps.append(f"'{loop.name}' stays open by {texts}")
+    return gaps
 
 
 def _describe_gap(problem: ClusterProblem, loop: LoopJoint, values: Array, closed: float) -> str:

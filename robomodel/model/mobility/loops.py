@@ -250,12 +250,12 @@ def rows_that_open(
     if not len(there):
         return []
     open_ = np.max(np.abs(geometry.evaluate(there)[0]) * problem.row_unit, axis=0)
-    found = []
+    suspicions = []
     of_loops, _ = _row_numbers(problem)
     for rows, source in zip(of_loops, problem.loop_sources, strict=True):
         worst = max((float(open_[row]) for row in rows if row not in closing), default=0.0)
         if worst > problem.tolerance.gap / problem.scale:
-            found.append(
+            suspicions.append(
                 (
                     "holds to first order only: taken to the letter, it leaves its cluster stuck "
                     "where it is. Its conditions that say so are left out; they open by "
@@ -264,7 +264,7 @@ def rows_that_open(
                     source,
                 )
             )
-    return found
+    return suspicions
 
 
 def added_ranks(problem: ClusterProblem, jacobian: Array) -> tuple[list[int], list[bool]]:
@@ -397,7 +397,7 @@ class ReducedProblem:
 
         while True:
             used = Counter(link for c in couplings for link, _ in geometry.linear[c].terms)
-            found = next(
+            follower = next(
                 (
                     (link, c)
                     for c in couplings
@@ -406,17 +406,17 @@ class ReducedProblem:
                 ),
                 None,
             )
-            if found is None:
+            if follower is None:
                 break
-            link, coupling = found
+            link, coupling = follower
             couplings.remove(coupling)
-            followers.append(found)
+            followers.append(follower)
             terms = dict(geometry.linear[coupling].terms)
-            own = terms.pop(link)
+            factor_of = terms.pop(link)
             if len(terms) == 1:
                 ((leader, factor),) = terms.items()
                 offset, low, high = geometry.linear[coupling].offset, *columns[at[leader]].limits
-                ends = [(offset - own * x) / factor for x in columns[at[link]].limits]
+                ends = [(offset - factor_of * x) / factor for x in columns[at[link]].limits]
                 low, high = max(low, min(ends)), min(high, max(ends))
                 if low <= high:
                     columns[at[leader]] = replace(columns[at[leader]], limits=(low, high))
@@ -441,9 +441,9 @@ class ReducedProblem:
                 at += link.joint.nq
         for n, coupling in self.followers:
             terms = dict(geometry.linear[coupling].terms)
-            own = terms.pop(n)
+            factor = terms.pop(n)
             others = sum(k * result[geometry.links[i].q] for i, k in terms.items())
-            result[geometry.links[n].q] = (geometry.linear[coupling].offset - others) / own
+            result[geometry.links[n].q] = (geometry.linear[coupling].offset - others) / factor
         return result
 
     def jacobian(self, inner: Array) -> Array:
@@ -524,7 +524,7 @@ def suggest_axes(
     that the joints between their ends share; if that is no cure, a sliding one each coordinate axis
     of its frame.
     """
-    found = []
+    cures = []
     for trial in _trials(problem, loops):
         try:
             mobility = mobility_of(posed(trial))
@@ -536,8 +536,8 @@ def suggest_axes(
                 for n, (old, new) in enumerate(zip(loops, trial, strict=True))
                 if new is not old
             ]
-            found.append(f"{' and '.join(changed)}, which leaves mobility {mobility}")
-    return f"give {'; or '.join(found)}" if found else ""
+            cures.append(f"{' and '.join(changed)}, which leaves mobility {mobility}")
+    return f"give {'; or '.join(cures)}" if cures else ""
 
 
 def _element(axis: Vec3) -> str:
@@ -579,10 +579,10 @@ def _shared(problem: ClusterProblem, n: int, loop: Loop) -> Vec3 | None:
     if shared is None:
         return None
     joint = problem.geometry.loops[n]
-    own = (
+    axis = (
         np.array(joint.predecessor.axes) @ branch_rotation(problem, joint.branches[0]).T @ shared[0]
     )
-    written: Array = np.array(loop_frame(loop.axis, loop.source)) @ own
+    written: Array = np.array(loop_frame(loop.axis, loop.source)) @ axis
     largest = written[int(np.argmax(np.abs(written)))]
     x, y, z = (np.round(written * np.sign(largest), 9) + 0.0).tolist()
     return x, y, z
