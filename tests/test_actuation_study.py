@@ -329,3 +329,12 @@ def test_wrong_options(
     out, err = capsys.readouterr()
     assert json.loads(out)["error"]["message"]
     assert len(err.strip().splitlines()) == 1
+
+
+def test_ranges_up_to_dead_points_have_no_full_turns() -> None:
+    """The crank, led by the rocker, ends in line with the coupler: 1.0472 and -2.0944 rad."""
+    text = rm.robots.path("crank_rocker").read_text(encoding="utf-8")
+    study = rm.actuation(rm.load(text, independent=["rocker_joint"]))
+    crank = next(each for each in study.joints if each.joint == "crank_joint")
+    assert crank.lower == pytest.approx(-2 * math.pi / 3, abs=2e-3)
+    assert crank.upper == pytest.approx(math.pi / 3, abs=2e-3)

@@ -162,7 +162,9 @@ def test_cluster_plots_over_dependent_joints(tmp_path: Path) -> None:
     assert {"crank_joint", "coupler_joint"} <= set(texts_of(tmp_path / "rocker.svg"))
     assert np.abs(model.residual(found.q)).max() < 1e-12
     said = texts_of(tmp_path / "rocker.svg")
-    assert said.count("linkage") == 2  # what ends its range, marked where `actuation` ends it
+    assert (
+        said.count("linkage, dead point") == 2
+    )  # what ends its range, marked where `actuation` ends it
     rocker = next(each for each in rm.actuation(model).joints if each.joint == "rocker_joint")
     assert found.positions[0] == pytest.approx(rocker.lower, abs=1e-6)
     assert found.positions[-1] == pytest.approx(rocker.upper, abs=1e-6)

@@ -149,7 +149,7 @@ def _identified(
     if html is not None:
         html.write_text(page(fit, model, path.name), encoding="utf-8")
     if plot is not None:
-        from robomodel.views.residuals import draw_residuals
+        from robomodel.views import draw_residuals
 
         draw_residuals(fit, plot)
     report = document(fit, model, str(path), log.unused)

@@ -25,7 +25,7 @@ import numpy as np
 from robomodel.errors import Source
 from robomodel.reports import drawings, html, plots
 from robomodel.reports.drawings import Drawings
-from robomodel.reports.pictures import draw_plot
+from robomodel.reports.pictures import draw_plots
 from robomodel.reports.plots import Plot
 
 Cell: TypeAlias = str | float | None
@@ -335,7 +335,7 @@ class Document:
             if suffix == "csv":
                 path.write_text(csv_of(each), encoding="utf-8")
             else:
-                draw_plot(each, path)
+                draw_plots([each], path)
             paths.append(path)
         return paths
 

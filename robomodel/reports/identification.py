@@ -99,6 +99,14 @@ def _residuals(fit: Identified, model: Model) -> Table:
 
 def _plots(fit: Identified, names: Sequence[str]) -> Iterator[Plot]:
     """Of each coordinate whose force was measured: forces, residuals, and how these spread."""
+    for force, left in force_plots(fit, names):
+        yield from (force, left)
+        i = list(names).index(force.name)
+        yield _histogram(names[i], fit.measured[:, i] - fit.predicted[:, i])
+
+
+def force_plots(fit: Identified, names: Sequence[str]) -> Iterator[tuple[Plot, Plot]]:
+    """Of each coordinate whose force was measured: forces, and what is left of them."""
     every = max(1, len(fit.measured) // SHOWN)
     at = np.arange(0, len(fit.measured), every)
     x = at.astype(float) if fit.times is None else fit.times[at]
@@ -109,10 +117,13 @@ def _plots(fit: Identified, names: Sequence[str]) -> Iterator[Plot]:
             continue
         lines = [Line("measured", x, measured), Line("predicted", x, predicted),
                  Line("by the file", x, file)]  # fmt: skip
-        yield Plot(f"{name}: force", along, "N m or N", lines)
-        left = Line("", x, measured - predicted)
-        yield Plot(f"{name}: measured less predicted", along, "N m or N", [left])
-        yield _histogram(name, fit.measured[:, i] - fit.predicted[:, i])
+        left = [Line("", x, measured - predicted)]
+        left += [Line("", x[[0, -1]], np.full(2, side * fit.residual[i]), 6, True)
+                 for side in (2.0, -2.0)]  # fmt: skip
+        yield (
+            Plot(f"{name}: force", along, "N m or N", lines, name),
+            Plot(f"{name}: measured less predicted, two deviations", along, "N m or N", left),
+        )
 
 
 def _histogram(name: str, error: Array) -> Plot:

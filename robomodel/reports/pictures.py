@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from robomodel.errors import MissingPackageError
 from robomodel.reports.plots import COLOURS, Plot
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMATS = ("svg", "png", "pdf")
@@ -42,10 +44,20 @@ def save(drawn: Figure, path: str | os.PathLike[str]) -> None:
         drawn.savefig(path, dpi=dpi, metadata=dated)
 
 
-def draw_plot(plot: Plot, path: str | os.PathLike[str]) -> None:
-    """Draw a plot of a report; its format is the path's suffix."""
-    drawn = figure(6.0, 5.0 if plot.equal else 4.0)
-    axes = drawn.subplots()
+def draw_plots(plots: Sequence[Plot], path: str | os.PathLike[str], *, columns: int = 1) -> None:
+    """Draw plots beside and below each other; the picture's format is the path's suffix."""
+    rows = max(-(-len(plots) // columns), 1)
+    tall = 5.0 if plots and plots[0].equal else 4.0
+    drawn = figure(6.0 * columns, tall if rows == 1 else 2.7 * rows)
+    every = drawn.subplots(rows, columns, squeeze=False).flat
+    for axes, plot in zip(every, plots, strict=False):
+        _draw(axes, plot)
+    drawn.align_ylabels()
+    drawn.tight_layout()
+    save(drawn, path)
+
+
+def _draw(axes: Axes, plot: Plot) -> None:
     for n, line in enumerate(plot.lines):
         axes.plot(
             line.x, line.y, label=line.label, linewidth=1.2,
@@ -60,5 +72,9 @@ def draw_plot(plot: Plot, path: str | os.PathLike[str]) -> None:
         axes.set_aspect("equal", adjustable="datalim")
     if len(plot.lines) > 1:
         axes.legend(fontsize=8)
-    drawn.tight_layout()
-    save(drawn, path)
+    for position, name in plot.marks:
+        axes.axvline(position, color="#cc3311", linewidth=0.9, linestyle=":")
+        axes.annotate(name, (position, 1.0), xycoords=("data", "axes fraction"), fontsize=7,
+                      rotation=90, va="top", ha="right")  # fmt: skip
+    if not plot.lines:
+        axes.text(0.5, 0.5, plot.empty, transform=axes.transAxes, ha="center", va="center")

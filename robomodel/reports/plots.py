@@ -39,6 +39,7 @@ class Plot:
     ``marks`` (position and name) are drawn across, the range ``reached`` is on white ground.
     ``limits`` of y cut off lines that go to infinity; by default they are the lines' own.
     ``log``: of y. ``equal``: one scale for both axes. ``name`` is the stem of a file.
+    ``empty``: what a picture says of a plot without lines.
     """
 
     title: str
@@ -51,6 +52,7 @@ class Plot:
     limits: tuple[float, float] | None = None
     log: bool = False
     equal: bool = False
+    empty: str = ""
 
 
 def svg(plot: Plot) -> str:

@@ -6,9 +6,8 @@ They need matplotlib and viser (the extra ``views``), imported when asked for on
 
 from robomodel.views.animation import Player, play, write_html
 from robomodel.views.graph import draw_graph
-from robomodel.views.plots import draw_cluster
+from robomodel.views.plots import draw_cluster, draw_residuals
 from robomodel.views.recorded import read_motion
-from robomodel.views.residuals import draw_residuals
 from robomodel.views.viewer import Viewer, view
 
 __all__ = [

@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.description import Shape
+from robomodel.description.meshes import load_mesh
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.errors import DescriptionError, MissingPackageError
 from robomodel.model import Model
 from robomodel.model.joints import Array
-from robomodel.views.solids import ball, hull, link_solids
+from robomodel.views.solids import ball, hull, link_solids, shape_points
 from robomodel.views.viewer import Viewer, bytes_of, link_colours
 
 if TYPE_CHECKING:
     from robomodel.trajectory import Trajectory
 
 MOST_FRAMES = 6000
-ROUND = 12  # points on a circle
 DETAIL = 120  # directions in which the hull of a mesh is looked for
 FORCE = 1.0  # of the robot's size: the arrow of its weight
 
@@ -193,34 +193,16 @@ def _code(rgb: tuple[int, int, int]) -> str:
 
 
 def _corners(shape: Shape) -> Array | None:
-    """Points whose hull a shape is, in its own axes; None for planes and meshes not to be had."""
-    match shape.kind:
-        case "box":
-            signs = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, -1).T
-            return np.asarray(signs * shape.size)
-        case "sphere" | "ellipsoid":
-            return np.asarray(ball(8 * ROUND) * np.array(shape.size))
-        case "capsule" | "cylinder":
-            r, length = shape.size
-            if shape.kind == "capsule":
-                ends = r * ball(8 * ROUND)
-                away = np.where(ends[:, 2:] > 0.0, 0.5, -0.5) * length
-                return np.asarray(ends + away * [0.0, 0.0, 1.0])
-            turn = 2 * np.pi * np.arange(2 * ROUND) / (2 * ROUND)
-            rim = np.stack([r * np.cos(turn), r * np.sin(turn), 0 * turn], axis=1)
-            return np.concatenate([rim + np.array([0, 0, e * length / 2]) for e in (-1, 1)])
-        case "mesh":
-            from robomodel.description.meshes import load_mesh
-
-            try:
-                points = np.asarray(load_mesh(shape).vertices, dtype=float)
-            except (DescriptionError, MissingPackageError):
-                return None
-            if len(points) > DETAIL:
-                points = points[np.unique(np.argmax(points @ ball(DETAIL).T, axis=0))]
-            return points
-        case _:
-            return None
+    """Points whose hull is drawn; None for planes and meshes that cannot be read."""
+    if shape.kind != "mesh":
+        return shape_points(shape)
+    try:
+        points = np.asarray(load_mesh(shape).vertices, dtype=float)
+    except (DescriptionError, MissingPackageError):
+        return None
+    if len(points) > DETAIL:
+        points = points[np.unique(np.argmax(points @ ball(DETAIL).T, axis=0))]
+    return points
 
 
 # ---- the viewer's page ---------------------------------------------------------------------------

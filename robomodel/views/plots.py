@@ -1,4 +1,4 @@
-"""What a cluster does over the range of one of its independent joints."""
+"""A cluster over the range of one of its joints; forces as measured and as a fit predicts them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import numpy as np
 
 from robomodel.dynamics import armature, crba
 from robomodel.dynamics.actuators.envelopes import INSIDE, JointEnvelope, joint_envelopes
+from robomodel.identification import Identified
 from robomodel.model import Model, build
 from robomodel.model.configurations.sweeps import STEPS, Sweep, sweep
 from robomodel.reports import pictures
 from robomodel.reports.actuation.document import STEEPEST
-from robomodel.reports.plots import bounded
+from robomodel.reports.identification import force_plots
+from robomodel.reports.plots import Line, Plot, bounded
 from robomodel.reports.validation.context import CheckContext
 
 
@@ -56,42 +58,53 @@ def draw_cluster(
         ratios = model.constraint_jacobian(found.q)[:, :, index]
         inertia = crba(model, found.q)[:, index, index]
         reflected = armature(model, found.q)[:, index]
-    drawn = pictures.figure(7.0, 8.0)
-    above, middle, below = drawn.subplots(3, 1, sharex=True)
-    kinds = set()
-    for body in cluster.bodies:
-        name, node = model.joints[body].name, model.nodes[body]
-        if name == joint or node.joint.nv != 1:
-            continue
-        kinds.add("m" if model.joints[body].type == "prismatic" else "rad")
-        above.plot(found.positions, at[name], label=name)
-        middle.plot(found.positions, bounded(ratios[:, node.v], STEEPEST), label=name)
-    below.plot(found.positions, bounded(inertia, STEEPEST), label="mass matrix, its entry")
-    below.plot(
-        found.positions, bounded(reflected, STEEPEST), "--", label="of it reflected (armature)"
-    )
+    others = [
+        (model.joints[body], model.nodes[body].v)
+        for body in cluster.bodies
+        if model.joints[body].name != joint and model.joints[body].nv == 1
+    ]
+    kinds = {"m" if other.type == "prismatic" else "rad" for other, _ in others} or {"rad"}
     sliding = model.joints[cluster.bodies[cluster.joints.index(joint)]].type == "prismatic"
-    above.set_ylabel(f"position [{', '.join(sorted(kinds, reverse=True)) or 'rad'}]")
-    middle.set_ylabel(f"velocity for {joint} at 1")
-    below.set_ylabel("inertia [kg]" if sliding else "inertia [kg m²]")
-    below.set_xlabel(f"{joint} [{'m' if sliding else 'rad'}]")
-    above.set_title(model.name if found.closed else f"{model.name}: as far as its loops close")
-    for axes in (above, middle, below):
-        axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize=8)
-        else:
-            axes.text(0.5, 0.5, "no other joint moves with it", transform=axes.transAxes,
-                      ha="center", va="center")  # fmt: skip
-        for position, name, colour in _marks(model, joint, ends):
-            axes.axvline(position, color=colour, linewidth=0.9, linestyle=":")
-            if axes is above:
-                axes.annotate(name, (position, 1.0), xycoords=("data", "axes fraction"), fontsize=7,
-                              rotation=90, va="top", ha="right", color=colour)  # fmt: skip
-    drawn.align_ylabels()
-    drawn.tight_layout()
-    pictures.save(drawn, path)
+    x, along = found.positions, f"{joint} [{'m' if sliding else 'rad'}]"
+    positions = [Line(other.name, x, at[other.name]) for other, _ in others]
+    velocities = [Line(other.name, x, bounded(ratios[:, v], STEEPEST)) for other, v in others]
+    inertias = [
+        Line("mass matrix, its entry", x, bounded(inertia, STEEPEST)),
+        Line("of it reflected (armature)", x, bounded(reflected, STEEPEST), dashed=True),
+    ]
+    names: dict[float, list[str]] = {}
+    for position, name in _marks(model, joint, ends):
+        names.setdefault(round(position, 4), []).append(name)
+    marks = [(position, ", ".join(each)) for position, each in names.items()]
+    lines = [(position, "") for position in names]
+    title = model.name if found.closed else f"{model.name}: as far as its loops close"
+    alone = "no other joint moves with it"
+    pictures.draw_plots(
+        [
+            Plot(title, along, f"position [{', '.join(sorted(kinds, reverse=True))}]", positions,
+                 marks=marks, empty=alone),
+            Plot("", along, f"velocity for {joint} at 1", velocities, marks=lines, empty=alone),
+            Plot("", along, f"inertia [{'kg' if sliding else 'kg m²'}]", inertias, marks=lines),
+        ],
+        path,
+    )  # fmt: skip
     return found
+
+
+def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
+    """Draw measured and predicted forces of each coordinate, and what is left, over time.
+
+    Coordinates without measured forces are left out.
+
+    Args:
+        fit: The result of :func:`robomodel.identify`.
+        path: The picture; its format is the suffix: .svg, .png or .pdf.
+
+    Raises:
+        ImportError: Matplotlib is not installed.
+    """
+    plots = force_plots(fit, fit.model.dof_names)
+    pictures.draw_plots([plot for pair in plots for plot in pair], path, columns=2)
 
 
 def _within(model: Model, found: Sweep, ends: JointEnvelope) -> Sweep:
@@ -109,20 +122,16 @@ def _within(model: Model, found: Sweep, ends: JointEnvelope) -> Sweep:
     return replace(found, positions=positions[order], q=q[order])
 
 
-def _marks(
-    model: Model, joint: str, ends: Sequence[JointEnvelope]
-) -> Iterator[tuple[float, str, str]]:
-    """Position, name and colour of what ends the range, and of singular positions within."""
+def _marks(model: Model, joint: str, ends: Sequence[JointEnvelope]) -> Iterator[tuple[float, str]]:
+    """Position and name of what ends the range, and of singular positions within."""
     for each in ends:
         for position, by in ((each.lower, each.lower_by), (each.upper, each.upper_by)):
             if math.isfinite(position) and by:
-                yield position, "linkage" if by == "loop" else f"limit of {by}", "#777777"
+                yield position, "linkage" if by == "loop" else f"limit of {by}"
     for linkage in CheckContext(model).linkages.values():
         for curve in linkage.sweeps[: linkage.mobility]:
             if curve.joint == joint:
-                for event in curve.singularities:
-                    if event.reached:
-                        yield event.position, event.kind, "#cc3311"
+                yield from ((x.position, x.kind) for x in curve.singularities if x.reached)
 
 
 def _led_by(model: Model, name: str) -> Model:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.description import Inertial, Joint, Link
+from robomodel.description import Inertial, Joint, Link, Shape
 from robomodel.dynamics.kinematics.frames import link_poses
 from robomodel.model import Model
 from robomodel.model.joints import Array
@@ -111,14 +111,36 @@ def _disc_radius(link: Link, joint: Joint, size: float) -> float:
     return float(np.clip(radius, 0.02 * size, 0.08 * size))
 
 
-def _cylinder(axis: Array, radius: float, length: float) -> Array:
+def _cylinder(axis: Array, radius: float, length: float, corners: int = ROUND) -> Array:
     """Points on the rims of a cylinder about an axis through the origin."""
     axis = axis / np.linalg.norm(axis)
     across = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
     across = across / np.linalg.norm(across)
-    turn = 2.0 * math.pi * np.arange(ROUND)[:, None] / ROUND
+    turn = 2.0 * math.pi * np.arange(corners)[:, None] / corners
     rim = radius * (np.cos(turn) * across + np.sin(turn) * np.cross(axis, across))
     return np.concatenate([rim + end * length / 2 * axis for end in (-1.0, 1.0)])
+
+
+def shape_points(shape: Shape, detail: int = 12) -> Array | None:
+    """Points whose hull a shape is, in its own axes; None for planes and meshes.
+
+    ``detail``: half as many points as a circle has.
+    """
+    match shape.kind:
+        case "box":
+            signs = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, -1).T
+            return np.asarray(signs * shape.size)
+        case "sphere" | "ellipsoid":
+            return np.asarray(ball(8 * detail) * np.array(shape.size))
+        case "capsule":
+            r, length = shape.size
+            ends = r * ball(8 * detail)
+            return np.asarray(ends + np.sign(ends[:, 2:]) * [0.0, 0.0, length / 2])
+        case "cylinder":
+            r, length = shape.size
+            return _cylinder(np.array([0.0, 0.0, 1.0]), r, length, 2 * detail)
+        case _:
+            return None
 
 
 def ball(points: int = BALL) -> Array:

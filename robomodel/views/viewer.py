@@ -26,10 +26,9 @@ from robomodel.model import Model
 from robomodel.model.joints import Array
 from robomodel.reports.document import count
 from robomodel.views.graph import COLOURS, PLAIN, colours_of
-from robomodel.views.solids import THICKEST, link_solids, size_of
+from robomodel.views.solids import THICKEST, hull, link_solids, shape_points, size_of
 
 if TYPE_CHECKING:
-    import trimesh
     from viser import ClientHandle
 
 FREE_ANGLE, FREE_LENGTH = math.pi, 0.5  # sliders of joints without limits reach so far
@@ -38,6 +37,7 @@ GREY, DARK = (140, 140, 140), (70, 70, 70)
 SHADES = (1.0, 0.75, 0.88, 0.62)  # of the bodies of a cluster
 FIELD = 0.7  # of view [rad]
 PANEL = 260  # pixels
+FINE = 32  # half as many points as a circle has
 FLAT = 0.35  # of its width: what is thinner is looked at from its side
 
 
@@ -187,17 +187,23 @@ class Viewer:
         self.server.on_client_connect(fit)
 
     def _draw_shape(self, path: str, shape: Shape, colour: tuple[int, int, int]) -> Any:
-        try:
-            mesh = solid(shape, self._allowance)
-        except (DescriptionError, ImportError) as error:
-            self._missing.setdefault(os.path.basename(shape.file or ""), str(error))
-            return None
-        if mesh is None:
-            return None
+        if shape.kind == "mesh":
+            try:
+                mesh = load_mesh(shape, self._allowance)
+            except (DescriptionError, ImportError) as error:
+                self._missing.setdefault(os.path.basename(shape.file or ""), str(error))
+                return None
+            corners, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces)
+        else:
+            points = shape_points(shape, FINE)
+            if points is None:
+                return None
+            corners, faces = hull(points)
         return self.server.scene.add_mesh_simple(
             path,
-            np.asarray(mesh.vertices),
-            np.asarray(mesh.faces),
+            corners,
+            faces,
+            flat_shading=shape.kind in ("box", "cylinder"),
             color=colour if shape.rgba is None else bytes_of(shape.rgba),
             wxyz=_quaternion(np.array(shape.origin.rotation)),
             position=shape.origin.xyz,
@@ -381,29 +387,6 @@ def _view_direction(points: Array) -> Array:
         corner = normal + 0.25 * np.array([0.0, 0.0, 1.0]) + 0.2 * np.cross([0.0, 0.0, 1.0], normal)
     away: Array = corner / np.linalg.norm(corner)
     return away
-
-
-def solid(shape: Shape, allowance: Allowance | None = None) -> trimesh.Trimesh | None:
-    """A shape as a mesh; None for planes. ``allowance``: what is left to read of the meshes."""
-    import trimesh
-
-    match shape.kind:
-        case "box":
-            return trimesh.creation.box(shape.size)
-        case "sphere":
-            return trimesh.creation.icosphere(subdivisions=3, radius=shape.size[0])
-        case "cylinder":
-            return trimesh.creation.cylinder(*shape.size)
-        case "capsule":
-            return trimesh.creation.capsule(shape.size[1], shape.size[0])
-        case "ellipsoid":
-            ball = trimesh.creation.icosphere(subdivisions=3)
-            ball.apply_scale(shape.size)
-            return ball
-        case "mesh":
-            return load_mesh(shape, allowance)
-        case _:
-            return None
 
 
 def bytes_of(rgba: tuple[float, float, float, float]) -> tuple[int, int, int]:

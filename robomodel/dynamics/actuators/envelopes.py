@@ -21,10 +21,11 @@ from robomodel.dynamics.functions.actuators import actuator_map
 from robomodel.errors import ClosureError
 from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import select
+from robomodel.model.closure import CLOSED
 from robomodel.model.configurations.sweeps import grid, sweep
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array, Mask
+from robomodel.model.joints import Array, Mask, Revolute
 from robomodel.model.model import Model
 
 GRIDS = ((3, 3), (5, 1), (math.inf, 0))
@@ -404,11 +405,25 @@ def _end(
         except ClosureError:
             outside = middle
             continue
+        there = _without_turns(model, cluster, there, best)
         if _outside(model, cluster, there[None])[0] is None:
             best, inside = there, middle
         else:
             outside = middle
     return best
+
+
+def _without_turns(model: Model, cluster: Cluster, q: Array, near: Array) -> Array:
+    """The same configuration without the full turns of hinges that Newton's method took near
+    dead points.
+    """
+    turned = q.copy()
+    for link in cluster.geometry.links:
+        if isinstance(link.joint, Revolute):
+            at = cluster.q.start + link.q
+            turned[at] -= 2 * math.pi * round((q[at] - near[at]) / (2 * math.pi))
+    change = np.abs(model.residual(turned) - model.residual(q))  # of gears that tie turns
+    return turned if np.max(change, initial=0.0) < CLOSED else q
 
 
 def _spanned(model: Model, body: int, q: Array, ends: tuple[str, str]) -> Range:
