@@ -125,3 +125,27 @@ def test_energy_goes_into_dampers(method: str) -> None:
     assert errors[1] < errors[0]
     order = np.log2(errors[0] / errors[1])
     assert order > ORDERS[method] - 0.3, errors
+
+
+def test_explicit_methods_follow_dampers_as_the_page_says() -> None:
+    """docs/simulation.md: 2.8 for "rk4", six time constants a step for "dop853", the defaults."""
+
+    def wheel(rate: float) -> rm.Model:
+        more = f'<dynamics damping="{rate}" friction="0"/>'
+        return rm.load(robot(link("w"), joint("j", "base", "w", more=more)))
+
+    inertia = float(rm.crba(wheel(1.0), [0.0])[0, 0])
+    for product, held in ((2.7, True), (2.85, False)):
+        model = wheel(product / 0.01 * inertia)
+        fixed = rm.simulate(model, [0.0], [1.0], duration=2.0, method="rk4", step=0.01)
+        assert (abs(float(fixed.v[-1, 0])) < 1.0) == held
+    model = wheel(100.0 * inertia)
+    adapted = rm.simulate(model, [0.0], [1.0], tau=[1.0], duration=20.0, method="dop853")
+    assert 5.5 < 100.0 * 20.0 / len(adapted.times) < 6.5
+    for rate, method in ((1e3, "dop853"), (1.01 * implicit.MANY, "radau")):
+        assert rm.simulate(wheel(rate * inertia), [0.0], [1.0], duration=1.0).method == method
+    assert implicit.MANY == 1e5
+    for step, same in ((0.0199, True), (0.0201, False)):
+        start = [0.0], [1.0], np.zeros((20, 1)), step
+        usual, rk4 = rm.rollout(model, *start)[1], rm.rollout(model, *start, "rk4")[1]
+        assert np.array_equal(usual, rk4) == same
