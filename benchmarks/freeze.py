@@ -22,15 +22,14 @@ import numpy as np
 
 import robomodel as rm
 from benchmarks.shared.race import Array
-from robomodel.dynamics.algorithms import Method, Task, traced_algorithm
-from robomodel.dynamics.table import Name
+from robomodel.dynamics.algorithm import AlgorithmSpec, Method, traced_algorithm
 from robomodel.kernels.program import Program
 
 TABLE = Path(__file__).with_suffix(".json")
 TOLERANCE = 1e-12  # of a result's norm, or of 1 where it is smaller
 STATES = 2
 PACKAGES = ("robomodel", "robomodel.dynamics", "robomodel.identification", "robomodel.trajectory")
-ALGORITHMS: tuple[Name, ...] = (
+ALGORITHMS: tuple[str, ...] = (
     "rnea", "aba", "crba", "bias_force", "gravity_force", "coriolis", "mass_inverse", "armature",
     "hybrid", "actuator_map", "reflected", "passive_force", "saturate", "energy", "regressor",
     "reference_regressor", "momentum_regressor", "energy_regressor", "center_of_mass",
@@ -40,7 +39,7 @@ ALGORITHMS: tuple[Name, ...] = (
     "frame_bias", "gyroscope_derivatives", "accelerometer_derivatives", "efpa", "contact",
     "contact_derivatives",
 )  # fmt: skip
-METHODS: dict[Name, tuple[Method, ...]] = {
+METHODS: dict[str, tuple[Method, ...]] = {
     "rnea": ("projection", "approximate", "unconstrained"),
     "aba": ("orthonormal", "projection", "lagrange", "approximate", "unconstrained"),
     "coriolis": ("christoffel",),
@@ -59,7 +58,7 @@ def names() -> dict[str, list[str]]:
     return found
 
 
-def tasks(model: rm.Model) -> Iterator[tuple[str, Task]]:
+def tasks(model: rm.Model) -> Iterator[tuple[str, AlgorithmSpec]]:
     """Algorithms with their methods and options, by a label."""
     link = model.bodies[-1].name
     for name in ALGORITHMS:
@@ -70,10 +69,10 @@ def tasks(model: rm.Model) -> Iterator[tuple[str, Task]]:
         methods: tuple[Method, ...] = ("cluster", *METHODS.get(name, ()))
         for method in methods:
             label = name if method == "cluster" else f"{name}:{method}"
-            yield label, Task(name, frames, method=method, known=known)
-    yield "rnea with a wrench", Task("rnea", f_ext=(link,))
-    yield "aba with a wrench", Task("aba", f_ext=(link,))
-    yield "aba with springs", Task("aba", passive=True)
+            yield label, AlgorithmSpec(name, frames, method=method, known=known)
+    yield "rnea with a wrench", AlgorithmSpec("rnea", f_ext=(link,))
+    yield "aba with a wrench", AlgorithmSpec("aba", f_ext=(link,))
+    yield "aba with springs", AlgorithmSpec("aba", passive=True)
 
 
 def digest(result: Array) -> list[float]:

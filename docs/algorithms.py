@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import griffe
 
-import robomodel.dynamics
+import robomodel
 
 
 class DeclaredAlgorithms(griffe.Extension):
-    """Functions under ``@algorithm`` have the signatures and docstrings of the imported ones."""
+    """Functions under a decorator of declaration.py have the imported ones' signatures and docs."""
 
     def on_function_instance(self, *, func: griffe.Function, **_: Any) -> None:
         """Replace the declaration's by what ``help`` shows."""
-        if not any(str(each.value).startswith("algorithm(") for each in func.decorators):
+        if not any(re.match(r"algorithm\(|documented$", str(x.value)) for x in func.decorators):
             return
-        declared = getattr(robomodel.dynamics, func.name)
+        declared = getattr(robomodel, func.name)
         func.docstring = griffe.Docstring(inspect.getdoc(declared) or "", parent=func)
         func.parameters = griffe.Parameters(*(
             griffe.Parameter(

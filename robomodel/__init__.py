@@ -4,47 +4,10 @@ from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from robomodel import robots
+from robomodel import dynamics, robots
 from robomodel.aliases import keep_names
 from robomodel.description import Rotor
-from robomodel.dynamics import (
-    aba,
-    aba_derivatives,
-    actuator_forces,
-    actuator_map,
-    armature,
-    bias_force,
-    center_of_mass,
-    center_of_mass_acceleration,
-    center_of_mass_jacobian,
-    center_of_mass_velocity,
-    centroidal_map,
-    centroidal_momentum,
-    contact_aba,
-    contact_aba_derivatives,
-    copper_loss,
-    coriolis,
-    crba,
-    efpa,
-    energy,
-    frame_acceleration,
-    frame_bias,
-    frame_pose,
-    frame_velocity,
-    gravity_force,
-    hybrid,
-    impulse,
-    jacobian,
-    mass_inverse,
-    passive_force,
-    reflected,
-    rnea,
-    rnea_derivatives,
-    rnea_hessian_product,
-    saturate,
-    torque_limits,
-    torque_polytope,
-)
+from robomodel.dynamics import *
 from robomodel.dynamics.baselines.spanning import Accelerations, accelerations
 from robomodel.errors import (
     ClosureError,
@@ -103,62 +66,26 @@ __all__ = [
     "SimulationError",
     "Trajectory",
     "UnknownNameError",
-    "aba",
-    "aba_derivatives",
     "accelerations",
     "actuation",
-    "actuator_forces",
-    "actuator_map",
     "approximation_errors",
-    "armature",
     "base_parameters",
-    "bias_force",
-    "center_of_mass",
-    "center_of_mass_acceleration",
-    "center_of_mass_jacobian",
-    "center_of_mass_velocity",
-    "centroidal_map",
-    "centroidal_momentum",
     "compile",
-    "contact_aba",
-    "contact_aba_derivatives",
     "contact_points",
-    "copper_loss",
-    "coriolis",
-    "crba",
-    "efpa",
-    "energy",
     "energy_regressor",
     "excitation",
     "filtered_regressor",
-    "frame_acceleration",
-    "frame_bias",
-    "frame_pose",
-    "frame_velocity",
-    "gravity_force",
-    "hybrid",
     "identify",
-    "impulse",
-    "jacobian",
     "load",
-    "mass_inverse",
     "momentum_regressor",
     "parameters",
-    "passive_force",
     "read_log",
-    "reflected",
     "regressor",
-    "rnea",
-    "rnea_derivatives",
-    "rnea_hessian_product",
     "robots",
     "rollout",
     "rollout_kernel",
-    "saturate",
     "simulate",
     "to_casadi",
-    "torque_limits",
-    "torque_polytope",
     "validate",
     "with_parameters",
     "write_c",
@@ -166,6 +93,7 @@ __all__ = [
     "write_sdf",
     "write_urdf",
 ]
+__all__ += dynamics.__all__
 
 _LATE = {
     **dict.fromkeys(
@@ -193,38 +121,30 @@ _INSTANT = "robomodel.estimation.instant"
 keep_names("robomodel.dynamics", {"problem": _INSTANT, "problem.problem": _INSTANT})
 
 
-_PREPARING = frozenset(
-    ("accelerations", "actuator_forces", "actuator_map", "armature", "contact_aba_derivatives",
-     "filtered_regressor", "hybrid", "impulse", "reflected", "rollout", "torque_limits",
-     "torque_polytope")
-)  # fmt: skip
-"""Functions with a ``backend`` that ask the model things before they call its kernel."""
-
-
-def _of_models(name: str, found: Any) -> Any:
+def _takes_model(function: Any) -> Any:
     """A public function; a TypeError says what to do if it gets a path, not a model.
 
-    Those that go straight to a kernel look there, where it costs nothing: :func:`calling.run`.
+    Those of the dynamics see to it themselves: :mod:`robomodel.dynamics.declaration`.
     """
-    said = getattr(found, "__annotations__", {})
-    quick = ("backend" in said and name not in _PREPARING) or "__signature__" in vars(found)
-    if said.get("model") != "Model" or quick or not hasattr(found, "__code__"):
-        return found
+    annotations = getattr(function, "__annotations__", {})
+    declared = "__signature__" in vars(function) if hasattr(function, "__code__") else True
+    if annotations.get("model") != "Model" or declared:
+        return function
 
-    @wraps(found)
-    def called(*args: Any, **options: Any) -> Any:
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
         model = args[0] if args else options.get("model")
         if not isinstance(model, Model) and (args or "model" in options):
             raise no_model(model)
-        return found(*args, **options)
+        return function(*args, **options)
 
-    called.__module__ = __name__  # where pickle finds it
-    return called
+    call.__module__ = __name__  # where pickle finds it
+    return call
 
 
 for _name in __all__:
     if _name in globals():
-        globals()[_name] = _of_models(_name, globals()[_name])
+        globals()[_name] = _takes_model(globals()[_name])
 del _name
 
 
@@ -232,9 +152,8 @@ def __getattr__(name: str) -> object:
     """Motion over time, reports, symbols and C, imported when they are first asked for."""
     if name not in _LATE:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    found = _of_models(name, getattr(import_module(f"{__name__}.{_LATE[name]}"), name))
-    globals()[name] = found
-    return found
+    globals()[name] = _takes_model(getattr(import_module(f"{__name__}.{_LATE[name]}"), name))
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

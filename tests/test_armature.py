@@ -19,7 +19,7 @@ from texts import coupling, fan, four_bar, joint, link, robot
 
 import robomodel as rm
 from robomodel.description import ONE_DOF, Description
-from robomodel.dynamics.algorithms import Task, traced_algorithm
+from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.model import build
 from robomodel.parsers import read
 
@@ -198,8 +198,8 @@ def test_armature_costs_nothing_where_there_is_none() -> None:
         model = build(dataclasses.replace(plain.description, joints=joints))
     for algorithm in ("rnea", "aba", "crba"):
         more = (
-            traced_algorithm(model, Task(algorithm)).program.flops
-            - traced_algorithm(plain, Task(algorithm)).program.flops
+            traced_algorithm(model, AlgorithmSpec(algorithm)).program.flops
+            - traced_algorithm(plain, AlgorithmSpec(algorithm)).program.flops
         )
         assert 0 <= more <= 2
 

@@ -17,7 +17,7 @@ from shipped import SMALL
 from texts import coupling, fan, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task, traced_algorithm
+from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.derivatives import aba_derivatives, rnea_derivatives
@@ -213,7 +213,7 @@ def differences(model: rm.Model, algorithm: Callable, q: Array, v: Array, x: Arr
 
 
 def program_of(algorithm: str, model: rm.Model) -> Program:
-    return traced_algorithm(model, Task(algorithm)).program
+    return traced_algorithm(model, AlgorithmSpec(algorithm)).program
 
 
 def evaluate(program: Program, model: rm.Model, q: Array, v: Array, x: Array) -> Array:

@@ -14,7 +14,7 @@ from test_derivatives import DIFFERENCING, TEXTS, random_states, relative, step
 from texts import four_bar, link
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task, traced_algorithm
+from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.kernels import Program, Trace
 from robomodel.kernels.differentiate import differentiate, gradient
 
@@ -34,9 +34,9 @@ def check(model: rm.Model, q: Array) -> None:
     rng = np.random.default_rng(6)
     v, a, w = rng.standard_normal((3, len(q), model.nv))
     qq, vv, qv, aq = evaluate(
-        traced_algorithm(model, Task("rnea_hessian_product")).program, [q, v, a, w], 4
+        traced_algorithm(model, AlgorithmSpec("rnea_hessian_product")).program, [q, v, a, w], 4
     )
-    first = traced_algorithm(model, Task("rnea_derivatives")).program
+    first = traced_algorithm(model, AlgorithmSpec("rnea_derivatives")).program
     # by differences of the fourth order, all of them in one batch
     h = 0.1 * step(model, q)
     moves = h * np.array([-2.0, -1.0, 1.0, 2.0])[:, None, None] * np.eye(model.nv)
@@ -177,7 +177,7 @@ def test_nothing_moves() -> None:
 @pytest.mark.slow
 def test_structure_keeps_it_small() -> None:
     model = rm.robots.load("mini_cheetah")
-    assert traced_algorithm(model, Task("rnea_hessian_product")).program.flops <= 12273
+    assert traced_algorithm(model, AlgorithmSpec("rnea_hessian_product")).program.flops <= 12273
 
 
 # ---- backwards through a trace -------------------------------------------------------------------

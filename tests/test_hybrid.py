@@ -8,7 +8,7 @@ from cases import few
 from texts import coupling, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task, traced_algorithm
+from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 
 ROBOTS = ("puma560", "five_bar", "mini_cheetah", "tello")
 
@@ -107,11 +107,11 @@ def test_compiled_agrees_with_numpy(name):
 def test_elimination_costs_what_the_recursions_cost(name):
     """No acceleration given: within 5 % of the operations of ABA. All given: RNEA itself."""
     model = rm.robots.load(name)
-    flops = traced_algorithm(model, Task("aba")).program.flops
-    assert traced_algorithm(model, Task("hybrid")).program.flops <= 1.05 * flops
+    flops = traced_algorithm(model, AlgorithmSpec("aba")).program.flops
+    assert traced_algorithm(model, AlgorithmSpec("hybrid")).program.flops <= 1.05 * flops
     everything = tuple(dict.fromkeys(joint.name for joint in model.joints if joint.independent))
-    program = traced_algorithm(model, Task("hybrid", known=everything)).program
-    assert program.flops == traced_algorithm(model, Task("rnea")).program.flops
+    program = traced_algorithm(model, AlgorithmSpec("hybrid", known=everything)).program
+    assert program.flops == traced_algorithm(model, AlgorithmSpec("rnea")).program.flops
 
 
 # ---- joints with several freedoms, whole and in part ---------------------------------------------

@@ -18,7 +18,7 @@ from test_dynamics import load, relative
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task, traced_algorithm
+from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.dynamics.baselines.open_tree import open_tree
 from robomodel.model import build
 from robomodel.model.approximate import approximate, select, unconstrained
@@ -437,12 +437,12 @@ def test_methods_cost_what_they_should() -> None:
     """
     model = rm.robots.load("mini_cheetah")
     cost = {
-        method: traced_algorithm(model, Task("aba", method=method)).program.flops
+        method: traced_algorithm(model, AlgorithmSpec("aba", method=method)).program.flops
         for method in ("unconstrained", "cluster", "projection", "lagrange")
     }
     assert sorted(cost, key=cost.__getitem__) == list(cost)
     assert cost["cluster"] <= 3099
     assert cost["projection"] <= 3314
     assert cost["lagrange"] <= 6314
-    approximate = traced_algorithm(model, Task("aba", method="approximate")).program.flops
+    approximate = traced_algorithm(model, AlgorithmSpec("aba", method="approximate")).program.flops
     assert abs(approximate / cost["cluster"] - 1.0) < 0.01

@@ -86,11 +86,11 @@ def test_abas_order_costs_what_aba_costs() -> None:
 
 
 def programs_of_core(model: rm.Model) -> rm.kernels.Program:
-    from robomodel.dynamics.algorithms import Task
+    from robomodel.dynamics.algorithm import AlgorithmSpec
     from robomodel.kernels import Trace
 
     trace = Trace()
-    task = Task("aba")
+    task = AlgorithmSpec("aba")
     inputs = {name: trace.inputs(size) for name, size in task.sizes(model).items()}
     return trace.program(task.run(model, inputs))
 

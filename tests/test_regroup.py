@@ -12,9 +12,8 @@ from shipped import SMALL
 from texts import coupling, joint, link, robot
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task, traced_algorithm
+from robomodel.dynamics.algorithm import ALGORITHMS, AlgorithmSpec, traced_algorithm
 from robomodel.dynamics.recursions.reduced import COST_CLASS, reduced, regrouped
-from robomodel.dynamics.table import TABLE
 from robomodel.kernels import Trace
 
 Array = NDArray[np.float64]
@@ -50,7 +49,7 @@ TEXTS = {
 }
 
 
-def numbers(model: rm.Model, task: Task, inputs: Array) -> Array:
+def numbers(model: rm.Model, task: AlgorithmSpec, inputs: Array) -> Array:
     """A task's results, run as it stands on this model's nodes: (states, numbers)."""
     trace = Trace()
     arguments = {name: trace.inputs(size) for name, size in task.sizes(model).items()}
@@ -67,13 +66,13 @@ def check(model: rm.Model, q: Array) -> None:
     for spread in (True, False):
         tree = regrouped(model, spread=spread)
         for task, inputs in (
-            (Task("rnea", f_ext=links), (q, v, x, pushed)),
-            (Task("aba", f_ext=links), (q, v, x, pushed)),
-            (Task("crba"), (q,)),
-            (Task("efpa", frames=links), (q,)),
-            (Task("contact", frames=((links[-1], (0.1, -0.2, 0.3)),)), (q,)),
-            (Task("rnea", method="projection"), (q, v, x)),
-            (Task("aba", method="lagrange"), (q, v, x)),
+            (AlgorithmSpec("rnea", f_ext=links), (q, v, x, pushed)),
+            (AlgorithmSpec("aba", f_ext=links), (q, v, x, pushed)),
+            (AlgorithmSpec("crba"), (q,)),
+            (AlgorithmSpec("efpa", frames=links), (q,)),
+            (AlgorithmSpec("contact", frames=((links[-1], (0.1, -0.2, 0.3)),)), (q,)),
+            (AlgorithmSpec("rnea", method="projection"), (q, v, x)),
+            (AlgorithmSpec("aba", method="lagrange"), (q, v, x)),
         ):
             at = np.concatenate(inputs, axis=-1)
             expected = numbers(model, task, at)
@@ -137,7 +136,7 @@ def test_what_remains() -> None:
 
 def operations(model: rm.Model, algorithm: str) -> int:
     traced = Trace()
-    task = Task(algorithm)
+    task = AlgorithmSpec(algorithm)
     inputs = {name: traced.inputs(size) for name, size in task.sizes(model).items()}
     return traced.program(task.run(model, inputs)).flops
 
@@ -149,12 +148,12 @@ def test_a_reduced_model_is_kept_and_never_dearer() -> None:
         for algorithm in ("rnea", "aba", "crba"):
             tree = reduced(model, algorithm)
             assert reduced(model, algorithm) is tree
-            assert traced_algorithm(model, Task(algorithm)).program.flops == operations(
+            assert traced_algorithm(model, AlgorithmSpec(algorithm)).program.flops == operations(
                 tree, algorithm
             )
             assert operations(tree, algorithm) <= operations(model, algorithm)
         assert reduced(model, "rnea") is not model
-        for algorithm in TABLE.keys() - COST_CLASS.keys():
+        for algorithm in ALGORITHMS.keys() - COST_CLASS.keys():
             assert reduced(model, algorithm) is model
     nothing = rm.load(robot())
     assert reduced(nothing, "aba") is nothing

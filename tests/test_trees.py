@@ -22,11 +22,9 @@ from oracle import Oracle
 from test_dynamics import compare, named, relative
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task, traced_algorithm
-from robomodel.dynamics.compiled import kernel
+from robomodel.dynamics.algorithm import ALGORITHMS, AlgorithmSpec, kernel, traced_algorithm
 from robomodel.dynamics.kinematics.frames import frame_keys
 from robomodel.dynamics.recursions.reduced import regrouped
-from robomodel.dynamics.table import TABLE
 from robomodel.kernels import Trace
 from robomodel.scalars import stack, unstack
 
@@ -55,17 +53,17 @@ def sprung(mechanism: Mechanism, rng: np.random.Generator) -> Mechanism:
     return mechanism
 
 
-def tasks(model: rm.Model, rng: np.random.Generator) -> Iterator[Task]:
+def tasks(model: rm.Model, rng: np.random.Generator) -> Iterator[AlgorithmSpec]:
     """Every algorithm with what it takes: wrenches, frames, springs, known joints, other ways."""
     links = [str(x) for x in rng.permutation([body.name for body in model.bodies])[:2]]
     point = (links[-1], (0.1, 0.0, -0.3))
     names = [str(x) for x in rng.permutation(model.dof_names)]
-    for name, entry in TABLE.items():
+    for name, entry in ALGORITHMS.items():
         if name in UNLIKE:
             continue
         frames = (point,) if entry.takes_frame else (links[0], point) if entry.takes_frames else ()
         known = tuple(names[: (model.nv + 1) // 2]) if entry.takes_known else ()
-        task = Task(name, frame_keys(frames), known=known)
+        task = AlgorithmSpec(name, frame_keys(frames), known=known)
         yield task
         for method in entry.methods:
             yield replace(task, method=method)
@@ -73,13 +71,15 @@ def tasks(model: rm.Model, rng: np.random.Generator) -> Iterator[Task]:
             yield replace(task, f_ext=tuple(links), passive=entry.passive is not None)
 
 
-def inputs(model: rm.Model, task: Task, q: Array, rng: np.random.Generator) -> dict[str, Array]:
+def inputs(
+    model: rm.Model, task: AlgorithmSpec, q: Array, rng: np.random.Generator
+) -> dict[str, Array]:
     """Arguments at these configurations; all but them at random."""
     sizes = task.sizes(model)
     return {n: q if n == "q" else rng.standard_normal((len(q), k)) for n, k in sizes.items()}
 
 
-def on_tree(tree: rm.Model, task: Task, given: dict[str, Array]) -> Array:
+def on_tree(tree: rm.Model, task: AlgorithmSpec, given: dict[str, Array]) -> Array:
     """The results on a tree as it stands, by NumPy; what differentiates its trace is traced."""
     batch = next(iter(given.values())).shape[:-1]
     scalars = {name: unstack(x) for name, x in given.items()}
@@ -93,7 +93,7 @@ def on_tree(tree: rm.Model, task: Task, given: dict[str, Array]) -> Array:
         return stack(program([x for xs in scalars.values() for x in xs]), batch)
 
 
-def by_program(model: rm.Model, task: Task, given: dict[str, Array]) -> Array:
+def by_program(model: rm.Model, task: AlgorithmSpec, given: dict[str, Array]) -> Array:
     """What is compiled, run by NumPy, one operation after the other."""
     with np.errstate(all="ignore"):
         found = traced_algorithm(model, task).program(
@@ -102,7 +102,7 @@ def by_program(model: rm.Model, task: Task, given: dict[str, Array]) -> Array:
     return stack(found, next(iter(given.values())).shape[:-1])
 
 
-def by_kernel(model: rm.Model, task: Task, given: dict[str, Array]) -> Array:
+def by_kernel(model: rm.Model, task: AlgorithmSpec, given: dict[str, Array]) -> Array:
     """Compiled."""
     found = kernel(model, task)(*given.values())
     parts = found if isinstance(found, tuple) else (found,)
@@ -120,7 +120,7 @@ def assert_same(found: Array, expected: Array, tolerance: float, what: object) -
 def check(
     mechanism: Mechanism,
     rng: np.random.Generator,
-    run: Callable[[rm.Model, Task, dict[str, Array]], Array] = by_program,
+    run: Callable[[rm.Model, AlgorithmSpec, dict[str, Array]], Array] = by_program,
 ) -> bool:
     """All that is compiled of a mechanism; False if nothing moves."""
     mechanism = sprung(mechanism, rng)
@@ -149,7 +149,7 @@ def check(
 
 def check_trees(model: rm.Model, q: Array, rng: np.random.Generator) -> None:
     """Every tree that kernels may be of, whichever is cheapest."""
-    for task in (Task("crba"), Task("rnea")):
+    for task in (AlgorithmSpec("crba"), AlgorithmSpec("rnea")):
         given = inputs(model, task, q, rng)
         expected = on_tree(model, task, given)
         for spread in (True, False):
@@ -162,18 +162,19 @@ def check_energy(model: rm.Model, q: Array, rng: np.random.Generator) -> None:
     v = rng.standard_normal(model.nv)
     zero = np.zeros(model.nv)
 
-    def value(task: Task, *given: Array) -> Array:
+    def value(task: AlgorithmSpec, *given: Array) -> Array:
         names = task.sizes(model)
         return by_program(model, task, dict(zip(names, (x[None] for x in given), strict=True)))[0]
 
-    kinetic = value(Task("energy"), q, v)[0]
-    mass = value(Task("crba"), q).reshape(model.nv, model.nv)
+    kinetic = value(AlgorithmSpec("energy"), q, v)[0]
+    mass = value(AlgorithmSpec("crba"), q).reshape(model.nv, model.nv)
     np.testing.assert_allclose(v @ mass @ v / 2, kinetic, rtol=1e-10, atol=1e-12)
     slow = v * min(1.0, 0.1 / np.max(np.abs(model.constraint_jacobian(q) @ v)))
-    power = value(Task("bias_force", passive=True), q, zero) @ slow
+    power = value(AlgorithmSpec("bias_force", passive=True), q, zero) @ slow
     step = 0.02
     potentials = [
-        value(Task("energy"), model.integrate(q, k * step * slow), zero)[1] for k in (-2, -1, 1, 2)
+        value(AlgorithmSpec("energy"), model.integrate(q, k * step * slow), zero)[1]
+        for k in (-2, -1, 1, 2)
     ]
     rate = np.array([1.0, -8.0, 8.0, -1.0]) @ potentials / (12.0 * step)
     size = np.max(np.abs(potentials)) + model.mass
@@ -190,16 +191,16 @@ def check_frames(model: rm.Model, oracle: Oracle, q: Array, rng: np.random.Gener
     jacobian = oracle.frame_jacobian(at, frame) @ g_matrix
     mass = oracle.projected_mass(at, g_matrix)
     wanted = [
-        (Task("frame_pose", (frame,)), (q,), oracle.frame_pose(at, frame)),
-        (Task("jacobian", (frame,)), (q,), jacobian),
-        (Task("frame_velocity", (frame,)), (q, v), jacobian @ v),
-        (Task("efpa", (frame,)), (q,), jacobian @ np.linalg.solve(mass, jacobian.T)),
+        (AlgorithmSpec("frame_pose", (frame,)), (q,), oracle.frame_pose(at, frame)),
+        (AlgorithmSpec("jacobian", (frame,)), (q,), jacobian),
+        (AlgorithmSpec("frame_velocity", (frame,)), (q, v), jacobian @ v),
+        (AlgorithmSpec("efpa", (frame,)), (q,), jacobian @ np.linalg.solve(mass, jacobian.T)),
     ]
     if oracle.floating_base:  # else what is welded to the base does not count
         momentum = oracle.centroidal_momentum(at, g_matrix @ v)
         wanted += [
-            (Task("center_of_mass"), (q,), oracle.center_of_mass(at)),
-            (Task("centroidal_momentum"), (q, v), momentum),
+            (AlgorithmSpec("center_of_mass"), (q,), oracle.center_of_mass(at)),
+            (AlgorithmSpec("centroidal_momentum"), (q, v), momentum),
         ]
     for task, given, expected in wanted:
         held = dict(zip(task.sizes(model), (x[None] for x in given), strict=True))

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task, traced_algorithm
+from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.kernels import compile_program
 
 LINKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -57,7 +57,7 @@ def chain(count: int) -> str:
 
 def measure(count: int, repeats: int) -> dict[str, float]:
     """Medians for one chain, seconds; and the operations."""
-    text, task, rng = chain(count), Task("aba"), np.random.default_rng(0)
+    text, task, rng = chain(count), AlgorithmSpec("aba"), np.random.default_rng(0)
     times: dict[str, list[float]] = {name: [] for name in TIMES}
     for _ in range(repeats):
         clock = [time.perf_counter()]

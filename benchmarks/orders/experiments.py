@@ -21,7 +21,7 @@ from scipy.sparse.linalg import splu
 import robomodel as rm
 from benchmarks.shared.counts import counts, traced
 from benchmarks.shared.race import Array, Race
-from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.estimation import gauss
 from robomodel.estimation.equations import pieces
 from robomodel.estimation.instant import Problem
@@ -258,7 +258,7 @@ def speed(
         race.add(what, lambda: run(q, v, tau, out=out), len(q))
 
     for what, (algorithm, how) in CORE.items():
-        found = traced(model, Task(algorithm, **how))
+        found = traced(model, AlgorithmSpec(algorithm, **how))
         add(what, found, rm.compile(model, algorithm, **how).ufunc, algorithm == "aba")
     for what, order in orders.items():
         found = program(model, order)
@@ -389,7 +389,7 @@ def serial(links: int) -> dict[str, float]:
             found["without"] = done.operations
             found["traced"] = operations(scalar_lu(forward, plan))
     for name, (algorithm, how) in CORE.items():
-        found[name] = operations(traced(model, Task(algorithm, **how)))
+        found[name] = operations(traced(model, AlgorithmSpec(algorithm, **how)))
     return found
 
 
@@ -426,7 +426,7 @@ def zero_fill(links: int) -> dict[str, float]:
         "entries": entries,
         "fill": done.fill,
         "counted": done.operations,
-        "RNEA": operations(traced(model, Task("rnea"))),
+        "RNEA": operations(traced(model, AlgorithmSpec("rnea"))),
         "seconds": taken,
     }
 
@@ -532,7 +532,7 @@ def search(
         "best named": best,
         "named": named[best],
         "core": {
-            name: operations(traced(model, Task(algorithm, **how)))
+            name: operations(traced(model, AlgorithmSpec(algorithm, **how)))
             for name, (algorithm, how) in CORE.items()
         },
         "found": seen[-1],

@@ -15,7 +15,7 @@ import numpy as np
 
 import robomodel as rm
 from benchmarks.shared.race import Array, Race
-from robomodel.dynamics.algorithms import Task, traced_algorithm
+from robomodel.dynamics.algorithm import AlgorithmSpec, traced_algorithm
 from robomodel.dynamics.baselines.projection import spanning_tree
 from robomodel.dynamics.kinematics.frames import frame_keys
 from robomodel.dynamics.recursions.crba import crba
@@ -130,7 +130,7 @@ def speed(system: System, effort: Effort) -> list[Row]:
             )
         )  # fmt: skip
     for algorithm, method in system.counted:
-        task = Task(algorithm, frame_keys(system.frames(algorithm)), method=method)
+        task = AlgorithmSpec(algorithm, frame_keys(system.frames(algorithm)), method=method)
         program = traced_algorithm(model, task).program
         found.append(
             Row(system.name, system.links, algorithm, method, program.flops, len(program.steps))

@@ -8,22 +8,22 @@ bias of the spanning tree and projects them, on the same scalars.
 from __future__ import annotations
 
 import robomodel as rm
-from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.kernels import Program, Trace
 
 ROBOTS = ("mini_cheetah", "mit_humanoid", "jvrc1", "tello", "four_bar", "six_bar",
           "planar_leg_linkage")  # fmt: skip
 TASKS = {
-    "aba": Task("aba"),
-    "aba by projection": Task("aba", method="projection"),
-    "rnea": Task("rnea"),
-    "rnea by projection": Task("rnea", method="projection"),
-    "crba": Task("crba"),
-    "bias_force": Task("bias_force"),
+    "aba": AlgorithmSpec("aba"),
+    "aba by projection": AlgorithmSpec("aba", method="projection"),
+    "rnea": AlgorithmSpec("rnea"),
+    "rnea by projection": AlgorithmSpec("rnea", method="projection"),
+    "crba": AlgorithmSpec("crba"),
+    "bias_force": AlgorithmSpec("bias_force"),
 }
 
 
-def traced(model: rm.Model, task: Task) -> Program:
+def traced(model: rm.Model, task: AlgorithmSpec) -> Program:
     """The program as traced, before anything is fused."""
     trace = Trace()
     inputs = {name: trace.inputs(size) for name, size in task.sizes(model).items()}

@@ -6,16 +6,15 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from robomodel.cli.common import Result, UserError
 from robomodel.cli.robot import Robot
-from robomodel.dynamics import algorithms
-from robomodel.dynamics.compiled import kernel as kernel_of
-from robomodel.dynamics.table import Name
+from robomodel.dynamics.algorithm import AlgorithmSpec
+from robomodel.dynamics.algorithm import kernel as kernel_of
 from robomodel.errors import did_you_mean
 from robomodel.kernels import obstacle
 from robomodel.model import Model
@@ -89,7 +88,7 @@ def command(
 
 def _measure(model: Model, algorithm: str, states: int, threads: int) -> dict[str, Any]:
     start = time.perf_counter()
-    kernel = kernel_of(model, algorithms.Task(cast(Name, algorithm)))
+    kernel = kernel_of(model, AlgorithmSpec(algorithm))
     made = time.perf_counter() - start
     rng = np.random.default_rng(0)
     some = np.array([model.random_configuration(rng) for _ in range(min(states, 16))])

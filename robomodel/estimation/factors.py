@@ -15,9 +15,8 @@ from typing import TypeAlias
 import numpy as np
 
 from robomodel.dynamics import aba, aba_derivatives, frame_pose, jacobian, rnea, rnea_derivatives
-from robomodel.dynamics.calling import run
+from robomodel.dynamics.declaration import run
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
-from robomodel.dynamics.table import Name
 from robomodel.errors import UnknownNameError, did_you_mean
 from robomodel.estimation.spaces import Space, Vectors
 from robomodel.model.joints import Array
@@ -273,7 +272,7 @@ class _Instrument(FactorBase):
         return (self.q, self.v)
 
     @property
-    def _algorithm(self) -> Name:
+    def _algorithm(self) -> str:
         """What gives the three numbers and their derivatives by the state."""
         return "gyroscope_derivatives"
 
@@ -314,7 +313,7 @@ class Accelerometer(_Instrument):
         return (self.q, self.v, self.a)
 
     @property
-    def _algorithm(self) -> Name:
+    def _algorithm(self) -> str:
         return "accelerometer_derivatives"
 
 

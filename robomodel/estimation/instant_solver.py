@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.calling import by_name
+from robomodel.dynamics.declaration import by_name
 from robomodel.dynamics.kinematics.frames import place
 from robomodel.dynamics.kinematics.state import State
 from robomodel.errors import UnknownNameError, check_names, did_you_mean

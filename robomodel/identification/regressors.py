@@ -6,16 +6,26 @@ Columns are in the order of :func:`robomodel.parameters`, π stands for its valu
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.calling import Backend, run
+from robomodel.dynamics.algorithm import declare
+from robomodel.dynamics.declaration import Backend, Options, documented, run, run_one
+from robomodel.dynamics.recursions import regressor as recursion
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
+declare("regressor", recursion.regressor, Y=("nv", "p"))
+declare("reference_regressor", recursion.reference_regressor, Y=("nv", "p"), by_trace=True)
+declare("momentum_regressor", recursion.momentum_regressor, P=("nv", "p"), R=("nv", "p"),
+        by_trace=True)  # fmt: skip
+declare("energy_regressor", recursion.energy_regressor, kinetic=("p",), potential=("p",))
 
+
+@documented
 def regressor(
     model: Model,
     q: ArrayLike,
@@ -23,8 +33,7 @@ def regressor(
     a: ArrayLike,
     *,
     reference: ArrayLike | None = None,
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> Array:
     """Y (..., nv, p): Y π = rnea + damping + dry friction (computeJointTorqueRegressor).
 
@@ -34,95 +43,62 @@ def regressor(
     in it. One recursion for all columns; rows of clusters that do not carry a body are zero.
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        a: Accelerations (..., nv) of the independent coordinates.
         reference: Velocities u (..., nv) beside v, as adaptive control has them (Slotine and Li
             1987): Y π = M a + C(q, v) u + gravity + the damping of u + the dry friction of v, with
             the C of :func:`robomodel.coriolis`, so that Ṁ - 2C is skew; compiled,
             "reference_regressor".
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         Y: The regressor (..., nv, p).
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     arguments = {"q": q, "v": v, "a": a}
-    result: Array
     if reference is None:
-        result = run(model, "regressor", arguments, backend, check=check)
-    else:
-        arguments["reference"] = reference
-        result = run(model, "reference_regressor", arguments, backend, check=check)
-    return result
+        return run_one(model, "regressor", arguments, **options)
+    arguments["reference"] = reference
+    return run_one(model, "reference_regressor", arguments, **options)
 
 
+@documented
 def momentum_regressor(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> tuple[Array, Array]:
     """P and R: P π = M v, and d(P π)/dt + R π = Y π, without accelerations.
 
     R π = gravity + damping + friction - Cᵀ v (:func:`robomodel.coriolis`). So over time, with any
     weight φ that vanishes at both ends, ∫ φ tau = ∫ (φ R - φ̇ P) π; and :func:`filtered_regressor`.
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
-
     Returns:
         P: The momentum's regressor (..., nv, p).
         R: That of the rest (..., nv, p).
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    momentum, rest = run(model, "momentum_regressor", {"q": q, "v": v}, backend, check=check)
+    momentum, rest = run(model, "momentum_regressor", {"q": q, "v": v}, **options)
     return momentum, rest
 
 
+@documented
 def energy_regressor(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> tuple[Array, Array]:
     """Times π the energies, springs' left out.
 
     (computeKineticEnergyRegressor, computePotentialEnergyRegressor.) The power of what drives the
     robot is the change of both and what damping and friction take.
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
-
     Returns:
         kinetic: Regressor (..., p) of the kinetic energy.
         potential: Regressor (..., p) of the potential energy.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    kinetic, potential = run(model, "energy_regressor", {"q": q, "v": v}, backend, check=check)
+    kinetic, potential = run(model, "energy_regressor", {"q": q, "v": v}, **options)
     return kinetic, potential
 
 
+@documented
 def filtered_regressor(
     model: Model,
     q: ArrayLike,
@@ -140,13 +116,11 @@ def filtered_regressor(
     transient. In between samples P, R (:func:`momentum_regressor`) and tau are taken as linear.
 
     Args:
-        model: The robot.
         q: Configurations (..., T, nq).
         v: Velocities (..., T, nv).
         tau: Forces (..., T, nv).
         step: Time between samples [s].
         cutoff: The filter's frequency [Hz].
-        backend: "compiled", a kernel made at the first call, or "numpy".
 
     Returns:
         Y: The filtered regressor (..., T, nv, p).

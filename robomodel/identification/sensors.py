@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from robomodel.description import Description, JointCoupling, LinkCoupling
 from robomodel.dynamics import passive_force, rnea
 from robomodel.dynamics.actuators.maps import actuator_map
-from robomodel.dynamics.calling import Backend
+from robomodel.dynamics.declaration import Backend
 from robomodel.errors import DescriptionWarning, UnknownNameError, as_names, did_you_mean, few
 from robomodel.identification.regressors import filtered_regressor, regressor
 from robomodel.model.arguments import as_array, as_numbers, common_batch

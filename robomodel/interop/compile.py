@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, Unpack, get_args, overload
 
 from numpy.typing import DTypeLike
 
-from robomodel.dynamics.algorithms import Method, traced_algorithm
-from robomodel.dynamics.compiled import as_task, kernel
-from robomodel.dynamics.kinematics.frames import FrameLike, Reference
-from robomodel.dynamics.table import Name
+from robomodel.dynamics.algorithm import AlgorithmOptions, as_spec, kernel, traced_algorithm
+from robomodel.dynamics.declaration import documented
 from robomodel.kernels.function import CudaKernel, Kernel, as_dtype
 from robomodel.model.model import Model
 
@@ -19,64 +16,44 @@ if TYPE_CHECKING:
     from robomodel.estimation.ordered_dynamics import OrderLike
 
 Target: TypeAlias = Literal["cpu", "cuda"]
-
-
 TARGETS: tuple[Target, ...] = get_args(Target)
 
 
 @overload
 def compile(
     model: Model,
-    algorithm: Name,
+    algorithm: str,
     *,
-    frame: FrameLike | None = None,
-    frames: FrameLike | Sequence[FrameLike] = (),
-    f_ext: str | Iterable[str] = (),
-    method: Method = "cluster",
-    known: str | Iterable[str] = (),
     order: OrderLike | None = None,
-    passive: bool = False,
-    reference: Reference = "local",
     dtype: DTypeLike = "float64",
     target: Literal["cpu"] = "cpu",
+    **options: Unpack[AlgorithmOptions],
 ) -> Kernel: ...
 @overload
 def compile(
     model: Model,
-    algorithm: Name,
+    algorithm: str,
     *,
-    frame: FrameLike | None = None,
-    frames: FrameLike | Sequence[FrameLike] = (),
-    f_ext: str | Iterable[str] = (),
-    method: Method = "cluster",
-    known: str | Iterable[str] = (),
     order: OrderLike | None = None,
-    passive: bool = False,
-    reference: Reference = "local",
     dtype: DTypeLike = "float64",
     target: Literal["cuda"],
+    **options: Unpack[AlgorithmOptions],
 ) -> CudaKernel: ...
+@documented
 def compile(
     model: Model,
-    algorithm: Name,
+    algorithm: str,
     *,
-    frame: FrameLike | None = None,
-    frames: FrameLike | Sequence[FrameLike] = (),
-    f_ext: str | Iterable[str] = (),
-    method: Method = "cluster",
-    known: str | Iterable[str] = (),
     order: OrderLike | None = None,
-    passive: bool = False,
-    reference: Reference = "local",
     dtype: DTypeLike = "float64",
     target: Target = "cpu",
+    **options: Unpack[AlgorithmOptions],
 ) -> Kernel | CudaKernel:
     """A kernel of an algorithm: "rnea", "aba", "crba", "bias_force", "jacobian" and so on.
 
     The same as the function of that name, without the checks of arguments: ``kernel(q, v, tau)``.
 
     Args:
-        model: The robot.
         algorithm: The function's name.
         frame: The link, or (link, offset), of those that are about one.
         frames: Those of "efpa".
@@ -86,12 +63,12 @@ def compile(
         known: Of "hybrid", the joints, or freedoms of ``model.dof_names``, whose accelerations are
             given; ``kernel(q, v, given)`` takes nv numbers, accelerations of these and forces of
             the others, and returns (tau, a).
+        passive: With the file's springs and damping among the forces.
+        reference: As of :func:`robomodel.jacobian`.
         order: Of "aba", an elimination order, by name ("crba", "nested dissection", "searched" …),
             as a list of all variables, or an
             :class:`~robomodel.estimation.ordered_dynamics.Order`. Pivots stay where the order has
             them; the kernel's ``backward_error`` says what that cost at random states.
-        passive: With the file's springs and damping among the forces.
-        reference: As of :func:`robomodel.jacobian`.
         dtype: "float64", or "float32", of which vectors hold twice as many (what it loses stands in
             docs/algorithms/kernels.md; "aba" loses less by method "orthonormal").
         target: "cpu", or "cuda" for NVIDIA's cards, see
@@ -106,18 +83,15 @@ def compile(
     number = as_dtype(dtype)
     if target not in TARGETS:
         raise ValueError(f"target {target!r} is not known; 'cpu' and 'cuda' are")
-    task = as_task(
-        model, algorithm, frame=frame, frames=frames, f_ext=f_ext, method=method, known=known,
-        passive=passive, reference=reference,
-    )  # fmt: skip
+    spec = as_spec(model, algorithm, **options)
     error: float | None = None
     if order is not None:
         from robomodel.estimation.ordered_dynamics import as_order, checked
 
         chosen = as_order(model, order)
-        task = replace(task, order=chosen)
-        error = checked(model, chosen, kernel(model, task))
-    function = traced_algorithm(model, task)
+        spec = replace(spec, order=chosen)
+        error = checked(model, chosen, kernel(model, spec))
+    function = traced_algorithm(model, spec)
     made: Kernel | CudaKernel
     made = function.kernel(number) if target == "cpu" else function.cuda(number)
     made.backward_error = error

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.interop.curvatures import curvature
 from robomodel.interop.programs import OWN, SAID, routine, task_of
 from robomodel.kernels.cache import spelled
@@ -57,7 +57,7 @@ class Differentiable:
         return routine(self.model, self.name, **self.options)
 
     @cached_property
-    def task(self) -> Task | None:
+    def task(self) -> AlgorithmSpec | None:
         """Of algorithms, which one."""
         return task_of(self.routine)
 
@@ -79,7 +79,7 @@ class Differentiable:
     @property
     def obstacle(self) -> str | None:
         """Why there are no derivatives; None where there are."""
-        if self.task is not None and self.task.by_trace:
+        if self.task is not None and self.task.algorithm.by_trace:
             return f"'{self.name}' is made of derivatives; there are none of them"
         return None
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from robomodel.dynamics.algorithms import Task, traced_algorithm
-from robomodel.dynamics.compiled import as_task
-from robomodel.dynamics.table import TABLE
+from robomodel.dynamics.algorithm import ALGORITHMS, AlgorithmSpec, as_spec, traced_algorithm
 from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.configurations import functions
@@ -31,8 +29,8 @@ def routine(model: Model, name: str, **options: Any) -> TracedFunction:
         raise TypeError(f"one function is asked for, by its name, not {name!r}")
     if name in ELSEWHERE:
         raise ValueError(f"'{name}' cannot be had as a program: {ELSEWHERE[name]}")
-    if name not in OWN and name not in TABLE:
-        known = (*TABLE, *OWN)
+    if name not in OWN and name not in ALGORITHMS:
+        known = (*ALGORITHMS, *OWN)
         raise ValueError(
             f"function '{name}' is not known{did_you_mean(name, known)}; known are "
             + ", ".join(f"'{each}'" for each in known)
@@ -45,7 +43,7 @@ def routine(model: Model, name: str, **options: Any) -> TracedFunction:
     for option in options:
         if option not in known_options:
             raise ValueError(f"'{name}' has no option '{option}'; it may have {known_options}")
-    task = as_task(model, name, **options)  # type: ignore[arg-type]
+    task = as_spec(model, name, **options)
     for link in (*(x if isinstance(x, str) else x[0] for x in task.frames), *task.f_ext):
         model.frame(link)
     results = task.results(model)
@@ -56,10 +54,10 @@ def routine(model: Model, name: str, **options: Any) -> TracedFunction:
     return traced_algorithm(model, task)
 
 
-def task_of(function: TracedFunction) -> Task | None:
+def task_of(function: TracedFunction) -> AlgorithmSpec | None:
     """The algorithm with its options that a function was made of; None for those of q."""
     made_of = function.origin[1] if function.origin is not None else ()
-    return next((x for x in made_of if isinstance(x, Task)), None)
+    return next((x for x in made_of if isinstance(x, AlgorithmSpec)), None)
 
 
 def _checked(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.dynamics import rnea_derivatives
-from robomodel.dynamics.algorithms import Task
+from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.dynamics.kinematics.momentum import energy
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.dynamics.kinematics.tangents import position_directions
@@ -84,7 +84,7 @@ def function(
 @cached_on_model
 def flow(model: Model, links: tuple[str, ...] = (), *, passive: bool = False) -> Function:
     """(q, v, tau, wrenches on the links, one after the other) → (q̇, v̇)."""
-    task = Task("aba", f_ext=links, passive=passive)
+    task = AlgorithmSpec("aba", f_ext=links, passive=passive)
 
     def build(q: Vector, v: Vector, tau: Vector, wrenches: Vector = ()) -> list[Scalar]:
         arguments = {"q": q, "v": v, "tau": tau} | _on(links, wrenches)
@@ -194,7 +194,7 @@ def momentum_slopes(model: Model, q: Array, v: Array) -> Array:
 
 def wrench_forces(model: Model, links: tuple[str, ...]) -> Function:
     """(q, wrenches on the links, one after the other) → the tau (nv) that would do the same."""
-    task = Task("bias_force", f_ext=links)
+    task = AlgorithmSpec("bias_force", f_ext=links)
 
     def build(q: Vector, wrenches: Vector) -> list[Scalar]:
         rest: list[Scalar] = [0.0] * model.nv

@@ -14,13 +14,13 @@ which asks nothing of the rank.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.baselines.projection import spanning_tree
-from robomodel.dynamics.calling import Backend, Wrenches
+from robomodel.dynamics.declaration import ForceOptions, documented
 from robomodel.dynamics.functions.motion import bias_force, crba
 from robomodel.errors import as_real
 from robomodel.model.arguments import as_array, common_batch
@@ -50,17 +50,15 @@ class Accelerations(NamedTuple):
     residual: Array
 
 
+@documented
 def accelerations(
     model: Model,
     q: ArrayLike,
     velocities: ArrayLike,
     tau: ArrayLike,
     *,
-    f_ext: Wrenches | None = None,
-    passive: bool = False,
     tolerance: float = 1e-9,
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[ForceOptions],
 ) -> Accelerations:
     """Forward dynamics of all joints from the velocities of all joints, at singular positions too.
 
@@ -73,18 +71,11 @@ def accelerations(
     say.
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
         velocities: Velocities (..., n_joint_velocities) of every joint of the spanning tree, in
             ``joint_names`` order, the base first.
         tau: Forces (..., n_joint_velocities) on the same.
-        f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
-            axes.
-        passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
         tolerance: Singular values of a cluster's conditions below this share of the largest count
             as zero.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         accelerations: Accelerations, multipliers, rank and residual.
@@ -102,14 +93,14 @@ def accelerations(
     speed = as_array(velocities, n, "velocities", "n_joint_velocities")
     force = as_array(tau, n, "tau", "n_joint_velocities")
     batch = common_batch(q=at, velocities=speed, tau=force)
-    if check:
+    if options.pop("check", False):
         model.check(at)
         for name, x in (("velocities", speed), ("tau", force)):
             check_finite(x, name, tuple(f"{name}[{i}]" for i in range(n)))
     spanning = stack(model.spanning_positions(unstack(at)), at.shape[:-1])
     tree = spanning_tree(model)
-    mass = crba(tree, spanning, backend=backend)
-    bias = bias_force(tree, spanning, speed, f_ext=f_ext, passive=passive, backend=backend)
+    mass = crba(tree, spanning, backend=options.get("backend", "compiled"))
+    bias = bias_force(tree, spanning, speed, **options)
     jacobian = model.constraint_matrix(at)
     wanted = model.spanning_matrix_bias(at, speed)
     unit = np.ones(n)

@@ -3,80 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.actuators.maps import Reflected
-from robomodel.dynamics.calling import Backend, check_arguments, run_one
-from robomodel.dynamics.calling import run as _run
+from robomodel.dynamics.actuators.saturation import saturated
+from robomodel.dynamics.algorithm import declare
+from robomodel.dynamics.declaration import (
+    Options,
+    check_arguments,
+    documented,
+    run,
+    run_one,
+)
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
+declare("actuator_map", actuation.actuator_map, B=("nv", "nu"))
+declare(
+    "reflected",
+    actuation.reflected,
+    inertia=("nv", "nu"),
+    damping=("nv", "nu"),
+    friction=("nv", "nu"),
+)
+declare("saturate", saturated, tau=("nv",), u=("nu",), lost=("nu",))
 
-def actuator_map(
-    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
-) -> Array:
+
+@documented
+def actuator_map(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """The map B from actuators' forces to the independent coordinates: tau = B u.
 
     Bᵀ v are the actuators' rates.
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
-
     Returns:
         B: The matrix (..., nv, nu), columns in the order of ``model.actuators``.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     if not model.actuators:
-        if check:
+        if options.get("check"):
             model.check(q)
         return np.zeros((*as_array(q, model.nq, "q", "nq").shape[:-1], model.nv, 0))
-    return run_one(model, "actuator_map", {"q": q}, backend, check=check)
+    return run_one(model, "actuator_map", {"q": q}, **options)
 
 
+@documented
 def actuator_forces(
     model: Model,
     q: ArrayLike,
     tau: ArrayLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> Array:
     """The motor forces u of least norm that give tau: B u = tau.
 
     Not-a-number where none do: a floating base that is pushed, a joint without a motor.
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        tau: Forces (..., nv) on the independent coordinates.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
-
     Returns:
         u: Motor forces (..., nu).
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    if check:
+    if options.get("check"):
         check_arguments(model, {"q": q, "tau": tau})
     torque = as_array(tau, model.nv, "tau", "nv")
     common_batch(q=as_array(q, model.nq, "q", "nq"), tau=torque)
-    return actuation.forces(actuator_map(model, q, backend=backend), torque)
+    return actuation.forces(actuator_map(model, q, **options), torque)
 
 
-def reflected(
-    model: Model, q: ArrayLike, *, backend: Backend = "compiled", check: bool = False
-) -> Reflected:
+@documented
+def reflected(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Reflected:
     """What each actuator's shaft puts on each independent velocity, through gears and linkages.
 
     Of coordinate i and actuator n I b², d b² and f |b| with b = B[i, n] of :func:`actuator_map` and
@@ -84,32 +80,22 @@ def reflected(
     inertia is that of the rotor's spin alone, what textbooks call reflected inertia, I N²; the mass
     matrix has besides what couples spins with the motion of the bodies that carry rotors.
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
-
     Returns:
         reflected: The tuple (inertia, damping, friction), each (..., nv, nu).
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     if not model.actuators:
-        none = actuator_map(model, q, backend=backend, check=check)
+        none = actuator_map(model, q, **options)
         return Reflected(none, none.copy(), none.copy())
-    return Reflected(*_run(model, "reflected", {"q": q}, backend, check=check))
+    return Reflected(*run(model, "reflected", {"q": q}, **options))
 
 
+@documented
 def saturate(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> tuple[Array, Array, Array]:
     """What the motors make of the torques asked of them.
 
@@ -118,25 +104,13 @@ def saturate(
     falls to zero within the last hundredth below the velocity limit. ``simulate`` and ``rollout``
     move under these torques with ``saturate=True``.
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        tau: Forces (..., nv) on the independent coordinates.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
-
     Returns:
         tau: The torques asked for less B times what is lost (..., nv), so that what no motor gives,
             on a floating base or a joint without an actuator, stays.
         u: Motor forces (..., nu), within their limits.
         lost: What of each motor's force is beyond them (..., nu): zero where it is not saturated.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    arguments = {"q": q, "v": v, "tau": tau}
-    given, u, lost = _run(model, "saturate", arguments, backend, check=check)
+    given, u, lost = run(model, "saturate", {"q": q, "v": v, "tau": tau}, **options)
     unknown = np.isnan(as_array(v, model.nv, "v", "nv")).any(axis=-1)
     if np.any(unknown):  # the least of a number and none is the number
         for result in (given, u, lost):
@@ -144,13 +118,12 @@ def saturate(
     return given, u, lost
 
 
+@documented
 def torque_limits(
     model: Model,
     q: ArrayLike,
     v: ArrayLike | None = None,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> tuple[Array, Array]:
     """Least and greatest tau of each coordinate while the others get nothing.
 
@@ -158,45 +131,33 @@ def torque_limits(
     where nothing pushes a coordinate alone.
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
         v: Velocities (..., nv); with them the torque-speed curves count too: driving force falls
             linearly to zero at no-load speed, without a curve nothing drives beyond the velocity
             limit, braking stays.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         lower: Least forces (..., nv).
         upper: Greatest forces (..., nv).
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
-    if check:
+    if options.get("check"):
         model.check(q, v)
-    matrix, lower, upper = _motors(model, q, v, backend)
+    matrix, lower, upper = _motors(model, q, v, **options)
     return actuation.limits(matrix, lower, upper)
 
 
+@documented
 def torque_polytope(
     model: Model,
     q: ArrayLike,
     joints: Sequence[str] | str,
     v: ArrayLike | None = None,
-    *,
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> Array | list[Array]:
     """The corners of what some coordinates can get together at q, the others nothing.
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
         joints: Names of independent coordinates (``model.dof_names``).
         v: Velocities (..., nv), as in :func:`torque_limits`.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         corners: (m, len(joints)), those of two coordinates counterclockwise; of a batch a list of
@@ -206,10 +167,10 @@ def torque_polytope(
         ValueError: An actuator has no effort limit, or arrays do not fit.
         UnknownNameError: A coordinate that is not known.
     """
-    if check:
+    if options.get("check"):
         model.check(q, v)
     chosen = actuation.selected(model, joints)
-    matrix, lower, upper = _motors(model, q, v, backend)
+    matrix, lower, upper = _motors(model, q, v, **options)
     shape, wide, low, high = actuation.broadcast(matrix, lower, upper)
     actuation.needs_limits(model, low, high)
     found = [actuation.polytope(wide[n], chosen, low[n], high[n]) for n in np.ndindex(*shape)]
@@ -217,10 +178,10 @@ def torque_polytope(
 
 
 def _motors(
-    model: Model, q: ArrayLike, v: ArrayLike | None, backend: Backend
+    model: Model, q: ArrayLike, v: ArrayLike | None, **options: Unpack[Options]
 ) -> tuple[Array, Array, Array]:
     """B, and the least and the greatest force of each actuator at the rates Bᵀ v."""
-    matrix = actuator_map(model, q, backend=backend)
+    matrix = actuator_map(model, q, **options)
     rates = None
     if v is not None:
         speed = as_array(v, model.nv, "v", "nv")

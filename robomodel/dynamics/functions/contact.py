@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.algorithms import Method
-from robomodel.dynamics.calling import Backend, Wrenches
-from robomodel.dynamics.calling import run as _run
-from robomodel.dynamics.contact.points import held, pushed, slopes, strike
+from robomodel.dynamics.algorithm import Method, declare, on_open_trees
+from robomodel.dynamics.baselines import open_tree, projection
+from robomodel.dynamics.contact.points import (
+    held,
+    pushed,
+    slopes,
+    strike,
+    touch_derivatives,
+    touching,
+)
+from robomodel.dynamics.declaration import (
+    Backend,
+    ForceOptions,
+    Options,
+    documented,
+    run,
+    run_one,
+)
 from robomodel.dynamics.functions.derivatives import aba_derivatives
 from robomodel.dynamics.functions.motion import aba
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
+from robomodel.dynamics.recursions import efpa as recursion
 from robomodel.dynamics.recursions.efpa import product
-from robomodel.dynamics.recursions.impulse import Touch, collide
+from robomodel.dynamics.recursions.impulse import Touch, collide, contact, contact_factors
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
@@ -23,15 +39,45 @@ from robomodel.model.model import Model
 ROUNDING = 1e-13  # of a point's Jacobian [m or 1], where it cannot move
 MANY = 8  # frames; beyond, programs without the k² entries of their matrix are made sooner
 
+declare(
+    "efpa",
+    recursion.efpa,
+    inverse_inertia=("6k", "6k"),
+    methods={"projection": projection.efpa, **on_open_trees(open_tree.efpa)},
+)
+declare("efpa_factors", recursion.efpa_factors, R=("6k", "nv"), p=("nv",))
+declare(
+    "contact",
+    contact,
+    inverse_inertia=("3k", "3k"),
+    J=("3k", "nv"),
+    M=("nv", "nv"),
+    methods=on_open_trees(open_tree.contact),
+)
+declare("contact_factors", contact_factors, R=("3k", "nv"), p=("nv",), J=("3k", "nv"),
+        M=("nv", "nv"))  # fmt: skip
+declare("touching", touching, rates=("3k",), accelerations=("3k",))
+declare(
+    "contact_derivatives",
+    touch_derivatives,
+    left_q=("nv", "nv"),
+    left_v=("nv", "nv"),
+    right_q=("3k", "nv"),
+    right_v=("3k", "nv"),
+    J=("3k", "nv"),
+    M=("nv", "nv"),
+    by_trace=True,
+)
 
+
+@documented
 def efpa(
     model: Model,
     q: ArrayLike,
     frames: FrameLike | Sequence[FrameLike],
     *,
     method: Method = "cluster",
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> Array:
     """Inverse operational-space inertia Λ⁻¹ = J M⁻¹ Jᵀ of k frames.
 
@@ -41,31 +87,23 @@ def efpa(
     the matrix for up to eight frames, and what it is a product of for more.
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
         frames: Links' names, or (link, offset); a single one is k = 1. They may be on any bodies,
             rotors and linkages included, and several on one; on links fixed to the world they give
             zeros.
         method: "cluster", or another that :func:`compile` knows of "efpa".
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         inverse: Λ⁻¹ (..., 6k, 6k).
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
     keys = frame_keys(frames)
     if not keys:
         return np.zeros((*as_array(q, model.nq, "q", "nq").shape[:-1], 0, 0))
     if method == "cluster" and len(keys) > MANY:
-        return product(*_run(model, "efpa_factors", {"q": q}, backend, frames=keys, check=check))
-    result: Array = _run(model, "efpa", {"q": q}, backend, frames=keys, method=method, check=check)
-    return result
+        return product(*run(model, "efpa_factors", {"q": q}, frames=keys, **options))
+    return run_one(model, "efpa", {"q": q}, frames=keys, method=method, **options)
 
 
+@documented
 def impulse(
     model: Model,
     q: ArrayLike,
@@ -79,8 +117,7 @@ def impulse(
     friction: ArrayLike = 1.0,
     tolerance: float = 1e-10,
     method: Method = "cluster",
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> tuple[Array, Array]:
     """Velocities after an impact, and the impulses on the robot.
 
@@ -98,9 +135,6 @@ def impulse(
     the velocities; a RuntimeWarning tells where not.
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
         frames: The k points that touch something rigid at this instant: links, or (link, offset).
         restitution: Newton's coefficient () or (..., k), from 0 to 1.
         normals: Directions (3,) or (..., k, 3), in world axes.
@@ -108,19 +142,12 @@ def impulse(
         unilateral: Contacts push and never pull.
         friction: Coulomb's coefficient () or (..., k) of unilateral contacts, which must be finite
             (sticking without pulling has no solution, or several).
-        tolerance: Eigenvalues of J M⁻¹ Jᵀ up to this share of the largest count as zero.
         method: "cluster", or one of the open trees of :func:`rnea`, "approximate" and
             "unconstrained".
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         v: Velocities after the impact (..., nv).
         impulses: (..., k, 3) [N s] on the robot, in world axes.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
     keys = frame_keys(frames)
     before = as_array(v, model.nv, "v", "nv")
@@ -128,15 +155,16 @@ def impulse(
         batch = as_array(q, model.nq, "q", "nq").shape[:-1]
         batch = np.broadcast_shapes(batch, before.shape[:-1])
         return np.broadcast_to(before, (*batch, model.nv)).copy(), np.zeros((*batch, 0, 3))
-    if check:
+    if options.get("check"):
         model.check(q, v)
-    touch = _contact(model, q, keys, method, backend)
+    touch = _contact(model, q, keys, method, options.get("backend", "compiled"))
     if unilateral:
         law = (restitution, friction if sticking else 0.0, normals)
         return strike(touch, before, *law)
     return collide(touch, before, restitution, normals, sticking, tolerance)
 
 
+@documented
 def contact_aba(
     model: Model,
     q: ArrayLike,
@@ -147,11 +175,8 @@ def contact_aba(
     friction: ArrayLike = 1.0,
     normals: ArrayLike = (0.0, 0.0, 1.0),
     unilateral: bool = True,
-    f_ext: Wrenches | None = None,
-    passive: bool = False,
     tolerance: float = 1e-10,
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[ForceOptions],
 ) -> tuple[Array, Array]:
     """Forward dynamics with contacts: accelerations, and the forces on the points.
 
@@ -162,39 +187,26 @@ def contact_aba(
     solutions, also warned of, it is the one of the least forces.
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        tau: Forces (..., nv) on the independent coordinates.
         frames: The k points that touch something rigid at rest: links, or (link, offset).
         friction: Coulomb's coefficient () or (..., k), finite for unilateral contacts.
         normals: Directions (3,) or (..., k, 3), in world axes, out of what is touched.
         unilateral: Contacts push and never pull. Without it contacts hold whatever it takes
             (``friction=inf`` says so too): the points do not accelerate, J a + J̇ v = 0, and
             redundant ones share the forces of least norm.
-        f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
-            axes.
-        passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
         tolerance: Of contacts that hold: eigenvalues of J M⁻¹ Jᵀ up to this share of the largest
             count as zero.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         a: Accelerations (..., nv) of the independent coordinates.
         forces: Forces (..., k, 3) [N] on the points, in world axes.
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
     keys = frame_keys(frames)
-    free = aba(model, q, v, tau, f_ext=f_ext, passive=passive, backend=backend, check=check)
+    free, backend = aba(model, q, v, tau, **options), options.get("backend", "compiled")
     if not keys:
         return free, np.zeros((*free.shape[:-1], 0, 3))
     touch = _contact(model, q, keys, "cluster", backend)
     arguments = {"q": q, "v": v, "a": free}
-    rates, accelerations = _run(model, "touching", arguments, backend, frames=keys)
+    rates, accelerations = run(model, "touching", arguments, backend, frames=keys)
     rates, accelerations = (
         np.where(_still(touch.jacobian), 0.0, x) for x in (rates, accelerations)
     )
@@ -204,6 +216,7 @@ def contact_aba(
     return pushed(touch, free, rates, accelerations, friction, normals)
 
 
+@documented
 def contact_aba_derivatives(
     model: Model,
     q: ArrayLike,
@@ -212,8 +225,7 @@ def contact_aba_derivatives(
     frames: FrameLike | Sequence[FrameLike],
     *,
     tolerance: float = 1e-10,
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
     """Derivatives of :func:`contact_aba` with bilateral contacts (``unilateral=False``).
 
@@ -223,14 +235,7 @@ def contact_aba_derivatives(
     tells of, there are none.
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        tau: Forces (..., nv) on the independent coordinates.
         frames: The k points in contact: links, or (link, offset).
-        tolerance: Eigenvalues of J M⁻¹ Jᵀ up to this share of the largest count as zero.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         a_q: ∂a/∂q (..., nv, nv).
@@ -239,22 +244,19 @@ def contact_aba_derivatives(
         f_q: ∂f/∂q (..., 3k, nv), forces point after point.
         f_v: ∂f/∂v (..., 3k, nv).
         f_tau: ∂f/∂tau (..., 3k, nv).
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
-        UnknownNameError: A link that is not known.
     """
     keys = frame_keys(frames)
     if not keys or not model.nv:
-        slopes_free = aba_derivatives(model, q, v, tau, backend=backend, check=check)
+        slopes_free = aba_derivatives(model, q, v, tau, **options)
         none = np.zeros((*slopes_free[0].shape[:-2], 3 * len(keys), model.nv))
         return (*slopes_free, none, none.copy(), none.copy())
     a, forces = contact_aba(
-        model, q, v, tau, keys, unilateral=False, tolerance=tolerance, backend=backend, check=check
+        model, q, v, tau, keys, unilateral=False, tolerance=tolerance, **options
     )
     flat = forces.reshape(*forces.shape[:-2], 3 * len(keys))
     arguments = {"q": q, "v": v, "a": a, "forces": flat}
-    parts = _run(model, "contact_derivatives", arguments, backend, frames=keys)
+    backend = options.get("backend", "compiled")
+    parts = run(model, "contact_derivatives", arguments, backend, frames=keys)
     return slopes(parts, tolerance)
 
 
@@ -266,10 +268,10 @@ def _contact(
     Rows of points that no motion moves are zero: what rounding leaves there would be divided by.
     """
     if method == "cluster" and len(keys) > MANY:
-        rows, p, j, mass = _run(model, "contact_factors", {"q": q}, backend, frames=keys)
+        rows, p, j, mass = run(model, "contact_factors", {"q": q}, backend, frames=keys)
         inverse = product(rows, p)
     else:
-        inverse, j, mass = _run(model, "contact", {"q": q}, backend, frames=keys, method=method)
+        inverse, j, mass = run(model, "contact", {"q": q}, backend, frames=keys, method=method)
     still = _still(j, ROUNDING)
     if not np.any(still):
         return Touch(inverse, j, mass)

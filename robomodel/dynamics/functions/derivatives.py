@@ -31,12 +31,6 @@ def rnea_derivatives(
     Positions vary in the tangent space: column j is the change along ``integrate(q, ε e_j)``, with
     loops closed. Wrenches stay as they are in their links' axes.
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        a: Accelerations (..., nv) of the independent coordinates.
-
     Returns:
         dq: ∂tau/∂q (..., nv, nv).
         dv: ∂tau/∂v (..., nv, nv).
@@ -58,12 +52,6 @@ def aba_derivatives(
     """Derivatives of forward dynamics by positions, velocities and forces.
 
     q varies as in :func:`rnea_derivatives`. Carpentier and Mansard, RSS 2018: ∂FD = -M⁻¹ ∂ID.
-
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        tau: Forces (..., nv) on the independent coordinates.
 
     Returns:
         dq: ∂a/∂q (..., nv, nv).
@@ -94,10 +82,6 @@ def rnea_hessian_product(
     with loops closed; wrenches stay as they are in their links' axes.
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        a: Accelerations (..., nv) of the independent coordinates.
         w: Multipliers (..., nv), or a row of the identity for the second derivatives of one force.
 
     Returns:

@@ -10,6 +10,7 @@ from typing import Unpack
 
 from numpy.typing import ArrayLike
 
+from robomodel.dynamics.algorithm import declare
 from robomodel.dynamics.declaration import Options, algorithm
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import FrameLike, Reference
@@ -28,17 +29,9 @@ def _pose(model: Model, q: Vector, at: frames.Place) -> list[Scalar]:
     return [*top, 0.0, 0.0, 0.0, 1.0]
 
 
-# ---- terms of the equations of motion ------------------------------------------------------------
-
-
 @algorithm(_pose, pose=(4, 4))
 def frame_pose(model: Model, q: ArrayLike, frame: FrameLike, **options: Unpack[Options]) -> Array:
     """The frame's pose in the world (Pinocchio: oMf).
-
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        frame: A link's name, or (link, offset) for a point of it with the link's axes.
 
     Returns:
         pose: Homogeneous matrix (..., 4, 4).
@@ -56,14 +49,6 @@ def jacobian(
 ) -> Array:
     """The frame's Jacobian J: its velocity is J v (computeFrameJacobian).
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        frame: A link's name, or (link, offset) for a point of it with the link's axes.
-        reference: As in Pinocchio: "local", at the frame's origin in its own axes;
-            "local_world_aligned", at its origin in the world's axes; "world", of the point of its
-            body that is at the world's origin, in the world's axes.
-
     Returns:
         J: The matrix (..., 6, nv), angular rows first.
     """
@@ -80,13 +65,6 @@ def frame_velocity(
     **options: Unpack[Options],
 ) -> Array:
     """The frame's velocity (getFrameVelocity).
-
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        frame: A link's name, or (link, offset) for a point of it with the link's axes.
-        reference: Axes and point, as in :func:`jacobian`.
 
     Returns:
         velocity: Spatial velocity (..., 6), angular first.
@@ -109,14 +87,6 @@ def frame_acceleration(
     The linear part is that of a point, the frame's origin, in the world: ẍ, not the spatial
     acceleration's ẍ - ω x ẋ; gravity is left out.
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        a: Accelerations (..., nv) of the independent coordinates.
-        frame: A link's name, or (link, offset) for a point of it with the link's axes.
-        reference: Axes and point, as in :func:`jacobian`.
-
     Returns:
         acceleration: (..., 6), angular first.
     """
@@ -136,16 +106,27 @@ def frame_bias(
 
     frame_acceleration = jacobian · a + frame_bias, in any one ``reference``.
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        frame: A link's name, or (link, offset) for a point of it with the link's axes.
-        reference: Axes and point, as in :func:`jacobian`.
-
     Returns:
         acceleration: (..., 6), angular first.
     """
 
 
-# ---- the whole robot -----------------------------------------------------------------------------
+# ---- of sensors, by estimation -------------------------------------------------------------------
+
+declare(
+    "gyroscope_derivatives",
+    frames.gyroscope_derivatives,
+    omega=(3,),
+    domega_dq=(3, "nv"),
+    domega_dv=(3, "nv"),
+    by_trace=True,
+)
+declare(
+    "accelerometer_derivatives",
+    frames.accelerometer_derivatives,
+    force=(3,),
+    df_dq=(3, "nv"),
+    df_dv=(3, "nv"),
+    df_da=(3, "nv"),
+    by_trace=True,
+)

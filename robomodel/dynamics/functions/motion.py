@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.algorithms import Method
+from robomodel.dynamics.algorithm import Method, declare, on_open_trees
 from robomodel.dynamics.baselines import lagrange, projection
 from robomodel.dynamics.baselines import open_tree as independent
-from robomodel.dynamics.calling import Backend, Wrenches, by_name, run_one
-from robomodel.dynamics.calling import run as _run
-from robomodel.dynamics.declaration import ForceOptions, Options, algorithm
-from robomodel.dynamics.passive import aba_passive, less_passive
+from robomodel.dynamics.declaration import (
+    ForceOptions,
+    Options,
+    algorithm,
+    by_name,
+    documented,
+    run,
+    run_one,
+)
+from robomodel.dynamics.kinematics.state import Forces
+from robomodel.dynamics.passive import aba_passive, hybrid_passive, less_passive
 from robomodel.dynamics.recursions import orthonormal
 from robomodel.dynamics.recursions.aba import aba as aba_recursion
 from robomodel.dynamics.recursions.crba import crba as crba_recursion
 from robomodel.dynamics.recursions.passive import passive_force as passive_recursion
 from robomodel.dynamics.recursions.rnea import bias_force as bias_recursion
 from robomodel.dynamics.recursions.rnea import rnea as rnea_recursion
-from robomodel.dynamics.table import on_open_trees
+from robomodel.model.approximate import reflected
 from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.scalars import Scalar, Vector
 
 
 @algorithm(
@@ -47,10 +55,6 @@ def rnea(
     C-RNEA (Chignoli et al., section V-A).
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        a: Accelerations (..., nv) of the independent coordinates.
         method: "cluster"; "projection", the same by Gᵀ on the spanning tree; "approximate", on an
             open tree with lumped rotors and armature; "unconstrained", on an open tree without
             rotors, couplers and other dependent bodies. Wrenches cannot act on bodies that an open
@@ -87,10 +91,6 @@ def aba(
     al., section V-B).
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        tau: Forces (..., nv) on the independent coordinates.
         method: Those of :func:`rnea`; "lagrange": the same as "cluster" by multipliers of the loops
             and couplings on the spanning tree; "orthonormal": the same in orthonormal coordinates
             of each cluster, which loses fewer digits next to the dead points of linkages.
@@ -104,10 +104,6 @@ def aba(
 def crba(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """Joint-space inertia matrix M, gears' and loops' reflected inertias included.
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-
     Returns:
         M: The matrix (..., nv, nv).
     """
@@ -116,11 +112,6 @@ def crba(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
 @algorithm(bias_recursion, tau=("nv",), passive=less_passive)
 def bias_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[ForceOptions]) -> Array:
     """The forces of zero acceleration: Coriolis, centrifugal, gravity, external forces.
-
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
@@ -137,23 +128,21 @@ def passive_force(model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Op
     ``rnea``, ``aba``, ``bias_force``, ``hybrid`` and the derivatives count these forces among what
     acts on the robot with ``passive=True``: ``rnea(…, passive=True)`` = rnea - passive_force.
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
     """
 
 
+declare("armature", reflected, A=("nv", "nv"))
+
+
+@documented
 def armature(
     model: Model,
     q: ArrayLike | None = None,
     *,
     kind: Literal["diagonal", "dense"] = "diagonal",
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> Array:
     """Reflected inertia at the independent joints.
 
@@ -162,26 +151,34 @@ def armature(
     armature that the file gives joints. A rotor geared by N adds N² times its inertia.
 
     Args:
-        model: The robot.
         q: One configuration, or a batch (..., nq); default :meth:`Model.neutral`. Gears and belts
             do not depend on it.
         kind: "diagonal" or "dense".
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         inertia: The diagonal (..., nv), or with "dense" the matrix (..., nv, nv).
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     if kind not in ("diagonal", "dense"):
         raise ValueError(f"kind '{kind}' is not known; 'diagonal' and 'dense' are")
     at = model.neutral() if q is None else q
-    dense = run_one(model, "armature", {"q": at}, backend, check=check)
+    dense = run_one(model, "armature", {"q": at}, **options)
     return np.diagonal(dense, axis1=-2, axis2=-1).copy() if kind == "diagonal" else dense
 
 
+def _hybrid(
+    model: Model, q: Vector, v: Vector, given: Vector, f_ext: Forces, known: Sequence[str]
+) -> tuple[list[Scalar], list[Scalar]]:
+    from robomodel.dynamics.recursions import hybrid_dynamics
+
+    return hybrid_dynamics.hybrid(
+        model, q, v, given, hybrid_dynamics.prescribed(model, known), f_ext
+    )
+
+
+declare("hybrid", _hybrid, passive=hybrid_passive, tau=("nv",), a=("nv",))
+
+
+@documented
 def hybrid(
     model: Model,
     q: ArrayLike,
@@ -189,10 +186,7 @@ def hybrid(
     *,
     tau: Mapping[str, ArrayLike] | None = None,
     a: Mapping[str, ArrayLike] | None = None,
-    f_ext: Wrenches | None = None,
-    passive: bool = False,
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[ForceOptions],
 ) -> tuple[Array, Array]:
     """Hybrid dynamics: all forces and accelerations, from forces here and accelerations there.
 
@@ -200,18 +194,10 @@ def hybrid(
     at its first call; see :mod:`robomodel.dynamics.recursions.hybrid_dynamics`.
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
         tau: Independent joint → force (...), or (..., n) for a joint with n degrees of freedom, or
             one of its ``model.dof_names`` → force (...). With ``a`` it names each once; what is not
             named of a floating base is free: nothing pushes it there.
         a: The same of accelerations.
-        f_ext: Link name → wrench (..., 6) on that link, moment about its origin first, in its own
-            axes.
-        passive: Count the file's springs and damping (:func:`passive_force`) among the forces.
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         tau: Forces (..., nv) on the independent coordinates.
@@ -257,7 +243,5 @@ def hybrid(
         raise ValueError(f"batch axes do not broadcast: {shapes}") from None
     given = np.stack([np.broadcast_to(columns[i], batch) for i in range(model.nv)], axis=-1)
     arguments = {"q": q, "v": v, "given": given}
-    forces_out, rates = _run(
-        model, "hybrid", arguments, backend, f_ext=f_ext, passive=passive, known=known, check=check
-    )
-    return forces_out, rates
+    torque, acceleration = run(model, "hybrid", arguments, known=known, **options)
+    return torque, acceleration

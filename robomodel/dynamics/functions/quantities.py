@@ -10,12 +10,12 @@ from typing import Literal, Unpack
 
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics.algorithms import Method
-from robomodel.dynamics.calling import Backend, run_one
-from robomodel.dynamics.declaration import ForceOptions, Options, algorithm
+from robomodel.dynamics.algorithm import Method, declare
+from robomodel.dynamics.declaration import ForceOptions, Options, algorithm, documented, run_one
 from robomodel.dynamics.kinematics import momentum
 from robomodel.dynamics.kinematics.state import Forces, Matrix
 from robomodel.dynamics.passive import gravity_less_passive
+from robomodel.dynamics.recursions import coriolis as recursion
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.model.joints import Array
@@ -39,8 +39,6 @@ def gravity_force(model: Model, q: ArrayLike, **options: Unpack[ForceOptions]) -
     """The forces that hold the robot at rest (computeGeneralizedGravity).
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
         f_ext: Link name → wrench (..., 6) on it, its moment first, in its own axes, held up as well
             (computeStaticTorque).
         passive: The file's springs help.
@@ -50,14 +48,23 @@ def gravity_force(model: Model, q: ArrayLike, **options: Unpack[ForceOptions]) -
     """
 
 
+declare(
+    "coriolis",
+    recursion.coriolis,
+    C=("nv", "nv"),
+    methods={"christoffel": recursion.christoffel},
+    by_trace=True,
+)
+
+
+@documented
 def coriolis(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     *,
     kind: Literal["factorization", "christoffel"] = "factorization",
-    backend: Backend = "compiled",
-    check: bool = False,
+    **options: Unpack[Options],
 ) -> Array:
     """The Coriolis matrix C, C v + gravity_force = bias_force (computeCoriolisMatrix).
 
@@ -68,34 +75,22 @@ def coriolis(
     (2021), carried over to clusters.
 
     Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
         kind: "factorization", the recursion; "christoffel" computes the same matrix from M's
             derivatives by those symbols, which takes many times as long (``rm.compile(model,
             "coriolis", method="christoffel")``).
-        backend: "compiled", a kernel made at the first call, or "numpy".
-        check: Refuse what is no state, as :meth:`Model.check` does.
 
     Returns:
         C: The matrix (..., nv, nv).
-
-    Raises:
-        ValueError: Arrays that do not fit, unknown options; with ``check``, what is no state.
     """
     if kind not in ("factorization", "christoffel"):
         raise ValueError(f"kind '{kind}' is not known; 'factorization' and 'christoffel' are")
     method: Method = "cluster" if kind == "factorization" else "christoffel"
-    return run_one(model, "coriolis", {"q": q, "v": v}, backend, method=method, check=check)
+    return run_one(model, "coriolis", {"q": q, "v": v}, method=method, **options)
 
 
 @algorithm(_mass_inverse, Minv=("nv", "nv"))
 def mass_inverse(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """Inverse of the joint-space inertia matrix (computeMinverse).
-
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
 
     Returns:
         inverse: M⁻¹ (..., nv, nv).
@@ -113,11 +108,6 @@ def energy(
 
     The energy of the file's springs is part of the potential.
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-
     Returns:
         kinetic: Kinetic energy (...) [J].
         potential: Potential energy (...) [J], zero at the world's origin.
@@ -127,10 +117,6 @@ def energy(
 @algorithm(momentum.center_of_mass, com=(3,))
 def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """Centre of mass of all that moves (centerOfMass).
-
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
 
     Returns:
         position: (..., 3) [m], in the world.
@@ -143,11 +129,6 @@ def center_of_mass_velocity(
 ) -> Array:
     """Velocity of the centre of mass (centerOfMass: vcom).
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-
     Returns:
         velocity: (..., 3) [m/s], in world axes.
     """
@@ -159,12 +140,6 @@ def center_of_mass_acceleration(
 ) -> Array:
     """Acceleration of the centre of mass, without gravity's (acom).
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
-        a: Accelerations (..., nv) of the independent coordinates.
-
     Returns:
         acceleration: (..., 3) [m/s²], in world axes.
     """
@@ -174,10 +149,6 @@ def center_of_mass_acceleration(
 def center_of_mass_jacobian(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """Jacobian J of the centre of mass, which moves with J v (jacobianCenterOfMass).
 
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-
     Returns:
         J: The matrix (..., 3, nv), in world axes.
     """
@@ -186,10 +157,6 @@ def center_of_mass_jacobian(model: Model, q: ArrayLike, **options: Unpack[Option
 @algorithm(momentum.centroidal_map, A=(6, "nv"))
 def centroidal_map(model: Model, q: ArrayLike, **options: Unpack[Options]) -> Array:
     """Centroidal momentum matrix A: centroidal_momentum = A v (computeCentroidalMap).
-
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
 
     Returns:
         A: The matrix (..., 6, nv), angular rows first.
@@ -201,11 +168,6 @@ def centroidal_momentum(
     model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[Options]
 ) -> Array:
     """Momentum about the centre of mass (computeCentroidalMomentum).
-
-    Args:
-        model: The robot.
-        q: Configuration (..., nq).
-        v: Velocities (..., nv) of the independent coordinates.
 
     Returns:
         momentum: (..., 6): angular about the centre of mass, then linear, in world axes.
