@@ -8,10 +8,12 @@ import warnings
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 from test_contact import BOTTOM, at_rest, block
 from texts import joint, link, robot
 
 import robomodel as rm
+from robomodel.dynamics.contact import points
 from robomodel.dynamics.contact.complementarity import Problem, solve
 from robomodel.dynamics.contact.gauss_seidel import Rows
 from robomodel.dynamics.contact.points import without_gain
@@ -354,3 +356,32 @@ def test_where_the_inertia_matrix_is_singular_there_is_no_number(options: dict[s
     after, impulses = rm.impulse(model, zero, zero, points)
     assert np.isnan(after).all()
     assert impulses.shape == (3, 1, 3)
+
+
+def test_compiled_forces_are_those_of_the_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Feet that stick, slide, part and run in; states that the compiled program leaves are few."""
+    model = rm.robots.load("mini_cheetah")
+    rng = np.random.default_rng(3)
+    q = np.array([model.random_configuration(rng) for _ in range(40)])
+    tau = 20.0 * rng.standard_normal((40, model.nv))
+    v = np.zeros_like(tau)
+    v[10:20, 3:6] = Rotation.from_quat(q[10:20, 3:7]).inv().apply([1.0, 0.5, 0.0])
+    v[20:30, 3:6] = Rotation.from_quat(q[20:30, 3:7]).inv().apply([0.0, 0.5, 1.0])
+    v[35:] = rng.standard_normal((5, model.nv))
+    asked, iterated = [], points.unilateral
+
+    def unilateral(*arguments: Array) -> object:
+        asked.append(0)
+        return iterated(*arguments)
+
+    for law in ({"friction": 0.4}, {"normals": (0.1, 0.2, 1.0), "friction": 0.3}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            expected = rm.contact_aba(model, q, v, tau, FEET, backend="numpy", **law)
+            with monkeypatch.context() as patch:
+                patch.setattr(points, "unilateral", unilateral)
+                found = rm.contact_aba(model, q, v, tau, FEET, **law)
+        assert np.isnan(expected[0][35:]).any()
+        for x, y in zip(found, expected, strict=True):
+            np.testing.assert_allclose(x, y, rtol=0, atol=1e-9 * np.nanmax(np.abs(y)))
+    assert len(asked) <= 8

@@ -85,7 +85,7 @@ def on_tree(tree: rm.Model, task: AlgorithmSpec, given: dict[str, Array]) -> Arr
     scalars = {name: unstack(x) for name, x in given.items()}
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DescriptionWarning)  # of open trees
-        if not task.by_trace:
+        if not task.algorithm.by_trace:
             return stack(task.run(tree, scalars), batch)
         traced = Trace()
         held = {name: traced.inputs(len(x)) for name, x in scalars.items()}

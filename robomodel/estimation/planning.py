@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import actuator_map, frame_pose, rnea, rnea_derivatives
-from robomodel.dynamics.contact.points import points_jacobian, touching
+from robomodel.dynamics.contact.points import points_jacobian
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place, pose
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.kinematics.tangents import position_directions
+from robomodel.dynamics.recursions.impulse import touching
 from robomodel.errors import did_you_mean, no_model
 from robomodel.estimation.barrier import InteriorPointResult, minimize_inside
 from robomodel.estimation.factors import Errors, FactorBase, Marker, Prior, Reading, Trapezoid

@@ -47,7 +47,8 @@ def split(flat: Any, shapes: Sequence[Shape]) -> Any:
     parts, at = [], 0
     for shape in shapes:
         size = math.prod(shape)
-        parts.append(flat[..., at : at + size].reshape((*flat.shape[:-1], *shape)))
+        part = flat[..., at : at + size]
+        parts.append(part if len(shape) == 1 else part.reshape((*flat.shape[:-1], *shape)))
         at += size
     return parts[0] if len(parts) == 1 else tuple(parts)
 

@@ -9,55 +9,60 @@ direction of their slip, where the law has one solution, several, or none (Painl
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from numbers import Real
+from typing import Literal, NamedTuple, ParamSpec
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.contact.complementarity import Problem, solve
 from robomodel.dynamics.contact.gauss_seidel import Rows
-from robomodel.dynamics.kinematics.frames import Place, joint_forces, pose
+from robomodel.dynamics.contact.instant import COLLISION, GOAL, STILL, sharer, solver
+from robomodel.dynamics.kinematics.frames import Place, joint_forces
 from robomodel.dynamics.kinematics.state import State
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions.crba import crba
-from robomodel.dynamics.recursions.impulse import Touch, checked, least, point_forces, solved
+from robomodel.dynamics.recursions.impulse import point_forces, touching
 from robomodel.dynamics.recursions.rnea import rnea
 from robomodel.errors import warn
 from robomodel.kernels.differentiate import along
+from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.trace import Traced
 from robomodel.model.arguments import as_numbers
-from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, dot, subtracted, transposed
-from robomodel.spatial import apply, plus
 
-STILL = 1e-7  # m/s: what moves slower along the normal touches, across it sticks
 TIGHT = 1e-13  # residual that is sought where it costs little
 ENUMERATED = 10  # sliding contacts of which all sets are tried
 UNSOLVED = 1e-6  # residual from which on a problem counts as not solved
+P = ParamSpec("P")
+UP = (0.0, 0.0, 1.0)
+TOLERANCE = 1e-10  # share of the largest eigenvalue of J M⁻¹ Jᵀ up to which one is zero
+DOUBTFUL = 1e-11  # doubt from which on impulses are found by eigenvalues
+FEW = 4  # points of which the forces are compiled
+COLLIDES = "points run into what they touch: an impact comes first (rm.impulse)"
 WEDGED = 1e4  # as many times the impulses without rebounds tell that there are none with them
 
 
-def touching(
-    model: Model, q: Vector, v: Vector, a: Vector, places: Sequence[Place]
-) -> tuple[list[Scalar], list[Scalar]]:
-    """(ċ, c̈), each (3k,): velocities and accelerations of points in world axes."""
-    state = State(model, q, {at.body for at in places}, v)
-    points = list(state.points(state.accelerations(a)))
-    rates: list[Scalar] = []
-    accelerations: list[Scalar] = []
-    for at in places:
-        if at.body == WORLD:
-            rates += [0.0] * 3
-            accelerations += [0.0] * 3
-            continue
-        world, _ = pose(model, q, at)
-        rates += apply(world, at.pose.to_child(state.twists[at.body]).linear)
-        accelerations += plus(apply(world, points[at.body].at(at.pose)), model.gravity)
-    return rates, accelerations
+class Touch(NamedTuple):
+    """Points in contact as arrays: J M⁻¹ Jᵀ (..., 3k, 3k), and M⁻¹ Jᵀ (..., nv, 3k)."""
+
+    inverse: Array
+    columns: Array
+
+    @property
+    def points(self) -> int:
+        """Their number k."""
+        return int(self.inverse.shape[-1] // 3)
+
+    def changes(self, forces: Array) -> Array:
+        """M⁻¹ Jᵀ times forces (..., 3k)."""
+        return np.asarray(np.matmul(self.columns, forces[..., None])[..., 0])
 
 
 def touch_derivatives(
@@ -104,21 +109,77 @@ def points_jacobian(
 # ---- on arrays: one state after the other --------------------------------------------------------
 
 
-def held(
+def collide(
     touch: Touch,
-    free: Array,
-    accelerations: Array,
+    v: Array,
+    rates: Array,
+    restitution: ArrayLike,
+    normals: ArrayLike,
+    sticking: bool,
     tolerance: float,
+    quick: bool,
+) -> tuple[Array, Array]:
+    """(v⁺, impulses (..., k, 3)) of points that move with ``rates``; the rest as ``rm.impulse``.
+
+    Newton's law for the points' velocities c: c⁺ = -e c⁻ along the normals, zero across.
+    """
+    impulse = bilateral(touch.inverse, rates, normals, restitution, sticking, tolerance, quick)
+    return v + touch.changes(impulse), impulse.reshape(*impulse.shape[:-1], touch.points, 3)
+
+
+def bilateral(
+    inverse: Array,
+    rates: Array,
+    normals: ArrayLike,
+    restitution: ArrayLike,
+    sticking: bool,
+    tolerance: float,
+    quick: bool,
+) -> Array:
+    """The least impulses (..., 3k) that let points leave as Newton's law says, pulling ones too."""
+    _check(tolerance)
+    k = rates.shape[-1] // 3
+    normal, bounce = _directions(normals, k), _coefficients(restitution, k, "restitution")
+    arrays = ((inverse, 2), (rates, 1), (normal, 1), (bounce, 1))
+    if not quick or k > FEW or tolerance != TOLERANCE:
+        _states(arrays)
+        return _bilateral(inverse, rates, normal, bounce, sticking, tolerance)
+    solution = _run(sharer(k, sticking), arrays)
+    impulse, doubt = solution[..., : 3 * k], solution[..., 3 * k]
+    left = ~(doubt <= DOUBTFUL)
+    if left.any():
+        impulse[left] = _bilateral(inverse, rates, normal, bounce, sticking, tolerance)[left]
+    return impulse
+
+
+def _bilateral(
+    inverse: Array, rates: Array, normal: Array, bounce: Array, sticking: bool, tolerance: float
+) -> Array:
+    """The same by eigenvalues."""
+    k = rates.shape[-1] // 3
+    normal = normal.reshape(*normal.shape[:-1], k, 3)
+    before = rates.reshape(*rates.shape[:-1], k, 3)
+    approach = np.sum(normal * before, axis=-1)
+    if sticking:
+        change = -before - (bounce * approach)[..., None] * normal
+        return least(inverse, change.reshape(*change.shape[:-2], 3 * k), tolerance)
+    across = np.eye(k)[:, :, None] * normal[..., None, :]  # (..., k, k, 3)
+    across = across.reshape(*across.shape[:-2], 3 * k)
+    along = across @ inverse @ np.swapaxes(across, -1, -2)
+    impulse = least(along, -(1.0 + bounce) * approach, tolerance)[..., None] * normal
+    return np.asarray(impulse.reshape(*impulse.shape[:-2], 3 * k))
+
+
+def held(
+    touch: Touch, free: Array, accelerations: Array, tolerance: float, quick: bool
 ) -> tuple[Array, Array]:
     """Bilateral: (a, forces (..., 3k)) from what the points do under ``free``, a without contact.
 
     Where contacts contradict each other (points of one body that turns) they are met in the
-    least-squares sense, with a RuntimeWarning.
+    least-squares sense, with a RuntimeWarning. ``quick``: by the compiled program where it serves.
     """
-    inverse, jacobian, mass = touch
-    forces = least(inverse, -accelerations, tolerance)
-    change = solved(mass, np.einsum("...ij,...i->...j", jacobian, forces)[..., None])
-    left = accelerations + np.einsum("...ij,...j->...i", inverse, forces)
+    forces = bilateral(touch.inverse, accelerations, UP, 0.0, True, tolerance, quick)
+    left = accelerations + np.einsum("...ij,...j->...i", touch.inverse, forces)
     size = np.max(np.abs(accelerations), axis=-1, initial=0.0)
     if np.any(np.max(np.abs(left), axis=-1, initial=0.0) > 1e-6 * size + 1e-9):
         warn(
@@ -128,7 +189,7 @@ def held(
                 "met in the least-squares sense"
             )
         )
-    return free + change[..., 0], forces
+    return free + touch.changes(forces), forces
 
 
 def unilateral(
@@ -141,9 +202,10 @@ def unilateral(
 ) -> tuple[Array, Array, str]:
     """One state's (a, forces (k, 3)), and what is to be told of it, "" where nothing is.
 
-    Arrays as :func:`held`'s, of one state; ``normals`` (k, 3), ``friction`` (k,).
+    Arrays as :func:`held`'s, of one state; ``normals`` (3k,), ``friction`` (k,).
     """
-    (inverse, jacobian, mass), k = touch, len(normals)
+    inverse, k = touch.inverse, touch.points
+    normals = normals.reshape(k, 3)
     bases = np.array([basis(normal) for normal in normals])
     speeds = np.einsum("kij,kj->ki", bases, rates.reshape(k, 3))
     if not np.all(np.isfinite(inverse)) or not np.all(np.isfinite(accelerations)):
@@ -152,7 +214,7 @@ def unilateral(
         return (
             np.full_like(free, np.nan),
             np.full((k, 3), np.nan),
-            "points run into what they touch: an impact comes first (rm.impulse)",
+            COLLIDES,
         )
     slip = np.hypot(speeds[:, 0], speeds[:, 1])
     active = [i for i in range(k) if speeds[i, 2] <= STILL]
@@ -180,8 +242,7 @@ def unilateral(
             x = np.full(len(b), np.nan)
             told = f"no finite forces were found (residual {residual:.1g}); an impulse comes next"
     flat = push.T @ x
-    forces = flat.reshape(k, 3)
-    return free + solved(mass, (jacobian.T @ flat)[:, None])[:, 0], forces, told
+    return free + touch.changes(flat), flat.reshape(k, 3), told
 
 
 def _slid(matrix: Array, b: Array, effects: Array, lengths: Array) -> tuple[Array, str]:
@@ -259,6 +320,7 @@ def basis(normal: Array) -> Array:
 def rebound(
     touch: Touch,
     v: Array,
+    rates: Array,
     restitution: Array,
     normals: Array,
     friction: Array,
@@ -268,19 +330,20 @@ def rebound(
     Newton's law along the normals of points that approach, Coulomb's across; where friction would
     make several rebounds win energy, they are drawn back until none is won.
     """
-    (inverse, jacobian, mass), k = touch, len(normals)
+    inverse, k = touch.inverse, touch.points
+    normals = normals.reshape(k, 3)
     turn = np.zeros((3 * k, 3 * k))
     for i in range(k):
         turn[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] = basis(normals[i])
     if not np.all(np.isfinite(inverse)):
         return np.full_like(v, np.nan), np.full((k, 3), np.nan), 0.0
-    plain = turn @ (jacobian @ v)
+    plain = turn @ rates
     shift = np.zeros(3 * k)
     shift[2::3] = restitution * np.minimum(plain[2::3], 0.0)
     problem = Problem(turn @ inverse @ turn.T, plain + shift, Rows(k), friction, np.empty(0))
     x, residual = without_gain(problem, plain, np.zeros(3 * k), TIGHT)
     flat = turn.T @ x
-    return v + solved(mass, (jacobian.T @ flat)[:, None])[:, 0], flat.reshape(k, 3), residual
+    return v + touch.changes(flat), flat.reshape(k, 3), residual
 
 
 def without_gain(
@@ -339,19 +402,20 @@ def without_gain(
 def strike(
     touch: Touch,
     v: Array,
+    rates: Array,
     restitution: ArrayLike,
     friction: ArrayLike,
     normals: ArrayLike,
 ) -> tuple[Array, Array]:
     """:func:`rebound` of a batch: (v⁺, impulses (..., k, 3))."""
     k = touch.points
-    normal, bounce = checked(normals, restitution, k)
-    rub = _frictions(friction, k)
-    given = (*((x, 2) for x in touch), (v, 1), (bounce, 1), (normal, 2), (rub, 1))
+    normal, bounce = _directions(normals, k), _coefficients(restitution, k, "restitution")
+    rub = _coefficients(friction, k, "friction")
+    arrays = (*((x, 2) for x in touch), (v, 1), (rates, 1), (bounce, 1), (normal, 1), (rub, 1))
     after, impulses, worst = [], [], 0.0
-    batch, states = _states(given)
+    batch, states = _states(arrays)
     for state in states:
-        speed, impulse, residual = rebound(Touch(*state[:3]), *state[3:])
+        speed, impulse, residual = rebound(Touch(*state[:2]), *state[2:])
         after.append(speed)
         impulses.append(impulse)
         worst = max(worst, residual)
@@ -370,25 +434,42 @@ def pushed(
     accelerations: Array,
     friction: ArrayLike,
     normals: ArrayLike,
+    quick: bool,
 ) -> tuple[Array, Array]:
-    """:func:`unilateral` of a batch: (a, forces (..., k, 3))."""
+    """:func:`unilateral` of a batch: (a, forces (..., k, 3)).
+
+    ``quick``: by the compiled program, but for states that it does not solve.
+    """
     k = touch.points
-    normal, _ = checked(normals, 0.0, k)
-    rub = _frictions(friction, k)
-    given = (*((x, 2) for x in touch), (free, 1), (rates, 1), (accelerations, 1),
-             (normal, 2), (rub, 1))  # fmt: skip
-    found, forces = [], []
+    normal, rub = _directions(normals, k), _coefficients(friction, k, "friction")
+    law = (rates, 1), (accelerations, 1), (normal, 1), (rub, 1)
+    arrays = (*((x, 2) for x in touch), (free, 1), *law)
     warned: dict[str, int] = {}
-    batch, states = _states(given)
-    for state in states:
-        a, force, told = unilateral(Touch(*state[:3]), *state[3:])
-        found.append(a)
-        forces.append(force)
-        if told:
-            warned[told] = warned.get(told, 0) + 1
+    if quick and k <= FEW:
+        solution = _run(solver(k), ((touch.inverse, 2), *law))
+        forces, residual = solution[..., : 3 * k], solution[..., 3 * k]
+        a = free + touch.changes(forces)
+        if (residual <= GOAL).all():
+            return a, forces.reshape(*forces.shape[:-1], k, 3)
+        collides = np.asarray(residual == COLLISION)
+        left = np.asarray(~((residual <= GOAL) | collides))
+        if collides.any():
+            a[collides], forces[collides] = np.nan, np.nan
+            warned[COLLIDES] = int(np.count_nonzero(collides))
+    else:
+        batch, _ = _states(arrays)
+        a, forces = np.empty((*batch, free.shape[-1])), np.empty((*batch, 3 * k))
+        left = np.ones(batch, dtype=bool)
+    if left.any():
+        for index, state in zip(np.ndindex(left.shape), _states(arrays)[1], strict=True):
+            if left[index]:
+                a[index], force, told = unilateral(Touch(*state[:2]), *state[2:])
+                forces[index] = force.ravel()
+                if told:
+                    warned[told] = warned.get(told, 0) + 1
     for told, count in warned.items():
-        _tell(told + (f" ({count} of {len(found)} states)" if len(found) > 1 else ""))
-    return np.array(found).reshape(*batch, free.shape[-1]), np.array(forces).reshape(*batch, k, 3)
+        _tell(told + (f" ({count} of {left.size} states)" if left.size > 1 else ""))
+    return a, forces.reshape(*forces.shape[:-1], k, 3)
 
 
 def _states(given: Sequence[tuple[Array, int]]) -> tuple[tuple[int, ...], Iterator[list[Array]]]:
@@ -405,21 +486,97 @@ def _states(given: Sequence[tuple[Array, int]]) -> tuple[tuple[int, ...], Iterat
     return batch, ([x[index] for x in wide] for index in np.ndindex(*batch))
 
 
-def _frictions(friction: ArrayLike, k: int) -> Array:
-    """Coefficients (..., k), finite and not negative."""
-    found = as_numbers(friction, "friction")
-    if not np.all((found >= 0.0) & np.isfinite(found)):
-        raise ValueError(
-            "friction is a finite coefficient, not negative: sticking without pulling has no "
-            "solution or several; with unilateral=False contacts hold whatever it takes"
-        )
-    if found.ndim and found.shape[-1] not in (1, k):
-        raise ValueError(f"friction needs shape () or (..., {k}), got {found.shape}")
-    return np.broadcast_to(found, (*found.shape[:-1], k))
-
-
 def _tell(what: str) -> None:
     warn(RuntimeWarning(what))
+
+
+def _run(function: TracedFunction, arrays: Sequence[tuple[Array, int]]) -> Array:
+    """A compiled program on arrays of so many axes of their own, which become one."""
+    try:
+        solution: Array = function(
+            *(x if own == 1 else x.reshape(*x.shape[:-2], -1) for x, own in arrays)
+        )
+    except ValueError:
+        _states(arrays)  # says which batch axes do not fit
+        raise
+    return solution
+
+
+def _kept(make: Callable[P, Array]) -> Callable[P, Array]:
+    """Remember the results for plain numbers, whose checks take longer than the dynamics."""
+    kept: Callable[..., Array] = functools.lru_cache(maxsize=256)(make)
+
+    def call(*args: P.args, **options: P.kwargs) -> Array:
+        try:
+            return kept(*args, **options)
+        except TypeError:  # arrays and lists, which have no hash
+            return make(*args, **options)
+
+    return call
+
+
+@_kept
+def _directions(normals: ArrayLike, k: int) -> Array:
+    """Unit normals (..., 3k)."""
+    normal = as_numbers(normals, "normals")
+    if normal.shape[-1:] != (3,) or (normal.ndim > 1 and normal.shape[-2] not in (1, k)):
+        raise ValueError(f"normals need shape (3,) or (..., {k}, 3), got {normal.shape}")
+    length = np.linalg.norm(normal, axis=-1, keepdims=True)
+    if not np.all((length > 0.0) & np.isfinite(length)):
+        raise ValueError("normals need a direction; one is zero, or not a finite number")
+    wide = np.broadcast_to(normal / length, (*normal.shape[:-2], k, 3))
+    return wide.reshape(*wide.shape[:-2], 3 * k)
+
+
+LIMITS = {
+    "friction": "friction is a finite coefficient, not negative: sticking without pulling has no "
+    "solution or several; with unilateral=False contacts hold whatever it takes",
+    "restitution": "restitution is from 0 (no rebound) to 1 (no loss)",
+}
+
+
+@_kept
+def _coefficients(values: ArrayLike, k: int, what: Literal["friction", "restitution"]) -> Array:
+    """Coefficients (..., k) within their limits."""
+    numbers = as_numbers(values, what)
+    most = 1.0 if what == "restitution" else np.finfo(float).max
+    if not np.all((numbers >= 0.0) & (numbers <= most)):
+        raise ValueError(LIMITS[what])
+    if numbers.ndim and numbers.shape[-1] not in (1, k):
+        raise ValueError(f"{what} needs shape () or (..., {k}), got {numbers.shape}")
+    return np.broadcast_to(numbers, (*numbers.shape[:-1], k))
+
+
+def _check(tolerance: float) -> None:
+    if not (isinstance(tolerance, Real) and 0.0 <= tolerance < 1.0):
+        raise ValueError(f"tolerance must be a number from 0 to below 1, got {tolerance!r}")
+
+
+def least(matrix: Array, right: Array, tolerance: float) -> Array:
+    """The shortest least-squares solution for a symmetric positive semidefinite matrix.
+
+    Eigenvalues up to ``tolerance`` of the largest are zero. Not-a-number where the matrix is.
+    """
+    _check(tolerance)
+    regular = np.asarray(np.isfinite(matrix).all(axis=(-1, -2), keepdims=True))
+    values, vectors = np.linalg.eigh(np.where(regular, matrix, 0.0))
+    kept = values > tolerance * values[..., -1:]
+    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    inverse = np.where(regular[..., 0], inverse, np.nan)
+    along = inverse * np.einsum("...ij,...i->...j", vectors, right)
+    return np.asarray(np.einsum("...ij,...j->...i", vectors, along))
+
+
+def solved(mass: Array, right: Array) -> Array:
+    """M⁻¹ (..., n, m) right; not-a-number where M is singular or no number, as of aba."""
+    unit = np.eye(mass.shape[-1])
+    regular = np.asarray(np.isfinite(mass).all(axis=(-1, -2), keepdims=True))
+    try:
+        found = np.linalg.solve(np.where(regular, mass, unit), right)
+    except np.linalg.LinAlgError:  # of the whole batch, where one matrix is singular
+        regular &= np.linalg.slogdet(np.where(regular, mass, 0.0))[0][..., None, None] != 0.0
+        found = np.linalg.solve(np.where(regular, mass, unit), right)
+    return np.where(regular, found, np.nan)
 
 
 def slopes(

@@ -11,12 +11,15 @@ from numpy.typing import ArrayLike
 from robomodel.dynamics.algorithm import Method, declare, on_open_trees
 from robomodel.dynamics.baselines import open_tree, projection
 from robomodel.dynamics.contact.points import (
+    UP,
+    Touch,
+    collide,
     held,
     pushed,
     slopes,
+    solved,
     strike,
     touch_derivatives,
-    touching,
 )
 from robomodel.dynamics.declaration import (
     Backend,
@@ -29,14 +32,21 @@ from robomodel.dynamics.declaration import (
 from robomodel.dynamics.functions.derivatives import aba_derivatives
 from robomodel.dynamics.functions.motion import aba
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
+from robomodel.dynamics.passive import aba_passive
 from robomodel.dynamics.recursions import efpa as recursion
 from robomodel.dynamics.recursions.efpa import product
-from robomodel.dynamics.recursions.impulse import Touch, collide, contact, contact_factors
+from robomodel.dynamics.recursions.impulse import (
+    IMMOBILE,
+    contact,
+    contact_factors,
+    free_motion,
+    response,
+    touching,
+)
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
-ROUNDING = 1e-13  # of a point's Jacobian [m or 1], where it cannot move
 MANY = 8  # frames; beyond, programs without the k² entries of their matrix are made sooner
 
 declare(
@@ -56,6 +66,18 @@ declare(
 )
 declare("contact_factors", contact_factors, R=("3k", "nv"), p=("nv",), J=("3k", "nv"),
         M=("nv", "nv"))  # fmt: skip
+declare("contact_response", response, inverse_inertia=("3k", "3k"), J=("3k", "nv"),
+        columns=("nv", "3k"))  # fmt: skip
+declare(
+    "contact_free",
+    free_motion,
+    passive=aba_passive,
+    a=("nv",),
+    inverse_inertia=("3k", "3k"),
+    columns=("nv", "3k"),
+    rates=("3k",),
+    accelerations=("3k",),
+)
 declare("touching", touching, rates=("3k",), accelerations=("3k",))
 declare(
     "contact_derivatives",
@@ -111,7 +133,7 @@ def impulse(
     frames: FrameLike | Sequence[FrameLike],
     *,
     restitution: ArrayLike = 0.0,
-    normals: ArrayLike = (0.0, 0.0, 1.0),
+    normals: ArrayLike = UP,
     sticking: bool = True,
     unilateral: bool = False,
     friction: ArrayLike = 1.0,
@@ -157,11 +179,14 @@ def impulse(
         return np.broadcast_to(before, (*batch, model.nv)).copy(), np.zeros((*batch, 0, 3))
     if options.get("check"):
         model.check(q, v)
-    touch = _contact(model, q, keys, method, options.get("backend", "compiled"))
+    backend = options.get("backend", "compiled")
+    touch, j = _response(model, q, keys, method, backend)
+    rates = np.matmul(j, before[..., None])[..., 0]
     if unilateral:
         law = (restitution, friction if sticking else 0.0, normals)
-        return strike(touch, before, *law)
-    return collide(touch, before, restitution, normals, sticking, tolerance)
+        return strike(touch, before, rates, *law)
+    quick = backend == "compiled"
+    return collide(touch, before, rates, restitution, normals, sticking, tolerance, quick)
 
 
 @documented
@@ -173,7 +198,7 @@ def contact_aba(
     frames: FrameLike | Sequence[FrameLike],
     *,
     friction: ArrayLike = 1.0,
-    normals: ArrayLike = (0.0, 0.0, 1.0),
+    normals: ArrayLike = UP,
     unilateral: bool = True,
     tolerance: float = 1e-10,
     **options: Unpack[ForceOptions],
@@ -201,19 +226,15 @@ def contact_aba(
         forces: Forces (..., k, 3) [N] on the points, in world axes.
     """
     keys = frame_keys(frames)
-    free, backend = aba(model, q, v, tau, **options), options.get("backend", "compiled")
     if not keys:
+        free = aba(model, q, v, tau, **options)
         return free, np.zeros((*free.shape[:-1], 0, 3))
-    touch = _contact(model, q, keys, "cluster", backend)
-    arguments = {"q": q, "v": v, "a": free}
-    rates, accelerations = run(model, "touching", arguments, backend, frames=keys)
-    rates, accelerations = (
-        np.where(_still(touch.jacobian), 0.0, x) for x in (rates, accelerations)
-    )
+    touch, free, rates, accelerations = _free_motion(model, q, v, tau, keys, **options)
+    quick = options.get("backend", "compiled") == "compiled"
     if not unilateral:
-        a, forces = held(touch, free, accelerations, tolerance)
+        a, forces = held(touch, free, accelerations, tolerance, quick)
         return a, forces.reshape(*forces.shape[:-1], len(keys), 3)
-    return pushed(touch, free, rates, accelerations, friction, normals)
+    return pushed(touch, free, rates, accelerations, friction, normals, quick)
 
 
 @documented
@@ -260,27 +281,47 @@ def contact_aba_derivatives(
     return slopes(parts, tolerance)
 
 
-def _contact(
+def _free_motion(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    keys: tuple[FrameKey, ...],
+    **options: Unpack[ForceOptions],
+) -> tuple[Touch, Array, Array, Array]:
+    """The points, a without contact, and the points' velocities and accelerations then."""
+    arguments = {"q": q, "v": v, "tau": tau}
+    if len(keys) <= MANY:
+        free, inverse, columns, *motion = run(
+            model, "contact_free", arguments, frames=keys, **options
+        )
+        return Touch(inverse, columns), free, *motion
+    free, backend = aba(model, q, v, tau, **options), options.get("backend", "compiled")
+    touch, j = _response(model, q, keys, "cluster", backend)
+    rates, accelerations = (
+        np.where(np.any(j != 0.0, axis=-1), x, 0.0)
+        for x in run(model, "touching", {"q": q, "v": v, "a": free}, backend, frames=keys)
+    )
+    return touch, free, rates, accelerations
+
+
+def _response(
     model: Model, q: ArrayLike, keys: tuple[FrameKey, ...], method: Method, backend: Backend
-) -> Touch:
-    """J M⁻¹ Jᵀ, J and M of points; of many of them by the factors of the first.
+) -> tuple[Touch, Array]:
+    """The points and their J; of many of them by the factors of J M⁻¹ Jᵀ.
 
     Rows of points that no motion moves are zero: what rounding leaves there would be divided by.
     """
-    if method == "cluster" and len(keys) > MANY:
+    if method == "cluster" and len(keys) <= MANY:
+        inverse, j, columns = run(model, "contact_response", {"q": q}, backend, frames=keys)
+        return Touch(inverse, columns), j
+    if method == "cluster":
         rows, p, j, mass = run(model, "contact_factors", {"q": q}, backend, frames=keys)
         inverse = product(rows, p)
     else:
         inverse, j, mass = run(model, "contact", {"q": q}, backend, frames=keys, method=method)
-    still = _still(j, ROUNDING)
-    if not np.any(still):
-        return Touch(inverse, j, mass)
-    moves = np.where(still, 0.0, 1.0)
-    inverse = moves[..., None] * inverse * moves[..., None, :]
-    return Touch(inverse, moves[..., None] * j, mass)
-
-
-def _still(j: Array, most: float = 0.0) -> Array:
-    """(..., 3k): whether no motion moves the point, to which a row of J belongs."""
     points = np.max(np.abs(j.reshape(*j.shape[:-2], -1, 3 * j.shape[-1])), axis=-1, initial=0.0)
-    return np.repeat(points <= most, 3, axis=-1)
+    moves = np.where(np.repeat(points <= IMMOBILE, 3, axis=-1), 0.0, 1.0)
+    inverse = moves[..., None] * inverse * moves[..., None, :]
+    j = moves[..., None] * j
+    return Touch(inverse, solved(mass, np.swapaxes(j, -1, -2))), j

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeGuard, cast
 
@@ -63,11 +64,21 @@ def frame_key(frame: FrameLike) -> FrameKey:
 
 def frame_keys(frames: FrameLike | Sequence[FrameLike]) -> tuple[FrameKey, ...]:
     """Frames as keys; a link's name, or one (link, offset), is one frame."""
+    try:
+        return _hashed_keys(tuple(frames) if isinstance(frames, list) else frames)
+    except TypeError:  # an offset without a hash, or what is no frame
+        return _frame_keys(frames)
+
+
+def _frame_keys(frames: FrameLike | Sequence[FrameLike]) -> tuple[FrameKey, ...]:
     if isinstance(frames, str) or _is_point(frames):
         return (frame_key(frames),)
     if not isinstance(frames, Iterable):
         raise TypeError(f"frames are links' names, or (link, offset), not {frames!r}")
     return tuple(frame_key(cast(FrameLike, frame)) for frame in frames)
+
+
+_hashed_keys: Callable[..., tuple[FrameKey, ...]] = functools.lru_cache(maxsize=256)(_frame_keys)
 
 
 def _is_point(frame: object) -> TypeGuard[tuple[str, Sequence[float]]]:

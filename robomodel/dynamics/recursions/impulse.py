@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import ArrayLike
 
 from robomodel.dynamics.kinematics import frames
-from robomodel.dynamics.kinematics.state import Configuration, Matrix
+from robomodel.dynamics.kinematics.state import Configuration, Forces, Matrix, State
+from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.efpa import mobility, mobility_factors
-from robomodel.model.arguments import as_numbers
-from robomodel.model.joints import Array
+from robomodel.model.graph import WORLD
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector
-from robomodel.spatial import ZERO, Wrench
+from robomodel.scalars import Factorization, Scalar, Vector, dot, mul, neg, select, sub
+from robomodel.spatial import ZERO, Wrench, apply, plus
 
-
-class Touch(NamedTuple):
-    """Points in contact as arrays: J M⁻¹ Jᵀ (..., 3k, 3k), J (..., 3k, nv) and M (..., nv, nv)."""
-
-    inverse: Array
-    jacobian: Array
-    mass: Array
-
-    @property
-    def points(self) -> int:
-        """Their number k."""
-        return int(self.jacobian.shape[-2] // 3)
+IMMOBILE = 1e-13  # of a point's Jacobian [m or 1], where it cannot move
 
 
 def contact(
@@ -72,78 +56,71 @@ def point_forces(
     ]
 
 
-def collide(
-    touch: Touch,
-    v: Array,
-    restitution: ArrayLike,
-    normals: ArrayLike,
-    sticking: bool,
-    tolerance: float,
-) -> tuple[Array, Array]:
-    """(v⁺, impulses (..., k, 3)) from what :func:`contact` gives; the rest as in ``rm.impulse``.
+def response(
+    model: Model, q: Vector, places: Sequence[frames.Place]
+) -> tuple[Matrix, Matrix, Matrix]:
+    """J M⁻¹ Jᵀ and J (3k by nv) of points' velocities in world axes, and M⁻¹ Jᵀ (nv by 3k).
 
-    Newton's law for the points' velocities c = J v: c⁺ = -e c⁻ along the normals, zero across.
+    Rows of points that no motion moves are zero: what rounding leaves there would be divided by.
     """
-    (inverse, jacobian, mass), points = touch, touch.points
-    normal, bounce = checked(normals, restitution, points)
-    before = np.einsum("...ij,...j->...i", jacobian, v)
-    before = before.reshape(*before.shape[:-1], points, 3)
-    approach = np.sum(normal * before, axis=-1)
-    if sticking:
-        change = -before - (bounce * approach)[..., None] * normal
-        impulse = least(inverse, change.reshape(*change.shape[:-2], 3 * points), tolerance)
-        impulse = impulse.reshape(*impulse.shape[:-1], points, 3)
-    else:
-        across = np.eye(points)[:, :, None] * normal[..., None, :]  # (..., k, k, 3)
-        across = across.reshape(*across.shape[:-2], 3 * points)
-        along = across @ inverse @ np.swapaxes(across, -1, -2)
-        impulse = least(along, -(1.0 + bounce) * approach, tolerance)[..., None] * normal
-    flat = impulse.reshape(*impulse.shape[:-2], 3 * points)
-    forces = np.einsum("...ij,...i->...j", jacobian, flat)
-    return v + solved(mass, forces[..., None])[..., 0], impulse
+    state = Configuration(model, q, {at.body for at in places})
+    forces = point_forces(model, q, places)
+    jacobian = _moving([frames.joint_forces(model, state, body, x) for body, x in forces])
+    mass = Factorization(crba(model, q))
+    reduced = [mass.reduce(row) for row in jacobian]
+    scaled = [mass.weighted(row) for row in reduced]
+    columns = [mass.back(row) for row in scaled]
+    inverse: Matrix = [[0.0] * len(reduced) for _ in reduced]
+    for i, row in enumerate(scaled):
+        for j in range(i + 1):
+            inverse[i][j] = inverse[j][i] = dot(row, reduced[j])
+    return inverse, jacobian, [list(row) for row in zip(*columns, strict=True)]
 
 
-def checked(normals: ArrayLike, restitution: ArrayLike, points: int) -> tuple[Array, Array]:
-    """Unit normals (..., k, 3) and restitutions (..., k)."""
-    normal = as_numbers(normals, "normals")
-    if normal.shape[-1:] != (3,) or (normal.ndim > 1 and normal.shape[-2] not in (1, points)):
-        raise ValueError(f"normals need shape (3,) or (..., {points}, 3), got {normal.shape}")
-    length = np.linalg.norm(normal, axis=-1, keepdims=True)
-    if not np.all((length > 0.0) & np.isfinite(length)):
-        raise ValueError("normals need a direction; one is zero, or not a finite number")
-    bounce = as_numbers(restitution, "restitution")
-    if not np.all((bounce >= 0.0) & (bounce <= 1.0)):
-        raise ValueError("restitution is from 0 (no rebound) to 1 (no loss)")
-    if bounce.ndim and bounce.shape[-1] not in (1, points):
-        raise ValueError(f"restitution needs shape () or (..., {points}), got {bounce.shape}")
-    return np.broadcast_to(normal / length, (*normal.shape[:-2], points, 3)), np.broadcast_to(
-        bounce, (*bounce.shape[:-1], points)
-    )
+def _moving(jacobian: Matrix) -> Matrix:
+    """The Jacobian, zero where its point cannot move."""
+    result: Matrix = []
+    for i in range(0, len(jacobian), 3):
+        point = jacobian[i : i + 3]
+        square = dot([x for row in point for x in row], [x for row in point for x in row])
+        moves = select(sub(IMMOBILE * IMMOBILE, square), 1.0, 0.0)
+        result += [[mul(moves, x) for x in row] for row in point]
+    return result
 
 
-def least(matrix: Array, right: Array, tolerance: float) -> Array:
-    """The shortest least-squares solution for a symmetric positive semidefinite matrix.
+def free_motion(
+    model: Model, q: Vector, v: Vector, tau: Vector, f_ext: Forces, places: Sequence[frames.Place]
+) -> tuple[list[Scalar], Matrix, Matrix, list[Scalar], list[Scalar]]:
+    """a without contact, J M⁻¹ Jᵀ and M⁻¹ Jᵀ, and the points' velocities and accelerations."""
+    a = aba(model, q, v, tau, f_ext)
+    inverse, jacobian, columns = response(model, q, places)
+    rates, accelerations = touching(model, q, v, a, places)
+    # of points that no motion moves rounding alone is left
+    felt = [select(neg(dot(row, row)), 1.0, 0.0) for row in _by_points(jacobian)]
+    felt = [x for x in felt for _ in range(3)]
+    rates = [mul(s, x) for s, x in zip(felt, rates, strict=True)]
+    accelerations = [mul(s, x) for s, x in zip(felt, accelerations, strict=True)]
+    return a, inverse, columns, rates, accelerations
 
-    Eigenvalues up to ``tolerance`` of the largest are zero. Not-a-number where the matrix is.
-    """
-    if not (isinstance(tolerance, Real) and 0.0 <= tolerance < 1.0):
-        raise ValueError(f"tolerance must be a number from 0 to below 1, got {tolerance!r}")
-    regular = np.asarray(np.isfinite(matrix).all(axis=(-1, -2), keepdims=True))
-    values, vectors = np.linalg.eigh(np.where(regular, matrix, 0.0))
-    kept = values > tolerance * values[..., -1:]
-    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
-    inverse = np.where(regular[..., 0], inverse, np.nan)
-    along = inverse * np.einsum("...ij,...i->...j", vectors, right)
-    return np.asarray(np.einsum("...ij,...j->...i", vectors, along))
+
+def _by_points(jacobian: Matrix) -> Matrix:
+    return [[x for row in jacobian[i : i + 3] for x in row] for i in range(0, len(jacobian), 3)]
 
 
-def solved(mass: Array, right: Array) -> Array:
-    """M⁻¹ (..., n, m) right; not-a-number where M is singular or no number, as of aba."""
-    unit = np.eye(mass.shape[-1])
-    regular = np.asarray(np.isfinite(mass).all(axis=(-1, -2), keepdims=True))
-    try:
-        found = np.linalg.solve(np.where(regular, mass, unit), right)
-    except np.linalg.LinAlgError:  # of the whole batch, where one matrix is singular
-        regular &= np.linalg.slogdet(np.where(regular, mass, 0.0))[0][..., None, None] != 0.0
-        found = np.linalg.solve(np.where(regular, mass, unit), right)
-    return np.where(regular, found, np.nan)
+def touching(
+    model: Model, q: Vector, v: Vector, a: Vector, places: Sequence[frames.Place]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(ċ, c̈), each (3k,): velocities and accelerations of points in world axes."""
+    state = State(model, q, {at.body for at in places}, v)
+    points = list(state.points(state.accelerations(a)))
+    rates: list[Scalar] = []
+    accelerations: list[Scalar] = []
+    for at in places:
+        if at.body == WORLD:
+            rates += [0.0] * 3
+            accelerations += [0.0] * 3
+            continue
+        world, _ = frames.pose(model, q, at)
+        rates += apply(world, at.pose.to_child(state.twists[at.body]).linear)
+        accelerations += plus(apply(world, points[at.body].at(at.pose)), model.gravity)
+    return rates, accelerations

@@ -50,6 +50,8 @@ COST_CLASS: Mapping[str, tuple[str, bool]] = {
     "contact": ("aba", False),
     "efpa_factors": ("aba", False),
     "contact_factors": ("aba", False),
+    "contact_free": ("aba", False),
+    "contact_response": ("aba", False),
     "crba": ("crba", False),
     "mass_inverse": ("crba", False),
     "coriolis": ("aba", True),

@@ -1,0 +1,298 @@
+"""Contact forces at an instant over scalars of any kind, with a residual that certifies them.
+
+Points that stick obey Signorini's and Coulomb's laws on accelerations, those that slide feel
+f = (n - μ ĉ) f_n, those that move away nothing: which is which, velocities say. A few sweeps of
+block Gauss–Seidel and steps of Newton's method on Alart and Curnier's equations solve this for
+nearly all states; the residual tells for which not, and these are for
+:mod:`robomodel.dynamics.contact.points`. Of forces that do the same, those of redundant points, the
+least are given: z = P (P G² P + ε)⁻¹ P G … by a few steps of iterative refinement, which stay in
+the range of P G and so need no rank.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from robomodel.dynamics.contact.gauss_seidel import TINY, Rows, Sweeps
+from robomodel.dynamics.kinematics.state import Matrix
+from robomodel.kernels.cache import digest
+from robomodel.kernels.function import TracedFunction
+from robomodel.model.derived import sources
+from robomodel.scalars import (
+    Factorization,
+    Scalar,
+    Vector,
+    add,
+    added,
+    div,
+    dot,
+    maximum,
+    mul,
+    neg,
+    select,
+    sqrt,
+    sub,
+    subtracted,
+)
+
+STILL = 1e-7  # m/s: what moves slower along the normal touches, across it sticks
+SWEEPS, NEWTON = 8, 4
+REFINEMENTS = 4
+REGULAR = 1e-14  # of the squared trace of G, on the diagonal of P G² P
+SLIDING = 1e-7  # share of the largest acceleration from which on a contact counts as sliding
+GOAL = 1e-12  # residual up to which forces are taken
+HUGE = 1e200
+COLLISION = 1e300  # what stands in its place where points run into what they touch
+
+
+# ---- of k points, whatever the robot -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kinds(Sweeps):
+    """Contacts of which velocities say whether they part, slide in a direction, or may stick.
+
+    ``parts`` and ``slides`` are negative where they do; ``pushes`` are the forces of unit normal
+    force while they slide.
+    """
+
+    parts: Vector = ()
+    slides: Vector = ()
+    pushes: Sequence[Vector] = ()
+
+    def _of_kind(self, i: int, stick: Scalar, slide: Scalar, part: Scalar) -> Scalar:
+        return select(self.parts[i], part, select(self.slides[i], slide, stick))
+
+    def sweep(self, x: Vector, slips: Vector) -> tuple[list[Scalar], list[Scalar]]:
+        """Every contact's own solution in turn, with the others as they are by then."""
+        x, slips = list(x), list(slips)
+        for i, (block, contact) in enumerate(self._contacts):
+            at = self.rows.blocks[i]
+            y = self.y(x, range(at.start, at.stop))
+            others = [sub(e, dot(row, x[at])) for e, row in zip(y, block, strict=True)]
+            sticking, slips[i] = contact.solve(others, slips[i])
+            push = self.pushes[i]
+            normal = maximum(neg(div(others[2], dot(block[2], push))), 0.0)
+            x[at] = [self._of_kind(i, s, mul(p, normal), 0.0)
+                     for s, p in zip(sticking, push, strict=True)]  # fmt: skip
+        return x, slips
+
+    def _alart_curnier(self, x: Vector, y: Vector) -> tuple[list[Scalar], list[dict[int, Scalar]]]:
+        """F, and the slope of P by rows."""
+        f, slope = super()._alart_curnier(x, y)
+        for i, push in enumerate(self.pushes):
+            k, n = 3 * i, 3 * i + 2
+            a = sub(x[n], mul(self._scales[n], y[n]))
+            force, presses = maximum(a, 0.0), neg(a)
+            for r in range(3):
+                f[k + r] = self._of_kind(i, f[k + r], sub(x[k + r], mul(push[r], force)), x[k + r])
+                slid = {n: select(presses, push[r], 0.0)}
+                slope[k + r] = {
+                    c: self._of_kind(i, slope[k + r].get(c, 0.0), slid.get(c, 0.0), 0.0)
+                    for c in range(k, k + 3)
+                }
+        return f, slope
+
+    def residual(self, x: Vector) -> Scalar:
+        """The largest residual of a block of Alart and Curnier's equations: an acceleration."""
+        return self._size_of(x)
+
+
+def least(matrix: Matrix, blocks: Sequence[Matrix], right: Vector) -> tuple[list[Scalar], Scalar]:
+    """The least x in the range of P with G x nearest to ``right``, and what its last step changed.
+
+    ``blocks``: symmetric projections P (3 by 3) of each contact's forces.
+    """
+    n = len(right)
+    b: Matrix = []  # G P
+    for row in matrix:
+        b.append([])
+        for i, block in enumerate(blocks):
+            part = row[3 * i : 3 * i + 3]
+            b[-1] += [dot(part, [line[c] for line in block]) for c in range(3)]
+    square: Matrix = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(i + 1):
+            square[i][j] = square[j][i] = dot(b[i], b[j])
+    trace = dot([square[i][i] for i in range(n)], [1.0] * n)
+    for i in range(n):
+        square[i][i] = add(square[i][i], add(mul(REGULAR, trace), TINY))
+    factors, columns = Factorization(square), list(zip(*b, strict=True))
+    x: list[Scalar] = [0.0] * n
+    change: Scalar = 0.0
+    for _ in range(REFINEMENTS):
+        left = subtracted(right, [dot(row, x) for row in b])
+        weights = factors.solve(left)
+        step = [dot(column, weights) for column in columns]
+        x, change = added(x, step), _largest(step)
+    return x, div(change, add(_largest(x), TINY))
+
+
+def _largest(x: Vector) -> Scalar:
+    worst: Scalar = 0.0
+    for each in x:
+        worst = maximum(select(each, neg(each), each), worst)
+    return worst
+
+
+def _of_numbers(x: Vector, residual: Scalar) -> Scalar:
+    """The residual of x; 1 where x is no number, which no comparison sees."""
+    return select(sub(dot(x, x), HUGE), residual, 1.0)
+
+
+def _basis(normal: Vector) -> list[list[Scalar]]:
+    """Two tangents and the normal, as rows."""
+    x, y, z = normal
+    steep = sub(mul(y, y), 0.81)  # the axis that the normal is far from: y, or x
+    first = [select(steep, z, 0.0), select(steep, 0.0, neg(z)), select(steep, neg(x), y)]
+    length = sqrt(dot(first, first))
+    first = [div(e, length) for e in first]
+    second = [sub(mul(y, first[2]), mul(z, first[1])), sub(mul(z, first[0]), mul(x, first[2])),
+              sub(mul(x, first[1]), mul(y, first[0]))]  # fmt: skip
+    return [first, second, list(normal)]
+
+
+def _turned(bases: Sequence[Matrix], x: Vector) -> list[Scalar]:
+    return _projected(bases, x)
+
+
+def _back(bases: Sequence[Matrix], x: Vector) -> list[Scalar]:
+    return [
+        dot([row[c] for row in basis], x[3 * i : 3 * i + 3])
+        for i, basis in enumerate(bases)
+        for c in range(3)
+    ]
+
+
+def forces(
+    k: int, inverse: Vector, rates: Vector, accelerations: Vector, normals: Vector, friction: Vector
+) -> list[Scalar]:
+    """Unilateral contacts: forces (3k) in world axes, and the residual.
+
+    :data:`COLLISION` is the residual where a point runs into what it touches.
+    """
+    bases = [_basis(normals[3 * i : 3 * i + 3]) for i in range(k)]
+    rows = [_turned(bases, inverse[3 * k * i : 3 * k * (i + 1)]) for i in range(3 * k)]
+    matrix = [list(row) for row in zip(*(_turned(bases, c) for c in zip(*rows, strict=True)),
+                                       strict=True)]  # fmt: skip
+    b, speeds = _turned(bases, accelerations), _turned(bases, rates)
+    parts, slides, pushes, nearest = [], [], [], speeds[2]
+    for i, mu in enumerate(friction):
+        u, w, n = speeds[3 * i : 3 * i + 3]
+        slip = sqrt(add(mul(u, u), mul(w, w)))
+        parts.append(sub(STILL, n))
+        slides.append(sub(STILL, slip))
+        per = div(mu, maximum(slip, TINY))
+        pushes.append([neg(mul(per, u)), neg(mul(per, w)), 1.0])
+        nearest = select(sub(n, nearest), n, nearest)
+    problem = Kinds(Rows(k), matrix, b, friction, (), parts, slides, pushes)
+    x: list[Scalar] = [0.0] * (3 * k)
+    slips: list[Scalar] = [0.0] * k
+    for _ in range(SWEEPS):
+        x, slips = problem.sweep(x, slips)
+    x = problem.newton(x, NEWTON)
+    size = add(_largest(b), TINY)
+    y, blocks = problem.y(x), []
+    for i in range(k):
+        at = slice(3 * i, 3 * i + 3)
+        stuck = sub(sqrt(dot(y[at][:2], y[at][:2])), mul(SLIDING, size))
+        per = div(1.0, add(dot(x[at], x[at]), TINY))
+        ray = [[mul(per, mul(p, r)) for p in x[at]] for r in x[at]]
+        blocks.append([
+            [select(neg(x[at][2]), select(stuck, 1.0 if r == c else 0.0, ray[r][c]), 0.0)
+             for c in range(3)] for r in range(3)
+        ])  # fmt: skip
+    shared, change = least(matrix, blocks, subtracted(y, b))
+    moved = div(_largest(subtracted(shared, x)), add(_largest(x), TINY))
+    residual = maximum(div(problem.residual(shared), size), mul(0.1, change))
+    doubtful = _doubtful(problem, moved)
+    residual = _of_numbers(shared, select(doubtful, 1.0, residual))
+    finite = sub(residual, COLLISION)  # negative where it is
+    residual = select(add(nearest, STILL), select(finite, COLLISION, residual), residual)
+    return [*_back(bases, shared), residual]
+
+
+def _doubtful(problem: Kinds, moved: Scalar) -> Scalar:
+    """Negative where points slide and the solution need not be the only one.
+
+    Of points that slide the inverse inertia A between normal forces and accelerations is not
+    symmetric: one with A + Aᵀ positive definite has one solution for all accelerations.
+    """
+    k = problem.rows.contacts
+    sliding = [select(p, 1.0, s) for p, s in zip(problem.parts, problem.slides, strict=True)]
+    some: Scalar = 1.0
+    for each in sliding:
+        some = select(each, -1.0, some)
+    a: Matrix = [[dot(problem.matrix[3 * i + 2][3 * j : 3 * j + 3], problem.pushes[j])
+                  for j in range(k)] for i in range(k)]  # fmt: skip
+    both: Matrix = []
+    for i in range(k):
+        both.append([])
+        for j in range(k):
+            pair = select(sliding[i], select(sliding[j], add(a[i][j], a[j][i]), 0.0), 0.0)
+            both[i].append(select(sliding[i], pair, 1.0) if i == j else pair)
+    worst: Scalar = 1.0
+    for i, pivot in enumerate(Factorization(both).inverse_pivots):
+        worst = select(sub(div(1.0, pivot), mul(1e-9, both[i][i])), -1.0, worst)
+    return select(some, select(sub(1e-6, moved), -1.0, worst), 1.0)
+
+
+@functools.cache
+def solver(k: int) -> TracedFunction:
+    """:func:`forces` of k points, whatever the robot."""
+    n = 3 * k
+    sizes = {"inverse": n * n, "rates": n, "accelerations": n, "normals": n, "friction": k}
+    key = digest(("contact forces", str(k), sources()))
+    return TracedFunction(
+        "contact_forces", sizes, {"solution": (n + 1,)},
+        functools.partial(forces, k), key=key,
+    )  # fmt: skip
+
+
+# ---- bilateral contacts --------------------------------------------------------------------------
+
+
+def sharing(
+    k: int, sticking: bool, inverse: Vector, rates: Vector, normals: Vector, restitution: Vector
+) -> list[Scalar]:
+    """The least impulses (3k) under which points leave as Newton's law says, and their doubt.
+
+    With ``sticking`` they stop across the normal; otherwise impulses are along it. The doubt is
+    what the last refinement changed, and what is left of the equations, relative to the whole.
+    """
+    matrix = [list(inverse[3 * k * i : 3 * k * (i + 1)]) for i in range(3 * k)]
+    blocks: list[Matrix] = []
+    right: list[Scalar] = []
+    for i in range(k):
+        normal, rate = normals[3 * i : 3 * i + 3], rates[3 * i : 3 * i + 3]
+        approach = dot(normal, rate)
+        along = mul(restitution[i] if sticking else add(1.0, restitution[i]), approach)
+        wanted = [neg(mul(along, e)) for e in normal]
+        right += subtracted(wanted, rate) if sticking else wanted
+        blocks.append([[1.0 if r == c else 0.0 for c in range(3)] if sticking
+                       else [mul(normal[r], e) for e in normal] for r in range(3)])  # fmt: skip
+    if not sticking:  # only what is along the normals matters
+        matrix = [list(row) for row in zip(*(_projected(blocks, c)
+                  for c in zip(*matrix, strict=True)), strict=True)]  # fmt: skip
+    x, change = least(matrix, blocks, right)
+    left = subtracted(right, [dot(row, x) for row in matrix])
+    doubt = maximum(change, div(_largest(left), add(_largest(right), TINY)))
+    return [*x, _of_numbers(x, doubt)]
+
+
+def _projected(blocks: Sequence[Matrix], x: Vector) -> list[Scalar]:
+    return [dot(row, x[3 * i : 3 * i + 3]) for i, block in enumerate(blocks) for row in block]
+
+
+@functools.cache
+def sharer(k: int, sticking: bool) -> TracedFunction:
+    """:func:`sharing` of k points, whatever the robot."""
+    n = 3 * k
+    sizes = {"inverse": n * n, "rates": n, "normals": n, "restitution": k}
+    key = digest(("contact impulses", str(k), str(sticking), sources()))
+    return TracedFunction(
+        "contact_impulses", sizes, {"solution": (n + 1,)},
+        functools.partial(sharing, k, sticking), key=key,
+    )  # fmt: skip
