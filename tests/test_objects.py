@@ -99,9 +99,9 @@ def test_urdfpy_and_derived_classes(tmp_path: Path) -> None:
     """The package urdfpy, whose classes urchin's are a copy of, needs an older Python."""
     older = type("URDF", (), {"__module__": "urdfpy.urdf"})()
     mine = type("MyRobot", (urchin.URDF,), {"__module__": "mine"})
-    assert objects.is_robot(older)
-    assert objects.is_robot(mine.__new__(mine))
-    assert not objects.is_robot(type("URDF", (), {"__module__": "other.urdf"})())
+    assert objects.package_of(older)
+    assert objects.package_of(mine.__new__(mine))
+    assert not objects.package_of(type("URDF", (), {"__module__": "other.urdf"})())
 
 
 def test_extensions_serve_for_objects(tmp_path: Path) -> None:

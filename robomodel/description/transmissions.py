@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from robomodel.description import Actuator, Motor, Transmission, TransmittedJoint
@@ -74,23 +74,23 @@ def actuator_terms(
     nothing.
     """
     kind, joints, actuators = kind_of(transmission), transmission.joints, transmission.actuators
-    rows: tuple[tuple[float, ...], ...] = (_reductions(joints),)
+    rows: tuple[tuple[float, ...], ...] = (reductions(joints),)
     if kind in KINDS and len(joints) == len(actuators) == KINDS[kind]:
         ordered, motors = in_order(joints, "joint"), in_order(actuators, "actuator")
         if ordered is None or motors is None:
             return
         joints, actuators = ordered, motors
-        rows = actuator_rows(kind, _reductions(joints))
+        rows = actuator_rows(kind, reductions(joints))
     elif len(actuators) != 1:
         return
-    for actuator, row, reduction in zip(actuators, rows, _reductions(actuators), strict=True):
+    for actuator, row, reduction in zip(actuators, rows, reductions(actuators), strict=True):
         factor = reduction
         if actuator.rotor is not None and actuator.rotor.ratio is not None:
             factor = actuator.rotor.ratio / (math.prod(row) if kind == SIMPLE else 1.0)
         yield actuator, tuple((end.name, factor * k) for end, k in zip(joints, row, strict=True))
 
 
-def _reductions(ends: tuple[TransmittedJoint, ...] | tuple[Actuator, ...]) -> tuple[float, ...]:
+def reductions(ends: Iterable[TransmittedJoint | Actuator]) -> tuple[float, ...]:
     """The reductions of ends; 1 where a file gives none."""
     return tuple(1.0 if end.reduction is None else end.reduction for end in ends)
 

@@ -18,7 +18,7 @@ from robomodel.description.resources import Entries, Resources, with_packages
 from robomodel.errors import DescriptionError
 from robomodel.parsers import urdf, xml
 from robomodel.parsers.checks import check_plausible, check_structure
-from robomodel.parsers.shared.rotors import given_rotors, with_rotors
+from robomodel.parsers.shared.rotors import rotors_on_joints, with_rotors
 
 if TYPE_CHECKING:
     from robomodel.description.shapes import Role
@@ -98,7 +98,7 @@ def read(
     if kind == "urdf":
         description = urdf.with_closing_frames(description, strict=strict)
     if rotors:
-        description = given_rotors(description, rotors)
+        description = rotors_on_joints(description, rotors)
     check_structure(description, strict=strict)
     description = with_rotors(description, strict=strict)
     description = with_packages(description, folders)
@@ -163,7 +163,7 @@ def open_document(
     if hasattr(source, "link_map"):  # as robots have that urchin, urdfpy or yourdfpy read
         from robomodel.parsers import objects
 
-        if objects.is_robot(source):
+        if objects.package_of(source):
             return objects.to_document(source, strict=strict)
     text, file = _fetch(source)
     if xacro is None and not file.endswith(".xacro"):

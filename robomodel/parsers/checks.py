@@ -6,9 +6,8 @@ warned of, each kind once, since all of it can be computed with. No mechanics he
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
+from robomodel.description.poses import line, off_axis
 from robomodel.description.transmissions import KINDS, kind_of
 from robomodel.errors import (
     DescriptionError,
@@ -36,7 +36,7 @@ from robomodel.errors import (
     warn_at,
     warn_of_all,
 )
-from robomodel.spatial import cross, symmetric
+from robomodel.spatial import symmetric
 
 _Named = TypeVar("_Named", Link, Joint, Loop, LinkCoupling | JointCoupling, Spring | JointSpring)
 
@@ -56,8 +56,14 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
     for joint in description.joints:
         if joint.mimic is not None:
             _check_mimic(joint, joint.mimic, joints)
-        if joint.initial is not None:
-            _check_initial(joint, joint.initial, strict)
+        lower, upper = joint.limits.lower, joint.limits.upper
+        if joint.initial is not None and not lower <= joint.initial <= upper:
+            warn_at(
+                f"the initial position {joint.initial:g} lies outside the limits "
+                f"[{lower:g}, {upper:g}]",
+                joint.source,
+                strict=strict,
+            )
     for loop in description.loops:
         ends = loop.predecessor.link, loop.successor.link
         _check_ends(*ends, links, "a loop joins two links", loop.source)
@@ -65,7 +71,12 @@ def check_structure(description: Description, *, strict: bool = False) -> None:
         if isinstance(coupling, LinkCoupling):
             ends = coupling.predecessor, coupling.successor
             _check_ends(*ends, links, "a coupling is between two links", coupling.source)
-            _check_ratio(coupling)
+            if coupling.ratio == 0.0:
+                raise DescriptionError(
+                    f"the ratio is zero, so that the link '{coupling.successor}' would not turn at "
+                    "all; 1 is a direct drive, and a joint of type fixed holds a link",
+                    coupling.source,
+                )
         else:
             _check_terms(coupling, joints, "coupled")
     for spring in description.springs:
@@ -117,11 +128,11 @@ def beside(source: Source) -> str:
     return "" if source.line is None else f" ({source.file}:{source.line})"
 
 
-def look_up(name: str, known: Mapping[str, Any], what: str, source: Source) -> None:
-    """Refuse a name that is not known, of ``what`` as in "the parent link"."""
-    if name not in known:
+def look_up(name: str, names: Collection[str], what: str, source: Source) -> None:
+    """Refuse a name that is none of these, of ``what`` as in "the parent link"."""
+    if name not in names:
         raise DescriptionError(
-            f"{what} '{name}' is not in the robot{did_you_mean(name, known)}", source
+            f"{what} '{name}' is not in the robot{did_you_mean(name, names)}", source
         )
 
 
@@ -193,16 +204,6 @@ def _check_mimic(joint: Joint, mimic: Mimic, joints: dict[str, Joint]) -> None:
         )
 
 
-def _check_initial(joint: Joint, initial: float, strict: bool) -> None:
-    if not joint.limits.lower <= initial <= joint.limits.upper:
-        warn_at(
-            f"the initial position {initial:g} lies outside the limits "
-            f"[{joint.limits.lower:g}, {joint.limits.upper:g}]",
-            joint.source,
-            strict=strict,
-        )
-
-
 def _check_ends(
     predecessor: str, successor: str, links: dict[str, Link], rule: str, source: Source
 ) -> None:
@@ -211,15 +212,6 @@ def _check_ends(
     if predecessor == successor:
         raise DescriptionError(
             f"the predecessor and the successor are the same link '{successor}'; {rule}", source
-        )
-
-
-def _check_ratio(coupling: LinkCoupling) -> None:
-    if coupling.ratio == 0.0:
-        raise DescriptionError(
-            f"the ratio is zero, so that the link '{coupling.successor}' would not turn at all; "
-            "1 is a direct drive, and a joint of type fixed holds a link",
-            coupling.source,
         )
 
 
@@ -339,8 +331,8 @@ def _mass_issues(description: Description) -> list[Issue]:
         inertial, joint = link.inertial, moved_by.get(link.name)
         if inertial is None or link.name in tied or (joint and joint.name in tied):
             continue
-        if not _moves(link.name, moved_by):
-            continue
+        if all(each.type == "fixed" for each in line(moved_by, link.name)):
+            continue  # the root, and what is fixed to it, may have any inertia
         if not inertial.mass:
             if sum(map(bool, inertial.inertia)) > 1:
                 issues.append(
@@ -350,7 +342,7 @@ def _mass_issues(description: Description) -> list[Issue]:
             joint
             and link.name not in parents
             and not any(inertial.inertia)
-            and _on_axis(joint, inertial.origin.xyz)
+            and _rests(joint, inertial.origin.xyz)
         ):
             issues.append(
                 Issue(
@@ -360,15 +352,6 @@ def _mass_issues(description: Description) -> list[Issue]:
                 )
             )
     return issues
-
-
-def _moves(link: str, moved_by: Mapping[str, Joint]) -> bool:
-    """Whether a joint moves a link; the root and what is fixed to it may have any inertia."""
-    while joint := moved_by.get(link):
-        if joint.type != "fixed":
-            return True
-        link = joint.parent
-    return False
 
 
 def _tied(description: Description) -> set[str]:
@@ -384,8 +367,7 @@ def _tied(description: Description) -> set[str]:
     return tied
 
 
-def _on_axis(joint: Joint, point: Vec3) -> bool:
+def _rests(joint: Joint, point: Vec3) -> bool:
     """Whether a point of the child rests however the joint turns."""
-    if joint.type not in ("revolute", "continuous"):
-        return joint.type in ("spherical", "floating")
-    return math.hypot(*cross(joint.axis, point)) <= 1e-9 * math.hypot(*joint.axis)
+    turns = joint.type in ("revolute", "continuous") and off_axis(point, joint.axis) <= 1e-9
+    return turns or joint.type in ("spherical", "floating")

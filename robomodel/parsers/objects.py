@@ -14,19 +14,16 @@ from typing import Any
 
 from lxml import etree
 
-from robomodel.description import Rows3
+from robomodel.description.poses import rows3
 from robomodel.parsers import xml
+from robomodel.parsers.schema import LIMIT, MIMIC, SIZES
 from robomodel.parsers.text import number, numbers, rpy_of
 
 PACKAGES = ("urchin", "urdfpy", "yourdfpy")
 
 
-def is_robot(source: object) -> bool:
-    """Whether this is a ``URDF`` object of one of the packages, or of a class derived from it."""
-    return bool(_package(source))
-
-
-def _package(source: object) -> str:
+def package_of(source: object) -> str:
+    """The package of which this is a ``URDF`` object, or of a class derived from it; else none."""
     for base in type(source).__mro__:
         package = base.__module__.partition(".")[0]
         if base.__name__ == "URDF" and package in PACKAGES:
@@ -35,21 +32,19 @@ def _package(source: object) -> str:
 
 
 _JOINT_PARTS = {
-    "limit": ("lower", "upper", "effort", "velocity"),
+    "limit": tuple(LIMIT.by_name),
     "dynamics": ("damping", "friction"),
-    "mimic": ("joint", "multiplier", "offset"),
+    "mimic": (*MIMIC.texts, *MIMIC.by_name),
 }
 _GEOMETRIES = {
-    "box": ("size",),
-    "cylinder": ("radius", "length"),
-    "sphere": ("radius",),
+    **{kind: tuple(SIZES[kind].urdf) for kind in ("box", "cylinder", "sphere")},
     "mesh": ("filename", "scale"),
 }
 
 
 def to_document(source: Any, *, strict: bool = False) -> xml.Document:
     """The URDF document of what the object holds."""
-    package = _package(source)
+    package = package_of(source)
     robot = source.robot if package == "yourdfpy" else source
     root = etree.Element("robot", name=robot.name)
     document = xml.Document(root, f"<{package}.URDF>", strict)
@@ -122,9 +117,8 @@ def _parts(parent: etree._Element, source: Any, table: dict[str, tuple[str, ...]
 def _origin(parent: etree._Element, matrix: Any) -> None:
     """A 4 × 4 matrix as ``<origin>``."""
     if matrix is not None:
-        rows: list[Any] = [tuple(map(float, row)) for row in matrix[:3]]
-        rotation: Rows3 = (rows[0][:3], rows[1][:3], rows[2][:3])
-        _add(parent, "origin", xyz=[row[3] for row in rows], rpy=rpy_of(rotation))
+        rotation = rows3(row[:3] for row in matrix[:3])
+        _add(parent, "origin", xyz=[row[3] for row in matrix[:3]], rpy=rpy_of(rotation))
 
 
 def _is_default(inertial: Any) -> bool:

@@ -24,10 +24,10 @@ from robomodel.description import (
     Shape,
     ShapeKind,
 )
-from robomodel.description.poses import ORIGIN, compose, displacement, inverse, tidy
+from robomodel.description.poses import ORIGIN, compose, displacement, inverse, tidy, vec
 from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
 from robomodel.parsers.mjcf.constraints import Springs, Ties
-from robomodel.parsers.mjcf.elements import JOINT_KINDS, Section, pose, vec
+from robomodel.parsers.mjcf.elements import JOINT_KINDS, Section, pose
 from robomodel.parsers.schema import SIZES
 from robomodel.parsers.shared.frames import as_limit
 from robomodel.spatial import minus
@@ -84,12 +84,9 @@ class Bodies(Section):
                 pose(model.body_ipos[body], model.body_iquat[body]),
                 source,
             )
-        shapes = [shape for geom in self._geoms(body) for shape in self._shapes(geom)]
+        first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
+        shapes = [each for geom in range(first, first + count) for each in self._shapes(geom)]
         return Link(self.elements.bodies[body], inertial, source, tuple(shapes))
-
-    def _geoms(self, body: int) -> range:
-        first, count = int(self.model.body_geomadr[body]), int(self.model.body_geomnum[body])
-        return range(first, first + count)
 
     def _shapes(self, geom: int) -> Iterator[Shape]:
         """What is seen and what touches: a geom that does both gives two shapes.
@@ -123,8 +120,8 @@ class Bodies(Section):
         rgba = None if (a, b, c, d) == _GREY else (a, b, c, d)
         touches = bool(model.geom_contype[geom] or model.geom_conaffinity[geom])
         seen = not touches or model.geom_group[geom] < _HIDDEN_GROUP
-        given = self.elements.compiled.given(name)
-        source = self.elements.source("geom", geom, f"geom '{given}'" if given else "<geom>")
+        written = self.elements.compiled.written(name)
+        source = self.elements.source("geom", geom, f"geom '{written}'" if written else "<geom>")
         rubbing: float | None = float(model.geom_friction[geom][0])
         if rubbing == _RUBBING and (node is None or "friction" not in node.attributes):
             rubbing = None  # the file leaves MuJoCo's own
@@ -132,7 +129,7 @@ class Bodies(Section):
         roles = ("visual", seen), ("collision", touches)
         for role in (role for role, is_one in roles if is_one):
             friction = rubbing if role == "collision" else None
-            yield Shape(role, kind, size, origin, file, given, rgba, source, friction=friction)
+            yield Shape(role, kind, size, origin, file, written, rgba, source, friction=friction)
 
     def _from_here(self, path: str, geom: int) -> str:
         """A path from the folder of the file that a geom is in; it counts from the main file's."""

@@ -19,9 +19,9 @@ from robomodel.description import (
     Spring,
     Vec3,
 )
-from robomodel.description.poses import align, snapped
+from robomodel.description.poses import align, snapped, vec
 from robomodel.errors import DescriptionError, Source
-from robomodel.parsers.mjcf.elements import Section, pose, vec
+from robomodel.parsers.mjcf.elements import Section, pose
 from robomodel.parsers.text import Names
 from robomodel.spatial import apply, matmul, minus, transpose
 
@@ -196,11 +196,11 @@ class Ties(Section):
         first, second = self._ends(tie)
         constant, slope = self._line(tie)
         offset = float(model.tendon_length0[first]) + constant
-        own_terms = self.terms(first)
-        terms = dict(own_terms or ())
+        first_terms = self.terms(first)
+        terms = dict(first_terms or ())
         if second >= 0 and slope:
             others = self.terms(second)
-            if others is None or own_terms is None:
+            if others is None or first_terms is None:
                 raise DescriptionError(
                     "relates a spatial tendon to another one, which is not read; a spatial tendon "
                     "can keep its length (one tendon, straight between two sites), and fixed ones "
@@ -211,7 +211,7 @@ class Ties(Section):
             for joint, coefficient in others:
                 terms[joint] = terms.get(joint, 0.0) - slope * coefficient
         relation = tuple((self.elements.joints[joint], k) for joint, k in terms.items() if k)
-        if own_terms is None:
+        if first_terms is None:
             self._rod(tie, first, offset)
         elif relation:
             self.couplings.append(JointCoupling(tie.name, relation, offset, tie.source))
@@ -306,6 +306,7 @@ def _turned(end: Anchor, axis: Vec3) -> Anchor:
 
 _BALL = 1  # mjtJoint
 _KIND = "spring"  # of what is suspicious
+_BEYOND = "the terms beyond the linear one are"
 
 
 @dataclass
@@ -319,7 +320,7 @@ class Springs(Section):
         model, elements = self.model, self.elements
         stiffness, source = float(model.jnt_stiffness[number]), elements.joint_source(number)
         if elements.has("jnt_stiffnesspoly", number):
-            elements.unapplied("of its spring the terms beyond the linear one are", source, _KIND)
+            elements.unapplied(f"of its spring {_BEYOND}", source, _KIND)
         if not stiffness:
             return 0.0, 0.0
         if int(model.jnt_type[number]) < _BALL:
@@ -339,8 +340,7 @@ class Springs(Section):
             name, source = elements.called("tendon", tendon)
             for poly in ("tendon_stiffnesspoly", "tendon_dampingpoly"):
                 if elements.has(poly, tendon):
-                    what = "of its forces the terms beyond the linear one are"
-                    elements.unapplied(what, source, _KIND)
+                    elements.unapplied(f"of its forces {_BEYOND}", source, _KIND)
             if not (stiffness or damping or friction):
                 continue
             low, high = (float(x) for x in model.tendon_lengthspring[tendon])

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from robomodel.description import Pose, Vec3
-from robomodel.description.poses import rotation_of_quaternion, tidy
+from robomodel.description import Pose
+from robomodel.description.poses import rotation_of_quaternion, tidy, vec
 from robomodel.errors import Issue, Source
 from robomodel.parsers.mjcf.source import Compiled, Node
 from robomodel.parsers.text import Names
@@ -41,19 +41,19 @@ class Elements:
     @cached_property
     def bodies(self) -> list[str]:
         """The link of every body."""
-        given = [self.compiled.given(self.name("body", i)) for i in range(self.model.nbody)]
-        names = Names(given)
-        return [name or names.fresh(f"body_{i}") for i, name in enumerate(given)]
+        written = [self.compiled.written(self.name("body", i)) for i in range(self.model.nbody)]
+        names = Names(written)
+        return [name or names.fresh(f"body_{i}") for i, name in enumerate(written)]
 
     @cached_property
     def joints(self) -> list[str]:
         """The name of every joint."""
-        given = [self.compiled.given(self.name("joint", i)) for i in range(self.model.njnt)]
-        names = Names(given)
+        written = [self.compiled.written(self.name("joint", i)) for i in range(self.model.njnt)]
+        names = Names(written)
         return [
             name or names.fresh(f"{self.bodies[body]}_{JOINT_KINDS[kind]}")
             for name, body, kind in zip(
-                given, self.model.jnt_bodyid, self.model.jnt_type, strict=True
+                written, self.model.jnt_bodyid, self.model.jnt_type, strict=True
             )
         ]
 
@@ -88,7 +88,7 @@ class Elements:
     def called(self, kind: str, number: int, tag: str = "") -> tuple[str, Source]:
         """The name of an element, of its tag and number if it has none, and its place."""
         tag = tag or kind
-        name = self.compiled.given(self.name(kind, number)) or f"{tag}_{number}"
+        name = self.compiled.written(self.name(kind, number)) or f"{tag}_{number}"
         return name, self.source(kind, number, f"{tag} '{name}'")
 
     def warn_at(self, message: str, source: Source, kind: str = "") -> None:
@@ -135,12 +135,6 @@ class Section:
 
 
 # ---- poses ---------------------------------------------------------------------------------------
-
-
-def vec(values: Any) -> Vec3:
-    """Three numbers."""
-    x, y, z = (float(value) + 0.0 for value in values)
-    return x, y, z
 
 
 def pose(position: Any, quaternion: Any) -> Pose:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from robomodel.description import Description, Joint, Link
-from robomodel.description.poses import ORIGIN
+from robomodel.description.poses import ORIGIN, vec
 from robomodel.errors import DescriptionError
 from robomodel.parsers.mjcf.actuators import Actuators
 from robomodel.parsers.mjcf.bodies import Bodies
 from robomodel.parsers.mjcf.constraints import Springs, Ties
-from robomodel.parsers.mjcf.elements import Elements, vec
+from robomodel.parsers.mjcf.elements import Elements
 from robomodel.parsers.mjcf.source import UNNAMED, compile_mjcf
 from robomodel.parsers.xml import Document
 

@@ -315,7 +315,7 @@ class Preparation:
     whole: Whole
     folder: Folder
     sizes: dict[str, int] = field(default_factory=dict)  # elements of each model that is attached
-    made: int = 0  # elements that replicate and attach make
+    copies: int = 0  # elements that replicate and attach make
 
     def prepare(self, root: Node, *, attached: bool = False) -> None:
         """Change the tree; an attached model's meshes get names of their own."""
@@ -369,10 +369,10 @@ class Preparation:
             below = copies
             if child.tag in ("replicate", "composite"):
                 below *= _count(child)
-            self.made += copies - 1
+            self.copies += copies - 1
             if child.tag == "attach":
-                self.made += copies * self.sizes.get(child.attributes.get("model", ""), 0)
-            if self.made > MAX_COPIES or below > MAX_COPIES:
+                self.copies += copies * self.sizes.get(child.attributes.get("model", ""), 0)
+            if self.copies > MAX_COPIES or below > MAX_COPIES:
                 raise child.error(f"makes more than {MAX_COPIES} copies of elements")
             self._without_empty(child)
             _rewrite(child, where)
@@ -446,7 +446,7 @@ class Preparation:
         inner = Preparation(self.whole, folder)
         inner.prepare(tree, attached=True)
         name = node.attributes.get("name") or tree.attributes.get("model") or UNNAMED
-        self.sizes[name] = inner.made + sum(1 for _ in tree.walk())
+        self.sizes[name] = inner.copies + sum(1 for _ in tree.walk())
         node.attributes = {"name": name, "file": f"{self.whole.fresh()}.xml"}
         self.whole.attached.append((node, tree))
 
@@ -545,8 +545,8 @@ class Compiled:
         place = node.source if node else self.root.source
         return Source(place.file, place.line, label)
 
-    def given(self, name: str) -> str:
-        """The name, if the file gave it; else nothing."""
+    def written(self, name: str) -> str:
+        """The name, if it is the file's; else nothing."""
         return "" if MARK in name else name
 
 
@@ -691,8 +691,8 @@ class _Compiler:
                 name = node.attributes.get("mesh", "")
             used.setdefault(int(standing.geom_bodyid[geom]), set()).add(name)
         here = set().union(*(used.get(body, ()) for body in bodies))
-        known_names = set().union(*used.values())
-        return [name for name in meshes if name in here or name not in known_names]
+        anywhere = set().union(*used.values())
+        return [name for name in meshes if name in here or name not in anywhere]
 
 
 def _real(mesh: Mesh, folder: Folder, fresh: str, allowance: Allowance) -> _Parts:

@@ -14,7 +14,7 @@ import posixpath
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import reduce
 
 from lxml import etree
 
@@ -52,6 +52,7 @@ from robomodel.description.poses import (
     placed,
     quaternion_of_rotation,
     relative,
+    rows3,
     second_axis,
     standing,
     unit,
@@ -388,10 +389,10 @@ class Ties:
         driven = [
             (each, {k: x for k, x in terms if x}) for each, terms in actuator_terms(transmission)
         ]
-        is_known = driven and all(
+        moves = driven and all(
             terms and terms.keys() <= self.draft.refs.keys() for _, terms in driven
         )
-        if not is_known or any(joint.offset for joint in transmission.joints):
+        if not moves or any(joint.offset for joint in transmission.joints):
             self.draft.lost.append(f"the transmission '{transmission.name}'")
             return
         for actuator, terms in driven:
@@ -520,6 +521,9 @@ class _Tree:
         self.links = {link.name: link for link in description.links}
         self.moved_by = {joint.child: joint for joint in description.joints}
         self.initial = initial_positions(description.joints)
+        self.carriers = carriers(description)
+        loops = description.loops
+        self.tied = {end.link for loop in loops for end in (loop.predecessor, loop.successor)}
         self.children: dict[str, list[Joint]] = defaultdict(list)
         for joint in description.joints:
             self.children[joint.parent].append(joint)
@@ -567,9 +571,10 @@ class _Tree:
         while self._passes(row[-1]):
             following = self.children[row[-1].child][0]
             balls = any(joint.type in ("spherical", "floating") for joint in row)
-            if sum(map(_freedoms, (*row, following))) > _MOST_FREEDOMS or (
-                balls and following.type != "prismatic"
-            ):
+            freedoms = sum(
+                2 if joint.type == "screw" else FREEDOMS[joint.type] for joint in (*row, following)
+            )
+            if freedoms > _MOST_FREEDOMS or (balls and following.type != "prismatic"):
                 break  # MuJoCo has no more in one body, and no rotation after a ball
             row.append(following)
         for n, each in enumerate(row):
@@ -587,21 +592,10 @@ class _Tree:
             joint.type != "fixed"
             and link.inertial is None
             and not link.shapes
-            and link.name not in self._tied
+            and link.name not in self.tied
             and len(below) == 1
             and below[0].type not in ("fixed", "floating")
         )
-
-    @cached_property
-    def _carriers(self) -> set[str]:
-        """The links to which something heavy enough for MuJoCo is fixed."""
-        return carriers(self.description)
-
-    @cached_property
-    def _tied(self) -> set[str]:
-        """The links at which loops end."""
-        loops = self.description.loops
-        return {end.link for loop in loops for end in (loop.predecessor, loop.successor)}
 
     def _pieces(self, joint: Joint) -> list[_Piece]:
         """MuJoCo's joints for one joint: those that add up to it, the first to act first."""
@@ -733,7 +727,7 @@ class _Tree:
                 f"the name '{link.name}' of a link, which is MuJoCo's own; it is '{name}'"
             )
         body = add(parent, "body", name=name, **pose_words(pose))
-        self._inertial(body, link, needed=bool(pieces) and link.name not in self._carriers)
+        self._inertial(body, link, needed=bool(pieces) and link.name not in self.carriers)
         self.shapes.write(link, body, moves=moves)
         return body
 
@@ -772,15 +766,8 @@ class _Tree:
             _turn(element, inertial.origin.rotation)
             element.set("diaginertia", numbers((xx, yy, zz)))
         else:  # rather than fullinertia, of which older versions lose digits
-            rows = axes.tolist()
-            columns: Rows3 = (tuple(rows[0]), tuple(rows[1]), tuple(rows[2]))
-            _turn(element, matmul(inertial.origin.rotation, columns))
+            _turn(element, matmul(inertial.origin.rotation, rows3(axes.tolist())))
             element.set("diaginertia", numbers(real))
-
-
-def _freedoms(joint: Joint) -> int:
-    """How many MuJoCo's joints for it have."""
-    return 2 if joint.type == "screw" else FREEDOMS[joint.type]
 
 
 def _turn(element: etree._Element, rotation: Rows3) -> None:

@@ -123,9 +123,12 @@ class Describer:
             else:
                 self._loop(each, leaders)
         for frame in self.parts.balls:
-            self._ball(frame)
-        for frame in self.parts.frames:
-            self._fixed_frame(frame)
+            notation = self._notation(frame)
+            self.loops.append(ball_constraint(frame.document, frame.element, frame.name, notation))
+        for frame in self.parts.frames:  # links without mass
+            self.links.append(Link(frame.name, None, source_of(frame)))
+            carrier = self.frames.carrier(frame)
+            self._fix(self.joint_names.fresh(frame.name), carrier, frame, frame)
         ground = together(self.frames.world)
         links = [
             read_link(self.frames, link, together(link) is ground) for link in self.parts.links
@@ -200,12 +203,6 @@ class Describer:
         """A fixed joint, which the frame ``at`` stands for."""
         origin, source = self.frames.pose(parent, child), source_of(at)
         self.joints.append(Joint(name, "fixed", parent.name, child.name, origin, source=source))
-
-    def _fixed_frame(self, frame: Frame) -> None:
-        """A ``<frame>`` as a link without mass, fixed to the link that carries it."""
-        carrier = self.frames.carrier(frame)
-        self.links.append(Link(frame.name, None, source_of(frame)))
-        self._fix(self.joint_names.fresh(frame.name), carrier, frame, frame)
 
     def _tree_joint(self, each: Connection, reverse: bool) -> None:
         """A connection as joints of the tree, one after the other."""
@@ -319,11 +316,6 @@ class Describer:
                 reference=joint.reference + shown if joint.stiffness else 0.0,
             )
         self.loops.append(loop)
-
-    def _ball(self, frame: Frame) -> None:
-        """Drake's ball constraint."""
-        notation = self._notation(frame)
-        self.loops.append(ball_constraint(frame.document, frame.element, frame.name, notation))
 
     def _springs(self) -> tuple[tuple[Spring | JointSpring, ...], list[JointCoupling]]:
         """Drake's springs between points and tendons; of these the rigid ones are couplings."""

@@ -21,16 +21,15 @@ from robomodel.description import (
     JointType,
     Limits,
     LinkCoupling,
-    Motor,
     Pose,
     Vec3,
 )
 from robomodel.description.poses import branches, cosine, displacement, sine, turned
-from robomodel.errors import Source, did_you_mean
+from robomodel.errors import Source
 from robomodel.parsers.schema import DYNAMICS, LIMIT, Fields, read_contents
 from robomodel.parsers.sdf.document import BETWEEN, MODEL, WORLD, SdfDocument
 from robomodel.parsers.sdf.frames import Frame, Frames, source_of
-from robomodel.parsers.shared.frames import check_direction, limits_of
+from robomodel.parsers.shared.frames import check_direction, limits_of, read_type
 from robomodel.parsers.shared.motors import read_motor
 from robomodel.parsers.xml import CUSTOM, Element, shown, spelled, words
 
@@ -72,24 +71,18 @@ _AXIS_MIMIC = frozenset(("multiplier", "offset", "reference"))
 def read_axis(document: SdfDocument, element: Element, *, bounded: bool = True) -> Axis:
     """An ``<axis>``; of one that is not ``bounded`` the position limits mean nothing."""
     parts = document.parts(element, _AXIS)
-    xyz, expressed_in = _direction(document, parts)
-    initial = None
+    limits, initial, mimic = Limits(), None, None
+    if (limit := parts.get("limit")) is not None:
+        values = read_contents(document, limit, _AXIS_LIMIT)
+        limits = limits_of(document, limit, values, most=_UNBOUNDED, bounded=bounded)
+    dynamics = read_contents(document, parts.get("dynamics"), DYNAMICS)
+    if not dynamics.get("stiffness"):
+        dynamics["reference"] = 0.0
     if "initial_position" in parts:
         initial = document.content(parts["initial_position"])
-    return Axis(
-        xyz,
-        expressed_in,
-        _limits(document, parts.get("limit"), bounded),
-        _dynamics(document, parts.get("dynamics")),
-        initial,
-        _mimic(document, parts.get("mimic")),
-        element,
-    )
-
-
-def _dynamics(document: SdfDocument, element: Element | None) -> Fields:
-    values = read_contents(document, element, DYNAMICS)
-    return values if values.get("stiffness") else values | {"reference": 0.0}
+    if "mimic" in parts:
+        mimic = _mimic(document, parts["mimic"])
+    return Axis(*_direction(document, parts), limits, dynamics, initial, mimic, element)
 
 
 def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, str | None]:
@@ -121,16 +114,7 @@ def _direction(document: SdfDocument, parts: dict[str, Element]) -> tuple[Vec3, 
     return xyz, expressed_in
 
 
-def _limits(document: SdfDocument, element: Element | None, bounded: bool) -> Limits:
-    if element is None:
-        return Limits()
-    values = read_contents(document, element, _AXIS_LIMIT)
-    return limits_of(document, element, values, most=_UNBOUNDED, bounded=bounded)
-
-
-def _mimic(document: SdfDocument, element: Element | None) -> AxisMimic | None:
-    if element is None:
-        return None
+def _mimic(document: SdfDocument, element: Element) -> AxisMimic:
     document.parts(element, _AXIS_MIMIC)
     leader = element.get("axis", "axis")
     if leader not in ("axis", "axis2"):
@@ -307,19 +291,16 @@ JOINT = words(
     "gearbox_reference_body"
 )
 JOINT_IRRELEVANT = frozenset(("sensor", "plugin"))
+_MOTOR = f"{{{CUSTOM}}}motor"
+"""The tag of a ``<motor>`` of a joint or, where it has two, of an axis: a word of our own."""
 
 
 def type_of(frame: Frame) -> str:
     """The type of a joint, which must be one of those known."""
-    kind = frame.document.text(frame.element, "type")
-    if kind not in AXES:
-        remedy = (
-            "; write a prismatic and a revolute joint with a link without mass between"
-            if kind == "piston"
-            else f"{did_you_mean(kind, AXES)}; known: {', '.join(AXES)}"
-        )
-        raise frame.document.error(frame.element, f"the type '{kind}' is not known{remedy}")
-    return kind
+    remedy = ""
+    if frame.element.get("type") == "piston":
+        remedy = "; write a prismatic and a revolute joint with a link without mass between"
+    return read_type(frame.document, frame.element, AXES, remedy=remedy)
 
 
 def is_world(joint: Frame, name: str) -> bool:
@@ -329,10 +310,10 @@ def is_world(joint: Frame, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Carriers:
-    """The links that joints connect; ``known`` are those of the models that are read."""
+    """The links that joints connect; ``links`` are those of the models that are read."""
 
     frames: Frames
-    known: Collection[Frame]
+    links: Collection[Frame]
 
     def end(self, joint: Frame, tag: str) -> Frame:
         """The link that a joint's parent or child is, or is attached to."""
@@ -352,7 +333,7 @@ class Carriers:
         if named is joint:
             raise joint.document.error(element, "the joint is its own parent or child")
         carrier = self.frames.carrier(named)
-        if carrier.kind == "link" and carrier not in self.known:
+        if carrier.kind == "link" and carrier not in self.links:
             raise joint.document.error(
                 element, f"'{name}' is a link of a model that is not read; read the whole world"
             )
@@ -414,7 +395,7 @@ def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
             independent=None if marks is None else _mark(document, element, marks[number]),
             armature=_armature(document, element) if count == 1 else 0.0,
             source=source,
-            motor=_motor(document, element if count == 1 else part),
+            motor=read_motor(document, (element if count == 1 else part).find(_MOTOR)),
             **axis.dynamics,
         )
         position = None if positions is None else (positions[number],)
@@ -435,11 +416,6 @@ def _armature(document: SdfDocument, element: Element) -> float:
     if inertia < 0.0:
         raise document.error(parts["drake:rotor_inertia"], "the rotor inertia is negative")
     return ratio * ratio * inertia
-
-
-def _motor(document: SdfDocument, element: Element) -> Motor | None:
-    """``<motor>`` of a joint or, where it has two, of an axis: a word of our own."""
-    return read_motor(document, element.find(f"{{{CUSTOM}}}motor"))
 
 
 def _words(element: Element, name: str, count: int) -> list[str] | None:

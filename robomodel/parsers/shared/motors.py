@@ -20,7 +20,7 @@ from robomodel.description.transmissions import SIMPLE, actuator_terms, kind_of
 from robomodel.errors import DescriptionError, did_you_mean, warn_at
 from robomodel.parsers.schema import MOTOR, ROTOR, add, add_text, read, write
 from robomodel.parsers.shared.frames import read_value
-from robomodel.parsers.text import number
+from robomodel.parsers.text import Names, number
 from robomodel.parsers.xml import Document, Element
 
 _REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")
@@ -133,18 +133,17 @@ def read_transmission(document: Document, element: Element) -> Transmission:
     return Transmission(
         name,
         kind.strip(),
-        tuple(_transmitted(document, part, must) for part in element.iterfind("joint")),
+        tuple(
+            TransmittedJoint(
+                part.get("name", ""),
+                _role(part),
+                _amount(document, part, _REDUCTIONS, must=must),
+                _amount(document, part, ("offset",), must=must, zero=True) or 0.0,
+            )
+            for part in element.iterfind("joint")
+        ),
         actuators,
         document.source(element, f"transmission '{name}'"),
-    )
-
-
-def _transmitted(document: Document, element: Element, must: bool) -> TransmittedJoint:
-    return TransmittedJoint(
-        element.get("name", ""),
-        _role(element),
-        _amount(document, element, _REDUCTIONS, must=must),
-        _amount(document, element, ("offset",), must=must, zero=True) or 0.0,
     )
 
 
@@ -243,21 +242,20 @@ def add_transmission(root: Element, transmission: Transmission, lost: list[str])
 
 
 def with_motors(description: Description, *, simple: bool) -> Description:
-    """The description with a simple transmission for each joint of known effort that has none.
+    """The description with a simple transmission for each joint with a finite effort without one.
 
-    ``simple``: for readers that know no other ones, and an armature only as that of a motor. What
-    is of no known kind is replaced by a motor on each of its joints, which is warned of.
+    ``simple``: for readers that know no other ones, and an armature only as that of a motor. A
+    transmission of another type is replaced by a motor on each of its joints, and warned of.
     """
     joints = {joint.name: joint for joint in description.joints}
     kept, driven = [], set[str]()
-    for each in description.transmissions:
-        if simple and "/" not in each.type and _is_single(each):
-            each = replace(each, type=_SIMPLE)  # noqa: PLW2901 - an actuator of MJCF
+    for transmission in description.transmissions:
+        single = len(transmission.actuators) == len(transmission.joints) == 1
+        actuator_of_mjcf = simple and single and "/" not in transmission.type
+        each = replace(transmission, type=_SIMPLE) if actuator_of_mjcf else transmission
         ends = [joints.get(end.name) for end in each.joints]
-        is_known = (
-            _is_single(each) and kind_of(each) == SIMPLE if simple else ends and _is_known(each)
-        )
-        if is_known:
+        drives = single and kind_of(each) == SIMPLE if simple else any(actuator_terms(each))
+        if drives and ends:
             driven.update(end.name for end in each.joints)
         elif not simple and ends and all(end and _has_effort(end) for end in ends):
             warn_at(
@@ -268,28 +266,15 @@ def with_motors(description: Description, *, simple: bool) -> Description:
             )
             continue
         kept.append(each)
-    names = {each.name for each in kept}
+    names = Names(each.name for each in kept)
     for joint in description.joints:
         needed = _has_effort(joint) or (simple and joint.armature > 0.0)
         if joint.type in ONE_DOF and joint.name not in driven and needed:
-            name = f"{joint.name}_transmission" if simple else joint.name
-            while name in names:
-                name += "_"
-            names.add(name)
+            name = names.fresh(f"{joint.name}_transmission" if simple else joint.name)
             motor = Actuator(f"{joint.name}_motor")
-            ends_ = (TransmittedJoint(joint.name),)
-            kept.append(Transmission(name, _SIMPLE, ends_, (motor,), joint.source))
+            end = TransmittedJoint(joint.name)
+            kept.append(Transmission(name, _SIMPLE, (end,), (motor,), joint.source))
     return replace(description, transmissions=tuple(kept))
-
-
-def _is_single(transmission: Transmission) -> bool:
-    """Whether one motor drives one joint."""
-    return len(transmission.actuators) == len(transmission.joints) == 1
-
-
-def _is_known(transmission: Transmission) -> bool:
-    """Whether it is known how its motors move its joints."""
-    return any(True for _ in actuator_terms(transmission))
 
 
 def _has_effort(joint: Joint) -> bool:

@@ -35,6 +35,7 @@ from robomodel.description.transmissions import (
     actuator_rows,
     in_order,
     kind_of,
+    reductions,
     rotor_name,
 )
 from robomodel.errors import DescriptionError, Source, did_you_mean, warn_at
@@ -65,15 +66,15 @@ def filled(template: str, stands: Iterable[str]) -> str:
 
 _SAME = 1e-9  # relative: an inertia that a file has twice
 
-# --- rotors that are given ------------------------------------------------------------------------
+# --- rotors of joints by name ---------------------------------------------------------------------
 
 
-def given_rotors(description: Description, rotors: Mapping[str, Rotor]) -> Description:
+def rotors_on_joints(description: Description, rotors: Mapping[str, Rotor]) -> Description:
     """The description with rotors on joints, by their names or by names with wildcards.
 
     Wildcards mean joints of one degree of freedom; those of a rotor's ``link`` stand for what they
-    stand for in the joint's name. What is given later counts. Raises :class:`DescriptionError` for
-    names that mean no joint and for numbers that are no rotor's.
+    stand for in the joint's name. The last rotor of a joint counts. Raises
+    :class:`DescriptionError` for names that mean no joint and for numbers that are no rotor's.
     """
     joints = {joint.name: joint for joint in description.joints}
     for pattern, rotor in rotors.items():
@@ -243,27 +244,23 @@ def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> l
         _one_dof(joints[end.name], source)
     driven = [joints[end.name] for end in ends]
     base = driven[1] if len(driven) == 2 and tree.is_above(driven[1], driven[0]) else driven[0]
-    rows = actuator_rows(kind, tuple(_or_one(end.reduction) for end in ends))
+    rows = actuator_rows(kind, reductions(ends))
     added = []
     for actuator, row in zip(actuators, rows, strict=True):
         if (rotor := actuator.rotor) is None:
             continue
         name = actuator.name or ends[0].name
         if kind == SIMPLE:
-            ratio = rotor.ratio or _or_one(_whole(ends[0], [actuator]))
+            ratio = rotor.ratio or _whole(ends[0], [actuator]) or 1.0
             added.append(_coupled(rotor, name, tree, base, driven[0], ratio, ends[0].offset))
         else:
-            scale = rotor.ratio or _or_one(actuator.reduction)
+            scale = rotor.ratio or reductions([actuator])[0]
             terms = {
                 end.name: scale * factor for end, factor in zip(ends, row, strict=True) if factor
             }
             shift = sum(terms.get(end.name, 0.0) * end.offset for end in ends)
             added.append(_combined(rotor, name, tree, base, terms, shift))
     return added
-
-
-def _or_one(reduction: float | None) -> float:
-    return 1.0 if reduction is None else reduction
 
 
 def _in_order(ends: tuple[Any, ...], what: str, count: int, transmission: Transmission) -> Any:
