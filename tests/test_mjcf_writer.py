@@ -26,7 +26,9 @@ import robomodel as rm
 from robomodel.model.approximate import approximate
 from robomodel.model.build import build
 from robomodel.model.mobility.problem import RigidError
+from robomodel.parsers import read
 from robomodel.parsers.mjcf.writer import to_mjcf
+from robomodel.parsers.shared.inertias import physical_inertias
 
 QUICK = [
     pytest.param(name, marks=pytest.mark.slow) if name == "tello_with_arms" else name
@@ -227,10 +229,57 @@ def test_what_lies_along_a_hinge_is_lent():
     text = written(model)
     assert_same_dynamics(model, rm.load(text))
     assert_smooth_dynamics(model, MujocoSide.of(text), tolerance=1e-12)
-    _, lost = to_mjcf(rm.load(ODD.format(ixy="-0.0005", axis="0 0 1")).description)
-    assert len(lost) == 1
-    assert "principal moments" in lost[0]
-    assert "'arm'" in lost[0]
+    (lost,) = to_mjcf(rm.load(ODD.format(ixy="-0.0005", axis="0 0 1")).description)[1]
+    assert "principal moments" in lost
+    assert "'arm'" in lost
+
+
+@pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
+@pytest.mark.parametrize("ixz", ["-0.0002", "0.0002"])
+def test_what_no_rod_along_the_hinge_mends_is_not_lent(ixz):
+    """Flat along x, with a product of x and z, which no body has."""
+    arm = ODD[ODD.index('<link name="arm">') : ODD.index('<joint name="hinge"')]
+    flat = f"""<link name="arm"><inertial><mass value="1"/>
+<inertia ixx="0.001" iyy="0" izz="0.001" ixy="0" ixz="{ixz}" iyz="0"/></inertial></link>"""
+    text = ODD.replace(arm, flat).partition('<link name="rotor">')[0] + "</robot>"
+    description = read(text.format(axis="0 0 1"))
+    assert physical_inertias(description) == description
+    (lost,) = to_mjcf(description)[1]
+    assert "principal moments" in lost
+
+
+UNSAID = {
+    "which freedoms of the planar joint 'j'": """<robot name="r"><link name="a"/>{b}{c}
+<joint name="j" type="planar" independent="true true false"><parent link="a"/><child link="b"/>
+</joint><joint name="k" type="continuous"><parent link="a"/><child link="c"/></joint></robot>""",
+    "damping, friction and spring of the loop 'l'": """<robot name="r"><link name="a"/>{b}{c}
+<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>
+<joint name="k" type="continuous"><parent link="a"/><child link="c"/></joint>
+<loop name="l" type="revolute"><predecessor link="b"/><successor link="c"/>
+<dynamics damping="1"/></loop></robot>""",
+    "that the link 'd' moves without a mass": """<robot name="r"><link name="a"/>{b}{c}
+<link name="d"><inertial><mass value="0"/>
+<inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial></link>
+<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>
+<joint name="k" type="fixed"><parent link="a"/><child link="c"/></joint>
+<joint name="i" type="continuous"><parent link="b"/><child link="d"/></joint></robot>""",
+}
+
+
+@pytest.mark.parametrize("words", UNSAID)
+def test_what_mjcf_has_no_word_for(words):
+    text = UNSAID[words].format(b=LINK.format("b"), c=LINK.format("c"))
+    (lost,) = to_mjcf(read(text))[1]
+    assert words in lost
+
+
+def test_massless_links_may_carry_others():
+    """A link without mass may move to which one with a mass is fixed, perhaps by others."""
+    text = """<robot name="r"><link name="a"/><link name="b"/><link name="c"/>{d}
+<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>
+<joint name="k" type="fixed"><parent link="b"/><child link="c"/></joint>
+<joint name="l" type="fixed"><parent link="c"/><child link="d"/></joint></robot>"""
+    written(rm.load(text.format(d=LINK.format("d"))))
 
 
 @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")

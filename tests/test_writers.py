@@ -291,6 +291,20 @@ def test_yourdfpy_reads_plain_robots(tmp_path: Path) -> None:
     assert its.actuated_joint_names == ["hip", "slide", "spin"]
 
 
+ARMATURE = '<armature value="0.25"/>'
+
+
+@pytest.mark.parametrize("armature", ["", ARMATURE])
+def test_drake_takes_the_armature_for_a_rotor(armature: str) -> None:
+    """In the motor of the joint; a joint without armature has no rotor."""
+    inner = LIMIT + armature
+    text = robot(link("a"), joint("j", "base", "a", kind="revolute", more=inner))
+    stream = io.StringIO()
+    rm.write_urdf(rm.load(text), stream, approximate=True)
+    rotor = '<drake:rotor_inertia value="0.25"/>' in stream.getvalue()
+    assert rotor == ("drake:" in stream.getvalue()) == bool(armature)
+
+
 def test_the_text_is_for_people() -> None:
     given = robot(link("a"), joint("j", "base", "a", "0 0 0.1"))
     text = written(rm.load(given.replace('"test"', '"x &amp; y"')))

@@ -210,6 +210,13 @@ def add_text(parent: Element, tag: str, text: str) -> Element:
     return element
 
 
+def text_of(root: Element) -> str:
+    """The text of a document."""
+    etree.cleanup_namespaces(root)
+    body = etree.tostring(root, pretty_print=True, encoding="unicode")
+    return f'<?xml version="1.0"?>\n{body}'
+
+
 def write(element: Element, declared: Declaration, record: Any) -> None:
     """Give an element the numbers of a record as attributes."""
     for each, value in declared.of(record).items():

@@ -20,13 +20,13 @@ class Names:
 
     def fresh(self, name: str, between: str = "_") -> str:
         """The name, with a number after it if it is taken already; it is taken from now on."""
-        found, count = name, self._counts.get(name, self.first)
-        while found in self.taken:
-            found = f"{name}{between}{count}"
+        fresh, count = name, self._counts.get(name, self.first)
+        while fresh in self.taken:
+            fresh = f"{name}{between}{count}"
             count += 1
         self._counts[name] = count
-        self.taken.add(found)
-        return found
+        self.taken.add(fresh)
+        return fresh
 
 
 def number(value: float) -> str:

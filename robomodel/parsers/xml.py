@@ -626,13 +626,10 @@ class Document:
         x, y, z, w = self._floats(element, name, self.text(element, name), 4)
         return x, y, z, w
 
-    def flag(self, element: Element, name: str) -> bool | None:
-        """True or false, in letters of either case; None where the attribute is not there."""
-        text = element.get(name)
-        if text is None:
-            return None
+    def flag(self, element: Element, text: str, what: str) -> bool:
+        """A text that must be true or false, in letters of either case; ``what`` says so."""
         if (value := _FLAGS.get(text.strip().lower())) is None:
-            raise self.error(element, f"{name} must be 'true' or 'false', got {spelled(text)}")
+            raise self.error(element, f"{what} must be 'true' or 'false', got {spelled(text)}")
         return value
 
     def _default(self, element: Element, name: str, default: _Value | None) -> _Value:

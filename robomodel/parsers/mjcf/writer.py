@@ -734,7 +734,7 @@ class _Tree:
     def _inertial(self, body: etree._Element, link: Link, *, needed: bool) -> None:
         """The inertia of a link; where ``needed``, MuJoCo lets it be zero in no direction."""
         inertial = link.inertial
-        if inertial is None or not (inertial.mass or any(inertial.inertia)):
+        if inertial is None:
             if needed:
                 least = number(NEARLY_NOTHING)
                 self.draft.lost.append(

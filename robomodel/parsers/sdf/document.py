@@ -50,7 +50,7 @@ class SdfDocument(Document):
         return self.source(element, label)
 
     def parts(
-        self, element: Element, known: frozenset[str], irrelevant: frozenset[str] = frozenset()
+        self, element: Element, tags: frozenset[str], irrelevant: frozenset[str] = frozenset()
     ) -> dict[str, Element]:
         """The children of ``element`` by tag; what has a prefix is somebody's own.
 
@@ -59,7 +59,7 @@ class SdfDocument(Document):
         foreign = {
             child.tag for child in element if child.tag.startswith("{") and _passed_over(child)
         }
-        return Document.parts(self, element, known, irrelevant | foreign)
+        return Document.parts(self, element, tags, irrelevant | foreign)
 
     # ---- values
 
@@ -83,15 +83,11 @@ class SdfDocument(Document):
     def truth_of(self, element: Element, name: str, default: bool) -> bool:
         """True or false, by the attribute ``name``."""
         text = element.get(name)
-        return default if text is None else self.as_truth(element, text)
+        return default if text is None else self.flag(element, text, name)
 
     def as_truth(self, element: Element, text: str) -> bool:
-        """The truth of a text that must be true or false."""
-        if (word := text.strip().lower()) not in ("true", "false", "1", "0"):
-            raise self.error(
-                element, f"<{shown(element)}> must say true or false, not {spelled(text)}"
-            )
-        return word in ("true", "1")
+        """The truth of an element's text."""
+        return self.flag(element, text, f"<{shown(element)}>")
 
     def value(self, parent: Element, tag: str, default: float = 0.0) -> float:
         """The number that the child ``tag`` holds."""
@@ -188,12 +184,6 @@ class Draft:
     def __post_init__(self) -> None:
         nsmap = {"robomodel": CUSTOM, "drake": DRAKE}
         self.root = etree.Element("sdf", {"version": VERSION}, nsmap=nsmap)
-
-    def text(self) -> str:
-        """The document."""
-        etree.cleanup_namespaces(self.root)
-        body = etree.tostring(self.root, pretty_print=True, encoding="unicode")
-        return f'<?xml version="1.0"?>\n{body}'
 
     def model(self, scope: tuple[str, ...]) -> etree._Element:
         """The model of these names, one in the other; made where it is not there yet."""

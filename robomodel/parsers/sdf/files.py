@@ -112,8 +112,8 @@ class Library:
             text, self._sizes[path] = _text(path, document, include)
             name = os.path.join(self._folder, os.path.relpath(path, self._real_folder))
             name = os.path.normpath(name)  # as the user would write it
-            found = xml.parse(text, name, strict=self._strict, issues=self._issues)
-            self._documents[path] = opened(found)
+            parsed = xml.parse(text, name, strict=self._strict, issues=self._issues)
+            self._documents[path] = opened(parsed)
             self._places[name] = path
         self._bytes += self._sizes[path]
         if self._bytes > xml.MAX_BYTES:

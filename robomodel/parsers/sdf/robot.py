@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, cast
 
-from robomodel.description import Description, Vec3
+from robomodel.description import Description
 from robomodel.description.resources import Resources
 from robomodel.errors import DescriptionError, did_you_mean, few
 from robomodel.parsers.sdf.description import Describer, Parts, stands_for_world
@@ -107,7 +107,12 @@ class _Reader:
         wanted_parts = everything if model is None else parts
         if not wanted_parts.links:
             raise DescriptionError("there is no link in it; a robot needs at least one", source)
-        gravity = None if world_element is None else self._gravity(world_element)
+        gravity = None
+        if world_element is not None:
+            up_to_1_5 = world_element.find("physics/gravity")
+            element = world_element.find("gravity")
+            element = up_to_1_5 if element is None else element
+            gravity = None if element is None else self.main.three(element)
         description = Describer(Frames(ground), wanted_parts).description(called, source, gravity)
         if model is None:
             return description
@@ -180,12 +185,6 @@ class _Reader:
         raise DescriptionError(
             f"the file holds no model '{name}'{hint}; it holds {few(choices, 6)}", place
         )
-
-    def _gravity(self, world: Element) -> Vec3 | None:
-        gravity = world.find("gravity")
-        if gravity is None:
-            gravity = world.find("physics/gravity")  # up to 1.5
-        return None if gravity is None else self.main.three(gravity)
 
     # ---- models and worlds
 
@@ -299,13 +298,13 @@ class _Reader:
         self,
         document: SdfDocument,
         element: Element,
-        known: Iterable[str],
+        tags: Iterable[str],
         irrelevant: frozenset[str],
     ) -> None:
         """Warn of what is not known, unless it is somebody's own; Drake's own has mechanics."""
         tag = shown(element)
         if tag not in irrelevant and (":" not in tag or tag.startswith("drake:")):
-            document.unknown(element, known)
+            document.unknown(element, tags)
 
     # ---- frames
 

@@ -53,7 +53,7 @@ from robomodel.description.poses import (
     turned,
     unit,
 )
-from robomodel.parsers.schema import LIMIT, add_text, write_contents
+from robomodel.parsers.schema import LIMIT, add_text, text_of, write_contents
 from robomodel.parsers.sdf.document import (
     BETWEEN,
     WORLD,
@@ -170,7 +170,7 @@ class Plan:
         """Whether no element stands for a link: the world, and that between a joint's two axes."""
         return name in self.crosses or (self.ground and name == self.root)
 
-    def is_joints_own(self, name: str) -> bool:
+    def is_frame_of_joint(self, name: str) -> bool:
         """Whether a link that is fixed to the one it moves is what reading makes of the joint."""
         joint = self.above[name]
         first = self.first(joint).name
@@ -429,7 +429,7 @@ def to_sdf(description: Description, positions: Positions) -> tuple[str, list[st
     """
     plan, draft = Plan(physical_inertias(_beside_the_world(description)), positions), Draft()
     _Writer(plan, draft, Ties(plan, draft)).write()
-    return draft.text(), draft.lost
+    return text_of(draft.root), draft.lost
 
 
 def _beside_the_world(description: Description) -> Description:
@@ -439,9 +439,8 @@ def _beside_the_world(description: Description) -> Description:
     empty = root.inertial is None and not root.shapes
     if root.name != WORLD or (empty and len(description.links) > 1):
         return description
+    taken = {link.name for link in description.links} | {joint.name for joint in description.joints}
     name = "scenery"
-    taken = {each.name for each in description.links}
-    taken |= {each.name for each in description.joints}
     while name in taken or f"{name}_fixed" in taken:
         name += "_"
     links = (Link(WORLD, source=root.source), replace(root, name=name))
@@ -538,7 +537,7 @@ class _Writer:
                 on = link.name in plan.frames and joint and names.get(plan.body(joint.parent))
                 names[link.name] = self.draft.claim(link.name, *((on,) if on else ()))
         for name, (child, _) in plan.carriers.items():
-            if not plan.is_joints_own(name):
+            if not plan.is_frame_of_joint(name):
                 names[name] = self.draft.claim(name, names[child])
         for link in links:
             if link.name in plan.carriers:

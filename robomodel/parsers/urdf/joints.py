@@ -236,7 +236,7 @@ def _independent(document: Document, element: Element, kind: str) -> bool | tupl
     if (text := element.get("independent")) is None:
         return None
     if len(marks := text.lower().split()) < 2:
-        return document.flag(element, "independent")
+        return document.flag(element, text, "independent")
     freedoms = FREEDOMS.get(kind, 1)
     if len(marks) != freedoms or not {"true", "false"}.issuperset(marks):
         raise document.error(

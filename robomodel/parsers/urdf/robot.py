@@ -21,11 +21,10 @@ from robomodel.description import (
     Joint,
     Link,
     Mimic,
-    Shape,
     Spring,
 )
 from robomodel.description.poses import link_poses
-from robomodel.parsers.schema import add
+from robomodel.parsers.schema import add, text_of
 from robomodel.parsers.shared.frames import XYZ, named_sensors
 from robomodel.parsers.shared.inertias import carriers, heavy, physical_inertias
 from robomodel.parsers.shared.motors import add_transmission, read_transmission, with_motors
@@ -70,21 +69,21 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
     refuse_xacro(document)
     document.expect(root, frozenset(("name", "version")))
     colours = Colours(document)
-    known_links = {link.name: link for link in base.links} if base else {}
-    known_joints = {joint.name: joint for joint in base.joints} if base else {}
+    base_links = {link.name: link for link in base.links} if base else {}
+    base_joints = {joint.name: joint for joint in base.joints} if base else {}
     elements, gazebo = Elements(), []
     gravity = base.gravity if base else None
     for element in root:
         match element.tag:
             case "link":
                 link = read_link(document, element, colours)
-                if link.name in known_links:
-                    known_links[link.name] = changed_link(known_links[link.name], link)
+                if link.name in base_links:
+                    base_links[link.name] = changed_link(base_links[link.name], link)
                 else:
                     elements.links.append(link)
             case "joint":
-                if base is not None and (meant := _changed(document, element, known_joints)):
-                    known_joints |= meant
+                if base is not None and (meant := _changed(document, element, base_joints)):
+                    base_joints |= meant
                 elif element.get("type") == UNIVERSAL:
                     between, *both = read_universal(document, element)
                     elements.links.append(between)
@@ -114,7 +113,7 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
             case tag if tag not in _ROBOT_IRRELEVANT:
                 if not read_drake(document, element, elements):
                     document.unknown(element, _ROBOT_PARTS)
-    links = {*known_links, *(link.name for link in elements.links)}
+    links = {*base_links, *(link.name for link in elements.links)}
     elements.links += _ground(document, elements.joints, links)
     if base is None:
         name = root.get("name") or "robot"
@@ -123,8 +122,8 @@ def read_urdf(document: Document, base: Description | None = None) -> Descriptio
         base = Description(name, (), source=document.source(root, f"robot '{name}'"))
     changed = replace(
         base,
-        links=tuple(known_links.values()),
-        joints=tuple(known_joints.values()),
+        links=tuple(base_links.values()),
+        joints=tuple(base_joints.values()),
         gravity=gravity,
         sensors=(*base.sensors, *named_sensors(document, root)),
     )
@@ -220,15 +219,8 @@ def to_tree(description: Description, lost: list[str]) -> Element:
     return root
 
 
-def text_of(root: Element) -> str:
-    """The text of a document."""
-    etree.cleanup_namespaces(root)
-    body = etree.tostring(root, pretty_print=True, encoding="unicode")
-    return f'<?xml version="1.0"?>\n{body}'
-
-
 _TRACE = 2e-14  # kg and kg m²: twice the least moment that MuJoCo takes (mjEPS)
-_UNKNOWN = ("plane", "ellipsoid")  # shapes for which the one or the other refuses a file
+_REFUSED = ("plane", "ellipsoid")  # shapes for which the one or the other refuses a file
 
 
 def to_open_urdf(description: Description) -> tuple[str, list[str]]:
@@ -242,21 +234,22 @@ def to_open_urdf(description: Description) -> tuple[str, list[str]]:
 
 def _for_simulators(description: Description, lost: list[str]) -> Description:
     """An open tree with motors and inertias as they take them, without shapes of other formats."""
-    links = tuple(
-        replace(link, shapes=tuple(each for each in link.shapes if _is_known(each, link, lost)))
-        for link in description.links
-    )
+    links = []
+    for link in description.links:
+        shapes = []
+        for shape in link.shapes:
+            flat = shape.kind != "mesh" and min(shape.size, default=1.0) <= 0.0
+            if flat or shape.kind in _REFUSED:
+                what = f"{shape.kind} without extent" if flat else shape.kind
+                lost.append(
+                    f"the {what} of the link '{link.name}', which simulators refuse in URDF"
+                )
+            else:
+                shapes.append(shape)
+        links.append(replace(link, shapes=tuple(shapes)))
     gravity = None if description.gravity == GRAVITY else description.gravity
-    tree = replace(description, links=links, gravity=gravity)
+    tree = replace(description, links=tuple(links), gravity=gravity)
     return _with_some_mass(physical_inertias(with_motors(tree, simple=True)))
-
-
-def _is_known(shape: Shape, link: Link, lost: list[str]) -> bool:
-    flat = shape.kind != "mesh" and min(shape.size, default=1.0) <= 0.0
-    if shape.kind in _UNKNOWN or flat:
-        what = f"{shape.kind} without extent" if flat else shape.kind
-        lost.append(f"the {what} of the link '{link.name}', which simulators refuse in URDF")
-    return not (shape.kind in _UNKNOWN or flat)
 
 
 def _with_some_mass(description: Description) -> Description:
