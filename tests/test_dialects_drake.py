@@ -357,9 +357,18 @@ class TestGazebo:
         ("element", "words"),
         [
             (closed(name="j_one"), "another joint of the robot has this name"),
-            (closed().replace("<axis>", "<axos>").replace("</axis>", "</axos>"), "needs an <axis>"),
-            (closed(pose='<pose relative_to="no">0 0 0 0 0 0</pose>'), "the frame 'no' is no link"),
-            (closed("screw", name="two"), "the robot has a 'two' already"),
+            (closed().replace("<axis>", "<axos>").replace("</axis>", "</axos>"), "needs <axis>"),
+            (
+                closed(pose='<pose relative_to="no">0 0 0 0 0 0</pose>'),
+                "has no link, joint, frame or model 'no'",
+            ),
+            (
+                closed("screw", name="two").replace(
+                    "<axis>", "<screw_thread_pitch>1</screw_thread_pitch><axis>"
+                ),
+                "the robot has a 'two' already",
+            ),
+            (closed("screw"), "needs <screw_thread_pitch>"),
         ],
     )
     @pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
