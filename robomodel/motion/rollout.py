@@ -24,7 +24,7 @@ from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import Limits, warn_of_starts_beyond
 from robomodel.motion.starts import ROUNDED, closed_start, in_single_precision
 from robomodel.motion.stepping import SINGULAR, TORN, Stepper, Steps, on_ground
-from robomodel.motion.steps import SOLVED, FixedStep
+from robomodel.motion.steps import SOLVED, SWEEPS, FixedStep
 from robomodel.motion.tangent import linkages
 from robomodel.motion.trajectory import SimulationError
 from robomodel.running import Progress
@@ -72,7 +72,7 @@ def rollout(
     collisions: Collisions = False,
     stops: bool | Iterable[str] = False,
     saturate: bool = False,
-    sweeps: int = 8,
+    sweeps: int = SWEEPS,
     details: bool = False,
     closing: int = 2,
     threads: int = 1,
@@ -118,7 +118,8 @@ def rollout(
         stops: Joints (True: all) that do not leave their position limits.
         saturate: Motors give of ``tau`` what they can at each instant (:func:`robomodel.saturate`).
         sweeps: How many sweeps of its contact equations every step of "time_stepping" begins
-            with, from the last step's impulses on.
+            with, from the last step's impulses on; two steps of Newton's method follow where there
+            are few contacts.
         details: The result is a :class:`Rollout`, with contact forces and the residuals of their
             equations.
         closing: Steps of Newton's that close the loops after each step.

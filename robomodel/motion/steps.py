@@ -45,6 +45,9 @@ from robomodel.motion.time_stepping import (
 )
 from robomodel.scalars import Scalar, Vector, added, div, dot, moved, mul, sub
 
+SWEEPS = 4  # of Gauss-Seidel on a contact problem, from the last step's impulses on
+POLISH = 2  # steps of Newton's method after these: 4 + 2 solve what 8 sweeps leave at 1e-10
+FEW = 24  # rows (of eight points) from which on a step of Newton's costs more than the rest
 SOLVED = 1e-11  # residual of contact problems, relative to their velocities, that is asked for
 
 # stage by stage: the share of a step at which it stands, its weight, whether it is the first, the
@@ -61,6 +64,7 @@ RUNGE_KUTTA = (
 class FixedStep:
     """One step of a method on one robot: (state, tau, step) → state, what tells of it.
 
+    ``newton``: steps of Newton's method on contact problems, None: as their size suggests.
     ``careful``: loops are closed at each stage, too, as near change points they must be.
 
     Behind the state stand, where there are linkages, Σ of the squares of the loops' gaps, by how
@@ -75,8 +79,8 @@ class FixedStep:
     careful: bool = False
     setting: Setting | None = None
     links: tuple[str, ...] = ()
-    sweeps: int = 8
-    newton: int = 0
+    sweeps: int = SWEEPS
+    newton: int | None = None
     passive: bool = True
     saturate: bool = False
     dtype: Dtype = "float64"
@@ -91,7 +95,7 @@ class FixedStep:
             self.setting,
             self.links,
             self.sweeps,
-            self.newton,
+            self.newton_steps,
             self.passive,
             self.saturate,
         )
@@ -354,7 +358,15 @@ class FixedStep:
         x, slips = list(x), list(slips)
         for _ in range(self.sweeps):
             x, slips = problem.sweep(x, slips)
-        return (problem.newton(x, self.newton, goal) if self.newton else x), slips
+        count = self.newton_steps
+        return (problem.newton(x, count, goal) if count else x), slips
+
+    @property
+    def newton_steps(self) -> int:
+        """Steps of Newton's method after the sweeps: those asked for, or as the size suggests."""
+        if self.newton is not None or self.setting is None:
+            return self.newton or 0
+        return POLISH if self.rows.size <= FEW else 0
 
     @cached_property
     def rows(self) -> Rows:

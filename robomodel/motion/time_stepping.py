@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from robomodel.dynamics.baselines.projection import projected, spanning_tree
-from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, wedged
+from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, wedged, within_reach
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import joint_forces
 from robomodel.dynamics.kinematics.state import Configuration, State
@@ -625,20 +625,30 @@ def _laws(
     plain: list[Scalar] = []
     friction: list[Scalar] = []
     for each in gaps:
-        first = len(b)
+        first, mu = len(b), each.friction
         last = first + len(each.rows) - 1
         acted = neg(memory.impulses[last])
-        begins: list[Scalar] = []  # velocities of the rows at the beginning of the step
-        for i, (row, w, surface) in enumerate(
-            zip(each.rows, each.leaving, each.surface, strict=True), first
-        ):
-            before = sub(add(dot(row, a), w), surface)
-            # half of what the row has turned by since the step before, if it acted there
-            change = 0.0 if each.jumps else mul(0.5, sub(before, memory.rates[i]))
-            turned = select(acted, change, 0.0)
-            begins.append(sub(before, turned))
-            slow.append(neg(add(w, surface)))
-            b.append(add(dot(row, free), add(turned, slow[-1])))
+        at = slice(first, last + 1)
+        before = [
+            sub(add(dot(row, a), w), surface)
+            for row, w, surface in zip(each.rows, each.leaving, each.surface, strict=True)
+        ]
+        change: list[Scalar] = [0.0] * len(before)
+        if not each.jumps:  # half of what the rows have turned by since the step before
+            change = [mul(0.5, x) for x in subtracted(before, memory.rates[at])]
+        block = [line[at] for line in delassus[at]]
+        if mu is not None:
+            change = within_reach(block, change)
+        turned = [select(acted, x, 0.0) for x in change]
+        begins = subtracted(before, turned)  # velocities of the rows at the beginning of the step
+        still = [
+            neg(add(w, surface)) for w, surface in zip(each.leaving, each.surface, strict=True)
+        ]
+        slow += still
+        b += [
+            add(dot(row, free), add(x, y))
+            for row, x, y in zip(each.rows, turned, still, strict=True)
+        ]
         closing, ahead = begins[-1], b[last]
         closes = add(each.gap, mul(h, ahead))
         beta = div(maximum(each.gap, 0.0), h)
@@ -650,7 +660,6 @@ def _laws(
         else:
             collides.append(maximum(closes, add(closing, slowest)))
         keeps = beta
-        mu = each.friction
         if mu is not None and each.static_friction is not mu:
             slip = sub(add(mul(begins[0], begins[0]), mul(begins[1], begins[1])), STICKING**2)
             mu = select(slip, each.static_friction, mu)
@@ -659,7 +668,6 @@ def _laws(
             back = sub(mul(each.restitution, closing), minimum(sub(ahead, closing), 0.0))
             beta = select(closes, select(rebounds, back, beta), beta)
             if mu is not None:
-                block = [line[first : last + 1] for line in delassus[first : last + 1]]
                 slick = select(wedged(block, mu), 0.0, mu)
                 mu = select(closes, select(rebounds, slick, mu), mu)
         if mu is not None:

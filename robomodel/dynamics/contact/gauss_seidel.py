@@ -201,9 +201,19 @@ def wedged(block: Sequence[Vector], friction: Scalar) -> Scalar:
     return add(sub(FASTENED, mul(trace, at_one[2])), mul(1e12, mul(trace, outside)))
 
 
+def within_reach(block: Sequence[Vector], velocity: Vector) -> list[Scalar]:
+    """The part of a velocity in the range of a contact's block of G: what impulses there can do."""
+    inverse, more = Contact.of(_proximal(block), 0.0).inverse, _proximal_term(block)
+    return [sub(x, mul(more, dot(row, velocity))) for x, row in zip(velocity, inverse, strict=True)]
+
+
+def _proximal_term(block: Sequence[Vector]) -> Scalar:
+    return mul(PROXIMAL, add(add(block[0][0], block[1][1]), block[2][2]))
+
+
 def _proximal(block: Sequence[Vector]) -> list[list[Scalar]]:
     """A contact's block of G with the proximal term."""
-    more = mul(PROXIMAL, add(add(block[0][0], block[1][1]), block[2][2]))
+    more = _proximal_term(block)
     return [[add(x, more) if i == j else x for j, x in enumerate(row)]
             for i, row in enumerate(block)]  # fmt: skip
 
