@@ -14,7 +14,7 @@ from robomodel.model.configurations.moving import integrate
 from robomodel.model.configurations.traced import integrated
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array, JointModel
+from robomodel.model.joints import Array, JointModel, Spherical
 from robomodel.model.model import Model
 from robomodel.motion.groups import adjoint, inverse_jacobian
 from robomodel.motion.integrator_functions import Function, function
@@ -73,6 +73,39 @@ class Vectors:
     def local_jacobians(self, x0: Array, x1: Array) -> tuple[Array, Array]:
         """-1 and 1."""
         return _units((*np.broadcast_shapes(x0.shape[:-1], x1.shape[:-1]), self.dim, self.dim))
+
+
+@dataclass(frozen=True)
+class Rotations:
+    """Quaternions x y z w, turned about their own axes; ``model`` keeps the compiled programs."""
+
+    model: Model
+
+    @property
+    def size(self) -> int:
+        """Four numbers."""
+        return 4
+
+    @property
+    def dim(self) -> int:
+        """Three axes."""
+        return 3
+
+    def retract(self, x: Array, dx: Array) -> Array:
+        """x Exp(dx)."""
+        result: Array = function(self.model, "turned", (4, 3, 4), Spherical().moved)(x, dx)
+        return result
+
+    def local(self, x0: Array, x1: Array) -> Array:
+        """Log(x0⁻¹ x1)."""
+        between = Spherical().displacement
+        result: Array = function(self.model, "turn between", (4, 4, 3), between)(x0, x1)
+        return result
+
+    def local_jacobians(self, x0: Array, x1: Array) -> tuple[Array, Array]:
+        """-Jl⁻¹ and Jr⁻¹."""
+        ad = adjoint(Spherical(), self.local(x0, x1))
+        return -inverse_jacobian(-ad), inverse_jacobian(ad)
 
 
 @lru_cache(maxsize=256)

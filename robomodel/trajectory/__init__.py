@@ -1,6 +1,7 @@
 """Motions of a model over time: simulations, rollouts and plans."""
 
 from robomodel.aliases import keep_names
+from robomodel.estimation.leg_odometry import LegNoise, LegOdometry, leg_odometry
 from robomodel.estimation.planning import Goal, Plan, Stance, plan
 from robomodel.motion.ground import Contact, Ground, contact_points
 from robomodel.motion.rollout import Rollout, rollout
@@ -11,6 +12,8 @@ __all__ = [
     "Contact",
     "Goal",
     "Ground",
+    "LegNoise",
+    "LegOdometry",
     "Plan",
     "Rollout",
     "SimulationError",
@@ -18,6 +21,7 @@ __all__ = [
     "Stop",
     "Trajectory",
     "contact_points",
+    "leg_odometry",
     "plan",
     "rollout",
     "simulate",

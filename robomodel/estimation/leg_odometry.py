@@ -1,0 +1,539 @@
+"""Where a walking robot is: feet that stand, an inertial unit with biases, and encoders.
+
+The state of Bloesch et al. (*State estimation for legged robots: consistent fusion of leg
+kinematics and IMU*, RSS 2012) as a graph over time, smoothed as it grows: rotation, position and
+velocity of the inertial unit, its biases, and where each foot is. Feet that stand stay where they
+are; where each is beside the unit follows from the encoders. Yaw and position are not observed, so
+that they drift; all else does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robomodel.dynamics import frame_pose, jacobian
+from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
+from robomodel.dynamics.kinematics.tangents import Direction
+from robomodel.errors import as_real, check_names, no_model
+from robomodel.estimation.factors import Equal, Errors, FactorBase, Prior
+from robomodel.estimation.incremental import Incremental
+from robomodel.estimation.noise import Noise, diagonal, exact
+from robomodel.estimation.spaces import Rotations, Space, Vectors
+from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.trace import Operand, Traced
+from robomodel.model.arguments import as_array, as_numbers
+from robomodel.model.joints import Array, Mask, Spherical
+from robomodel.model.model import Model
+from robomodel.motion.groups import adjoint
+from robomodel.motion.integrator_functions import Function, function
+from robomodel.scalars import Scalar, Vector, added, dot, mul, subtracted
+from robomodel.spatial.rotations import from_quaternion
+
+LAG = 20  # times that are linearised anew
+MOVED = {"rotation": 5e-3, "bias": 0.1}  # from where they were linearised [rad; rad/s, m/s²]
+SWING = 1.0  # [m/√s]: a foot in the air may be anywhere soon
+TURN = Spherical()
+
+
+@dataclass(frozen=True, slots=True)
+class LegNoise:
+    """Standard deviations of what :func:`leg_odometry` is told.
+
+    Attributes:
+        gyroscope: Of a sample [rad/s].
+        accelerometer: Of a sample [m/s²].
+        gyroscope_bias: Of the bias, beforehand [rad/s].
+        accelerometer_bias: Of the bias, beforehand [m/s²].
+        drift: By which share of the latter two biases change in 1000 s, at random.
+        encoders: Of a sample [rad, m].
+        kinematics: Of where a foot is beside the inertial unit, by the model's own errors [m].
+        slip: How a foot that stands creeps, at random [m/√s].
+        slipping: From so many deviations on a foot is taken to slip.
+    """
+
+    gyroscope: float = 2e-3
+    accelerometer: float = 5e-2
+    gyroscope_bias: float = 5e-2
+    accelerometer_bias: float = 0.5
+    drift: float = 0.1
+    encoders: float = 5e-4
+    kinematics: float = 5e-4
+    slip: float = 3e-3
+    slipping: float = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class LegOdometry:
+    """The motion of a walking robot as its sensors tell it, smoothed.
+
+    Attributes:
+        model: The robot.
+        q: Configurations (T, nq).
+        v: Velocities (T, nv).
+        covariance: Of the inertial unit's rotation [rad, its axes], position [m] and velocity [m/s]
+            in the world (T, 9, 9).
+        gyroscope_bias: Of the gyroscope at the end (3,) [rad/s].
+        accelerometer_bias: Of the accelerometer at the end (3,) [m/s²].
+        slipping: Feet (T, k) that were to stand, and slipped.
+    """
+
+    model: Model
+    q: Array
+    v: Array
+    covariance: Array
+    gyroscope_bias: Array
+    accelerometer_bias: Array
+    slipping: Mask
+
+
+def leg_odometry(
+    model: Model,
+    step: float,
+    *,
+    q: ArrayLike,
+    imu: str,
+    gyroscope: ArrayLike,
+    accelerometer: ArrayLike,
+    encoders: ArrayLike,
+    feet: Sequence[FrameLike],
+    standing: ArrayLike,
+    noise: LegNoise | Mapping[str, float] | None = None,
+) -> LegOdometry:
+    """The state over time of a robot that walks, from its own sensors.
+
+    Samples are ``step`` seconds apart. In between, angular velocities and accelerations are taken
+    as linear. A foot that is said to stand and moves nevertheless is taken as one in the air for
+    that step, and told in ``slipping``.
+
+    Args:
+        model: The robot, with a floating base.
+        step: Time between samples [s].
+        q: Configuration (nq,) where it starts, at rest.
+        imu: The inertial unit's link.
+        gyroscope: Angular velocities (T, 3) in the link's axes, with an unknown constant bias
+            [rad/s].
+        accelerometer: Accelerations less gravity (T, 3) of the link's origin in its axes, with an
+            unknown constant bias [m/s²].
+        encoders: Positions (T, nv - 6) in the order of ``dof_names[6:]``.
+        feet: Links, or (link, offset), which stand.
+        standing: Which of them stand when (T, k).
+        noise: Standard deviations, :class:`LegNoise` or those of its numbers that differ, by name.
+
+    Returns:
+        motion: q and v, covariances, biases, and which feet slipped.
+
+    Raises:
+        ValueError: Robots without a floating base, joints with several freedoms, arrays that do not
+            fit, names that are none of the noise's.
+        UnknownNameError: Links that are none of the model's.
+    """
+    if not isinstance(model, Model):
+        raise no_model(model)
+    if not 0.0 < as_real(step, "step") < math.inf:
+        raise ValueError(f"step must be positive, got {step!r}")
+    keys = frame_keys(list(feet))
+    for frame in (imu, *keys):
+        model.frame(frame if isinstance(frame, str) else frame[0])
+    assumed = _noise(noise)
+    start = as_array(q, model.nq, "q", "nq")
+    model.check(start)
+    angles = _shaped(encoders, "encoders", (None, model.nv - 6))
+    count = len(angles)
+    rates = _shaped(gyroscope, "gyroscope", (count, 3))
+    forces = _shaped(accelerometer, "accelerometer", (count, 3))
+    stands = _shaped(np.asarray(standing, dtype=float), "standing", (count, len(keys))) > 0.0
+    legs = _Legs.of(model, start, imu, keys, angles, assumed)
+    smoother, slipping = _smoothed(model, float(step), legs, rates, forces, stands, assumed)
+    return _result(model, float(step), imu, legs, rates, smoother, slipping)
+
+
+def _noise(noise: LegNoise | Mapping[str, float] | None) -> LegNoise:
+    if isinstance(noise, LegNoise):
+        return noise
+    known = [each.name for each in fields(LegNoise)]
+    given = dict(noise or {})
+    check_names(given, known, "no noise ")
+    for name, value in given.items():
+        if not 0.0 < as_real(value, name) < math.inf:
+            raise ValueError(f"the noise '{name}' must be positive, got {value!r}")
+    return replace(LegNoise(), **given)
+
+
+def _shaped(x: ArrayLike, name: str, shape: tuple[int | None, int]) -> Array:
+    array = as_numbers(x, name)
+    if array.ndim != 2 or array.shape[1] != shape[1] or shape[0] not in (None, len(array)):
+        rows = "T" if shape[0] is None else shape[0]
+        raise ValueError(f"{name} needs shape ({rows}, {shape[1]}), got {array.shape}")
+    if not len(array) or not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} must be finite, and one sample or more")
+    return array
+
+
+# ---- factors -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _TracedFactor(FactorBase):
+    """A factor written over scalars, with its derivatives by tracing; ``model`` keeps its program.
+
+    Values "rotation" are quaternions, moved as :class:`.spaces.Rotations` are.
+    """
+
+    model: Model
+
+    @property
+    def _label(self) -> str:
+        """What the program depends on."""
+        raise NotImplementedError
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        """Directions of the variables, then how many data there are."""
+        raise NotImplementedError
+
+    def _errors(self, *x: Vector) -> list[Scalar]:
+        """The error from the variables and the data."""
+        raise NotImplementedError
+
+    @cached_property
+    def _function(self) -> Function:
+        """Errors, then their derivatives along each direction."""
+        turns = [name == "rotation" for name, _ in self.variables]
+
+        def build(*x: Sequence[Traced]) -> list[Scalar]:
+            errors: list[Operand] = self._errors(*x)
+            directions: list[Direction] = []
+            for values, turning in zip(x, turns, strict=False):
+                if turning:
+                    rates = [TURN.rates(values, axis) for axis in np.eye(3).tolist()]
+                    directions += [dict(zip(values, rate, strict=True)) for rate in rates]
+                else:
+                    directions += [{value: 1.0} for value in values]
+            slopes = differentiate(x[0][0].trace, errors, directions)
+            return [*errors, *(slope for column in slopes for slope in column)]
+
+        dims, count = self._sizes[:-1], self._sizes[-1]
+        inputs = [4 if turning else dim for dim, turning in zip(dims, turns, strict=True)]
+        size = self.rows * (1 + sum(dims))
+        return function(self.model, self._label, (*inputs, count, size), build)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Data are needed."""
+        assert data is not None
+        numbers = self._function(*x, data)
+        slopes = numbers[:, self.rows :].reshape(len(numbers), -1, self.rows)
+        stops = np.cumsum(self._sizes[:-2])
+        return numbers[:, : self.rows], np.split(np.swapaxes(slopes, 1, 2), stops, axis=2)
+
+
+@dataclass(frozen=True)
+class InertialStep(_TracedFactor):
+    """What gyroscope and accelerometer say of the motion over a step of ``step`` seconds.
+
+    ``data``: the mean angular velocity (3,), and both ends' accelerations less gravity (3,), (3,).
+    Errors of rotation, position and velocity; integration by the trapezoidal rule.
+    """
+
+    step: float
+
+    def __post_init__(self) -> None:
+        pairs = [(name, t) for name in ("rotation", "position", "velocity") for t in (0, 1)]
+        self._describe([*pairs, "bias"], 9, ("position", "velocity"))
+
+    @property
+    def _label(self) -> str:
+        return f"inertial step {self.step!r}"
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return (3, 3, 3, 3, 3, 3, 6, 9)
+
+    def _errors(self, *x: Vector) -> list[Scalar]:
+        r0, r1, p0, p1, v0, v1, bias, data = x
+        ahead = _ahead(self.model, self.step, r0, p0, v0, bias, data, end=r1, velocity_end=v1)
+        return [
+            *TURN.displacement(ahead[:4], r1),
+            *subtracted(p1, ahead[4:7]),
+            *subtracted(v1, ahead[7:]),
+        ]
+
+
+def _ahead(
+    model: Model,
+    step: float,
+    rotation: Vector,
+    position: Vector,
+    velocity: Vector,
+    bias: Vector,
+    data: Vector,
+    *,
+    end: Vector | None = None,
+    velocity_end: Vector | None = None,
+) -> list[Scalar]:
+    """Rotation, position and velocity after a step; at the ``end`` what is taken to be there."""
+    turn = [mul(step, x) for x in subtracted(data[:3], bias[:3])]
+    turned = TURN.moved(rotation, turn)
+    total: list[Scalar] = [2.0 * g for g in model.gravity]
+    for q, first in ((rotation, 3), (turned if end is None else end, 6)):
+        x, y, z = subtracted(data[first : first + 3], bias[3:])
+        total = added(total, from_quaternion(q[0], q[1], q[2], q[3]).rotate((x, y, z)))
+    faster = added(velocity, [mul(0.5 * step, x) for x in total])
+    mean = added(velocity, faster if velocity_end is None else velocity_end)
+    return [*turned, *added(position, [mul(0.5 * step, x) for x in mean]), *faster]
+
+
+@dataclass(frozen=True)
+class FeetBeside(_TracedFactor):
+    """Where ``count`` feet are, beside the inertial unit and in its axes: Rᵀ (foot - position).
+
+    ``data``: where encoders say that they are (3k,), and for each L⁻¹ (9,) of its covariance L Lᵀ,
+    with which errors are multiplied.
+    """
+
+    count: int
+
+    def __post_init__(self) -> None:
+        self._describe(("rotation", "position", "feet"), 3 * self.count, ("position", "feet"))
+
+    @property
+    def _label(self) -> str:
+        return f"feet beside {self.count}"
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return (3, 3, 3 * self.count, 12 * self.count)
+
+    def _errors(self, *x: Vector) -> list[Scalar]:
+        q, position, feet, data = x
+        turn = from_quaternion(q[0], q[1], q[2], q[3])
+        whiten = data[3 * self.count :]
+        errors: list[Scalar] = []
+        for i in range(self.count):
+            a, b, c = subtracted(feet[3 * i : 3 * i + 3], position)
+            off = subtracted(turn.unrotate((a, b, c)), data[3 * i : 3 * i + 3])
+            errors += [dot(whiten[9 * i + 3 * r : 9 * i + 3 * r + 3], off) for r in range(3)]
+        return errors
+
+
+@dataclass(frozen=True)
+class FeetStay(FactorBase):
+    """Feet stay where they are from one time to the next; ``data``: weights 1/σ (3k,)."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        self._describe((("feet", 0), ("feet", 1)), 3 * self.count, ("feet",))
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """Data are needed."""
+        assert data is not None
+        slope = data[..., None] * np.eye(self.rows)
+        return data * (x[1] - x[0]), [-slope, slope]
+
+
+def rotation_matrix(q: Array) -> Array:
+    """The rotation (..., 3, 3) of quaternions x y z w."""
+    turn = adjoint(TURN, q[..., :3])
+    return np.asarray(np.eye(3) + 2.0 * (q[..., 3, None, None] * turn + turn @ turn))
+
+
+def _times(matrix: Array, x: Array) -> Array:
+    return np.asarray((matrix @ x[..., None])[..., 0])
+
+
+# ---- the estimate --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Legs:
+    """What encoders say: configurations (T, nq) with the base where it starts, and feet.
+
+    ``beside`` (T, 3k) in the inertial unit's axes; ``whiten`` (T, k, 3, 3), ``spread`` (T, k) [m]
+    of their errors. ``rotation`` (4,), ``position`` (3,) of the unit where it starts.
+    """
+
+    q: Array
+    beside: Array
+    whiten: Array
+    spread: Array
+    rotation: Array
+    position: Array
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        start: Array,
+        imu: str,
+        feet: tuple[FrameKey, ...],
+        angles: Array,
+        noise: LegNoise,
+    ) -> _Legs:
+        joints = dict(zip(model.joint_names, model.joints, strict=True))
+        names = model.dof_names[6:]
+        base = model.floating_base
+        if base is None or not all(name.startswith(f"{base}.") for name in model.dof_names[:6]):
+            raise ValueError(f"'{model.name}' has no floating base: it cannot walk")
+        if several := [name for name in names if name not in joints or joints[name].nv != 1]:
+            raise ValueError(f"'{several[0]}' is of a joint with several freedoms: no encoder")
+        if not feet:
+            raise ValueError("feet: one or more are needed")
+        at = model.joint_positions(start)
+        before, q = np.array([at[name] for name in names]), start
+        rows = np.empty((len(angles), model.nq))
+        for t, now in enumerate(angles):
+            q = rows[t] = model.integrate(q, np.concatenate([np.zeros(6), now - before]))
+            before = now
+        unit, turning = frame_pose(model, rows, imu), jacobian(model, rows, imu)[..., 6:]
+        back = np.swapaxes(unit[:, :3, :3], 1, 2)
+        beside, whiten, spread = [], [], []
+        for foot in feet:
+            away = frame_pose(model, rows, foot)[:, :3, 3] - unit[:, :3, 3]
+            pose = frame_pose(model, rows, foot)[:, :3, :3]
+            moved = back @ pose @ jacobian(model, rows, foot)[:, 3:, 6:] - turning[:, 3:]
+            seen = _times(back, away)
+            moved = moved + adjoint(TURN, seen) @ turning[:, :3]
+            sigma = noise.encoders**2 * moved @ np.swapaxes(moved, 1, 2)
+            sigma = sigma + noise.kinematics**2 * np.eye(3)
+            beside.append(seen)
+            whiten.append(np.linalg.inv(np.linalg.cholesky(sigma)))
+            spread.append(np.sqrt(np.trace(sigma, axis1=1, axis2=2)))
+        first = frame_pose(model, start, imu)
+        return cls(
+            rows, np.concatenate(beside, axis=1), np.stack(whiten, axis=1),
+            np.stack(spread, axis=1), _quaternion(first[:3, :3]), first[:3, 3],
+        )  # fmt: skip
+
+    def data(self, t: int) -> Array:
+        """Of :class:`FeetBeside`."""
+        return np.concatenate([self.beside[t], self.whiten[t].ravel()])
+
+    def placed(self, t: int, rotation: Array, position: Array) -> Array:
+        """Where the feet (k, 3) are in the world, of an inertial unit placed so."""
+        away: Array = self.beside[t].reshape(-1, 3) @ rotation_matrix(rotation).T
+        return position + away
+
+
+def _quaternion(matrix: Array) -> Array:
+    """x y z w of a rotation: the eigenvector of its largest eigenvalue (Bar-Itzhack 2000)."""
+    m = matrix
+    k = np.zeros((4, 4))
+    k[:3, :3] = m + m.T - np.trace(m) * np.eye(3)
+    k[:3, 3] = k[3, :3] = m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]
+    k[3, 3] = np.trace(m)
+    return np.asarray(np.linalg.eigh(k)[1][:, -1])
+
+
+def _smoothed(
+    model: Model,
+    step: float,
+    legs: _Legs,
+    rates: Array,
+    forces: Array,
+    standing: Mask,
+    noise: LegNoise,
+) -> tuple[Incremental, Mask]:
+    """The graph, time by time, and which feet slipped."""
+    count, k = standing.shape
+    spaces: dict[str, Space] = {
+        "rotation": Rotations(model), "position": Vectors(3), "velocity": Vectors(3),
+        "bias": Vectors(6), "feet": Vectors(3 * k),
+    }  # fmt: skip
+    smoother = Incremental(spaces, threshold=MOVED, lag=LAG)
+    moves, beside, stay = InertialStep(model, step), FeetBeside(model, k), FeetStay(k)
+
+    def build(*x: Vector) -> list[Scalar]:
+        return _ahead(model, step, x[0], x[1], x[2], x[3], x[4])
+
+    follow = function(model, f"inertial motion {step!r}", (4, 3, 3, 6, 9, 10), build)
+    change = step * np.repeat([noise.gyroscope, step * noise.accelerometer, noise.accelerometer], 3)
+    sure = np.repeat([noise.gyroscope_bias, noise.accelerometer_bias], 3)
+    inertial, white = diagonal(change), diagonal(np.ones(3 * k))
+    wander = diagonal(noise.drift * sure * math.sqrt(step / 1e3))
+    constant = Equal("bias", Vectors(6))
+    weights = 1.0 / (math.sqrt(step) * np.array([SWING, noise.slip]))
+    slipping = np.zeros((count, k), dtype=bool)
+    placed = legs.placed(0, legs.rotation, legs.position)
+    first = {"rotation": legs.rotation, "position": legs.position, "velocity": np.zeros(3)}
+    bias = np.concatenate([rates[0], np.zeros(3)])  # it starts at rest
+    smoother.advance({**first, "bias": bias, "feet": placed.ravel()})
+    for name, value in first.items():
+        smoother.add(Prior(name, spaces[name]), exact(3), value, time=0)
+    smoother.add(Prior("bias", spaces["bias"]), diagonal(sure), np.zeros(6), time=0)
+    seen = Noise(np.repeat([noise.gyroscope, noise.accelerometer_bias], 3))
+    smoother.add(Prior("bias", spaces["bias"]), seen, bias, time=0)
+    smoother.add(beside, white, legs.data(0), time=0)
+    smoother.update()
+    for t in range(1, count):
+        last = smoother.newest
+        mean = 0.5 * (rates[t - 1] + rates[t])
+        data = np.concatenate([mean, forces[t - 1], forces[t]])
+        state = follow(*(last[name] for name in (*first, "bias")), data)
+        ahead = {"rotation": state[:4], "position": state[4:7], "velocity": state[7:]}
+        placed = legs.placed(t, ahead["rotation"], ahead["position"])
+        stood = standing[t - 1] & standing[t]
+        away = np.linalg.norm(placed - last["feet"].reshape(k, 3), axis=1)
+        slipping[t] = stood & (away > noise.slipping * legs.spread[t])
+        stood = stood & ~slipping[t]
+        feet = np.where(stood[:, None], last["feet"].reshape(k, 3), placed)
+        smoother.advance({**ahead, "bias": last["bias"], "feet": feet.ravel()})
+        smoother.add(moves, inertial, data, time=t - 1)
+        smoother.add(constant, wander, time=t - 1)
+        smoother.add(stay, white, np.repeat(weights[stood.astype(int)], 3), time=t - 1)
+        smoother.add(beside, white, legs.data(t), time=t)
+        smoother.update()
+    return smoother, slipping
+
+
+def _result(
+    model: Model,
+    step: float,
+    imu: str,
+    legs: _Legs,
+    rates: Array,
+    smoother: Incremental,
+    slipping: Mask,
+) -> LegOdometry:
+    """The base's motion from the inertial unit's, and joints' velocities from the encoders."""
+    values = smoother.values
+    turn = rotation_matrix(values["rotation"])
+    unit = frame_pose(model, legs.q, imu)
+    rotation = turn @ np.swapaxes(unit[:, :3, :3], 1, 2)  # of the world, from where it starts
+    shift = values["position"] - _times(rotation, unit[:, :3, 3])
+    q = legs.q.copy()
+    base = model.joint_names.index(str(model.floating_base))
+    part = model.clusters[model.nodes[base].cluster].q
+    moved = np.stack([_quaternion(m) for m in rotation])
+    q[:, part] = _moved_pose(moved, shift, legs.q[:, part])
+    quaternions = q[:, part][:, 3:]
+    before = np.concatenate([legs.q[:1, part][:, 3:], quaternions[:-1]])
+    same = np.where(np.sum(before * quaternions, axis=1) < 0.0, -1.0, 1.0)
+    quaternions *= np.cumprod(same)[:, None]  # the same half of the sphere as before
+    change = model.difference(legs.q[:-1], legs.q[1:])[:, 6:] / step
+    ends = np.concatenate([change[:1], change, change[-1:]]) if len(change) else np.zeros(
+        (2, model.nv - 6)
+    )  # fmt: skip
+    v = np.zeros((len(q), model.nv))
+    v[:, 6:] = 0.5 * (ends[:-1] + ends[1:])
+    j = jacobian(model, q, imu)
+    omega = rates - values["bias"][:, :3]
+    velocity = _times(np.swapaxes(turn, 1, 2), values["velocity"])
+    twist = np.concatenate([omega, velocity], axis=1) - _times(j[..., 6:], v[:, 6:])
+    v[:, :6] = np.linalg.solve(j[..., :6], twist[..., None])[..., 0]
+    bias = values["bias"][-1]
+    return LegOdometry(model, q, v, smoother.covariances[:, :9, :9], bias[:3], bias[3:], slipping)
+
+
+def _moved_pose(rotation: Array, shift: Array, pose: Array) -> Array:
+    """Poses [x y z | quaternion] turned about the world's origin, then shifted."""
+    a, b = rotation, pose[:, 3:]
+    vector = a[:, 3:] * b[:, :3] + b[:, 3:] * a[:, :3] + np.cross(a[:, :3], b[:, :3])
+    scalar = a[:, 3:] * b[:, 3:] - np.sum(a[:, :3] * b[:, :3], axis=1, keepdims=True)
+    place = _times(rotation_matrix(rotation), pose[:, :3]) + shift
+    return np.concatenate([place, vector, scalar], axis=1)
