@@ -13,7 +13,7 @@ from robomodel.description import ONE_DOF, Link, Transmission
 from robomodel.model import Model
 from robomodel.model.elements import Cluster, Coupling, Joint, Loop
 from robomodel.model.springs import Spring
-from robomodel.reports.document import Bullets, Document, Section, Table, Verbatim, count
+from robomodel.reports.document import Bullets, Document, Section, Table, Verbatim, count, picked
 from robomodel.reports.validation.context import CheckContext
 
 DEEPEST = 16  # deeper levels of the tree are drawn at this one
@@ -49,27 +49,24 @@ def command(robot: Robot) -> Result:
 
 def _data(model: Model, file: str) -> dict[str, Any]:
     fixed = _fixed_links(model)
-    return {
-        "robot": model.name,
+    names = (
+        "nq",
+        "nv",
+        "dof_names",
+        "mass",
+        "gravity",
+        "floating_base",
+        "bodies",
+        "joints",
+        "loops",
+    )
+    return picked(model, *names, robot="name") | {
         "file": file,
-        "nq": model.nq,
-        "nv": model.nv,
-        "dof_names": model.dof_names,
-        "mass": model.mass,
-        "gravity": model.gravity,
-        "floating_base": model.floating_base,
-        "bodies": model.bodies,
-        "joints": model.joints,
         "rotors": [
-            {
-                "name": model.bodies[each.body].name,
-                "inertia": each.inertia,
-                "ratios": each.ratios,
-            }
+            picked(each, "inertia", "ratios") | {"name": model.bodies[each.body].name}
             for each in CheckContext(model).rotors
         ],
         "clusters": [_cluster(model, each) for each in model.clusters],
-        "loops": model.loops,
         "couplings": [
             {**asdict(each), "equation": _equation(model, each)} for each in model.couplings
         ],
@@ -80,28 +77,16 @@ def _data(model: Model, file: str) -> dict[str, Any]:
 
 
 def _cluster(model: Model, cluster: Cluster) -> dict[str, Any]:
-    return {
-        "name": cluster.name,
-        "kind": cluster.kind,
+    return picked(cluster, "name", "kind", "joints", "independent", "nv") | {
         "parent": "world" if cluster.parent < 0 else model.clusters[cluster.parent].name,
         "bodies": [model.bodies[body].name for body in cluster.bodies],
-        "joints": cluster.joints,
-        "independent": cluster.independent,
         "nq": cluster.q.stop - cluster.q.start,
-        "nv": cluster.nv,
     }
 
 
 def _transmission(transmission: Transmission) -> dict[str, Any]:
-    return {
-        "name": transmission.name,
-        "type": transmission.type,
-        "joints": transmission.joints,
-        "actuators": [
-            {"name": each.name, "role": each.role, "reduction": each.reduction}
-            for each in transmission.actuators
-        ],
-    }
+    actuators = [picked(each, "name", "role", "reduction") for each in transmission.actuators]
+    return picked(transmission, "name", "type", "joints") | {"actuators": actuators}
 
 
 def _fixed_links(model: Model) -> list[Link]:

@@ -343,13 +343,8 @@ class Document:
 def curves(plots: Sequence[Plot]) -> list[dict[str, Any]]:
     """The points of plots, for JSON: name, title, labels of the axes, and x and y of each line."""
     return [
-        {
-            "name": each.name,
-            "title": each.title,
-            "x_label": each.x_label,
-            "y_label": each.y_label,
-            "lines": [{"label": line.label, "x": line.x, "y": line.y} for line in each.lines],
-        }
+        picked(each, "name", "title", "x_label", "y_label")
+        | {"lines": [picked(line, "label", "x", "y") for line in each.lines]}
         for each in plots
     ]
 
@@ -367,6 +362,12 @@ def csv_of(plot: Plot) -> str:
         for line in plot.lines:
             writer.writerows([line.label, x, y] for x, y in zip(line.x, line.y, strict=True))
     return stream.getvalue()
+
+
+def picked(item: object, *names: str, **renamed: str) -> dict[str, Any]:
+    """Attributes of an object by name, for JSON; ``key="attribute"`` gives one another key."""
+    same = {name: name for name in names}
+    return {key: getattr(item, name) for key, name in (same | renamed).items()}
 
 
 def plain(value: Any) -> Any:

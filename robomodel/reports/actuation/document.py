@@ -13,7 +13,16 @@ from robomodel.dynamics.actuators.envelopes import JointEnvelope
 from robomodel.model.joints import Array
 from robomodel.reports.actuation.four_bars import LOW, FourBar
 from robomodel.reports.actuation.workspace import Workspace
-from robomodel.reports.document import Bullets, Cell, Document, Section, Table, count, curves
+from robomodel.reports.document import (
+    Bullets,
+    Cell,
+    Document,
+    Section,
+    Table,
+    count,
+    curves,
+    picked,
+)
 from robomodel.reports.plots import Line, Plot, bounded
 
 if TYPE_CHECKING:
@@ -308,9 +317,7 @@ def _broken(label: str, parts: list[Array]) -> Line:
 
 
 def _data(study: Actuation) -> dict[str, Any]:
-    return {
-        "robot": study.robot,
-        "file": study.file,
+    return picked(study, "robot", "file") | {
         "actuators": [
             asdict(each) | {"ratios": [asdict(x) | {"constant": x.constant} for x in each.ratios]}
             for each in study.drives
@@ -318,56 +325,41 @@ def _data(study: Actuation) -> dict[str, Any]:
         "joints": [_joint_data(each, study.reflected[each.joint]) for each in study.joints],
         "four_bars": [_bar_data(each) for each in study.four_bars],
         "polygons": [
-            {
-                "joints": each.joints,
-                "unit": each.unit,
+            picked(each, "joints", "unit")
+            | {
                 "poses": [
                     {"positions": at, "corners": corners}
                     for at, corners in zip(each.positions, each.corners, strict=True)
-                ],
+                ]
             }
             for each in study.polygons
         ],
         "workspaces": [
-            {
-                "foot": each.foot,
-                "joints": each.coordinates,
-                "origin": each.origin,
-                "axes": each.axes,
-                "extent": each.extent,
-                "singular": each.singular,
-            }
+            picked(each, "foot", "origin", "axes", "extent", "singular", joints="coordinates")
             for each in study.workspaces
         ],
     }
 
 
 def _bar_data(each: FourBar) -> dict[str, Any]:
-    least, most = each.least, each.most
-    names = ("joints", "loop", "lengths", "frame", "kind", "margin", "input")
-    return {name: getattr(each, name) for name in names} | {
-        "transmission_angle": {
-            "least": least.angle,
-            "least_at": least.at,
-            "most": most.angle,
-            "most_at": most.at,
-        }
+    angles = picked(each.least, least="angle", least_at="at")
+    angles |= picked(each.most, most="angle", most_at="at")
+    return picked(each, "joints", "loop", "lengths", "frame", "kind", "margin", "input") | {
+        "transmission_angle": angles
     }
 
 
 def _joint_data(each: JointEnvelope, reflected: Array) -> dict[str, Any]:
-    limits, given = asdict(each.limits), asdict(each.given)
-    names = ("lower", "upper", "effort", "velocity")
-    return {
-        "joint": each.joint,
-        "tree": each.tree,
-        "actuators": each.actuators,
-        **{name: limits[name] for name in names},
-        "lower_by": each.lower_by or None,
-        "upper_by": each.upper_by or None,
-        "hidden": each.hidden,
-        "torque": _range(each.torque),
-        "speed": _range(each.speed),
-        "reflected_inertia": _range(reflected),
-        "file": {name: given[name] for name in names},
-    }
+    limits = ("lower", "upper", "effort", "velocity")
+    return (
+        picked(each, "joint", "tree", "actuators", "hidden")
+        | picked(each.limits, *limits)
+        | {
+            "lower_by": each.lower_by or None,
+            "upper_by": each.upper_by or None,
+            "torque": _range(each.torque),
+            "speed": _range(each.speed),
+            "reflected_inertia": _range(reflected),
+            "file": picked(each.given, *limits),
+        }
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from robomodel import dynamics
 from robomodel.model import Model
 from robomodel.model.approximate import approximate, select
 from robomodel.model.joints import Array
-from robomodel.reports.document import Bullets, Cell, Document, Section, Table, plain
+from robomodel.reports.document import Bullets, Cell, Document, Section, Table, picked, plain
 from robomodel.running import track
 
 Quantity = Literal["mass_matrix", "torque", "acceleration"]
@@ -141,16 +141,8 @@ class ApproximationErrors:
 
 
 def _data(errors: ApproximationErrors) -> dict[str, Any]:
-    return {
-        "samples": errors.samples,
-        "seed": errors.seed,
-        "tolerance": errors.tolerance,
-        "torque": errors.torque,
-        "acceleration": errors.acceleration,
-        "joints": errors.rows,
-        "keep_exact": errors.keep_exact,
-        "verdict": errors.verdict,
-    }
+    names = ("samples", "seed", "tolerance", "torque", "acceleration", "keep_exact", "verdict")
+    return picked(errors, *names, joints="rows")
 
 
 def _document(errors: ApproximationErrors) -> Document:
@@ -188,14 +180,8 @@ def _document(errors: ApproximationErrors) -> Document:
         Section(kept, [Bullets(errors.keep_exact)]),
         Section("", ["", errors.verdict]),
     ]  # fmt: skip
-    data = {
-        "robot": errors.robot,
-        "file": errors.file,
-        "armature": [asdict(each) for each in errors.armatures],
-        "dof_names": names,
-        "dense": dense,
-        "approximation_errors": _data(errors),
-    }
+    data = picked(errors, "robot", "file", "dof_names", "dense", armature="armatures")
+    data["approximation_errors"] = _data(errors)
     summary = "reflected inertia of the joints that move in the open tree"
     return Document(errors.robot, summary, sections, data, errors.file, "approximation")
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from robomodel.model.joints import Array, Mask
-from robomodel.reports.document import plain
+from robomodel.reports.document import picked, plain
 from robomodel.reports.drawings import Sketch
 
 Kind = Literal["dead point", "change point"]
@@ -131,40 +131,17 @@ class Linkage:
 
     def as_dict(self) -> dict[str, Any]:
         """Without the curves' points."""
-        document = {
-            "cluster": self.cluster,
-            "joints": self.joints,
-            "independent": self.independent,
-            "mobility": self.mobility,
-            "velocities": self.velocities,
-            "rows": self.rows,
-            "rank": self.rank,
-            "start_gap": self.start_gap,
-            "start_condition": self.start_condition,
-            "gap": self.gap,
-            "branches": self.branches,
-            "samples": self.samples,
-            "condition": self.chosen,
-            "best": self.best,
-            "sweeps": [
-                {
-                    "joint": sweep.joint,
-                    "held": sweep.held,
-                    "range": sweep.range,
-                    "gap": sweep.gap,
-                    "singularities": [
-                        {
-                            "kind": each.kind,
-                            "position": each.position,
-                            "distance": each.away,
-                            "within_limits": each.reached,
-                            "positions": each.joints,
-                        }
-                        for each in sweep.singularities
-                    ],
-                }
-                for sweep in self.sweeps
-            ],
-        }
-        made: dict[str, Any] = plain(document)
-        return made
+        singularity = {"distance": "away", "within_limits": "reached", "positions": "joints"}
+        sweeps = [
+            picked(sweep, "joint", "held", "range", "gap")
+            | {
+                "singularities": [
+                    picked(each, "kind", "position", **singularity) for each in sweep.singularities
+                ]
+            }
+            for sweep in self.sweeps
+        ]
+        names = ("cluster", "joints", "independent", "mobility", "velocities", "rows", "rank",
+                 "start_gap", "start_condition", "gap", "branches", "samples", "best")  # fmt: skip
+        data: dict[str, Any] = plain(picked(self, *names, condition="chosen") | {"sweeps": sweeps})
+        return data

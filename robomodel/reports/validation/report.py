@@ -24,6 +24,7 @@ from robomodel.reports.document import (
     Severity,
     Table,
     count,
+    picked,
 )
 from robomodel.reports.drawings import Drawings
 from robomodel.reports.plots import Line, Plot
@@ -108,23 +109,10 @@ class Report:
         return self.document.html()
 
     def _data(self) -> dict[str, Any]:
-        return {
-            "robot": self.robot,
-            "file": self.file,
-            "ok": self.ok,
-            "counts": self.counts,
+        names = ("severity", "check", "message", "remedy", "value", "unit")
+        return picked(self, "robot", "file", "ok", "counts") | {
             "findings": [
-                {
-                    "severity": each.severity,
-                    "check": each.check,
-                    "element": each.source.element,
-                    "file": each.source.file,
-                    "line": each.source.line,
-                    "message": each.message,
-                    "remedy": each.remedy,
-                    "value": each.value,
-                    "unit": each.unit,
-                }
+                picked(each, *names) | picked(each.source, "element", "file", "line")
                 for each in self.findings
             ],
             "linkages": [linkage.as_dict() for linkage in self.linkages],
