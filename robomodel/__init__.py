@@ -5,7 +5,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from robomodel import dynamics, robots
-from robomodel.aliases import keep_names
 from robomodel.description import Rotor
 from robomodel.dynamics import *
 from robomodel.dynamics.baselines.spanning import Accelerations, accelerations
@@ -35,7 +34,7 @@ from robomodel.model import Model
 from robomodel.writing import write_mjcf, write_sdf, write_urdf
 
 if TYPE_CHECKING:
-    from robomodel.c import write_c
+    from robomodel.interop.c import write_c
     from robomodel.interop.casadi import to_casadi
     from robomodel.motion.cuda import rollout_kernel
     from robomodel.reports.actuation.study import actuation
@@ -113,12 +112,8 @@ _LATE = {
     "validate": "reports.validation.study",
     "rollout_kernel": "motion.cuda",
     "to_casadi": "interop.casadi",
-    "write_c": "c",
+    "write_c": "interop.c",
 }
-
-
-_INSTANT = "robomodel.estimation.instant"
-keep_names("robomodel.dynamics", {"problem": _INSTANT, "problem.problem": _INSTANT})
 
 
 def _takes_model(function: Any) -> Any:

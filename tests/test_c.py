@@ -16,8 +16,8 @@ from shipped import LARGE, ROBOTS
 from targets import COMPILERS, WARNINGS, called, library, pointers
 
 import robomodel as rm
-from robomodel.c import identifier
 from robomodel.cli import main
+from robomodel.interop.c import identifier
 from robomodel.interop.programs import routine
 from robomodel.kernels import compile_program
 from robomodel.kernels.c import literal

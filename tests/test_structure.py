@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.shared.imports import circles, imports, modules, top, upward
 
 LAYERS = (
-    ("aliases", "errors", "running", "scalars"),
+    ("errors", "running", "scalars"),
     ("spatial", "files", "kernels"),
     ("description",),
     ("model",),
@@ -21,7 +21,7 @@ LAYERS = (
     ("loading", "identification", "trajectory"),
     ("robots", "interop"),
     ("writing",),
-    ("c", "jax", "torch", "reports"),
+    ("jax", "torch", "reports"),
     ("views",),
     ("robomodel",),  # the package itself: the names that users import
     ("cli",),

@@ -33,7 +33,7 @@ def command(
         --dtype: The type of all numbers.
         --stem NAME: What names begin with. [default: the robot's]
     """
-    from robomodel.c import identifier, write_c
+    from robomodel.interop.c import identifier, write_c
 
     model = robot.load()
     wanted = [each.strip() for each in functions.split(",") if each.strip()]

@@ -18,7 +18,7 @@ from typing import Any
 
 from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.interop.curvatures import curvature
-from robomodel.interop.programs import OWN, SAID, routine, task_of
+from robomodel.interop.programs import OWN, routine, summary, task_of
 from robomodel.kernels.cache import spelled
 from robomodel.kernels.differentiate import along, gradient
 from robomodel.kernels.function import Build, TracedFunction, split
@@ -210,7 +210,7 @@ class LibraryFunction:
     def __init__(self, what: Differentiable) -> None:
         self._what = what
         self.__name__ = what.name
-        self.__doc__ = SAID.get(what.name, "")
+        self.__doc__ = summary(what.name)
 
     def __repr__(self) -> str:
         return f"<{self.library} function {self._what.name} of '{self._what.model.name}'>"

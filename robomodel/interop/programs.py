@@ -5,9 +5,12 @@ Each is a traced function, from which C, CasADi, JAX and PyTorch are written.
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from robomodel import dynamics
 from robomodel.dynamics.algorithm import ALGORITHMS, AlgorithmSpec, as_spec, traced_algorithm
 from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.function import TracedFunction
@@ -102,7 +105,7 @@ ELSEWHERE: Mapping[str, str] = {
 }
 """What users may ask for, and why it is no straight-line program."""
 
-SAID: Mapping[str, str] = {
+SUMMARIES: Mapping[str, str] = {
     "close": "Quaternions of unit length, and loops closed by steps of Newton's, independent "
     "joints held; residual: what loops still fail by (root of the sum of squares).",
     "integrate": "Configuration after the motion v_dt, loops closed: for steps up to some 0.1 rad "
@@ -114,26 +117,16 @@ SAID: Mapping[str, str] = {
     "constraint_jacobian": "G: velocities of all joints of the spanning tree, the base's first, "
     "are G v.",
     "constraint_bias": "g: accelerations of all joints of the spanning tree are G a + g.",
-    "rnea": "Inverse dynamics: forces tau that give the accelerations a.",
-    "aba": "Forward dynamics: accelerations a under the forces tau.",
-    "crba": "Joint-space inertia matrix M.",
-    "bias_force": "Forces that hold the accelerations at zero: velocity products and gravity.",
-    "jacobian": "Jacobian of a frame: its velocity, angular first, is J v.",
-    "frame_pose": "Pose of a frame in the world: rotation and origin, 4 by 4.",
-    "frame_velocity": "Velocity of a frame, angular first.",
-    "frame_acceleration": "Acceleration of a frame, angular first, of its origin as a point.",
-    "frame_bias": "Acceleration of a frame at zero accelerations of the joints.",
-    "gravity_force": "Forces that hold gravity.",
-    "coriolis": "C with C v + gravity_force = bias_force, and dM/dt = C + C^T.",
-    "mass_inverse": "Inverse of the joint-space inertia matrix.",
-    "efpa": "Inverse operational-space inertia of frames.",
-    "actuator_map": "Forces of the motors: tau = B u, and their rates are B^T v.",
-    "passive_force": "Forces of springs and dampers on the independent velocities.",
-    "energy": "Kinetic and potential energy.",
-    "center_of_mass": "Centre of mass in the world.",
-    "centroidal_momentum": "Momentum about the centre of mass, angular first, in world axes.",
-    "rnea_derivatives": "Derivatives of inverse dynamics by q (along integrate), v and a.",
-    "aba_derivatives": "Derivatives of forward dynamics by q (along integrate), v and tau.",
-    "armature": "What rotors add to the inertia matrix of the tree without them.",
-    "hybrid": "Forces where accelerations are given, and accelerations elsewhere.",
 }
+"""What functions of the configuration do, whose results are numbers here."""
+
+
+def summary(name: str) -> str:
+    """One sentence on a function: of algorithms the first of their documentation."""
+    if name in SUMMARIES:
+        return SUMMARIES[name]
+    function = getattr(dynamics, name, None)
+    if function is None:
+        return name
+    first = (inspect.getdoc(function) or name).partition("\n")[0]
+    return re.sub(r":\w+:`[.~]*([^`]*)`", r"\1", first)

@@ -1,6 +1,5 @@
 """Motions of a model over time: simulations, rollouts and plans."""
 
-from robomodel.aliases import keep_names
 from robomodel.estimation.leg_odometry import LegNoise, LegOdometry, leg_odometry
 from robomodel.estimation.planning import Goal, Plan, Stance, plan
 from robomodel.motion.ground import Contact, Ground, contact_points
@@ -26,11 +25,3 @@ __all__ = [
     "rollout",
     "simulate",
 ]
-
-_ROOM = "robomodel.estimation"
-_GRAPHS = (
-    "barrier", "elimination", "factors", "graph", "incremental", "noise", "parameters",
-    "planning", "problems", "solve", "spaces",
-)  # fmt: skip
-keep_names(__name__, {"graphs": _ROOM} | {name: f"{_ROOM}.{name}" for name in _GRAPHS})
-keep_names(__name__, {f"graphs.{name}": f"{_ROOM}.{name}" for name in _GRAPHS})

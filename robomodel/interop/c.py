@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from numpy.typing import DTypeLike
 
 from robomodel.files import replace_file
-from robomodel.interop.programs import SAID, routine, task_of
+from robomodel.interop.programs import routine, summary, task_of
 from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
 from robomodel.kernels.function import TracedFunction, as_dtype
 from robomodel.kernels.precision import Dtype
@@ -275,7 +275,7 @@ def position_names(model: Model) -> list[str]:
 
 def _told(found: TracedFunction, f: CFunction) -> list[str]:
     """The comment on a function: what it does, its arguments and results, its stack."""
-    lines, task = [f"/* {SAID.get(found.name, found.name)}"], task_of(found)
+    lines, task = [f"/* {_plain(summary(found.name))}"], task_of(found)
     if task is not None and task.frames:
         frames, axes = ", ".join(map(str, task.frames)), task.reference
         lines.append(f"   Frames: {_plain(frames)}; reference: {axes}.")
