@@ -85,5 +85,4 @@ def test_the_mechanism_of_bricard() -> None:
     assert np.ptp(result.motion.q[:, 0]) > 3.0
     other = rm.load(problem.text, gravity=model.gravity, independent=["hinge2"])
     same = multibody.motion_of(problem, other, 1e-12, 1e-13)
-    assert len(same.charts) > 1
     np.testing.assert_allclose(same.q, result.motion.q, rtol=0, atol=1e-9)

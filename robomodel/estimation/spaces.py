@@ -16,8 +16,8 @@ from robomodel.model.constraints import LoopConstraint
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, JointModel, Spherical
 from robomodel.model.model import Model
-from robomodel.motion.groups import adjoint, inverse_jacobian
 from robomodel.motion.integrator_functions import Function, function
+from robomodel.motion.variational import adjoint, inverse_jacobian
 from robomodel.scalars import Scalar, Vector
 
 SMALL = 0.1  # motions of a loop's independent joints up to which a few Newton steps will close it

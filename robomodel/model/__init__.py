@@ -3,8 +3,7 @@
 From the bottom: ``graph`` (spanning tree, clusters), ``joints``, ``constraints`` (G and g over any
 scalars), ``closure`` (Newton's method), ``mobility`` (of clusters), ``elements`` (what a model
 consists of), ``model``, ``build``; on models, ``configurations`` (closed, moved, solved for, drawn
-at random), ``orders`` (of other libraries), ``parameters`` and ``variants`` (the same robot with
-other parameters or coordinates).
+at random), ``orders`` (of other libraries) and ``parameters`` (the same robot with others).
 """
 
 from robomodel.model.build import build

@@ -1,248 +1,334 @@
-"""Steps adapted to tolerances, and the states between them."""
+"""Steps adapted to tolerances, and the states between them.
+
+SciPy's solvers move x = (q, z) in tangent coordinates of linkages, whose bases are renewed where
+the linkages have turned on by much; each step is followed by a return to closed loops.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from robomodel.model.joints import Array
+from robomodel.model.model import Model
 from robomodel.motion.change_points import (
-    BLURRED,
-    Care,
     NearError,
     StepError,
     closed_by_least_squares,
-    distance,
-    may_meet,
     settle,
 )
-from robomodel.motion.charts import View
-from robomodel.motion.integrators import Motion
-from robomodel.motion.runs import Run, count_steps
+from robomodel.motion.inputs import Signals, stacked
+from robomodel.motion.integrator_functions import independent_columns, joint_rates, renewal
+from robomodel.motion.run import Grid, Run
+from robomodel.motion.steps import FixedStep, flow
+from robomodel.motion.trajectory import Trajectory
 from robomodel.running import Progress
 
+METHODS = ("dop853", "radau")
+RENEWED = 1.2  # growth of ‖G‖² from which on bases are renewed
+TURNED = 4.0  # growth of ‖G‖² that steps are too long for
+REACH = 3.0  # K turns by no more than this much of what the joints do
+BLURRED = 3e-3  # distance from change points below which states are told from neighbours
 WEIGHTS = np.array([1.0, -6.0, 15.0, 15.0, -6.0, 1.0]) / 20.0  # of states around, in between
-FINEST = 1e-9  # steps as a share of the time that is left, below which no shorter are tried
 # steps that keep their stages away from a change point: by how far, and how long
-LEAST = (3e-3, 1e-3, 3e-4, 1e-4)
+LEAST = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
 SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25)
 LONGER = tuple(32.0 * 0.9**n for n in range(34))  # steps of DOP853 beside Radau's
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A step's interpolant, in the chart of ``view``; called, the state in own coordinates."""
+class Equations:
+    """The equations of motion in tangent coordinates of these bases.
 
-    view: View
+    ``least``: the distance from change points that stages must keep; loops are closed at each then.
+    """
+
+    step: FixedStep
+    signals: Signals
+    bases: Array
+    least: float = 0.0
+
+    def rate(self, t: float, x: Array) -> Array:
+        """ẋ."""
+        model = self.step.model
+        if self.least:
+            x = self.settled(x)[0]
+        row = np.concatenate([x, self.bases])
+        tau, pushes = self.signals.at(t, *self.step.independent(row))
+        made = flow(model, tuple(pushes), passive=self.step.passive)
+        return np.asarray(made(row, tau, *stacked(pushes)))
+
+    def settled(self, x: Array) -> tuple[Array, float]:
+        """x with closed loops, and its distance from change points."""
+        nq = self.step.model.nq
+        try:
+            q, distance = settle(self.step.model, x[:nq], self.bases)
+        except StepError as error:
+            if self.least:
+                raise NearError(str(error)) from None
+            raise
+        if distance < self.least:
+            raise NearError("it comes too near to a change point")
+        return np.concatenate([q, x[nq:]]), distance
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A step's interpolant, in tangent coordinates of ``bases``; called, (q, v)."""
+
+    model: Model
+    bases: Array
     dense: Callable[[float], Array]
     span: tuple[float, float]
 
     def __call__(self, t: float) -> Array:
         """(q, v), loops closed."""
-        x, rates = self.at(float(t))
-        own = self.view.state(x)
-        if rates is not None:
-            clusters = self.view.own.clusters
-            own[self.view.own.nq :] = rates[
-                [c.spanning_v.start + i for c in clusters for i in c.columns]
-            ]
-        return own
+        x, speeds = self.at(float(t))
+        v = speeds[independent_columns(self.model)]
+        return np.concatenate([x[: self.model.nq], v])
 
-    def at(self, t: float) -> tuple[Array, Array | None]:
-        """(q, v) in the chart, loops closed, and the joints' velocities where v do not say them."""
-        model, x = self.view.model, self.dense(t)
-        nq = model.nq
-        direct: Array | None = None
-        near = 0.0
-        try:
-            q, found = settle(model, x[:nq])
-            direct, near = np.concatenate([q, x[nq:]]), distance(model, found)
-        except StepError:
-            pass
-        if direct is not None and near >= BLURRED:
-            return direct, None
+    def at(self, t: float) -> tuple[Array, Array]:
+        """(q, z), loops closed, and the velocities of all joints."""
+        x = self.dense(t)
         span = self.span[1] - self.span[0]
         for least in (BLURRED, 0.1 * BLURRED, 0.01 * BLURRED):
-            if direct is not None and near >= least:
-                return direct, None
+            here = self._regular(x, least)
             for n in range(12):
-                told = self._between(t, 2e-4 * 1.6**n * span, least)
-                if told is not None:
-                    return told
+                if here is not None:
+                    return here
+                here = self._between(x, t, 2e-4 * 1.6**n * span, least)
         raise StepError("the state is too near to a change point")
 
-    def _between(self, t: float, apart: float, least: float) -> tuple[Array, Array] | None:
+    def _regular(self, x: Array, least: float) -> tuple[Array, Array] | None:
+        """x with closed loops, and joint velocities, if it keeps the distance."""
+        nq = self.model.nq
+        try:
+            q, distance = settle(self.model, x[:nq], self.bases)
+        except StepError:
+            return None
+        if distance < least:
+            return None
+        x = np.concatenate([q, x[nq:]])
+        return x, np.asarray(joint_rates(self.model)(np.concatenate([x, self.bases])))
+
+    def _between(
+        self, x: Array, t: float, apart: float, least: float
+    ) -> tuple[Array, Array] | None:
         """The state at t by a polynomial through six around, if these keep the distance."""
-        model = self.view.model
-        nq, size = model.nq, model.nq + model.nv
+        nq = self.model.nq
         states = []
         for n in (-3, -2, -1, 1, 2, 3):
-            y = self.dense(t + n * apart)
-            try:
-                q, found = settle(model, y[:nq])
-            except StepError:
+            state = self._regular(self.dense(t + n * apart), least)
+            if state is None:
                 return None
-            if distance(model, found) < least:
-                return None
-            states.append(np.concatenate([q, y[nq:], model.constraint_jacobian(q) @ y[nq:]]))
+            states.append(np.concatenate([state[0][:nq], state[1]]))
         told = WEIGHTS @ np.array(states)
-        q = closed_by_least_squares(model, told[:nq])
-        return np.concatenate([q, told[nq:size]]), told[size:]
-
-
-def adaptive(
-    run: Run,
-    x: Array,
-    duration: float,
-    step: float | None,
-    tolerances: tuple[float, float],
-    bar: Progress,
-) -> None:
-    """DOP853 or Radau, step by step, each followed by a return to the manifold."""
-    x = run.begin(x)
-    motion = run.inputs.during(0, 0.0, x, run.view)
-    run.keep(0.0, x, motion)
-    if duration == 0.0:
-        return
-    if not np.all(np.isfinite(motion.rate(0.0, x))):
-        raise run.failed(0.0, x, "accelerations are not finite")
-    run.knots.append(0.0)
-    count = 1 if step is None or not run.inputs.stepwise else count_steps(duration, step)
-    length: float | None = None
-    for k in range(count):
-        t = 0.0 if step is None else k * step
-        end = duration if step is None or k == count - 1 else (k + 1) * step
-        if k:
-            motion = run.inputs.during(k, t, x, run.view)
-            run.keep(t, x, motion)
-        segment = _Segment(run, motion, (t, end), step, tolerances)
-        x, length = segment.run_through(x, length, bar)
-        if run.stop is not None:
-            return
-    run.keep(duration, x, replace(motion, view=run.view))
+        q = closed_by_least_squares(self.model, told[:nq])
+        return np.concatenate([q, x[nq:]]), told[nq:]
 
 
 @dataclass
-class _Segment:
-    """A time in which inputs are smooth."""
+class Adaptive(Run):
+    """DOP853 or Radau, step by step. States are q, z and the bases, one after the other.
 
-    run: Run
-    motion: Motion
-    span: tuple[float, float]
+    ``every``: the time between states that are kept; None: at the method's own steps.
+    """
+
+    of: FixedStep
     every: float | None
     tolerances: tuple[float, float]
-    longest: float = 0.0
+    knots: list[float] = field(default_factory=list, init=False)
+    pieces: list[Piece] = field(default_factory=list, init=False)
+    _length: float | None = field(default=None, init=False)
+    _distance: float = field(default=1.0, init=False)
 
-    def _solver(
-        self, t: float, x: Array, length: float | None, care: Care | None, method: str | None = None
-    ) -> Any:
-        """A solver that steps from t on, with a first step of this length."""
-        from scipy.integrate import DOP853, Radau
+    @property
+    def step(self) -> FixedStep:
+        """What states are those of."""
+        return self.of
 
-        end = self.span[1]
-        first = None if length is None else min(length, end - t)
-        rtol, atol = self.tolerances
-        motion = replace(self.motion, care=care)
-        made = Radau if (method or self.run.method) == "radau" else DOP853
-        solver = made(motion.rate, t, x, end, rtol=rtol, atol=atol, first_step=first)
-        if not (math.isfinite(solver.h_abs) and solver.h_abs > 0.0):
-            raise self.run.failed(
-                t, x, f"no first step is short enough for rtol {rtol:g}, atol {atol:g}"
-            )
-        return solver
+    def _begin(self, x: Array) -> Array:
+        return self.step.tangent_row(super()._begin(x))
 
-    def run_through(self, x: Array, length: float | None, bar: Progress) -> tuple[Array, float]:
-        """Integrate; the state at the end, and the length of steps there."""
-        run, (t, end) = self.run, self.span
-        solver = self._solver(t, x, length, None)
+    def _independent(self, state: Array) -> tuple[Array, Array]:
+        return self.step.independent(state)
+
+    def _keep(self, t: float, state: Array, signals: Signals, speeds: Array | None = None) -> None:
+        if speeds is None and self.step.checks:
+            speeds = np.asarray(joint_rates(self.model)(state))
+        super()._keep(t, state, signals, speeds)
+
+    def _trajectory(self, **more: Any) -> Trajectory:
+        if self.pieces:
+            from scipy.integrate import OdeSolution
+
+            more["dense"] = OdeSolution(self.knots, self.pieces)
+        return super()._trajectory(**more)
+
+    def _through(
+        self, signals: Signals, k: int, grid: Grid, state: Array, bar: Progress
+    ) -> tuple[int, Array]:
+        t, end, longest = grid.at(k), grid.at(k + 1), 0.0
+        size = self.model.nq + self.model.nv
+        if not self.knots:
+            self.knots.append(t)
+        equations = Equations(self.step, signals, state[size:])
+        if not k and not np.all(np.isfinite(equations.rate(t, state[:size]))):
+            raise self._failed(t, state, "accelerations are not finite")
+        self._distance = equations.settled(state[:size])[1]
+        solver = self._solver(equations, (t, end), state[:size], self._length)
         while solver.status == "running":
-            x, t = solver.y, solver.t
+            t, state = solver.t, np.concatenate([solver.y, equations.bases])
             try:
-                solver, dense, after = self._step(solver)
+                solver, dense, after = self._step(solver, equations)
             except StepError as error:
-                raise run.failed(t, x, error) from None
+                what = f"the step from there fails ({error})"
+                raise self._failed(t, state, what) from None
             now = solver.t
-            self.longest = max(self.longest, now - t)
-            piece = Piece(run.view, dense, (t, now))
-            motion = self.motion
+            longest = max(longest, now - t)
+            piece = Piece(self.model, equations.bases, dense, (t, now))
+            ends = np.concatenate([after, equations.bases])
 
             def at(share: float, t: float = t, now: float = now, piece: Piece = piece) -> Array:
-                return piece.at(t + share * (now - t))[0]
+                x = piece.at(t + share * (now - t))[0]
+                return np.concatenate([x, piece.bases])
 
-            met = run.limits.first(t, now - t, x, after, at)
+            met = self.limits.first(t, now - t, state, ends, at)
             if met is not None:
-                _, after, run.stop = met
-                now = run.stop.time
-            seen = run.view
-            after = run.accept(now, after)
-            if now > run.knots[-1]:
-                run.knots.append(now)
-                run.pieces.append(piece)
+                _, ends, self.stop = met
+                now = self.stop.time
+            if not np.all(np.isfinite(ends)):
+                raise self._error(now, "the state is not finite")
+            if now > self.knots[-1]:
+                self.knots.append(now)
+                self.pieces.append(piece)
             if self.every is not None:  # the end of a segment is its caller's to keep
-                self._keep_between(t, min(now, end - 2e-9 * self.every), piece)
-            self.motion = motion = replace(motion, view=run.view)
-            if met is not None:
-                run.keep(now, after, motion)
-                return after, self.longest
+                self._keep_between(signals, t, min(now, end - 2e-9 * self.every), piece)
+            state, renewed = self._renewed(ends)
+            if self.stop is not None:
+                return k + 1, state
             if self.every is None and now < end:
-                run.keep(now, after, motion)
-            if seen != run.view and solver.status == "running":
-                solver = self._solver(now, after, solver.h_abs, None)
+                self._keep(now, state, signals)
+            if now >= end:
+                break
+            if renewed:
+                equations = replace(equations, bases=state[size:])
+                solver = self._solver(equations, (now, end), state[:size], solver.h_abs)
             else:
-                solver.y, solver.f = after, motion.rate(now, after)
+                solver.y, solver.f = state[:size], equations.rate(now, state[:size])
             bar.at(now)
-        return solver.y, max(self.longest, solver.h_abs)
+        self._length = max(longest, solver.h_abs)
+        return k + 1, state
 
-    def _step(self, solver: Any) -> tuple[Any, Any, Array]:
-        """One step: the solver after it, its interpolant, and the state on the manifold.
+    def _renewed(self, state: Array) -> tuple[Array, bool]:
+        """The state in bases of its own, where linkages have turned on by much."""
+        if not self.step.checks:
+            return state, False
+        first = self.model.nq
+        after = np.asarray(renewal(self.model)(state))
+        if not after[-2] > RENEWED:
+            return state, False
+        bases, z, _ = np.split(after, [len(state) - first - self.model.nv, len(state) - first])
+        return np.concatenate([state[:first], z, bases]), True
 
-        Radau's steps, of order five, may be shorter than the neighbourhood of a change point that
-        stages have to keep out of: steps of DOP853, where stiffness leaves them longer, lead over.
+    def _solver(
+        self, equations: Equations, span: tuple[float, float], x: Array, length: float | None,
+        method: str | None = None,
+    ) -> Any:  # fmt: skip
+        """A solver over a span of time, with a first step of this length."""
+        from scipy.integrate import DOP853, Radau
+
+        (t, end), (rtol, atol) = span, self.tolerances
+        if equations.least and length is not None:  # below that all errors are rounding's
+            turned = length * self._speed(x, equations) ** 2 / equations.least**2
+            atol = max(atol, float(np.finfo(float).eps) * turned)
+        first = None if length is None or t == end else min(length, end - t)
+        made = Radau if (method or self.step.method) == "radau" else DOP853
+        solver = made(equations.rate, t, x, end, rtol=rtol, atol=atol, first_step=first)
+        if not (math.isfinite(solver.h_abs) and solver.h_abs > 0.0):
+            what = f"no first step is short enough for rtol {rtol:g}, atol {atol:g}"
+            raise self._failed(t, x, what)
+        return solver
+
+    def _step(self, solver: Any, equations: Equations) -> tuple[Any, Any, Array]:
+        """One step: the solver after it, its interpolant, and (q, z) with closed loops.
+
+        Steps in which linkages turn by too much are shortened. Near change points Radau's steps, of
+        order five, may be shorter than the neighbourhood that stages have to keep out of: steps of
+        DOP853, where stiffness leaves them longer, lead over.
         """
-        run, t, x, h = self.run, solver.t, solver.y, solver.h_abs
-        if run.systems is None or not may_meet(run.view.model, x, h, run.systems):
-            dense = self._advanced(solver)
-            return solver, dense, self.motion.settled(solver.y)
-        error: StepError | None = None
-        ways = [(run.method, share) for share in SHARES]
-        if run.method == "radau":
+        t, end, x, h = solver.t, solver.t_bound, solver.y, solver.h_abs
+        if not self._may_meet(x, h, equations):
+            for share in (1.0, 0.5, 0.2, 0.05):
+                if share < 1.0:
+                    solver = self._solver(equations, (t, end), x, share * h)
+                dense = self._advanced(solver)
+                after, distance = equations.settled(solver.y)
+                if self._keeps(after, equations.bases):
+                    self._distance = distance
+                    return solver, dense, after
+            raise StepError("a linkage turns by too much")
+        error = StepError("it comes too near to a change point")
+        ways = [(self.step.method, share) for share in SHARES]
+        if self.step.method == "radau":
             ways = [("dop853", share) for share in LONGER] + ways
         for least in LEAST:
+            careful = replace(equations, least=least)
             for method, share in ways:
-                care = Care(run.view.model, least)
                 try:
-                    solver = self._solver(t, x, share * h, care, method)
+                    solver = self._solver(careful, (t, end), x, share * h, method)
                     dense = self._advanced(solver)
-                    after = replace(self.motion, care=care).settled(solver.y)
-                except NearError as found:
-                    error = found
+                    after, distance = careful.settled(solver.y)
+                except NearError as near:
+                    error = near
                     continue
-                if method != run.method and solver.t - t < h:
+                if method != self.step.method and solver.t - t < h:
+                    continue
+                if not self._keeps(after, equations.bases):
                     continue
                 if solver.status == "running":
-                    length = max(solver.h_abs, 0.5 * h) if method == run.method else h
-                    solver = self._solver(solver.t, after, length, None)
+                    length = max(solver.h_abs, 0.5 * h) if method == self.step.method else h
+                    solver = self._solver(equations, (solver.t, end), after, length)
+                self._distance = distance
                 return solver, dense, after
-        assert error is not None
         raise error
+
+    def _may_meet(self, x: Array, h: float, equations: Equations) -> bool:
+        """Whether a step of length h from x may come near to a change point."""
+        if not self.step.checks:
+            return False
+        return self._distance < REACH * h * self._speed(x, equations)
+
+    def _speed(self, x: Array, equations: Equations) -> float:
+        """The largest velocity of a joint."""
+        rates = joint_rates(self.model)(np.concatenate([x, equations.bases]))
+        return float(np.max(np.abs(rates), initial=0.0))
+
+    def _keeps(self, x: Array, bases: Array) -> bool:
+        """Whether linkages have not turned away from bases by too much."""
+        if not self.step.checks:
+            return True
+        checks = np.asarray(renewal(self.model)(np.concatenate([x, bases])))[-3:]
+        return bool(checks[1] < TURNED)
 
     def _advanced(self, solver: Any) -> Any:
         t, x = solver.t, solver.y
         solver.step()
         if solver.status == "failed":
-            raise self.run.failed(t, x, "steps have become too short")
+            raise self._failed(t, x, "steps have become too short")
         return solver.dense_output()
 
-    def _keep_between(self, t: float, now: float, piece: Piece) -> None:
+    def _keep_between(self, signals: Signals, t: float, now: float, piece: Piece) -> None:
         """Record the states that are asked for in a step, its beginning left out."""
         every = self.every
         assert every is not None
         k = math.floor(t / every + 1e-9) + 1
         while k * every <= now + 1e-9 * every:
-            x, rates = piece.at(k * every)
-            self.run.keep(k * every, x, self.motion, rates)
+            x, speeds = piece.at(k * every)
+            state = np.concatenate([x, piece.bases])
+            self._keep(k * every, state, signals, speeds if self.step.checks else None)
             k += 1

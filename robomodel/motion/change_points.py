@@ -2,29 +2,30 @@
 
 On its own branch a motion goes smoothly through such a point (a parallelogram that lies flat), but
 G is found there from a singular system: with errors of about rounding / σ² at a distance at which
-K's least singular value is the share σ of its norm. So steps are laid so that no stage of theirs
-comes too near: shortening them would do the opposite. Close by, each stage is brought to closed
-loops before it is evaluated, since what the truncation error leaves open there would be divided by
-σ too; its branch is that of the step's own prediction, that is, of the momentum.
+K's least singular value is the share σ of its greatest. So steps are laid so that no stage of
+theirs comes too near: shortening them would do the opposite. Close by, each stage is brought to
+closed loops before it is evaluated, since what the truncation error leaves open there would be
+divided by σ too; its branch is that of the step's own prediction, that is, of the momentum.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED
+from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion.integrator_functions import closing, position_rates
+from robomodel.motion.integrator_functions import settling
+from robomodel.motion.tangent import kernel, linkages
 
 ROUNDING = 1e-13  # gaps below this are rounding, and left alone
-REACH = 3.0  # K turns by no more than this much of what the joints do
-HALVINGS = 20
-BLURRED = 1e-3  # distance below which G is told from neighbours, and loops close by least squares
+SINGULAR = 1e6  # condition of loops beyond which a start counts as singular
+NEARLY = 30.0  # condition of loops from which on a step that fails may fail for them
+EXACT = 1e-7  # singular values of K below this share are zero
 
 
 class StepError(Exception):
@@ -35,20 +36,18 @@ class NearError(StepError):
     """A stage that is too near to a change point."""
 
 
-def settle(model: Model, q: Array) -> tuple[Array, Array]:
-    """q (nq,) with unit quaternions and closed loops, independent joints held; and its systems.
+def settle(model: Model, q: Array, bases: Array) -> tuple[Array, float]:
+    """q (nq,) with unit quaternions and closed loops, and its distance σ from change points.
 
-    Those are what :func:`condition` and :func:`turned` look at. Raises :class:`StepError`.
+    Positions along z of these bases stay. Raises :class:`StepError`.
     """
-    newton = closing(model)
-    before = math.inf
+    before, step = math.inf, settling(model)
+    rest = np.concatenate([np.zeros(model.nv), bases])
     for _ in range(20):
-        found = newton.function(q)
-        gaps = found[newton.gaps]
-        gap = float(np.max(np.abs(gaps))) if len(gaps) else 0.0
-        q = found[: model.nq]
+        numbers = np.asarray(step(np.concatenate([q, rest])))
+        q, gap, regularity = numbers[:-2], math.sqrt(numbers[-2]), numbers[-1]
         if gap <= ROUNDING or (gap <= CLOSED and gap >= before):
-            return q, found[newton.gaps.stop :]
+            return q, math.sqrt(max(regularity, 0.0))
         if not math.isfinite(gap):
             break
         before = gap
@@ -57,109 +56,18 @@ def settle(model: Model, q: Array) -> tuple[Array, Array]:
     )
 
 
-def systems_of(model: Model, found: Array) -> list[tuple[int, Array, float]]:
-    """Cluster, matrix of the dependent velocities and norm of all its rows, block by block."""
-    newton = closing(model)
-    first = newton.gaps.stop
-    result = []
-    for cluster, (m, n), start in newton.blocks:
-        at = start - first
-        matrix = found[at : at + m * n].reshape(m, n)
-        result.append((cluster, matrix, math.sqrt(found[at + m * n])))
-    return result
-
-
-def condition(model: Model, found: Array) -> tuple[float, int]:
-    """How near a singular position is, 1 or more, and the cluster of which this is said."""
-    worst, where = 1.0, -1
-    for cluster, matrix, norm in systems_of(model, found):
-        if not np.all(np.isfinite(matrix)):
+def condition(model: Model, q: Array) -> tuple[float, Cluster | None]:
+    """The condition of K where it is worst at q (nq,), and the cluster of which that is said."""
+    worst, where = 1.0, None
+    for each in linkages(model):
+        cluster = model.clusters[each.index]
+        if not np.all(np.isfinite(q[cluster.q])):
             return math.inf, cluster
-        smallest = float(np.linalg.svd(matrix, compute_uv=False)[-1])
-        here = norm / smallest if smallest > 0.0 else math.inf
-        if here > worst or where < 0:
+        share = float(kernel(each, q[cluster.q])[1])
+        here = 1.0 / share if share > 0.0 else math.inf
+        if here > worst or where is None:
             worst, where = here, cluster
     return worst, where
-
-
-def distance(model: Model, found: Array) -> float:
-    """The distance σ from a change point; 1 where nothing is near, and without loops."""
-    return 1.0 / condition(model, found)[0] if len(found) else 1.0
-
-
-def turned(model: Model, before: Array, after: Array) -> int | None:
-    """A cluster of which a system's determinant has changed its sign, if there is one."""
-    for (cluster, a, _), (_, b, _) in zip(
-        systems_of(model, before), systems_of(model, after), strict=True
-    ):
-        if np.linalg.det(a.T @ b) < 0.0:
-            return cluster
-    return None
-
-
-class CrossedError(StepError):
-    """A step that leads over to another way to close the loops of ``cluster``."""
-
-    def __init__(self, cluster: int) -> None:
-        self.cluster = cluster
-        super().__init__("it leads beyond a singular position")
-
-
-@dataclass
-class Care:
-    """What is done at the stages of steps that may come near to a change point.
-
-    ``least``: the distance that they must keep.
-    """
-
-    model: Model
-    least: float
-
-    def settled(self, q: Array) -> Array:
-        """Q with closed loops; :class:`NearError` where that is too near."""
-        try:
-            at, found = settle(self.model, q)
-        except StepError as error:
-            raise NearError(str(error)) from None
-        if distance(self.model, found) < self.least:
-            raise NearError("it comes too near to a change point")
-        return at
-
-
-def may_meet(model: Model, x: Array, h: float, found: Array) -> bool:
-    """Whether a step of length h from x, with the systems ``found``, may come near one."""
-    if not len(found):
-        return False
-    q, v = x[: model.nq], x[model.nq :]
-    speed = float(np.max(np.abs(position_rates(model)(q, v)), initial=0.0))
-    return distance(model, found) < REACH * h * speed
-
-
-def passes(model: Model, before: Array, after: Array) -> bool:
-    """Whether a branch leads from one q through a singular position to the other.
-
-    Between the two, where a determinant changes its sign, is one that both sides come to; or else
-    a step has led from one way to close the loops over to another.
-    """
-    a, b = before, after
-    start = settle(model, before)[1]
-    size = float(np.max(np.abs(b - a)))
-    for _ in range(HALVINGS):
-        found = None
-        for share in (0.5, 0.4, 0.6):  # right at the singular position nothing can be said
-            try:
-                found = settle(model, a + share * (b - a))
-                break
-            except StepError:
-                continue
-        if found is None:
-            break
-        if turned(model, start, found[1]) is None:
-            a = found[0]
-        else:
-            b = found[0]
-    apart = float(np.max(np.abs(b - a)))
-    return apart <= 1e-3 * max(size, 1e-6)
 
 
 def closed_by_least_squares(model: Model, q: Array) -> Array:
@@ -188,3 +96,62 @@ def settled_couplings(model: Model, q: Array) -> Array:
                 q[last - 4 : last] /= np.linalg.norm(q[last - 4 : last])
             at += joint.nq
     return q
+
+
+def advice(cluster: Cluster, q: Array) -> str:
+    """What to do about a motion that cannot go on from q (nq,), which is near a change point."""
+    own, ways = q[cluster.q], ""
+    geometry = cluster.geometry
+    singular = np.linalg.svd(geometry.evaluate(own)[1][list(cluster.closing_rows)])[1]
+    rank = geometry.nv - cluster.nv
+    if singular[rank - 1] < EXACT * singular[0] and cluster.nv == 1:
+        found = branches(cluster, own)
+        each = " or ".join(str(tuple(np.round(way, 3).tolist())) for way in found)
+        ways = f" ({', '.join(cluster.joints)} as {each})" if len(found) else ""
+    return (
+        "near a change point, where they may go on in more than one way, whichever joints are "
+        f"independent{ways}: start a little further on, on the branch that is wanted"
+    )
+
+
+def branches(cluster: Cluster, q: Array) -> Array:
+    """Tangents (n, cluster's joint velocities) of the branches that cross at a change point.
+
+    Of a cluster with one freedom elsewhere. A direction N y of the larger kernel is a tangent where
+    what K has lost of its rank allows it to second order: yᵀ Q y = 0 for each of the left null
+    vectors z of K, Q = Nᵀ (z · ∂²φ) N. Each is scaled to a largest component of 1.
+    """
+    geometry = cluster.geometry
+    rows = list(cluster.closing_rows)
+    jacobian = geometry.evaluate(q)[1][rows]
+    left, singular, right = np.linalg.svd(jacobian)
+    rank = int(np.sum(singular > EXACT * singular[0]))
+    kernel, lost = right[rank:].T, left[:, rank:]
+
+    def second(y: Array) -> Array:
+        value: Array = -lost.T @ geometry.evaluate(q, kernel @ y)[2][rows]
+        return value
+
+    size = kernel.shape[1]
+    unit = np.eye(size)
+    forms = (
+        np.array([[second(a + b) - second(a) - second(b) for b in unit] for a in unit]).transpose(
+            2, 0, 1
+        )
+        / 2.0
+    )
+    rng = np.random.default_rng(20240610)
+    found: list[Array] = []
+    for start in rng.standard_normal((60, size)):
+        y = start / np.linalg.norm(start)
+        for _ in range(40):
+            y = y - np.linalg.pinv(2.0 * forms @ y, rcond=1e-8) @ (forms @ y @ y)
+            y = y / np.linalg.norm(y)
+        if np.max(np.abs(forms @ y @ y), initial=0.0) > 1e-9:
+            continue
+        way = kernel @ y
+        way = way / way[np.argmax(np.abs(way))]
+        if all(np.max(np.abs(way - other)) > 1e-5 for other in found):
+            found.append(way)
+    found.sort(key=lambda way: np.round(way, 6).tolist())
+    return np.array(found).reshape(-1, geometry.nv)

@@ -13,27 +13,47 @@ from robomodel.dynamics import saturate
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion.charts import View
-from robomodel.motion.integrators import Motion, Pushes, Signal
 
 Wrenches: TypeAlias = Mapping[str, ArrayLike]
 Controller: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 Held = TypeVar("Held")
 Pusher: TypeAlias = Callable[[float, Array, Array], Wrenches]
+Signal: TypeAlias = Callable[[float, Array, Array], Array]  # (t, q, v) → numbers
+Pushes: TypeAlias = Callable[[float, Array, Array], Mapping[str, Array]]  # → wrenches on links
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What acts in a step, over time and state: forces on the independent joints, and wrenches.
+
+    The links of the wrenches may become more from one time to the next, and come in the order of
+    the first time.
+    """
+
+    tau: Signal
+    pushes: Pushes
+
+    def at(self, t: float, q: Array, v: Array) -> tuple[Array, Mapping[str, Array]]:
+        """Forces, and wrenches on links."""
+        return self.tau(t, q, v), self.pushes(t, q, v)
+
+
+def stacked(pushes: Mapping[str, Array]) -> list[Array]:
+    """The wrenches as one argument, or as none."""
+    return [np.concatenate(list(pushes.values()))] if pushes else []
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """What acts on the robot: ``tau``, and ``wrenches`` on links, by step or as functions.
 
-    ``passive``: and the file's springs and damping. ``saturated``: motors give what they can.
+    ``saturated``: motors give what they can.
     """
 
     model: Model
     tau: Array | Signal
     wrenches: Mapping[str, Array] | Pushes
     hold: bool
-    passive: bool
     saturated: bool = False
 
     @staticmethod
@@ -42,7 +62,6 @@ class Inputs:
         tau: ArrayLike | Controller | None,
         f_ext: Wrenches | Pusher | None,
         hold: bool,
-        passive: bool = True,
         saturated: bool = False,
     ) -> Inputs:
         """From what the user gives; ValueError, TypeError or KeyError where it does not fit."""
@@ -55,7 +74,7 @@ class Inputs:
             if acting.ndim > 2:
                 raise ValueError(f"tau must be (nv,) or (T, nv), got shape {acting.shape}")
         pushing = _Pushed(model, f_ext) if callable(f_ext) else _wrenches(model, f_ext or {})
-        made = Inputs(model, acting, pushing, hold, passive, saturated)
+        made = Inputs(model, acting, pushing, hold, saturated)
         lengths = set(made.lengths)
         if len(lengths) > 1:
             raise ValueError(f"tau and f_ext have different numbers of rows: {sorted(lengths)}")
@@ -79,10 +98,8 @@ class Inputs:
         asked = self.hold and (callable(self.tau) or callable(self.wrenches))
         return asked or self.rows is not None
 
-    def during(self, k: int, t: float, x: Array, view: View) -> Motion:
-        """The equations of motion during step k, which begins at t and x, in the chart of view."""
-        q = x[: self.model.nq]
-        v = view.velocities(q, x[self.model.nq :])
+    def during(self, k: int, t: float, q: Array, v: Array) -> Signals:
+        """What acts during step k, which begins at t, q and v."""
         tau, pushes = self.tau, self.wrenches
         if not callable(tau):
             tau = _constant(_row(tau, k))
@@ -94,7 +111,7 @@ class Inputs:
             pushes = _constant({link: _row(wrench, k) for link, wrench in pushes.items()})
         elif self.hold:
             pushes = _constant({link: x.copy() for link, x in pushes(t, q, v).items()})
-        return Motion(view, tau, pushes, self.passive)
+        return Signals(tau, pushes)
 
 
 def _row(given: Array, k: int) -> Array:

@@ -1,4 +1,4 @@
-"""What integrators ask of a robot, as traced functions: rates, closing of loops, momenta.
+"""What integrators ask of a robot, as traced functions: rates, closed loops, momenta.
 
 Written over scalars of any kind, traced on the robot, and compiled; robots that are too large to be
 compiled unasked, and machines without LLVM, run the same programs on NumPy arrays.
@@ -6,43 +6,28 @@ compiled unasked, and machines without LLVM, run the same programs on NumPy arra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from robomodel.dynamics import rnea_derivatives
-from robomodel.dynamics.algorithm import AlgorithmSpec
 from robomodel.dynamics.kinematics.momentum import energy
-from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.kinematics.tangents import position_directions
 from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.passive import spring_energy
-from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.kernels import Iteration
 from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import Build, TracedFunction
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
-from robomodel.model.configurations.traced import (
-    coupled,
-    couplings,
-    left_open,
-    normalized,
-    rates,
-    settled,
-)
-from robomodel.model.constraints import LoopConstraint
+from robomodel.model.configurations.traced import left_open
 from robomodel.model.derived import LARGE, cache_key, cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import (
-    Scalar,
-    Vector,
-    dot,
-    sub,
-    subtracted,
-)
+from robomodel.motion.positions import settled
+from robomodel.motion.tangent import in_tangents, numbers, regularity, renewed
+from robomodel.scalars import Scalar, Vector, sub
 
 Function = TracedFunction
 
@@ -81,84 +66,6 @@ def function(
 # ---- the functions -------------------------------------------------------------------------------
 
 
-@cached_on_model
-def flow(model: Model, links: tuple[str, ...] = (), *, passive: bool = False) -> Function:
-    """(q, v, tau, wrenches on the links, one after the other) → (q̇, v̇)."""
-    task = AlgorithmSpec("aba", f_ext=links, passive=passive)
-
-    def build(q: Vector, v: Vector, tau: Vector, wrenches: Vector = ()) -> list[Scalar]:
-        arguments = {"q": q, "v": v, "tau": tau} | _on(links, wrenches)
-        return [*rates(model, q, v), *task.run(task.tree(model), arguments)]
-
-    sizes = (model.nq, model.nv, model.nv, *_six_each(links), model.nq + model.nv)
-    return function(model, f"flow {links!r} {passive}", sizes, build)
-
-
-def _on(links: Sequence[str], wrenches: Vector) -> dict[str, Vector]:
-    """Wrenches that stand one after the other, as arguments of an algorithm."""
-    return {f"f_ext['{link}']": wrenches[6 * n : 6 * n + 6] for n, link in enumerate(links)}
-
-
-def _six_each(links: Sequence[str]) -> tuple[int, ...]:
-    """One argument for all of them, since those of a ufunc are few; none for no links."""
-    return (6 * len(links),) if links else ()
-
-
-def position_rates(model: Model) -> Function:
-    """(q, v) → q̇."""
-    sizes = (model.nq, model.nv, model.nq)
-    return function(model, "rates", sizes, lambda q, v: rates(model, q, v))
-
-
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """One step of Newton's towards closed loops, and what it says of q before it.
-
-    ``gaps`` are loop rows' values. ``blocks``: for each system of dependent velocities its cluster,
-    shape, and first number; behind each stands the squared norm of all the rows that it is part of.
-    """
-
-    function: Function
-    gaps: slice
-    blocks: tuple[tuple[int, tuple[int, int], int], ...]
-
-
-@cached_on_model
-def closing(model: Model) -> Closing:
-    """q → settled q, gaps, systems of the dependent velocities."""
-    shapes: list[tuple[int, tuple[int, int]]] = []
-    count = 0
-    for cluster in model.clusters:
-        constraint = cluster.constraint
-        if isinstance(constraint, LoopConstraint):
-            count += len(constraint.keep)
-            shapes += [(cluster.index, (len(b.rows), len(b.columns))) for b in constraint.blocks]
-    first = model.nq + count
-    blocks: list[tuple[int, tuple[int, int], int]] = []
-    size = first
-    for index, (m, n) in shapes:
-        blocks.append((index, (m, n), size))
-        size += m * n + 1
-
-    def build(q: Vector) -> list[Scalar]:
-        gaps: list[Scalar] = []
-        systems: list[Scalar] = []
-        for cluster in model.clusters:
-            constraint = cluster.constraint
-            if isinstance(constraint, LoopConstraint):
-                own = normalized(model, cluster, q[cluster.q])
-                at = coupled(couplings(cluster, constraint), own)
-                found = constraint.closing(at)
-                gaps += found.gaps
-                for matrix, rows in found.systems:
-                    entries = [x for row in rows for x in row]
-                    systems += [*(x for row in matrix for x in row), dot(entries, entries)]
-        return [*settled(model, q, 1)[0], *gaps, *systems]
-
-    made = function(model, "closing", (model.nq, size), build)
-    return Closing(made, slice(model.nq, first), tuple(blocks))
-
-
 def openness(model: Model, backend: str = "compiled") -> Function:
     """Q → Σ of the squares of what loops and couplings fail by, redundant rows included.
 
@@ -192,14 +99,86 @@ def momentum_slopes(model: Model, q: Array, v: Array) -> Array:
     return moving - still
 
 
-def wrench_forces(model: Model, links: tuple[str, ...]) -> Function:
-    """(q, wrenches on the links, one after the other) → the tau (nv) that would do the same."""
-    task = AlgorithmSpec("bias_force", f_ext=links)
+# ---- in tangent coordinates ----------------------------------------------------------------------
+# of x: q, z and the bases of the linkages (:mod:`robomodel.motion.tangent`), one after the other
 
-    def build(q: Vector, wrenches: Vector) -> list[Scalar]:
-        rest: list[Scalar] = [0.0] * model.nv
-        under = task.run(model, {"q": q, "v": rest} | _on(links, wrenches))
-        return subtracted(bias_force(model, q, rest), under)
 
-    sizes = (model.nq, *_six_each(links), model.nv)
-    return function(model, f"wrench forces {links!r}", sizes, build)
+def in_tangent(
+    model: Model, name: str, size: int, build: Callable[..., list[Scalar]], *more: int
+) -> Function:
+    """A function of x, and of arguments of these sizes: ``build`` has the model there, q and z."""
+
+    def of_numbers(x: Vector, *arguments: Vector) -> list[Scalar]:
+        nq, nv = model.nq, model.nv
+        here = in_tangents(model, x[nq + nv :], refined=True)
+        return build(here, x[:nq], x[nq : nq + nv], *arguments)
+
+    sizes = (model.nq + model.nv + numbers(model), *more, size)
+    return function(model, name, sizes, of_numbers)
+
+
+@cached_on_model
+def independent_columns(model: Model) -> list[int]:
+    """Where the velocities v stand among those of all joints."""
+    return [c.spanning_v.start + i for c in model.clusters for i in c.columns]
+
+
+@cached_on_model
+def joint_rates(model: Model) -> Function:
+    """x → velocities of all joints."""
+
+    def build(here: Model, q: Vector, z: Vector) -> list[Scalar]:
+        state = Configuration(here, q)
+        return [x for c in model.clusters for x in state.spanning(c, z[c.v])]
+
+    return in_tangent(model, "joint rates", model.n_joint_velocities, build)
+
+
+@cached_on_model
+def joint_accelerations(model: Model) -> Function:
+    """(x, ż) → accelerations of all joints."""
+
+    def build(here: Model, q: Vector, z: Vector, a: Vector) -> list[Scalar]:
+        return list(State(here, q, (), z).accelerations(a))
+
+    return in_tangent(model, "joint accelerations", model.n_joint_velocities, build, model.nv)
+
+
+@cached_on_model
+def tangent_jacobian(model: Model) -> Function:
+    """x → G by rows (n_joint_velocities · nv)."""
+
+    def build(here: Model, q: Vector, z: Vector) -> list[Scalar]:
+        entries: list[Scalar] = []
+        state = Configuration(here, q)
+        for cluster in model.clusters:
+            before, after = cluster.v.start, model.nv - cluster.v.stop
+            for row in state.rows[cluster.spanning_v]:
+                entries += [*[0.0] * before, *row, *[0.0] * after]
+        return entries
+
+    return in_tangent(model, "tangent jacobian", model.n_joint_velocities * model.nv, build)
+
+
+@cached_on_model
+def settling(model: Model) -> Function:
+    """x → q after a step of Newton's method to closed loops; Σ of the squares of the gaps before
+    it, and :func:`robomodel.motion.tangent.regularity`.
+    """
+
+    def build(here: Model, q: Vector, z: Vector) -> list[Scalar]:
+        after, gaps = settled(here, q, 1)
+        return [*after, gaps, regularity(model, here, q)]
+
+    return in_tangent(model, "settling", model.nq + 2, build)
+
+
+@cached_on_model
+def renewal(model: Model) -> Function:
+    """x at closed q → :func:`robomodel.motion.tangent.renewed`: bases there, z in these, checks."""
+
+    def build(here: Model, q: Vector, z: Vector) -> list[Scalar]:
+        bases, after, checks = renewed(model, here, q, z)
+        return [*bases, *after, *checks]
+
+    return in_tangent(model, "renewal", numbers(model) + model.nv + 3, build)

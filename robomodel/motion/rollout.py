@@ -22,10 +22,11 @@ from robomodel.motion.forces import Acting, named, steps_by_impulses
 from robomodel.motion.ground import Ground, Point, touching_points
 from robomodel.motion.inputs import Inputs
 from robomodel.motion.limits import Limits, warn_of_starts_beyond
+from robomodel.motion.run import Grid
 from robomodel.motion.starts import ROUNDED, closed_start, in_single_precision
 from robomodel.motion.stepping import SINGULAR, TORN, Stepper, Steps, on_ground
 from robomodel.motion.steps import SOLVED, SWEEPS, FixedStep
-from robomodel.motion.tangent import linkages
+from robomodel.motion.tangent import UNSAID, linkages
 from robomodel.motion.trajectory import SimulationError
 from robomodel.running import Progress
 
@@ -35,7 +36,6 @@ UNSOLVED = {"float64": 1e-6, "float32": 1e-3}  # contact residual from which on 
 OPEN = {"float64": CLOSED, "float32": ROUNDED}  # gap of loops from which on a motion is lost
 WHOLE = 64  # steps in a kernel's call between looks at contact problems that it has not solved
 LONG = 1.0 / 3.0  # growth of ‖G‖² within a step from which on a linkage turns too fast for it
-UNSAID = 1e-9  # least share of a linkage's motion that v has to tell at the start
 
 
 class Rollout(NamedTuple):
@@ -300,10 +300,10 @@ def _lead(step: FixedStep, ground: Ground | None, rows: Array, force: Array, h: 
     model = step.model
     inputs = Inputs.of(model, force, None, hold=False)
     stepper = Stepper(step, ground)
-    steps = Steps(stepper, inputs, Limits(model))
+    steps = Steps(inputs, Limits(model), stepper)
     try:
         with np.errstate(all="ignore"), Progress("rollout", 0.0, wanted=False) as bar:
-            made = steps.run(rows[0, : model.nq + model.nv], len(force) * h, h, bar)
+            made = steps.run(rows[0, : model.nq + model.nv], Grid.of(h, len(force) * h), bar)
     except SimulationError as error:
         if error.trajectory is None:
             return 0

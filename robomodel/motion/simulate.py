@@ -14,14 +14,14 @@ from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import implicit
-from robomodel.motion.adaptive import adaptive
+from robomodel.motion.adaptive import METHODS as ADAPTIVE
+from robomodel.motion.adaptive import Adaptive
 from robomodel.motion.collision import Collisions, between_links
 from robomodel.motion.forces import Acting, named, steps_by_impulses
 from robomodel.motion.ground import Contacts, Ground, Point, touching_points
 from robomodel.motion.inputs import Controller, Inputs, Pusher, Wrenches
-from robomodel.motion.integrators import chart_of
 from robomodel.motion.limits import Limits, warn_of_starts_beyond
-from robomodel.motion.runs import ADAPTIVE, Run, count_steps, fixed
+from robomodel.motion.run import Grid, Run, count_steps
 from robomodel.motion.starts import closed_start, in_single_precision
 from robomodel.motion.stepping import Stepper, Steps, on_ground
 from robomodel.motion.steps import FixedStep
@@ -84,11 +84,10 @@ def simulate(
     * "semi_implicit_euler": first order; implicit in the file's springs and dampers.
 
     All of them leave loops closed to rounding. Steps of "rk4", "semi_implicit_euler" and
-    "time_stepping" are those of :func:`robomodel.rollout`, in tangent coordinates of linkages,
-    which pass dead points of independent joints. The other methods go on in other independent
-    joints there, which :attr:`Trajectory.charts` tells of; tau and v stay those of the model's own
-    independent joints. Through change points, where branches of a linkage's motion cross, a motion
-    keeps to its branch.
+    "time_stepping" are those of :func:`robomodel.rollout`. Linkages are moved in tangent
+    coordinates, which pass dead points of independent joints; tau and v are those of the model's
+    independent joints everywhere. Through change points, where branches of a linkage's motion
+    cross, a motion keeps to its branch.
 
     Args:
         model: The robot.
@@ -152,11 +151,9 @@ def simulate(
     step = None if step is None else as_real(step, "step")
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise ValueError(f"step must be a positive number of seconds, got {step!r}")
-    if method == "variational":
-        chart_of(model)
     start = _start(model, q, v)
     warn_of_starts_beyond(model, acting.stops, start[: model.nq])
-    inputs = Inputs.of(model, tau, f_ext, hold, passive and not impulses, saturate)
+    inputs = Inputs.of(model, tau, f_ext, hold, saturate)
     tolerances = _tolerances(as_real(rtol, "rtol"), as_real(atol, "atol"))
     if step is None and (method not in (None, *ADAPTIVE) or inputs.stepwise):
         step = STEP
@@ -166,22 +163,20 @@ def simulate(
         decay, _ = implicit.rates(model, start[: model.nq]) if passive else (0.0, 0.0)
         method = "radau" if duration * decay > implicit.MANY else "dop853"
     limits = Limits.of(model, stop_at_limits, start)
-    if method in ("rk4", "semi_implicit_euler"):
-        stepper = Stepper(FixedStep(model, method, CLOSING, passive=passive))
-        touching = None
-    if impulses or method in ("rk4", "semi_implicit_euler"):
+    run: Run
+    if method in ADAPTIVE:
+        one = FixedStep(model, method, passive=passive)
+        run = Adaptive(inputs, limits, one, step, tolerances)
+        grid = Grid.of((duration if step is None or not inputs.stepwise else step) or 1.0, duration)
+    else:
         assert step is not None
-        steps = Steps(stepper, inputs, limits, touching)
-        with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
-            return steps.run(start, duration, step, bar)
-    run = Run(model, method, inputs, limits)
+        if not impulses:
+            one = FixedStep(model, method, CLOSING, passive=passive)
+            stepper, touching = Stepper(one), None
+        run = Steps(inputs, limits, stepper, touching)
+        grid = Grid.of(step, duration)
     with Progress("simulate", duration, progress) as bar, np.errstate(all="ignore"):
-        if method in ADAPTIVE:
-            adaptive(run, start, duration, step, tolerances, bar)
-        else:
-            assert step is not None
-            fixed(run, start, duration, step, bar)
-    return run.trajectory()
+        return run.run(start, grid, bar)
 
 
 def _stepper(

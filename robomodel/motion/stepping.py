@@ -7,7 +7,7 @@ sweeps; where they have not solved its contact problem, that goes on to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -24,23 +24,20 @@ from robomodel.model.closure import CLOSED
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.change_points import StepError, closed_by_least_squares
-from robomodel.motion.charts import View
 from robomodel.motion.events import ContactRecord
 from robomodel.motion.ground import Contact, Contacts, Ground, Pair, Placed
-from robomodel.motion.inputs import Inputs, Saturated
-from robomodel.motion.integrator_functions import function
-from robomodel.motion.integrators import Motion
-from robomodel.motion.limits import Limits
-from robomodel.motion.runs import count_steps
-from robomodel.motion.steps import RUNGE_KUTTA, SOLVED, FixedStep
+from robomodel.motion.inputs import Signals, stacked
+from robomodel.motion.integrator_functions import function, independent_columns, joint_accelerations
+from robomodel.motion.run import Grid, Run
+from robomodel.motion.steps import RUNGE_KUTTA, SOLVED, FixedStep, flow
 from robomodel.motion.time_stepping import NEAR, TOUCH, Setting, between
-from robomodel.motion.trajectory import SimulationError, Stop, Trajectory
+from robomodel.motion.trajectory import SimulationError, Trajectory
+from robomodel.motion.variational import VariationalStep
 from robomodel.running import Progress
 from robomodel.scalars import Scalar, Vector
 
 NEWTON = 8  # steps of Newton's method where sweeps have not solved a contact problem
 PLANES = 2  # planes at once of a point on heights
-UNSAID = 1e-9  # least share of a linkage's motion that v has to tell at the start
 TORN = 1.5  # growth of ‖G‖² that no step has that keeps to a branch
 AT_CHANGE_POINT = "ends too near to a change point"
 CAREFUL = 8  # steps of Newton's method that close loops near change points
@@ -295,22 +292,15 @@ def _without_gain(matrix: Array, work: Array, x: Array, rest: Array) -> Array:
 
 
 @dataclass
-class Steps:
-    """Time steps of one motion, with what is recorded of it.
+class Steps(Run):
+    """Fixed steps of one motion, with what is recorded of contacts.
 
     ``touching`` gives contacts of pairs of links at a state.
     """
 
     stepper: Stepper
-    inputs: Inputs
-    limits: Limits
     touching: Contacts | None = None
     pairs: list[Pair] = field(default_factory=list)
-    _times: list[float] = field(default_factory=list)
-    _rows: list[Array] = field(default_factory=list)
-    _tau: list[Array] = field(default_factory=list)
-    _rates: list[Array] = field(default_factory=list)
-    _saturated: list[Array] = field(default_factory=list)
     _forces: list[Array] = field(default_factory=list)
     _places: list[Array] = field(default_factory=list)
     _touching: list[Array] = field(default_factory=list)
@@ -318,115 +308,91 @@ class Steps:
     _residual: list[float] = field(default_factory=list)
 
     @property
-    def model(self) -> Model:
-        """The robot."""
-        return self.stepper.model
+    def step(self) -> FixedStep:
+        """What states are those of."""
+        return self.stepper.step
 
-    def run(self, x: Array, duration: float, step: float, bar: Progress) -> Trajectory:
-        """The motion from x = (q, v)."""
-        model, nq = self.model, self.model.nq
-        states, start = self.stepper.step.start(x[:nq], x[nq:])
-        if start.said <= UNSAID and np.any(x[nq:]):
-            raise ValueError(
-                "v does not say how a linkage moves: at q, its independent joints rest while "
-                "others move; start from rest or a little later, or load the robot with other "
-                "independent joints"
-            )
-        state: Array = states
-        count = count_steps(duration, step)
-        stop: Stop | None = None
-        k = -1
-        while (k := k + 1) < count:
-            t = k * step
-            end = duration if k == count - 1 else (k + 1) * step
-            motion = self.inputs.during(k, t, state[: nq + model.nv], View.of(model))
-            self._keep(t, state, motion)
+    def _through(
+        self, signals: Signals, k: int, grid: Grid, state: Array, bar: Progress
+    ) -> tuple[int, Array]:
+        t, end = grid.at(k), grid.at(k + 1)
 
-            def at(
-                share: float, motion: Motion = motion, t: float = t, h: float = end - t,
-                state: Array = state,
-            ) -> Array:  # fmt: skip
-                return self._advance(motion, t, share * h, state)[0]
+        def at(share: float) -> Array:
+            return self._advance(signals, t, share * (end - t), state)[0]
 
-            try:
-                after, record = self._advance(motion, t, end - t, state)
-            except SimulationError:
-                over = self._over(k, count, step, duration, state, motion)
-                if over is None:
-                    raise
-                if k == count - 1:
-                    return self._trajectory(None)
-                state, k = over, k + 1
-                continue
-            met = self.limits.first(t, end - t, state, after, at)
-            if met is not None:
-                share, after, stop = met
-                record = self._advance(motion, t, share * (end - t), state)[1] if share else ()
-                end = stop.time
-            if record:
-                self._record(record)
-            state = after
-            bar.at(end)
-            if stop is not None:
-                break
-        last = duration if stop is None else stop.time
-        if not count:
-            motion = self.inputs.during(0, last, state[: nq + model.nv], View.of(model))
-        self._keep(last, state, motion)
-        return self._trajectory(stop)
+        try:
+            after, record = self._advance(signals, t, end - t, state)
+        except SimulationError:
+            over = self._over(k, grid, state, signals)
+            if over is None:
+                raise
+            return k + 2, over
+        met = self.limits.first(t, end - t, state, after, at)
+        if met is not None:
+            share, after, self.stop = met
+            record = self._advance(signals, t, share * (end - t), state)[1] if share else ()
+        if record:
+            self._record(record)
+        bar.at(end)
+        return k + 1, after
 
     # ---- a step
 
-    def _over(
-        self, k: int, count: int, step: float, duration: float, state: Array, motion: Motion
-    ) -> Array | None:
+    def _over(self, k: int, grid: Grid, state: Array, signals: Signals) -> Array | None:
         """The state after two steps, of which the first would end at a change point; None: no.
 
         One ends beyond it; the state in between is recorded, interpolated from those around.
         """
-        t, end = k * step, duration if k == count - 1 else (k + 1) * step
-        last = duration if k >= count - 2 else (k + 2) * step
-        length = end - t if k == count - 1 else last - end
+        t, end, last = (grid.at(n) for n in (k, k + 1, k + 2))
+        length = last - end if last > end else end - t
         for share in BEYOND:
             try:
-                ahead, record = self._advance(motion, t, end - t + share * length, state)
-                between = self._between((t, state), (end + share * length, ahead), end)
-                after = ahead
-                if k < count - 1:
-                    x = between[: self.model.nq + self.model.nv]
-                    motion = self.inputs.during(k + 1, end, x, View.of(self.model))
+                ahead, record = self._advance(signals, t, end - t + share * length, state)
+                speeds, between = self._between(
+                    signals, (t, state), (end + share * length, ahead), end
+                )
+                after, records = ahead, [record]
+                if last > end:
+                    signals = self._signals(k + 1, end, between)
                     rest = (1.0 - share) * length
-                    after, later = self._advance(motion, end + share * length, rest, ahead)
+                    after, later = self._advance(signals, end + share * length, rest, ahead)
+                    records.append(later)
             except (SimulationError, StepError):
                 continue
-            self._keep(end, between, motion, self._columns_of(between))
-            for each in (record,) if k == count - 1 else (record, later):
-                if each:
-                    self._record(each)
+            self._keep(end, between, signals, speeds)
+            for each in filter(None, records):
+                self._record(each)
             return after
         return None
 
-    def _between(self, first: tuple[float, Array], last: tuple[float, Array], t: float) -> Array:
-        """q, v and the velocities of all joints at t, by polynomials between two states."""
+    def _between(
+        self, signals: Signals, first: tuple[float, Array], last: tuple[float, Array], t: float
+    ) -> tuple[Array, Array]:
+        """Velocities of all joints, and (q, v), at t, by cubics between two states.
+
+        Impulses may have changed velocities anywhere in between: these are told by a line then.
+        """
         from scipy.interpolate import CubicHermiteSpline
 
-        model, step = self.model, self.stepper.step
+        model, step = self.model, self.step
         nq = model.nq
-        times = [first[0], last[0]]
-        rates = [np.asarray(step.rates(x)) for _, x in (first, last)]
-        q = CubicHermiteSpline(times, [x[:nq] for _, x in (first, last)], rates)(t)
-        q = closed_by_least_squares(model, q)
-        speeds = [step.joint_velocities(x) for _, x in (first, last)]
-        share = (t - times[0]) / (times[1] - times[0])
-        speed = (1.0 - share) * speeds[0] + share * speeds[1]
-        own = [c.spanning_v.start + i for c in model.clusters for i in c.columns]
-        return np.concatenate([q, speed[own], speed])
-
-    def _columns_of(self, between: Array) -> Array:
-        return between[self.model.nq + self.model.nv :]
+        values, slopes = [], []
+        for time, state in (first, last):
+            x = step.tangent_row(state)
+            tau, pushes = signals.at(time, *step.independent(x))
+            rates = flow(model, tuple(pushes), passive=step.passive)(x, tau, *stacked(pushes))
+            accelerations = joint_accelerations(model)(x, rates[nq:])
+            values.append(np.concatenate([x[:nq], step.joint_velocities(state)]))
+            slopes.append(np.concatenate([rates[:nq], accelerations]))
+        told = CubicHermiteSpline([first[0], last[0]], values, slopes)(t)
+        q, speeds = closed_by_least_squares(model, told[:nq]), told[nq:]
+        if step.setting is not None:
+            share = (t - first[0]) / (last[0] - first[0])
+            speeds = (1.0 - share) * values[0][nq:] + share * values[1][nq:]
+        return speeds, np.concatenate([q, speeds[independent_columns(model)]])
 
     def _advance(
-        self, motion: Motion, t: float, h: float, state: Array
+        self, signals: Signals, t: float, h: float, state: Array
     ) -> tuple[Array, tuple[Any, ...]]:
         """The state after a step, and what is recorded of it.
 
@@ -441,7 +407,11 @@ class Steps:
             x, t0 = state, t
             records = []
             for share in parts:
-                result, record = self._step(motion, t0, share * h, x)
+                try:
+                    result, record = self._step(signals, t0, share * h, x)
+                except StepError as error:
+                    failed = f"fails ({error})"
+                    break
                 records.append(record)
                 failed = self._failure(result)
                 if failed:
@@ -453,7 +423,7 @@ class Steps:
                 return x, _joined(records, parts)
             if failed == AT_CHANGE_POINT:  # where others would end, too
                 break
-        raise self._error(t, f"the step from there {failed}")
+        raise self._failed(t, state, f"the step from there {failed}")
 
     def _failure(self, result: Array) -> str:
         """What is wrong with the result of a step; nothing where all is well."""
@@ -474,14 +444,17 @@ class Steps:
         return ""
 
     def _step(
-        self, motion: Motion, t: float, h: float, state: Array
+        self, signals: Signals, t: float, h: float, state: Array
     ) -> tuple[Array, tuple[Any, ...]]:
-        model = self.model
-        q, v = state[: model.nq], state[model.nq : model.nq + model.nv]
-        if self.stepper.step.setting is None:
-            method = self._runge_kutta if self.stepper.step.method == "rk4" else self._euler
-            return method(motion, t, h, state), ()
-        tau, pushes = motion.forces_and_wrenches(t, q, v)
+        match self.step.method:
+            case "rk4":
+                return self._runge_kutta(signals, t, h, state), ()
+            case "semi_implicit_euler":
+                return self._euler(signals, t, h, state), ()
+            case "variational":
+                return VariationalStep(self.step, signals, t, h).result(state), ()
+        q, v = self._independent(state)
+        tau, pushes = signals.at(t, q, v)
         touches = self._contacts(q, v)
         state = self._adapted(state, touches, tuple(pushes))
         stepper, more = self.stepper, []
@@ -497,24 +470,24 @@ class Steps:
         along = stepper.step.touching(result)
         return result, (q, touches, forces, along, float(result[first]))
 
-    def _euler(self, motion: Motion, t: float, h: float, state: Array) -> Array:
+    def _euler(self, signals: Signals, t: float, h: float, state: Array) -> Array:
         model = self.model
         q, v = state[: model.nq], state[model.nq : model.nq + model.nv]
-        tau, pushes = motion.forces_and_wrenches(t, q, v)
+        tau, pushes = signals.at(t, q, v)
         self._pushed(tuple(pushes))
-        return np.asarray(self.stepper.step.once(state, tau, np.array([h]), *_flat(pushes)))
+        return np.asarray(self.stepper.step.once(state, tau, np.array([h]), *stacked(pushes)))
 
-    def _runge_kutta(self, motion: Motion, t: float, h: float, state: Array) -> Array:
+    def _runge_kutta(self, signals: Signals, t: float, h: float, state: Array) -> Array:
         nq, length = self.model.nq, np.array([h])
         step = self.stepper.step
         carried, result = np.zeros(step.iteration.carried), state
         for row in RUNGE_KUTTA:
             at = np.asarray(step.stage(state, length, carried, np.array(row)))
-            tau, pushes = motion.forces_and_wrenches(t + row[0] * h, at[:nq], at[nq:])
+            tau, pushes = signals.at(t + row[0] * h, at[:nq], at[nq:])
             self._pushed(tuple(pushes))
             step = self.stepper.step
             numbers = np.asarray(
-                step.once(state, tau, length, *_flat(pushes), carried, np.array(row))
+                step.once(state, tau, length, *stacked(pushes), carried, np.array(row))
             )
             result, carried = numbers[: step.results], numbers[step.results :]
             state = result[: step.size]
@@ -557,17 +530,6 @@ class Steps:
 
     # ---- records
 
-    def _keep(self, t: float, state: Array, motion: Motion, speeds: Array | None = None) -> None:
-        model, step = self.model, self.stepper.step
-        q, v = state[: model.nq], state[model.nq : model.nq + model.nv]
-        self._times.append(t)
-        self._rows.append(np.concatenate([q, v]))
-        self._tau.append(np.array(motion.tau(t, q, v)))
-        if isinstance(motion.tau, Saturated):
-            self._saturated.append(motion.tau.at_limits(t, q, v))
-        if step.checks:
-            self._rates.append(step.joint_velocities(state) if speeds is None else speeds)
-
     def _record(self, record: tuple[Any, ...]) -> None:
         q, touches, forces, along, residual = record
         stepper = self.stepper
@@ -582,17 +544,11 @@ class Steps:
         self._given.append(given)
         self._residual.append(residual)
 
-    def _trajectory(self, stop: Stop | None = None) -> Trajectory:
-        model, count = self.model, len(self._rows)
-        rows = np.array(self._rows).reshape(count, model.nq + model.nv)
-        setting = self.stepper.step.setting
-        points: tuple[Placed, ...] = ()
-        pairs: list[Pair] = []
-        touching = None
-        static = 0
-        if setting is not None:
-            points, pairs = self.stepper.points, [*self.stepper.pairs, *self.pairs]
-            static, touching = self._static, self._contact_record(points, pairs)
+    def _trajectory(self, **more: Any) -> Trajectory:
+        if self.step.setting is None:
+            return super()._trajectory(**more)
+        points, pairs = self.stepper.points, [*self.stepper.pairs, *self.pairs]
+        static, touching = self._static, self._contact_record(points, pairs)
         shape = len(self._forces), static + len(self.pairs), 3
         forces, places = np.zeros(shape), np.full(shape, np.nan)
         for t, (force, place, given) in enumerate(
@@ -602,15 +558,10 @@ class Steps:
             for pair, (push, where) in given.items():
                 n = static + self.pairs.index(pair)
                 forces[t, n], places[t, n] = push, where
-        return Trajectory(
-            model, self.stepper.step.method, np.array(self._times), rows[:, : model.nq],
-            rows[:, model.nq :], np.array(self._tau).reshape(count, model.nv), stop, None,
-            None if setting is None else forces,
-            None if setting is None else np.array(self._residual, dtype=float),
-            np.array(self._saturated) if self._saturated else None,
-            _rates=np.array(self._rates) if self._rates else None,
-            contact_points=points, contact_pairs=tuple(pairs),
-            contact_places=None if setting is None else places, _touching=touching,
+        return super()._trajectory(
+            contact_forces=forces, contact_residual=np.array(self._residual, dtype=float),
+            contact_points=points, contact_pairs=tuple(pairs), contact_places=places,
+            _touching=touching, **more,
         )  # fmt: skip
 
     @property
@@ -635,10 +586,6 @@ class Steps:
         names = [(pair.link, pair.other) if pair.other else pair.link for pair in pairs]
         return ContactRecord(record[0], record[1], (*(point.link for point in points), *names))
 
-    def _error(self, t: float, what: str) -> SimulationError:
-        head = f"the motion of '{self.model.name}' cannot be continued at {t:.6g} s: {what}"
-        return SimulationError(head, t, trajectory=self._trajectory())
-
     def _story(self, residual: float) -> str:
         setting, model = self.stepper.setting, self.model
         return (
@@ -647,11 +594,6 @@ class Steps:
             f"{len(setting.acting.rubbing(model))} dry frictions: fewer points on one body, less "
             "friction, a shorter step, or masses less far apart may help"
         )
-
-
-def _flat(pushes: Mapping[str, Array]) -> list[Array]:
-    """The wrenches as one argument, or as none."""
-    return [np.concatenate(list(pushes.values()))] if pushes else []
 
 
 def _joined(records: Sequence[tuple[Any, ...]], parts: Sequence[float]) -> tuple[Any, ...]:

@@ -22,15 +22,21 @@ from robomodel.dynamics.recursions import orthonormal
 from robomodel.dynamics.recursions.aba import aba
 from robomodel.dynamics.recursions.passive import passive_force
 from robomodel.dynamics.recursions.reduced import reduced
+from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.kernels import Iteration
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.precision import Dtype
 from robomodel.model.configurations.traced import rates
+from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion import tangent
 from robomodel.motion.implicit import acceleration, is_sprung
-from robomodel.motion.integrator_functions import function
+from robomodel.motion.integrator_functions import (
+    function,
+    independent_columns,
+    joint_rates,
+)
 from robomodel.motion.positions import settled
 from robomodel.motion.tangent import in_tangents, linkages
 from robomodel.motion.time_stepping import (
@@ -43,7 +49,7 @@ from robomodel.motion.time_stepping import (
     finish,
     predicted,
 )
-from robomodel.scalars import Scalar, Vector, added, div, dot, moved, mul, sub
+from robomodel.scalars import Scalar, Vector, added, div, dot, moved, mul, sub, subtracted
 
 SWEEPS = 4  # of Gauss-Seidel on a contact problem, from the last step's impulses on
 POLISH = 2  # steps of Newton's method after these: 4 + 2 solve what 8 sweeps leave at 1e-10
@@ -167,29 +173,39 @@ class FixedStep:
             at += each.mobility
         return Moving(q, v, bases)
 
+    def tangent_row(self, state: Array) -> Array:
+        """q, z and the bases (:mod:`robomodel.motion.integrator_functions`) of a state."""
+        q, v, own, bases, _ = self.columns
+        row = state[: bases.stop - own.stop + v.stop].copy()
+        row[v.stop :], at = state[bases], own.start
+        for each in linkages(self.model):
+            part = self.model.clusters[each.index].v
+            row[q.stop + part.start : q.stop + part.stop] = state[at : at + each.mobility]
+            at += each.mobility
+        return row
+
+    def row(self, x: Array) -> Array:
+        """The state, without memory, of q, z and bases."""
+        q, v = self.independent(x)
+        z = x[self.model.nq :]
+        parts = [z[self.model.clusters[each.index].v] for each in linkages(self.model)]
+        return np.concatenate([q, v, *parts, z[self.model.nv :]])
+
+    def independent(self, x: Array) -> tuple[Array, Array]:
+        """q and v of q, z and bases."""
+        model = self.model
+        q = x[: model.nq]
+        if not self.checks:
+            return q, x[model.nq : model.nq + model.nv]
+        return q, np.asarray(joint_rates(model)(x))[independent_columns(model)]
+
     def joint_velocities(self, state: Array) -> Array:
         """Velocities (n_joint_velocities,) of all joints of a state, at dead points too."""
-        at = self.moving(state.tolist())
-        here = in_tangents(self.model, at.bases)
-        found = Configuration(here, at.q)
-        return np.array(
-            [x for c in self.model.clusters for x in found.spanning(c, at.z[c.v])], dtype=float
-        )
+        return np.asarray(joint_rates(self.model)(self.tangent_row(state)))
 
     def _row(self, moved_: Moving, v: Vector, memory: Vector = ()) -> list[Scalar]:
         parts = [x for e in linkages(self.model) for x in moved_.z[self.model.clusters[e.index].v]]
         return [*moved_.q, *v, *parts, *moved_.bases, *memory]
-
-    @cached_property
-    def rates(self) -> TracedFunction:
-        """State → q̇."""
-
-        def build(state: Vector) -> list[Scalar]:
-            start = self.moving(state)
-            return rates(in_tangents(self.model, start.bases), start.q, start.z)
-
-        return function(self.model, f"rates of {self.name}", (self.size, self.model.nq), build,
-                        backend=self.backend)  # fmt: skip
 
     @cached_property
     def stage(self) -> TracedFunction:
@@ -256,22 +272,24 @@ class FixedStep:
             tau = saturated(self.model, q, v, tau)[0]
         return tangent.forces(self.model, Configuration(here, q), tau)
 
-    def _wrenches(self, numbers: Vector) -> Forces:
+    def wrenches(self, numbers: Vector) -> Forces:
+        """Wrenches on the links, as numbers one after the other, on the bodies."""
         by_link = {link: numbers[6 * n : 6 * n + 6] for n, link in enumerate(self.links)}
         return frames.body_wrenches(self.model, by_link)
 
-    def _accelerations(
+    def accelerations(
         self, here: Model, q: Vector, v: Vector, z: Vector, tau: Vector, wrenches: Vector
     ) -> list[Scalar]:
+        """ż under forces on the independent joints, whose velocities motors' limits look at."""
         acting = self._acting(here, q, v, tau)
         if self.passive:
             acting = added(acting, passive_force(here, q, z))
         forward = aba if self.dtype == "float64" else orthonormal.aba
-        return forward(here, q, z, acting, self._wrenches(wrenches))
+        return forward(here, q, z, acting, self.wrenches(wrenches))
 
-    def _here(self, bases: Vector) -> Model:
+    def here(self, bases: Vector, *, refined: bool = False) -> Model:
         """The model on which forward dynamics takes the fewest operations, in tangents."""
-        return in_tangents(reduced(self.model, "aba"), bases)
+        return in_tangents(reduced(self.model, "aba"), bases, refined=refined)
 
     def _velocities(self, here: Model, q: Vector, z: Vector) -> list[Scalar]:
         """v of the independent joints within a step."""
@@ -295,7 +313,7 @@ class FixedStep:
         share, weight, first, last = row
         start = self.moving(state)
         n = len(start.q)
-        here = self._here(start.bases)
+        here = self.here(start.bases)
         slope, total = carried[: n + len(start.z)], carried[n + len(start.z) :]
         part = mul(share, h)
         at, speed = moved(start.q, part, slope[:n]), moved(start.z, part, slope[n:])
@@ -304,7 +322,7 @@ class FixedStep:
         v = self._velocities(here, at, speed) if self.saturate else []
         wrenches = given[0] if given else ()
         slope = [*rates(here, at, speed),
-                 *self._accelerations(here, at, v, speed, tau, wrenches)]  # fmt: skip
+                 *self.accelerations(here, at, v, speed, tau, wrenches)]  # fmt: skip
         total = moved([mul(sub(1.0, first), x) for x in total], weight, slope)
         end = mul(last, h)
         q, _ = settled(here, moved(start.q, end, total[:n]), self.closing)
@@ -315,12 +333,12 @@ class FixedStep:
     ) -> list[Scalar]:
         """v first, then q with the new v; implicit in springs and dampers."""
         start = self.moving(state)
-        here, v = self._here(start.bases), list(state[self.columns[1]])
+        here, v = self.here(start.bases), list(state[self.columns[1]])
         if self.passive and is_sprung(self.model):
             acting = self._acting(here, start.q, v, tau)
-            a = acceleration(here, start.q, start.z, acting, h, self._wrenches(wrenches))
+            a = acceleration(here, start.q, start.z, acting, h, self.wrenches(wrenches))
         else:
-            a = self._accelerations(here, start.q, v, start.z, tau, wrenches)
+            a = self.accelerations(here, start.q, v, start.z, tau, wrenches)
         z = moved(start.z, h, a)
         q, _ = settled(here, moved(start.q, h, rates(here, start.q, z)), self.closing)
         return self._ended(here, q, z)
@@ -449,3 +467,43 @@ class FixedStep:
 
     def _memory(self, state: Vector) -> Memory:
         return Memory.of(self._setting, self.model, state[self.columns[4]])
+
+
+# ---- equations of motion, for methods whose steps are not written here ---------------------------
+
+
+@cached_on_model
+def flow(model: Model, links: tuple[str, ...] = (), *, passive: bool = True) -> TracedFunction:
+    """(q, z and bases; tau; wrenches on the links) → q̇ and ż."""
+    step = FixedStep(model, "rk4", links=links, passive=passive)
+    nq, nv = model.nq, model.nv
+
+    def build(x: Vector, tau: Vector, wrenches: Vector = ()) -> list[Scalar]:
+        here, q, z = step.here(x[nq + nv :], refined=True), x[:nq], x[nq : nq + nv]
+        return [*rates(here, q, z), *step.accelerations(here, q, (), z, tau, wrenches)]
+
+    sizes = (nq + nv + tangent.numbers(model), nv, *step.more, nq + nv)
+    return function(model, f"flow {links!r} {passive}", sizes, build)
+
+
+@cached_on_model
+def acting_forces(
+    model: Model, links: tuple[str, ...] = (), *, passive: bool = True
+) -> TracedFunction:
+    """(q, z and bases; tau; wrenches on the links) → what these, springs and dampers do along z."""
+    step = FixedStep(model, "rk4", links=links, passive=passive)
+    nq, nv = model.nq, model.nv
+
+    def build(x: Vector, tau: Vector, wrenches: Vector = ()) -> list[Scalar]:
+        here, q, z = in_tangents(model, x[nq + nv :]), x[:nq], x[nq : nq + nv]
+        acting = tangent.forces(model, Configuration(here, q), tau)
+        if passive:
+            acting = added(acting, passive_force(here, q, z))
+        rest: list[Scalar] = [0.0] * nv
+        if links:
+            acting = added(acting, bias_force(here, q, rest))
+            acting = subtracted(acting, bias_force(here, q, rest, step.wrenches(wrenches)))
+        return acting
+
+    sizes = (nq + nv + tangent.numbers(model), nv, *step.more, nv)
+    return function(model, f"acting forces {links!r} {passive}", sizes, build)

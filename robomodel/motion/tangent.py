@@ -57,6 +57,8 @@ from robomodel.scalars import (
 
 Table = tuple[tuple[float, ...], ...]
 
+UNSAID = 1e-9  # least share of a linkage's motion that v has to tell at the start
+
 
 @dataclass(frozen=True, slots=True)
 class Linkage:
@@ -146,56 +148,80 @@ def numbers(model: Model) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _LoopRows:
-    """The rows K of a linkage's loops, and the factors of K Kᵀ, as sparse as loops share joints.
+class _Loops:
+    """The rows K of a linkage's loops and a basis N₀, by columns, with factors that solve for y.
 
-    These lose digits as the square of K's condition: of what is small that is little, and for the
-    rest :meth:`refined` solves once more.
+    Of K Kᵀ, which is as sparse as loops share joints; where rows are redundant of KᵀK + N₀N₀ᵀ, by
+    least squares. They lose digits as the square of K's condition: of what is small, as what
+    closes loops, that is little; ``refined`` ones solve for what is left once more.
     """
 
     rows: list[list[Scalar]]
+    basis: Sequence[Vector]
     square: list[list[Scalar]]
     factors: Factorization
+    redundant: bool
+    refined: bool
 
     @staticmethod
-    def of(rows: list[list[Scalar]]) -> _LoopRows:
-        """Of rows K."""
-        square: list[list[Scalar]] = [[0.0] * len(rows) for _ in rows]
-        for i, row in enumerate(rows):
+    def of(rows: list[list[Scalar]], basis: Sequence[Vector], refined: bool) -> _Loops:
+        """Of rows K and N₀."""
+        redundant = len(rows) + len(basis) > len(basis[0])
+        vectors = list(zip(*rows, *basis, strict=True)) if redundant else rows
+        square: list[list[Scalar]] = [[0.0] * len(vectors) for _ in vectors]
+        for i, row in enumerate(vectors):
             for j in range(i + 1):
-                square[i][j] = square[j][i] = dot(row, rows[j])
-        return _LoopRows(rows, square, Factorization(square))
+                square[i][j] = square[j][i] = dot(row, vectors[j])
+        return _Loops(rows, basis, square, Factorization(square), redundant, refined)
 
-    def least(self, right: Vector) -> list[Scalar]:
-        """The least y of K y = right."""
-        weights = self.factors.solve(right)
-        return [dot(column, weights) for column in zip(*self.rows, strict=True)]
+    def motions(self) -> list[list[Scalar]]:
+        """G over y, by columns: N (NᵀN)⁻¹, N the part of N₀ that is orthogonal to the rows."""
+        if self.redundant:
+            return [self.factors.solve(column) for column in self.basis]
+        kernel: list[Vector] = list(self.basis)
+        for _ in range(1 + self.refined):
+            kernel = [subtracted(column, self._least(self._times(column))) for column in kernel]
+        return solve([[dot(a, b) for b in kernel] for a in kernel], kernel)
 
-    def times(self, y: Vector) -> list[Scalar]:
-        """K y."""
-        return [dot(row, y) for row in self.rows]
-
-    def refined(self, right: Vector) -> list[Scalar]:
-        """The least y of K y = right, to rounding."""
-        y = self.least(right)
-        return added(y, self.least(subtracted(right, self.times(y))))
+    def held(self, right: Vector) -> list[Scalar]:
+        """y with K y = right and z = 0."""
+        y = self._least(right)
+        if self.refined:
+            y = added(y, self._least(subtracted(right, self._times(y))))
+        z = [dot(column, y) for column in self.basis]
+        for column, share in zip(self.motions(), z, strict=True):
+            y = moved(y, neg(share), column)
+        return y
 
     def regularity(self) -> Scalar:
-        """The least pivot of K Kᵀ as a share of the longest row's square."""
+        """The least pivot as a share of the greatest square: 0 where K loses rank."""
         pivots = [div(1.0, inverse) for inverse in self.factors.inverse_pivots]
         squares = [row[i] for i, row in enumerate(self.square)]
         return div(reduce(minimum, pivots), reduce(maximum, squares)) if pivots else 1.0
+
+    def _least(self, right: Vector) -> list[Scalar]:
+        """y of K y = right: the least one, or that with z = 0."""
+        columns = zip(*self.rows, strict=True)
+        if self.redundant:
+            return self.factors.solve([dot(column, right) for column in columns])
+        weights = self.factors.solve(right)
+        return [dot(column, weights) for column in columns]
+
+    def _times(self, y: Vector) -> list[Scalar]:
+        """K y."""
+        return [dot(row, y) for row in self.rows]
 
 
 @dataclass(frozen=True)
 class TangentConstraint:
     """The constraint of a linkage in tangent coordinates, over scalars of any kind.
 
-    ``basis``: N₀ by columns.
+    ``basis``: N₀ by columns. ``refined``: G and g to more digits near change points.
     """
 
     linkage: Linkage
     basis: Sequence[Vector]
+    refined: bool = False
 
     def positions(self, q: Vector) -> list[Scalar]:
         """The positions themselves."""
@@ -203,54 +229,40 @@ class TangentConstraint:
 
     def jacobian(self, positions: Vector) -> list[list[Scalar]]:
         """G: joint velocities by z."""
-        columns = self.motions(positions)
+        columns = self.loops(positions).motions()
         return transposed([self.linkage.spanning(column) for column in columns])
 
     def bias(self, positions: Vector, velocities: Vector) -> list[Scalar]:
         """g."""
-        loops = _LoopRows.of(self.linkage.rows(positions)[0])
-        return self._at_rest(loops, loops.refined(self.linkage.products(positions, velocities)))
+        products = self.linkage.products(positions, velocities)
+        return self.linkage.spanning(self.loops(positions).held(products))
 
     def conditions(self, positions: Vector, velocities: Vector) -> Conditions:
         """As of the constraint in independent joints."""
         return self.linkage.loop.conditions(positions, velocities)
 
-    def motions(self, positions: Vector) -> list[list[Scalar]]:
-        """Velocities y by z, by columns."""
-        return self._motions(_LoopRows.of(self.linkage.rows(positions)[0]))
-
-    def _motions(self, loops: _LoopRows) -> list[list[Scalar]]:
-        """N (NᵀN)⁻¹, N the part of N₀ that is orthogonal to the loops' rows: NᵀN = N₀ᵀN."""
-        kernel = [subtracted(column, loops.least(loops.times(column))) for column in self.basis]
-        square = [[dot(a, b) for b in kernel] for a in kernel]
-        return solve(square, kernel)
-
-    def regularity(self, positions: Vector) -> Scalar:
-        """How far K is from losing rank: 0 where it does."""
-        return _LoopRows.of(self.linkage.rows(positions)[0]).regularity()
+    def loops(self, positions: Vector) -> _Loops:
+        """K and N₀, to be solved for velocities y."""
+        return _Loops.of(self.linkage.rows(positions)[0], self.basis, self.refined)
 
     def closing(self, positions: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Newton's step to closed loops at z = 0, as joint motion for unit time; and the gaps."""
-        rows, values = self.linkage.rows(positions)
-        loops = _LoopRows.of(rows)
-        return self._at_rest(loops, loops.least([neg(x) for x in values])), values
-
-    def _at_rest(self, loops: _LoopRows, y: Vector) -> list[Scalar]:
-        """Joint velocities of y without the motion that makes z = 0 of it."""
-        z = [dot(column, y) for column in self.basis]
-        for column, share in zip(self._motions(loops), z, strict=True):
-            y = moved(y, neg(share), column)
-        return self.linkage.spanning(y)
+        values = self.linkage.rows(positions)[1]
+        y = self.loops(positions).held([neg(x) for x in values])
+        return self.linkage.spanning(y), values
 
 
-def in_tangents(model: Model, bases: Vector) -> Model:
-    """The model whose v has tangent coordinates; ``bases``: N₀ of all linkages, as numbers."""
+def in_tangents(model: Model, bases: Vector, *, refined: bool = False) -> Model:
+    """The model whose v has tangent coordinates; ``bases``: N₀ of all linkages, as numbers.
+
+    ``refined``: see :class:`TangentConstraint`.
+    """
     clusters = list(model.clusters)
     for each in linkages(model):
         rows = list(bases[each.numbers])
         d = each.mobility
         columns = [rows[j::d] for j in range(d)]
-        constraint = TangentConstraint(each, columns)
+        constraint = TangentConstraint(each, columns, refined)
         clusters[each.index] = replace(clusters[each.index], constraint=constraint)
     return replace(model, clusters=tuple(clusters))
 
@@ -311,7 +323,7 @@ def regularity(model: Model, here: Model, q: Vector) -> Scalar:
     least: Scalar = 1.0
     for each in linkages(model):
         constraint = constraint_of(here, each)
-        least = minimum(constraint.regularity(q[model.clusters[each.index].q]), least)
+        least = minimum(constraint.loops(q[model.clusters[each.index].q]).regularity(), least)
     return least
 
 
@@ -328,7 +340,7 @@ def renewed(
     growth: Scalar = 1.0
     for each in linkages(model):
         cluster = model.clusters[each.index]
-        columns = constraint_of(here, each).motions(q[cluster.q])
+        columns = constraint_of(here, each).loops(q[cluster.q]).motions()
         basis = transported(columns)
         y = [dot(row, z[cluster.v]) for row in zip(*columns, strict=True)]
         after[cluster.v] = [dot(column, y) for column in basis]
@@ -347,7 +359,8 @@ class Start:
     Attributes:
         z: Velocities (..., nv).
         bases: N₀ of all linkages (..., numbers).
-        said: The least singular value (...) of v by z: below 1e-9 v does not determine the motion.
+        said: The least singular value (...) of v by z: below :data:`UNSAID` v does not
+            determine the motion.
         regularity: The least singular value (...) of K as a share of the largest: 0 at change
             points; 1 without linkages.
     """
@@ -358,6 +371,23 @@ class Start:
     regularity: Array
 
 
+def kernel(each: Linkage, q: Array) -> tuple[Array, Array]:
+    """An orthonormal basis (..., size, mobility) of a linkage's motions at its positions q.
+
+    And the least singular value (...) of K there as a share of the largest.
+    """
+    batch = q.shape[:-1]
+    rows = each.rows(unstack(q.astype(float)))[0]
+    matrix = stack([x for row in rows for x in row], batch)
+    matrix = np.nan_to_num(matrix.reshape(*batch, len(rows), each.size))
+    _, singular, right = np.linalg.svd(matrix)
+    rank = each.size - each.mobility
+    share = np.ones(batch)
+    if rank:
+        share = singular[..., rank - 1] / np.maximum(singular[..., 0], 1e-300)
+    return np.swapaxes(right[..., rank:, :], -1, -2), share
+
+
 def start(model: Model, q: Array, v: Array) -> Start:
     """States (..., nq), (..., nv) in tangent coordinates."""
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
@@ -366,15 +396,8 @@ def start(model: Model, q: Array, v: Array) -> Start:
     said, regularity = np.ones(batch), np.ones(batch)
     for each in linkages(model):
         cluster: Cluster = model.clusters[each.index]
-        rows = each.rows(unstack(q[..., cluster.q].astype(float)))[0]
-        matrix = stack([x for row in rows for x in row], batch)
-        matrix = np.nan_to_num(matrix.reshape(*batch, len(rows), each.size))
-        _, singular, right = np.linalg.svd(matrix)
-        rank = each.size - each.mobility
-        if rank:
-            share = singular[..., rank - 1] / np.maximum(singular[..., 0], 1e-300)
-            regularity = np.minimum(regularity, share)
-        basis = np.swapaxes(right[..., rank:, :], -1, -2)
+        basis, share = kernel(each, q[..., cluster.q])
+        regularity = np.minimum(regularity, share)
         bases[..., each.numbers] = basis.reshape(*batch, each.size * each.mobility)
         out = (np.array(each.expand) @ basis)[..., list(cluster.columns), :]
         least = np.linalg.svd(out, compute_uv=False)[..., -1]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,13 +46,6 @@ class Stop:
     position: float
 
 
-class Independent(NamedTuple):
-    """From ``time`` [s] on a motion was computed in these ``independent`` velocities."""
-
-    time: float
-    independent: tuple[str, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class Trajectory:
     """States of a model over time.
@@ -60,8 +53,8 @@ class Trajectory:
     ``contact_forces``, ``contact_residual`` and ``contact_places`` are there after time stepping.
     The first of their k are ``contact_points``, then come ``contact_pairs``.
 
-    ``v`` and ``tau`` are of the model's own independent joints whatever the ``charts``; where these
-    rest, ``v`` does not say how the others move, and :attr:`joint_velocities` does.
+    ``v`` and ``tau`` are of the model's independent joints; where these rest at a dead point while
+    others move, ``v`` does not say how, and :attr:`joint_velocities` does.
 
     Attributes:
         model: The robot.
@@ -79,8 +72,6 @@ class Trajectory:
             velocities in them: above 1e-10 they were not solved to rounding.
         saturated: With ``saturate=True``, which of ``model.actuators`` were asked for more than
             they can (T+1, nu).
-        charts: In which independent velocities the motion was computed, from when on: others than
-            the model's own where those came to rest at a dead point.
         contact_points: The points that may touch the ground.
         contact_pairs: Links that a callable given as ``contacts=`` has found near each other
             (``link``, ``other``, ``name``), the force being that on ``link``.
@@ -99,7 +90,6 @@ class Trajectory:
     contact_forces: Array | None = field(default=None, repr=False)
     contact_residual: Array | None = field(default=None, repr=False)
     saturated: Array | None = field(default=None, repr=False)
-    charts: tuple[Independent, ...] = ()
     _rates: Array | None = field(default=None, repr=False)
     contact_points: tuple[Placed, ...] = field(default=(), repr=False)
     contact_pairs: tuple[Pair, ...] = field(default=(), repr=False)

@@ -124,7 +124,6 @@ TESTS: dict[str, str] = {
     "model/model.py": "model configuration states frames constraints singular conventions",
     "model/options.py": "options graph model closing rigid",
     "model/springs.py": "passive",
-    "model/variants/charts.py": "singular",
 }
 
 

@@ -443,12 +443,6 @@ def _pivoted(
     return tuple(sorted(choice))
 
 
-def best_columns(motions: Array) -> tuple[int, ...]:
-    """The columns that say best how a cluster moves (columns, mobility) at one configuration."""
-    columns, mobility = motions.shape
-    return _pivoted(motions[None], [], range(columns), mobility, 0.0)
-
-
 def _simplest(problem: ClusterProblem, judged: Judged) -> tuple[int, ...]:
     """Of the good choices the one of most whole joints, nearest the base, that carry most.
 
