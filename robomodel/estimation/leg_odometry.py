@@ -30,8 +30,8 @@ from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array, Mask, Spherical
 from robomodel.model.model import Model
-from robomodel.motion.groups import adjoint
 from robomodel.motion.integrator_functions import Function, function
+from robomodel.motion.variational import adjoint
 from robomodel.scalars import Scalar, Vector, added, dot, mul, subtracted
 from robomodel.spatial.rotations import from_quaternion
 
