@@ -12,9 +12,8 @@ def tests(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", *session.posargs)
 
 
-@nox.session(python="3.11")
+@nox.session(python="3.11", venv_backend="uv")
 def lowest(session: nox.Session) -> None:
-    """The quick tests with every dependency at the lowest version that pyproject.toml allows."""
-    project = nox.project.load_toml("pyproject.toml")["project"]
-    session.install(".[test]", *(each.replace(">=", "==") for each in project["dependencies"]))
+    """The quick tests with every dependency and extra at the lowest version that is allowed."""
+    session.install(".[test]", "--resolution=lowest-direct")
     session.run("python", "-m", "pytest", *session.posargs)
