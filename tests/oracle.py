@@ -28,13 +28,18 @@ Array = NDArray[np.float64]
 Frame = str | tuple[str, ArrayLike]
 Position = float | ArrayLike
 
-BASE = "<floating base>"
+BASE = "root_joint"  # Pinocchio's name
 ONE_DOF = ("revolute", "continuous", "prismatic")
 VELOCITIES = {"fixed": 0, "planar": 3, "floating": 6} | dict.fromkeys(ONE_DOF, 1)
 WORLD_ALIGNED = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
 
 # --- small algebra ------------------------------------------------------------------------------
+
+
+def parent_joint(frame: pin.Frame) -> int:
+    """Where a frame is fixed: Pinocchio 3 calls it otherwise than 2.7."""
+    return int(frame.parentJoint if hasattr(frame, "parentJoint") else frame.parent)
 
 
 def rank_of(K: Array, rtol: float = 1e-8) -> int:
@@ -237,7 +242,7 @@ class Oracle:
         self.root = next(name for name in self.links if name not in self._joint_above)
 
         text = _tree_text(robot)
-        base = (pin.JointModelFreeFlyer(), BASE) if floating_base else ()
+        base = (pin.JointModelFreeFlyer(),) if floating_base else ()
         self.model = pin.buildModelFromXML(text, *base)
         said = _numbers(robot.find("gravity"), "xyz", (0.0, 0.0, -9.81))
         self.model.gravity.linear = said if gravity is None else np.asarray(gravity, dtype=float)
@@ -276,7 +281,7 @@ class Oracle:
             placement = self.model.frames[link].placement * _placement(
                 None if anchor is None else anchor.find("origin")
             )
-            joint = self.model.frames[link].parentJoint
+            joint = parent_joint(self.model.frames[link])
             frame = pin.Frame(f"<{name}> {end}", joint, link, placement, pin.FrameType.OP_FRAME)
             anchors.append(self.model.addFrame(frame, False))
         axis = _unit_axis(element.find("axis"))
@@ -471,7 +476,7 @@ class Oracle:
         for link, wrench in (f_ext or {}).items():
             frame = self.model.frames[self._link_frame(link)]
             w = np.asarray(wrench, dtype=float)
-            forces[frame.parentJoint] += frame.placement.act(pin.Force(w[3:], w[:3]))
+            forces[parent_joint(frame)] += frame.placement.act(pin.Force(w[3:], w[:3]))
         tau = pin.rnea(self.model, self._data, q, self._theirs(v), self._theirs(a), forces)
         return tau[self._order] + self._armatures() * np.asarray(a, dtype=float)
 

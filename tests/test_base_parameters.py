@@ -11,7 +11,7 @@ import pytest
 from cases import few
 from mechanisms import random_mechanism
 from numpy.typing import NDArray
-from oracle import Oracle
+from oracle import Oracle, parent_joint
 from test_quantities import SPATIAL, link, spatial
 
 import robomodel as rm
@@ -203,7 +203,8 @@ def test_regressor_and_rank_by_pinocchio(name: str) -> None:
     rng, count = np.random.default_rng(0), 3 if name == "mini_cheetah" else 60
     data, rows = oracle.model.createData(), []
     order = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]  # its inertias are xx xy yy xz yz zz
-    bodies = [oracle.model.frames[oracle._link_frame(b.name)].parentJoint - 1 for b in model.bodies]
+    frames = [oracle.model.frames[oracle._link_frame(b.name)] for b in model.bodies]
+    bodies = [parent_joint(frame) - 1 for frame in frames]
     columns = [10 * b + c for b in bodies for c in order]
     for _ in range(count):
         q = model.random_configuration(rng, near=model.neutral())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ CENTRED = (
     '<inertial><mass value="3"/><inertia ixx="0.02" iyy="0.02" izz="0.02" ixy="0" ixz="0" '
     'iyz="0"/></inertial>'
 )
+needs_coal = pytest.mark.skipif(find_spec("coal") is None, reason="coal is not installed")
 ROD = '<capsule radius="0.05" length="0.4"/>'
 
 
@@ -353,6 +355,7 @@ def test_the_deepest_contact_has_coals_distance(first: str, second: str) -> None
     assert 5 < overlapping < 40
 
 
+@needs_coal
 def test_a_box_on_a_box_has_four_corners() -> None:
     """Of what the faces share, with gaps of their own where the upper one is tilted."""
     low = at(SHAPES["box"], (0, 0, 0))
@@ -387,6 +390,7 @@ def test_a_box_on_a_box_has_four_corners() -> None:
     )
 
 
+@needs_coal
 def test_beams_that_cross_and_bodies_on_edges() -> None:
     """Corners of one over the face of the other there are none: edges cross."""
     beam = Shape("collision", "box", (1.0, 0.1, 0.1))
@@ -415,6 +419,7 @@ def test_beams_that_cross_and_bodies_on_edges() -> None:
     np.testing.assert_allclose(point, [0, 0, 0.1 * math.sqrt(2) + 0.0005], atol=1e-6)
 
 
+@needs_coal
 def test_cylinders_and_capsules_on_a_box() -> None:
     """Lying: two points; standing: four on the rim, or the corners of a box that is smaller."""
     box = at(Shape("collision", "box", (1.0, 1.0, 0.2)), (0, 0, 0))
@@ -435,6 +440,7 @@ def test_cylinders_and_capsules_on_a_box() -> None:
     assert len(points) == 4
 
 
+@needs_coal
 def test_shapes_that_just_touch_face_to_face_at_equal_size() -> None:
     """Corner over corner, up to rounding: four contacts, at any orientation."""
     box = Shape("collision", "box", (0.2, 0.2, 0.2))
@@ -450,6 +456,7 @@ def test_shapes_that_just_touch_face_to_face_at_equal_size() -> None:
         np.testing.assert_allclose(np.abs(points), 0.1, atol=2e-6)
 
 
+@needs_coal
 def test_a_mesh_is_its_convex_hull(tmp_path: Any) -> None:
     trimesh = pytest.importorskip("trimesh")
     trimesh.creation.box((0.2, 0.3, 0.4)).export(tmp_path / "box.stl")
