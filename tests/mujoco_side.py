@@ -21,6 +21,16 @@ State = dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]  # joint → positi
 mujoco.set_mju_user_warning(lambda message: None)  # else a log file is left where tests are run
 
 
+def full_mass_matrix(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
+    """MuJoCo's M: the function's arguments are others since the matrix is sparse."""
+    matrix = np.zeros((model.nv, model.nv))
+    if hasattr(data, "qM"):
+        mujoco.mj_fullM(model, matrix, data.qM)
+    else:
+        mujoco.mj_fullM(model, data, matrix)
+    return matrix
+
+
 def rotation(x, y, z, w):
     """The matrix of a quaternion."""
     matrix = np.zeros(9)

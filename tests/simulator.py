@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
+from mujoco_side import full_mass_matrix
 from numpy.typing import NDArray
 
 import robomodel as rm
@@ -109,8 +110,7 @@ class Simulator:
     def mass_matrix(self, q: Array) -> Array:
         """M, armature included."""
         self.at(q, np.zeros(self.robot.nv))
-        full = np.zeros((self.model.nv, self.model.nv))
-        mujoco.mj_fullM(self.model, self.data, full)
+        full = full_mass_matrix(self.model, self.data)
         e = self._map(q)
         return e.T @ full[np.ix_(self.order, self.order)] @ e
 

@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
+from mujoco_side import full_mass_matrix as full
 
 import robomodel as rm
 
@@ -227,15 +228,6 @@ def test_frames_of_pinocchio_are_linear_first():
 # ---- MuJoCo --------------------------------------------------------------------------------------
 
 
-def full(its, data):
-    matrix = np.zeros((its.nv, its.nv))
-    if hasattr(data, "qM"):
-        mujoco.mj_fullM(its, matrix, data.qM)
-    else:
-        mujoco.mj_fullM(its, data, matrix)
-    return matrix
-
-
 def assert_mujocos(model, its, joints=None):
     data = mujoco.MjData(its)
     its.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
@@ -255,7 +247,10 @@ def assert_mujocos(model, its, joints=None):
         assert_same(again[3], tau, 1e-10)
         still = model.to_order("mujoco", q, v, a=0.0 * a, joints=joints)[2]
         bias = model.from_order(
-            "mujoco", data.qpos, tau=full(its, data) @ still + data.qfrc_bias, joints=joints
+            "mujoco",
+            data.qpos,
+            tau=full(its, data) @ still + data.qfrc_bias,
+            joints=joints,
         )[1]
         assert_same(bias, rm.bias_force(model, q, v, backend="numpy"), 1e-10)
         units = [model.to_order("mujoco", q, unit, joints=joints)[1] for unit in np.eye(model.nv)]

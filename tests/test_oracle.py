@@ -4,6 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 from mechanisms import KINDS, Mechanism, random_mechanism
+from mujoco_side import full_mass_matrix
 from oracle import BASE, G_of, Oracle, default_axis2, rank_of
 
 INERTIAL = (
@@ -235,8 +236,7 @@ def test_against_mujoco() -> None:
     h = 1e-6
     k = -(loop_jacobian(q + h * v) - loop_jacobian(q - h * v)) @ v / (2 * h)
     J = loop_jacobian(q)
-    M = np.zeros((3, 3))
-    mujoco.mj_fullM(model, data, M)
+    M = full_mass_matrix(model, data)
     np.testing.assert_allclose(oracle.mass_matrix(q), M, atol=1e-13)
     np.testing.assert_allclose(oracle.bias(q, v), data.qfrc_bias, atol=1e-12)
     A = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
