@@ -315,16 +315,24 @@ def test_sliding_stops_and_stays() -> None:
 
 @pytest.mark.parametrize("stiffness", few([1e2, 1e6, 1e10], 1e10))
 def test_stiff_springs_hold(stiffness: float) -> None:
-    """A dependent joint's spring of any stiffness in steps of 10 ms swings and wins nothing."""
+    """A dependent joint's spring of any stiffness in steps of 10 ms swings and wins nothing.
+
+    A damper d that acts by the velocity v at the end of a step of length h exchanges h d v²/4 with
+    the motion where a spring turns it round within the step: that sum falls at every step.
+    """
+    step, damping = 0.01, 0.01
     path = rm.robots.path("four_bar")
     model = rm.load(
         path,
         extend=f'<robot name="x"><joint name="joint2"><dynamics spring_stiffness="{stiffness}" '
-        'spring_reference="-0.7" damping="0.01"/></joint></robot>',
+        f'spring_reference="-0.7" damping="{damping}"/></joint></robot>',
     )
-    motion = rm.simulate(model, model.neutral(), method="time_stepping", step=0.01, duration=2.0)
+    motion = rm.simulate(model, model.neutral(), method="time_stepping", step=step, duration=2.0)
     assert np.all(np.isfinite(motion.q))
-    assert np.all(np.diff(motion.energy) <= 1e-9 * stiffness)
+    speed = motion.joint_velocities[:, model.joint_names.index("joint2")]
+    energy = motion.energy + step * damping * speed**2 / 4.0
+    assert np.all(np.diff(energy) < 0.0)
+    assert np.all(motion.energy <= motion.energy[0])
     if stiffness > 1e5:
         away = np.abs(model.joint_positions(motion.q)["joint2"] + 0.7)
         assert np.all(away <= away[0] + 1e-4)
