@@ -207,13 +207,22 @@ def align(axis: Vec3) -> tuple[int, Rows3]:
 
 
 def displacement(kind: str, axis: Vec3, position: Sequence[float], pitch: float = 0.0) -> Pose:
-    """How a joint of one freedom, a ball joint (x, y, z, w) or a floating one displaces."""
+    """How a joint displaces; ball joints by x, y, z, w, planar ones by x, y and an angle.
+
+    x and y are along the axes after the coordinate axis that is nearest to a planar joint's.
+    """
     if kind == "floating":
         x, y, z = position[:3]
         return Pose((x, y, z), displacement("spherical", axis, position[3:]).rotation)
     if kind == "spherical":
         x, y, z, w = position
         return Pose(rotation=rotation_of_quaternion(x, y, z, w))
+    if kind == "planar":
+        x, y, angle = position
+        k, aligned = align(unit(axis))
+        columns = transpose(aligned)
+        way = plus(scaled(columns[(k + 1) % 3], x), scaled(columns[(k + 2) % 3], y))
+        return Pose(way, about(columns[k], angle))
     (by,), axis = position, unit(axis)
     if kind == "prismatic":
         return Pose(scaled(axis, by))

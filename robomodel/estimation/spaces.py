@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from robomodel.model.configurations.coordinates import joint_slices
+from robomodel.model.configurations.functions import integrated
 from robomodel.model.configurations.moving import integrate
-from robomodel.model.configurations.traced import integrated
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, JointModel, Spherical

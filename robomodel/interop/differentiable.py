@@ -25,7 +25,7 @@ from robomodel.kernels.function import Build, TracedFunction, split
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
 from robomodel.model.configurations.coordinates import joint_slices
-from robomodel.model.configurations.traced import settled
+from robomodel.model.configurations.functions import settled
 from robomodel.model.derived import cache_key
 from robomodel.model.joints import Floating, Spherical
 from robomodel.model.model import Model

@@ -15,7 +15,7 @@ from robomodel.dynamics.algorithm import ALGORITHMS, AlgorithmSpec, as_spec, tra
 from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.configurations import functions
-from robomodel.model.configurations.traced import CLOSE_STEPS, INTEGRATE_STEPS
+from robomodel.model.configurations.functions import CLOSE_STEPS, INTEGRATE_STEPS
 from robomodel.model.model import Model
 
 

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robomodel.description import Description, Joint, JointSpring, Limits, Pose, Rows3, Spring
-from robomodel.description.poses import compose
+from robomodel.description import Description, JointSpring, Spring
 from robomodel.model import graph
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
+from robomodel.model.options import fixed
 from robomodel.scalars import Scalar, Vector, add, mul
-from robomodel.spatial import Motion, Transform, apply, matmul, transpose
+from robomodel.spatial import Motion
 
 REGULAR = 1e-6  # joints whose velocities are this near to depending on each other do not both move
 
@@ -176,7 +176,6 @@ def _inertias(
 
 
 def _armatures(model: Model) -> dict[str, float]:
-    """The armature of every joint that moves, by name."""
     q = model.neutral()
     matrix = np.array(reflected(model, [float(x) for x in q]), dtype=float)
     g = model.constraint_jacobian(q)
@@ -208,7 +207,7 @@ def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> De
     gone: set[str] = set()
     if not lump:
         gone = {link for body in selection.dropped for link in model.bodies[body].links}
-    positions = model.spanning_positions([float(x) for x in model.neutral()])
+    positions = np.array(model.spanning_positions(model.neutral().tolist()), dtype=float).tolist()
     joints = []
     for joint in described.joints:
         body = body_of.get(joint.name)
@@ -229,7 +228,8 @@ def _open_tree(model: Model, armature: Mapping[str, float], *, lump: bool) -> De
                 )
             )
         else:
-            joints.append(_locked(model, body, joint, positions))
+            node = model.nodes[body]
+            joints.append(fixed(joint, positions[node.q : node.q + node.joint.nq]))
     moving = {model.joints[body].name for body in selection.moving}
     opened = replace(
         described,
@@ -255,21 +255,3 @@ def _acts(spring: Spring | JointSpring, moving: set[str], places: dict[str, grap
         return all(joint in moving for joint, _ in spring.terms)
     ends = [places.get(end.link) for end in (spring.predecessor, spring.successor)]
     return None not in ends and len({end.body for end in ends if end}) == 2
-
-
-def _locked(model: Model, body: int, joint: Joint, positions: Vector) -> Joint:
-    """The joint fixed at its position."""
-    node = model.nodes[body]
-    turn, shift = node.joint.placement(positions[node.q : node.q + node.joint.nq])
-    axes = node.axes
-    rotation: Rows3 = matmul(matmul(axes, Transform(turn, shift).matrix()), transpose(axes))
-    return Joint(
-        joint.name,
-        "fixed",
-        joint.parent,
-        joint.child,
-        compose(joint.origin, Pose(apply(axes, shift), rotation)),
-        joint.axis,
-        Limits(),
-        source=joint.source,
-    )

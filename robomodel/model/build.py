@@ -308,7 +308,6 @@ class _Builder:
 
     @cached_property
     def _cluster_of(self) -> list[int]:
-        """Every body's cluster."""
         return [index for index, size in enumerate(self.sizes) for _ in range(size)]
 
     def _cluster(
@@ -497,7 +496,6 @@ class _Builder:
 
 
 def _after(before: slice | None, size: int) -> slice:
-    """The slice of this size that follows another one."""
     start = before.stop if before else 0
     return slice(start, start + size)
 

@@ -194,18 +194,14 @@ def close(
         values, jacobian = values[:, chosen], jacobian[:, chosen]
         if wanted is not None:
             columns, origin, target = wanted
-            there = geometry.difference(np.broadcast_to(origin, start.shape)[index], at)
-            off = (
-                there[:, list(columns)] - np.broadcast_to(target, (len(start), len(columns)))[index]
-            )
-            unit = np.zeros((len(at), len(columns), geometry.nv))
-            unit[:, range(len(columns)), list(columns)] = 1.0
-            values = np.concatenate([values, off], axis=1)
+            way = geometry.difference(np.broadcast_to(origin, start.shape)[index], at)
+            target = np.broadcast_to(target, (len(start), len(columns)))[index]
+            unit = np.tile(np.eye(geometry.nv)[list(columns)], (len(at), 1, 1))
+            values = np.concatenate([values, way[:, list(columns)] - target], axis=1)
             jacobian = np.concatenate([jacobian, unit], axis=1)
         return values, jacobian[:, :, free]
 
-    everything = np.arange(len(q))
-    values, jacobian = conditions(q, everything)
+    values, jacobian = conditions(q, np.arange(len(q)))
     size = np.linalg.norm(values, axis=1)
     worst: Array = np.max(np.abs(values), axis=1, initial=0.0)
     damping = np.ones(len(q))

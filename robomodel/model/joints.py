@@ -243,11 +243,33 @@ class Planar(_Group):
 
     def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
         """Exponential of SE(2), the angle unwrapped."""
-        return displaced_in_plane(q, dv)
+        x, y, turn = dv
+        square = mul(turn, turn)
+        first, second = _left(square)
+        sinc, cosc = sub(1.0, mul(square, second)), mul(turn, first)
+        along, aside = sub(mul(sinc, x), mul(cosc, y)), add(mul(cosc, x), mul(sinc, y))
+        s, c = sincos(q[2])
+        return [
+            add(q[0], add(mul(c, along), neg(mul(s, aside)))),
+            add(q[1], add(mul(s, along), mul(c, aside))),
+            add(q[2], turn),
+        ]
 
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """Logarithm of SE(2), the angle unwrapped."""
-        return displacement_in_plane(q0, q1)
+        turn = sub(q1[2], q0[2])
+        s, c = sincos(q0[2])
+        x, y = sub(q1[0], q0[0]), sub(q1[1], q0[1])
+        along, aside = add(mul(c, x), mul(s, y)), sub(mul(c, y), mul(s, x))
+        square = mul(turn, turn)
+        first, second = _left(square)
+        sinc, cosc = sub(1.0, mul(square, second)), mul(turn, first)
+        inverse = div(1.0, add(mul(sinc, sinc), mul(cosc, cosc)))
+        return [
+            mul(inverse, add(mul(sinc, along), mul(cosc, aside))),
+            mul(inverse, sub(mul(sinc, aside), mul(cosc, along))),
+            turn,
+        ]
 
     def neutral(self) -> tuple[float, ...]:
         """Zero."""
@@ -280,7 +302,7 @@ class Spherical(_Group):
 
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """Log(q0⁻¹ q1), the shorter way round."""
-        return turn_between(q0, q1)
+        return _turn(q0, q1)[0]
 
     def neutral(self) -> tuple[float, ...]:
         """No rotation."""
@@ -310,11 +332,25 @@ class Floating(_Group):
 
     def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
         """Exponential of SE(3)."""
-        return displaced(q, dv)
+        turn, slide = _vec(dv), _vec(dv[3:])
+        first, second = _left(dot(turn, turn))
+        once = cross(turn, slide)
+        along = plus(slide, plus(scale(first, once), scale(second, cross(turn, once))))
+        way = from_quaternion(q[3], q[4], q[5], q[6]).rotate(along)
+        return [*(add(x, d) for x, d in zip(_vec(q), way, strict=True)), *turned(q[3:], turn)]
 
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """Logarithm of SE(3)."""
-        return displacement_between(q0, q1)
+        turn, half_cotangent = _turn(q0[3:], q1[3:])
+        way = (sub(q1[0], q0[0]), sub(q1[1], q0[1]), sub(q1[2], q0[2]))
+        slide = from_quaternion(q0[3], q0[4], q0[5], q0[6]).unrotate(way)
+        once = cross(_vec(turn), slide)
+        square = dot(turn, turn)
+        near, _ = _angle(square)
+        series = _series(square, 1 / 12, 1 / 720, 1 / 30240, 1 / 1209600)
+        exact = div(sub(1.0, half_cotangent), select(near, 1.0, square))
+        twice = scale(select(near, series, exact), cross(_vec(turn), once))
+        return [*turn, *plus(slide, plus(scale(-0.5, once), twice))]
 
     def neutral(self) -> tuple[float, ...]:
         """At the parent's origin, not rotated."""
@@ -349,9 +385,6 @@ def relative_motion(joint: JointModel, qd: Vector) -> Motion:
 NEAR = 2.5e-3  # square of the angle [rad²] below which series serve, to rounding
 
 
-# ---- exponentials --------------------------------------------------------------------------------
-
-
 def turned(q: Vector, turn: Vector) -> list[Scalar]:
     """A quaternion turned: q Exp(turn), of unit length."""
     square = dot(turn, turn)
@@ -364,31 +397,6 @@ def turned(q: Vector, turn: Vector) -> list[Scalar]:
     result = [*vector, sub(mul(q[3], w), dot(own, step))]
     inverse = div(1.0, sqrt(dot(result, result)))
     return [mul(inverse, x) for x in result]
-
-
-def displaced(q: Vector, dv: Vector) -> list[Scalar]:
-    """A pose [x y z | quaternion] moved by the exponential of SE(3); dv = [angular | linear]."""
-    turn, slide = _vec(dv), _vec(dv[3:])
-    first, second = _left(dot(turn, turn))
-    once = cross(turn, slide)
-    along = plus(slide, plus(scale(first, once), scale(second, cross(turn, once))))
-    way = from_quaternion(q[3], q[4], q[5], q[6]).rotate(along)
-    return [*(add(x, d) for x, d in zip(_vec(q), way, strict=True)), *turned(q[3:], turn)]
-
-
-def displaced_in_plane(q: Vector, dv: Vector) -> list[Scalar]:
-    """[x, y, θ] moved by the exponential of SE(2), the angle unwrapped."""
-    x, y, turn = dv
-    square = mul(turn, turn)
-    first, second = _left(square)
-    sinc, cosc = sub(1.0, mul(square, second)), mul(turn, first)
-    along, aside = sub(mul(sinc, x), mul(cosc, y)), add(mul(cosc, x), mul(sinc, y))
-    s, c = sincos(q[2])
-    return [
-        add(q[0], add(mul(c, along), neg(mul(s, aside)))),
-        add(q[1], add(mul(s, along), mul(c, aside))),
-        add(q[2], turn),
-    ]
 
 
 def _vec(x: Vector) -> Vec:
@@ -426,45 +434,6 @@ def _left(square: Scalar) -> tuple[Scalar, Scalar]:
         mul(sub(angle, whole), cube),
     )
     return first, second
-
-
-# ---- logarithms ----------------------------------------------------------------------------------
-
-
-def turn_between(q0: Vector, q1: Vector) -> list[Scalar]:
-    """Log(q0⁻¹ q1) of two quaternions, the shorter way round."""
-    return _turn(q0, q1)[0]
-
-
-def displacement_between(q0: Vector, q1: Vector) -> list[Scalar]:
-    """The [angular | linear] that leads from one pose to another: the logarithm of SE(3)."""
-    turn, half_cotangent = _turn(q0[3:], q1[3:])
-    way = (sub(q1[0], q0[0]), sub(q1[1], q0[1]), sub(q1[2], q0[2]))
-    slide = from_quaternion(q0[3], q0[4], q0[5], q0[6]).unrotate(way)
-    once = cross(_vec(turn), slide)
-    square = dot(turn, turn)
-    near, _ = _angle(square)
-    series = _series(square, 1 / 12, 1 / 720, 1 / 30240, 1 / 1209600)
-    exact = div(sub(1.0, half_cotangent), select(near, 1.0, square))
-    twice = scale(select(near, series, exact), cross(_vec(turn), once))
-    return [*turn, *plus(slide, plus(scale(-0.5, once), twice))]
-
-
-def displacement_in_plane(q0: Vector, q1: Vector) -> list[Scalar]:
-    """The [x, y, θ] that leads from q0 to q1: the logarithm of SE(2), the angle unwrapped."""
-    turn = sub(q1[2], q0[2])
-    s, c = sincos(q0[2])
-    x, y = sub(q1[0], q0[0]), sub(q1[1], q0[1])
-    along, aside = add(mul(c, x), mul(s, y)), sub(mul(c, y), mul(s, x))
-    square = mul(turn, turn)
-    first, second = _left(square)
-    sinc, cosc = sub(1.0, mul(square, second)), mul(turn, first)
-    inverse = div(1.0, add(mul(sinc, sinc), mul(cosc, cosc)))
-    return [
-        mul(inverse, add(mul(sinc, along), mul(cosc, aside))),
-        mul(inverse, sub(mul(sinc, aside), mul(cosc, along))),
-        turn,
-    ]
 
 
 def _turn(q0: Vector, q1: Vector) -> tuple[list[Scalar], Scalar]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +27,7 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.model.actuators import Actuator
 from robomodel.model.arguments import as_array, common_batch
 from robomodel.model.closure import CLOSED
-from robomodel.model.configurations import functions
+from robomodel.model.configurations import functions, moving, random, states
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
@@ -37,18 +37,126 @@ from robomodel.scalars import Scalar, Vector
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from robomodel.model.configurations.states import LimitViolation
 
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A robot: bodies in a tree of clusters, with exact constraints.
 
-class Kinematics:
-    """Joints' positions, velocities and accelerations, G and g, K and k; mixed into ``Model``."""
+    q (..., nq), v (..., nv): see the conventions in the documentation. All methods take leading
+    batch axes unless they say otherwise.
 
-    if TYPE_CHECKING:  # fields of the model
-        clusters: tuple[Cluster, ...]
-        joints: tuple[Joint, ...]
-        nodes: tuple[Node, ...]
-        loops: tuple[Loop, ...]
-        couplings: tuple[Coupling, ...]
+    Attributes:
+        name: The robot's name.
+        gravity: Acceleration of free fall [m/s²].
+        bodies: Rigid bodies: links with what fixed joints attach to them.
+        joints: The joints of the spanning tree.
+        loops: Loop joints.
+        couplings: Linear relations of joints' positions, by couplings and mimics.
+        clusters: Bodies whose joints constraints relate; an unconstrained one is a cluster alone.
+        frames: The file's links, each fixed to a body; :meth:`frame` finds one.
+        nodes: The bodies as the recursions see them.
+        notes: What to know of it, in words.
+        description: What the file says.
+        springs: Springs, with dampers and dry friction, on lengths and angles of the mechanism.
+        actuators: Motors with what they push.
+    """
+
+    name: str
+    gravity: Vec3
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    loops: tuple[Loop, ...]
+    couplings: tuple[Coupling, ...]
+    clusters: tuple[Cluster, ...]
+    frames: tuple[Frame, ...]
+    nodes: tuple[Node, ...]
+    notes: tuple[str, ...]
+    description: Description
+    springs: tuple[Spring, ...] = ()
+    actuators: tuple[Actuator, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Model {self.name!r}: {len(self.bodies)} bodies in {len(self.clusters)} clusters, "
+            f"nq={self.nq}, nv={self.nv}>"
+        )
+
+    def __getstate__(self) -> dict[str, object]:
+        attributes = vars(type(self)).items()
+        cached = {name for name, value in attributes if isinstance(value, cached_property)}
+        return {k: v for k, v in self.__dict__.items() if k not in cached}
+
+    # ---- sizes and names
+
+    @cached_property
+    def mass(self) -> float:
+        """Mass of all that moves [kg]; links fixed to the world do not count."""
+        return float(sum(body.mass for body in self.bodies))
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        """Every joint of the spanning tree, dependent and rotor joints included, base first."""
+        return tuple(joint.name for joint in self.joints)
+
+    @cached_property
+    def dof_names(self) -> tuple[str, ...]:
+        """A label for each of the nv independent velocities."""
+        return tuple(name for cluster in self.clusters for name in cluster.independent)
+
+    @cached_property
+    def lower(self) -> Array:
+        """Lower position limits (nv,) of one-dof independent joints, -inf elsewhere; read-only."""
+        return self._limits("lower", -np.inf)
+
+    @cached_property
+    def upper(self) -> Array:
+        """Upper position limits (nv,) of one-dof independent joints, inf elsewhere; read-only."""
+        return self._limits("upper", np.inf)
+
+    @cached_property
+    def velocity_limit(self) -> Array:
+        """Velocity limits (nv,) of one-dof independent joints, inf elsewhere; read-only."""
+        return self._limits("velocity_limit", np.inf)
+
+    @cached_property
+    def effort_limit(self) -> Array:
+        """Effort limits (nv,) of one-dof independent joints, inf elsewhere; read-only."""
+        return self._limits("effort_limit", np.inf)
+
+    def _limits(self, quantity: str, otherwise: float) -> Array:
+        limits = {joint.name: getattr(joint, quantity) for joint in self.joints if joint.nv == 1}
+        result = np.array([limits.get(name, otherwise) for name in self.dof_names], dtype=float)
+        result.flags.writeable = False
+        return result
+
+    @cached_property
+    def frame_index(self) -> dict[str, int]:
+        """Position in ``frames`` by name."""
+        return {frame.name: i for i, frame in enumerate(self.frames)}
+
+    def frame(self, name: str) -> Frame:
+        """The frame of a link.
+
+        Args:
+            name: The link's name in the file.
+
+        Returns:
+            frame: Its name, its ``body`` (an index into ``bodies``; -1 for the fixed base), and its
+                ``pose`` on that body, in the body's internal axes [m].
+
+        Raises:
+            UnknownNameError: No link has this name (a KeyError and a ValueError).
+        """
+        if name not in self.frame_index:
+            raise UnknownNameError(
+                f"no link '{name}' in '{self.name}'{did_you_mean(name, self.frame_index)}"
+            )
+        return self.frames[self.frame_index[name]]
+
+    @cached_property
+    def derived(self) -> dict[object, Any]:
+        """What others make of this model and want to keep with it, by key; not pickled."""
+        return {}
 
     @cached_property
     def nq(self) -> int:
@@ -233,161 +341,10 @@ class Kinematics:
         for cluster in self.clusters:
             if not cluster.geometry.rows:
                 continue
-            order = functions.condition_order(cast(Any, self))[cluster.index]
+            order = functions.condition_order(self)[cluster.index]
             kept = cluster.closing_rows or range(len(order))
             rows.append((cluster, [order[row] for row in kept]))
         return rows
-
-    # ---- inside
-
-    def _positions(self, q: ArrayLike, name: str = "q") -> Array:
-        return as_array(q, self.nq, name, "nq")
-
-    def _velocities(self, v: ArrayLike, name: str = "v") -> Array:
-        return as_array(v, self.nv, name, "nv")
-
-    def _run(self, make: Callable[..., TracedFunction], *arrays: Array, **options: Any) -> Array:
-        result: Array = make(self, **options)(*arrays)
-        return result
-
-    def _spanning(self, q: Array) -> Array:
-        return self._run(functions.joint_positions, q)
-
-    def _rates(self, q: Array, v: Array) -> Array:
-        """G v."""
-        common_batch(q=q, v=v)
-        return self._run(functions.joint_velocities, q, v)
-
-    def _named(self, values: Array, of: Literal["q", "v"]) -> dict[str, Array]:
-        """All joints' positions, or velocities, by the joints' names but a floating base's."""
-        by_name: dict[str, Array] = {}
-        for joint, node in zip(self.joints, self.nodes, strict=True):
-            first, size = (node.q, joint.nq) if of == "q" else (node.v, joint.nv)
-            of_joint = values[..., first] if size == 1 else values[..., first : first + size]
-            if joint.name != self.floating_base:
-                by_name[joint.name] = of_joint
-        return by_name
-
-
-@dataclass(frozen=True, eq=False)
-class Model(Kinematics):
-    """A robot: bodies in a tree of clusters, with exact constraints.
-
-    q (..., nq), v (..., nv): see the conventions in the documentation. All methods take leading
-    batch axes unless they say otherwise.
-
-    Attributes:
-        name: The robot's name.
-        gravity: Acceleration of free fall [m/s²].
-        bodies: Rigid bodies: links with what fixed joints attach to them.
-        joints: The joints of the spanning tree.
-        loops: Loop joints.
-        couplings: Linear relations of joints' positions, by couplings and mimics.
-        clusters: Bodies whose joints constraints relate; an unconstrained one is a cluster alone.
-        frames: The file's links, each fixed to a body; :meth:`frame` finds one.
-        nodes: The bodies as the recursions see them.
-        notes: What to know of it, in words.
-        description: What the file says.
-        springs: Springs, with dampers and dry friction, on lengths and angles of the mechanism.
-        actuators: Motors with what they push.
-    """
-
-    name: str
-    gravity: Vec3
-    bodies: tuple[Body, ...]
-    joints: tuple[Joint, ...]
-    loops: tuple[Loop, ...]
-    couplings: tuple[Coupling, ...]
-    clusters: tuple[Cluster, ...]
-    frames: tuple[Frame, ...]
-    nodes: tuple[Node, ...]
-    notes: tuple[str, ...]
-    description: Description
-    springs: tuple[Spring, ...] = ()
-    actuators: tuple[Actuator, ...] = ()
-
-    def __repr__(self) -> str:
-        return (
-            f"<Model {self.name!r}: {len(self.bodies)} bodies in {len(self.clusters)} clusters, "
-            f"nq={self.nq}, nv={self.nv}>"
-        )
-
-    def __getstate__(self) -> dict[str, object]:
-        attributes = [item for kind in type(self).__mro__ for item in vars(kind).items()]
-        cached = {name for name, value in attributes if isinstance(value, cached_property)}
-        return {k: v for k, v in self.__dict__.items() if k not in cached}
-
-    # ---- sizes and names
-
-    @cached_property
-    def mass(self) -> float:
-        """Mass of all that moves [kg]; links fixed to the world do not count."""
-        return float(sum(body.mass for body in self.bodies))
-
-    @cached_property
-    def joint_names(self) -> tuple[str, ...]:
-        """Every joint of the spanning tree, dependent and rotor joints included, base first."""
-        return tuple(joint.name for joint in self.joints)
-
-    @cached_property
-    def dof_names(self) -> tuple[str, ...]:
-        """A label for each of the nv independent velocities."""
-        return tuple(name for cluster in self.clusters for name in cluster.independent)
-
-    @cached_property
-    def lower(self) -> Array:
-        """Lower position limits (nv,) of one-dof independent joints, -inf elsewhere; read-only."""
-        return self._limits("lower", -np.inf)
-
-    @cached_property
-    def upper(self) -> Array:
-        """Upper position limits (nv,) of one-dof independent joints, inf elsewhere; read-only."""
-        return self._limits("upper", np.inf)
-
-    @cached_property
-    def velocity_limit(self) -> Array:
-        """Velocity limits (nv,) of one-dof independent joints, inf elsewhere; read-only."""
-        return self._limits("velocity_limit", np.inf)
-
-    @cached_property
-    def effort_limit(self) -> Array:
-        """Effort limits (nv,) of one-dof independent joints, inf elsewhere; read-only."""
-        return self._limits("effort_limit", np.inf)
-
-    def _limits(self, quantity: str, otherwise: float) -> Array:
-        limits = {joint.name: getattr(joint, quantity) for joint in self.joints if joint.nv == 1}
-        result = np.array([limits.get(name, otherwise) for name in self.dof_names], dtype=float)
-        result.flags.writeable = False
-        return result
-
-    @cached_property
-    def frame_index(self) -> dict[str, int]:
-        """Position in ``frames`` by name."""
-        return {frame.name: i for i, frame in enumerate(self.frames)}
-
-    def frame(self, name: str) -> Frame:
-        """The frame of a link.
-
-        Args:
-            name: The link's name in the file.
-
-        Returns:
-            frame: Its name, its ``body`` (an index into ``bodies``; -1 for the fixed base), and its
-                ``pose`` on that body, in the body's internal axes [m].
-
-        Raises:
-            UnknownNameError: No link has this name (a KeyError and a ValueError).
-        """
-        if name not in self.frame_index:
-            raise UnknownNameError(
-                f"no link '{name}' in '{self.name}'{did_you_mean(name, self.frame_index)}"
-            )
-        return self.frames[self.frame_index[name]]
-
-    @cached_property
-    def derived(self) -> dict[object, Any]:
-        """What others make of this model and want to keep with it, by key; not pickled."""
-        return {}
 
     # ---- configurations
 
@@ -415,11 +372,9 @@ class Model(Kinematics):
         Returns:
             q: The configuration (nq,).
         """
-        from robomodel.model.configurations.random import random
-
         generator = np.random.default_rng(rng)
         at = None if near is None else self._positions(near, "near")
-        return random(self, generator, at)
+        return random.random(self, generator, at)
 
     def configuration(
         self,
@@ -446,13 +401,11 @@ class Model(Kinematics):
             KeyError: Unknown joints.
             ValueError: Contradicting positions.
         """
-        from robomodel.model.configurations.moving import solve
-
         at = self.neutral() if guess is None else self._positions(guess, "guess")
         wanted = {} if positions is None else positions
         if not isinstance(wanted, Mapping):
             raise TypeError(f"positions maps joints to positions, not {type(wanted).__name__}")
-        return solve(self, wanted, at, base_pose)
+        return moving.solve(self, wanted, at, base_pose)
 
     def close(self, q: ArrayLike) -> Array:
         """The closed configuration nearest to q; quaternions are normalised.
@@ -470,13 +423,11 @@ class Model(Kinematics):
             ClosureError: Loops do not close from there.
             ValueError: A quaternion is zero.
         """
-        from robomodel.model.configurations import moving
-
         return moving.close(self, self._positions(q))
 
     def check(
         self, q: ArrayLike, v: ArrayLike | None = None, *, tolerance: float = CLOSED
-    ) -> tuple[LimitViolation, ...]:
+    ) -> tuple[states.LimitViolation, ...]:
         """Refuse what is no state; tell of the joint limits that a state goes beyond, if any.
 
         Batches are told by the first of their states that is wrong.
@@ -496,8 +447,6 @@ class Model(Kinematics):
                 joints' names.
             ClosureError: Loops that are open (a ValueError too, with ``.residual`` and ``.loops``).
         """
-        from robomodel.model.configurations import states
-
         if not tolerance >= 0.0:
             raise ValueError(f"tolerance must be a number from 0 on, got {tolerance!r}")
         speed = None if v is None else self._velocities(v)
@@ -520,8 +469,6 @@ class Model(Kinematics):
         Raises:
             ClosureError: A loop cannot follow.
         """
-        from robomodel.model.configurations import moving
-
         return moving.integrate(self, self._positions(q), self._velocities(v_dt, "v_dt"))
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
@@ -534,8 +481,6 @@ class Model(Kinematics):
         Returns:
             v: Velocities (..., nv).
         """
-        from robomodel.model.configurations import moving
-
         return moving.difference(self, self._positions(q0, "q0"), self._positions(q1, "q1"))
 
     # ---- other libraries' orders
@@ -612,3 +557,32 @@ class Model(Kinematics):
 
         state = {"q": q, "v": v, "a": a, "tau": tau}
         return orders.from_order(self, orders.library_of(library), joints, state)
+
+    # ---- inside
+
+    def _positions(self, q: ArrayLike, name: str = "q") -> Array:
+        return as_array(q, self.nq, name, "nq")
+
+    def _velocities(self, v: ArrayLike, name: str = "v") -> Array:
+        return as_array(v, self.nv, name, "nv")
+
+    def _run(self, make: Callable[..., TracedFunction], *arrays: Array, **options: Any) -> Array:
+        result: Array = make(self, **options)(*arrays)
+        return result
+
+    def _spanning(self, q: Array) -> Array:
+        return self._run(functions.joint_positions, q)
+
+    def _rates(self, q: Array, v: Array) -> Array:
+        common_batch(q=q, v=v)
+        return self._run(functions.joint_velocities, q, v)
+
+    def _named(self, values: Array, of: Literal["q", "v"]) -> dict[str, Array]:
+        """All joints' positions, or velocities, by the joints' names but a floating base's."""
+        by_name: dict[str, Array] = {}
+        for joint, node in zip(self.joints, self.nodes, strict=True):
+            first, size = (node.q, joint.nq) if of == "q" else (node.v, joint.nv)
+            of_joint = values[..., first] if size == 1 else values[..., first : first + size]
+            if joint.name != self.floating_base:
+                by_name[joint.name] = of_joint
+        return by_name

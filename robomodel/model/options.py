@@ -10,25 +10,19 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from robomodel.description import (
     FREEDOMS,
     MAX_TOLERANCE,
     Description,
     Joint,
-    Limits,
     Link,
-    Pose,
-    Rows3,
     Vec3,
 )
+from robomodel.description.poses import standing
 from robomodel.errors import DescriptionError, as_names, did_you_mean, warn_at
 from robomodel.model import graph
 from robomodel.model.constraints.tree import find_tree_constraints
-from robomodel.model.joints import Array
 from robomodel.model.mobility.problem import RigidError
-from robomodel.spatial import from_quaternion
 
 LABELS = {  # what tells a joint's velocities apart, by their number
     6: (".wx", ".wy", ".wz", ".vx", ".vy", ".vz"),
@@ -177,7 +171,7 @@ def welded(description: Description, error: RigidError, *, strict: bool) -> Desc
     return replace(
         description,
         joints=tuple(
-            _fixed(joint, stand[joint.name]) if joint.name in stand else joint
+            fixed(joint, stand[joint.name]) if joint.name in stand else joint
             for joint in description.joints
         ),
         loops=tuple(loop for loop in description.loops if loop.name not in gone),
@@ -185,50 +179,7 @@ def welded(description: Description, error: RigidError, *, strict: bool) -> Desc
     )
 
 
-def _fixed(joint: Joint, position: Sequence[float]) -> Joint:
-    """A joint held at a position."""
-    length = math.hypot(*joint.axis)
-    axis = np.array(joint.axis) / length
-    rotation, xyz = np.array(joint.origin.rotation), np.array(joint.origin.xyz)
-    match joint.type:
-        case "prismatic":
-            xyz = xyz + rotation @ (position[0] * axis)
-        case "revolute" | "continuous":
-            half = position[0] / 2
-            rotation = rotation @ _turn([*(math.sin(half) * axis), math.cos(half)])
-        case "spherical":
-            rotation = rotation @ _turn(position)
-        case "floating":
-            xyz = xyz + rotation @ np.array(position[:3])
-            rotation = rotation @ _turn(position[3:])
-    return replace(
-        joint,
-        type="fixed",
-        origin=Pose(_vec(xyz), _rows(rotation)),
-        axis=(1.0, 0.0, 0.0),
-        limits=Limits(),
-        mimic=None,
-        independent=None,
-        initial=None,
-        damping=0.0,
-        friction=0.0,
-        stiffness=0.0,
-        reference=0.0,
-        armature=0.0,
-        rotor=None,
-    )
-
-
-def _turn(quaternion: Sequence[float]) -> Array:
-    """The rotation matrix of a unit quaternion x, y, z, w."""
-    return np.array(from_quaternion(*quaternion).rows)
-
-
-def _vec(x: Array) -> Vec3:
-    a, b, c = x.tolist()
-    return a, b, c
-
-
-def _rows(x: Array) -> Rows3:
-    a, b, c = (_vec(row) for row in x)
-    return a, b, c
+def fixed(joint: Joint, position: Sequence[float]) -> Joint:
+    """A joint locked at a position."""
+    at = standing(joint, {joint.name: position})
+    return Joint(joint.name, "fixed", joint.parent, joint.child, at, source=joint.source)

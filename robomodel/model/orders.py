@@ -577,7 +577,6 @@ def _turn(
 
 
 def _entries(node: Node, motion: Motion, *like: Array) -> Array:
-    """The velocities of a joint that moves so."""
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in like))
     entries: Vector = [
         inner(s.angular, motion.angular) if s.angular != ZERO else inner(s.linear, motion.linear)

@@ -206,7 +206,6 @@ def _values(before: Parameters, values: ArrayLike | Mapping[str, float]) -> Arra
 
 
 def _number(name: str, value: float) -> float:
-    """One value, as it is given."""
     number = as_numbers(value, f"'{name}'")
     if number.shape:
         raise ValueError(f"'{name}' needs one number, got shape {number.shape}")

@@ -113,7 +113,6 @@ def check_passive(source: Source, **numbers: float) -> None:
 
 
 def _between(spring: SpringElement, tree: Tree, axes: Sequence[Rows3]) -> Spring:
-    """Between two points."""
     source = spring.source
     check_passive(source, stiffness=spring.stiffness, damping=spring.damping)
     ends = (
@@ -155,7 +154,6 @@ def _between(spring: SpringElement, tree: Tree, axes: Sequence[Rows3]) -> Spring
 
 
 def _over(spring: JointSpring, tree: Tree, moved_by: Mapping[str, int]) -> Spring:
-    """Over a sum of joints."""
     source = spring.source
     check_passive(source, stiffness=spring.stiffness, damping=spring.damping,
                   friction=spring.friction, reference=spring.reference)  # fmt: skip

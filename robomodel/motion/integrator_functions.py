@@ -21,7 +21,7 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import Build, TracedFunction
 from robomodel.kernels.precision import Dtype
 from robomodel.kernels.trace import Traced
-from robomodel.model.configurations.traced import left_open
+from robomodel.model.configurations.functions import left_open
 from robomodel.model.derived import LARGE, cache_key, cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model

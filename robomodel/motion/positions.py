@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robomodel.model.configurations.coordinates import joint_slices
-from robomodel.model.configurations.traced import coupled, couplings, normalized
+from robomodel.model.configurations.functions import coupled, couplings, normalized
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Floating, JointModel, Planar, Spherical
 from robomodel.model.model import Model

@@ -26,7 +26,7 @@ from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.kernels import Iteration
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.precision import Dtype
-from robomodel.model.configurations.traced import rates
+from robomodel.model.configurations.functions import rates
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model

@@ -159,7 +159,6 @@ def integrate_open(model: Model, q: Array, dv: Array) -> Array:
 
 
 def _not_followed(cluster: Cluster, gap: Array, dv: Array, bad: Mask) -> ClosureError:
-    """Why a motion was not followed to its end."""
     worst = float(np.max(gap[bad]))
     if worst < np.inf:
         return not_closed(cluster, worst, "after this motion")

@@ -200,7 +200,6 @@ def _most_mobile(problem: ClusterProblem, q: Array, moving: Array) -> Array:
 
 
 def _moving(null: Array) -> Array:
-    """How many columns move at each configuration."""
     moving: Array = np.sum(np.linalg.norm(null, axis=2) > 1e-6, axis=1)
     return moving
 

@@ -28,7 +28,7 @@ from robomodel.kernels.differentiate import differentiate
 from robomodel.kernels.function import Build
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.arguments import as_array, as_numbers
-from robomodel.model.configurations.traced import loop_gaps
+from robomodel.model.configurations.functions import loop_gaps
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
