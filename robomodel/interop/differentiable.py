@@ -159,7 +159,7 @@ class Differentiable:
         """The arguments with q where configurations are."""
         if "q" not in inputs or self.name in OWN:  # which see to it, each in its way
             return inputs
-        return inputs | {"q": settled(self.model, inputs["q"], 1)[0]}
+        return inputs | {"q": settled(self.model, inputs["q"], 1)}
 
     def _value(self, *arguments: Vector) -> Sequence[Scalar]:
         return self.routine.build(*self._settled(self._named(arguments)).values())

@@ -374,23 +374,20 @@ class _Builder:
         self, clusters: Sequence[Cluster], solutions: Sequence[ClusterSolution | None]
     ) -> tuple[Loop, ...]:
         """The file's loops with the conditions that each adds."""
-        ranks = {
-            loop.name: (cluster.name, rank)
-            for cluster, solution in zip(clusters, solutions, strict=True)
-            if solution
-            for loop, rank in zip(cluster.geometry.loops, solution.loop_ranks, strict=True)
-        }
+        ranks = [iter(solution.loop_ranks if solution else ()) for solution in solutions]
         result = []
-        for loop in self.description.loops:
-            cluster, rank = ranks[loop.name]
-            count = len(loop_rows(loop, self.tree))
+        for each in self.tree_constraints:
+            loop, index = each.loop, self._cluster_of[each.bodies[0]]
+            if loop is None:
+                continue
+            rank, count = next(ranks[index]), len(loop_rows(loop, self.tree))
             result.append(
                 Loop(
                     name=loop.name,
                     type=loop.type,
                     predecessor=loop.predecessor.link,
                     successor=loop.successor.link,
-                    cluster=cluster,
+                    cluster=clusters[index].name,
                     rows=count,
                     rank=rank,
                     redundant=count - rank,
@@ -402,17 +399,12 @@ class _Builder:
         self, clusters: Sequence[Cluster], solutions: Sequence[ClusterSolution | None]
     ) -> tuple[Coupling, ...]:
         """The file's couplings, then its mimics."""
-        outcomes: dict[int, tuple[Cluster, bool]] = {}
-        for cluster, solution in zip(clusters, solutions, strict=True):
-            if solution:
-                here = [d for d in self.tree_constraints_on[cluster.bodies[0]] if not d.loop]
-                for each, redundant in zip(here, solution.redundant_linear, strict=True):
-                    outcomes[id(each)] = cluster, redundant
+        redundant = [iter(solution.redundant_linear if solution else ()) for solution in solutions]
         result = []
         for each in self.tree_constraints:
             if each.loop:
                 continue
-            cluster, redundant = outcomes[id(each)]
+            cluster = clusters[self._cluster_of[each.bodies[0]]]
             result.append(
                 Coupling(
                     name=each.name,
@@ -421,7 +413,7 @@ class _Builder:
                     offset=each.offset,
                     cluster=cluster.name,
                     explicit=not cluster.implicit,
-                    redundant=redundant,
+                    redundant=next(redundant[cluster.index]),
                 )
             )
         return tuple(result)

@@ -10,33 +10,19 @@ from typing import Literal
 from robomodel.description import (
     LOOP_COORDINATES,
     ONE_DOF,
-    Anchor,
     Description,
     JointSpring,
     Rows3,
-    Vec3,
 )
 from robomodel.description import Loop as LoopElement
 from robomodel.description import Spring as SpringElement
-from robomodel.description.poses import compose
 from robomodel.errors import DescriptionError, Source, did_you_mean
-from robomodel.model.constraints.tree import distance_at_zero, loop_frame, standing
+from robomodel.model.constraints.loops import Anchor
+from robomodel.model.constraints.tree import anchored, distance_at_zero, loop_frame
 from robomodel.model.graph import Tree
 from robomodel.spatial import UNIT
 
 SpringKind = Literal["points", "joints", "turn", "slide"]
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """One end of a spring on a body (``WORLD`` too), in its internal axes.
-
-    ``frame``: three axes as rows, of which the first is a loop's.
-    """
-
-    body: int
-    point: Vec3
-    frame: Rows3
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +45,7 @@ class Spring:
     reference: float
     damping: float
     friction: float
-    ends: tuple[End, End] | None = None
+    ends: tuple[Anchor, Anchor] | None = None
     bodies: tuple[int, ...] = ()
 
 
@@ -85,8 +71,8 @@ def find_springs(description: Description, tree: Tree, axes: Sequence[Rows3]) ->
                 loop.source,
             )
         ends = (
-            _end(loop.predecessor, loop_frame(loop.axis, loop.source), tree, axes),
-            _end(loop.successor, loop_frame(loop.axis, loop.source), tree, axes),
+            anchored(loop.predecessor, loop_frame(loop.axis, loop.source), tree, axes),
+            anchored(loop.successor, loop_frame(loop.axis, loop.source), tree, axes),
         )
         kind: SpringKind = "slide" if loop.type == "prismatic" else "turn"
         names = (loop.predecessor.link, loop.successor.link)
@@ -116,8 +102,8 @@ def _between(spring: SpringElement, tree: Tree, axes: Sequence[Rows3]) -> Spring
     source = spring.source
     check_passive(source, stiffness=spring.stiffness, damping=spring.damping)
     ends = (
-        _end(spring.predecessor, UNIT, tree, axes),
-        _end(spring.successor, UNIT, tree, axes),
+        anchored(spring.predecessor, UNIT, tree, axes),
+        anchored(spring.successor, UNIT, tree, axes),
     )
     first, second = spring.predecessor.link, spring.successor.link
     if ends[0].body == ends[1].body:
@@ -178,10 +164,3 @@ def _over(spring: JointSpring, tree: Tree, moved_by: Mapping[str, int]) -> Sprin
         spring.name, "joints", "", "", tuple(terms.items()), spring.stiffness, spring.reference,
         spring.damping, spring.friction, bodies=tuple(moved_by[name] for name in terms),
     )  # fmt: skip
-
-
-def _end(anchor: Anchor, columns: Rows3, tree: Tree, axes: Sequence[Rows3]) -> End:
-    """Where an anchor is on its body; ``columns`` are axes in the anchor's frame."""
-    place = tree.places[anchor.link]
-    point, turned = standing(compose(place.pose, anchor.origin), place.body, columns, axes)
-    return End(place.body, point, turned)

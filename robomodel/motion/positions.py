@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robomodel.model.configurations.coordinates import joint_slices
-from robomodel.model.configurations.functions import coupled, couplings, normalized
+from robomodel.model.configurations.functions import coupled, couplings, normalized, stepped
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Floating, JointModel, Planar, Spherical
 from robomodel.model.model import Model
@@ -73,19 +73,9 @@ def settled(model: Model, q: Vector, times: int) -> tuple[list[Scalar], Scalar]:
             own = coupled(linear, own)
             step, values = constraint.closing(own)
             gaps += values if n == 0 else []
-            own = normalized(model, cluster, added(own, _rates(model, cluster, own, step)))
+            own = stepped(model, cluster, own, step)
         q[cluster.q] = coupled(linear, own)
     return q, dot(gaps, gaps)
-
-
-def _rates(model: Model, cluster: Cluster, q: Vector, speeds: Vector) -> list[Scalar]:
-    result: list[Scalar] = [0.0] * len(q)
-    at = 0
-    for body, part, _ in joint_slices(model, cluster):
-        joint = model.nodes[body].joint
-        result[part] = joint.rates(q[part], speeds[at : at + joint.nv])
-        at += joint.nv
-    return result
 
 
 def free_joints(model: Model) -> list[tuple[JointModel, slice]]:

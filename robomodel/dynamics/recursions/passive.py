@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.kernels.differentiate import along
 from robomodel.kernels.trace import Traced
+from robomodel.model.constraints import Anchor
 from robomodel.model.graph import common_ancestor, path
 from robomodel.model.joints import Spherical
 from robomodel.model.model import Model
-from robomodel.model.springs import End, Spring
+from robomodel.model.springs import Spring
 from robomodel.scalars import Scalar, Vector, add, div, dot, mul, neg, select, sqrt, sub, transposed
 from robomodel.spatial import ZERO, Vec, Wrench, cross, inner, minus, plus, scale
 
@@ -164,10 +165,10 @@ def _sum_of_joints(state: Configuration, spring: Spring) -> tuple[Scalar, dict[i
     return x, row
 
 
-def _carried(state: Configuration, end: End, above: int) -> tuple[Vec, Vec, Vec, Vec]:
+def _carried(state: Configuration, end: Anchor, above: int) -> tuple[Vec, Vec, Vec, Vec]:
     """An end's point and three axes in the axes of a body above it."""
     point: Vec = end.point
-    x, y, z = end.frame
+    x, y, z = end.axes
     for body in path(state.model.parents, end.body, above):
         at = state.transforms[body]
         point, x, y, z = at.point(point), at.rotate(x), at.rotate(y), at.rotate(z)
@@ -175,7 +176,7 @@ def _carried(state: Configuration, end: End, above: int) -> tuple[Vec, Vec, Vec,
 
 
 def _project(
-    state: Configuration, end: End, above: int, force: Vec, moment: Vec, row: dict[int, Scalar]
+    state: Configuration, end: Anchor, above: int, force: Vec, moment: Vec, row: dict[int, Scalar]
 ) -> None:
     """Add to a row what a force at an end and a moment, in the axes of ``above``, do below it.
 

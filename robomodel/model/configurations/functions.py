@@ -19,7 +19,7 @@ import numpy as np
 from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.plan import Iteration
 from robomodel.model.configurations.coordinates import columns_of, joint_slices
-from robomodel.model.constraints import LoopConstraint, Rows
+from robomodel.model.constraints import LoopConstraint
 from robomodel.model.derived import cached_on_model, traced
 from robomodel.model.elements import Cluster, Joint
 from robomodel.model.mobility.problem import column_units
@@ -89,29 +89,23 @@ def stepped(model: Model, cluster: Cluster, q: Vector, step: Vector) -> list[Sca
     return normalized(model, cluster, added(q, _moved(model, cluster, q, step)))
 
 
-def settled(model: Model, q: Vector, times: int) -> tuple[list[Scalar], Scalar, list[Rows]]:
+def settled(model: Model, q: Vector, times: int) -> list[Scalar]:
     """Quaternions of unit length, couplings met, and loops closed by so many steps of Newton's.
 
-    Independent joints stay where they are. Also Σ of the squares of the gaps that there were, and
-    the systems of the dependent velocities, from where the last of these steps set out.
+    Independent joints stay where they are.
     """
     q = list(q)
-    gaps: list[Scalar] = []
-    systems: list[Rows] = []
     for cluster in model.clusters:
         at = normalized(model, cluster, q[cluster.q])
         constraint = cluster.constraint
         if isinstance(constraint, LoopConstraint):
             linear = couplings(cluster, constraint)
-            for n in range(times):
+            for _ in range(times):
                 at = coupled(linear, at)
-                newton = constraint.closing(at)
-                gaps += newton.gaps if n == 0 else []
-                systems += [m for m, _ in newton.systems] if n == times - 1 else []
-                at = stepped(model, cluster, at, newton.step)
+                at = stepped(model, cluster, at, constraint.closing(at).step)
             at = coupled(linear, at)
         q[cluster.q] = at
-    return q, dot(gaps, gaps), systems
+    return q
 
 
 def normalized(model: Model, cluster: Cluster, q: Vector) -> list[Scalar]:
@@ -181,7 +175,7 @@ def integrated(model: Model, q: Vector, v_dt: Vector, steps: int = INTEGRATE_STE
     """q moved along v_dt: joints by their exponentials, loops closed as :func:`settled` does."""
     result = predicted(model, q, v_dt)
     if any(cluster.implicit for cluster in model.clusters):
-        result = settled(model, result, steps)[0]
+        result = settled(model, result, steps)
     return result
 
 
@@ -384,9 +378,7 @@ def moved(model: Model, times: int) -> TracedFunction:
 
     def build(q: Vector, v_dt: Vector) -> list[Scalar]:
         guess = predicted(model, q, v_dt)
-        result = (
-            settled(model, guess, times)[0] if any(c.implicit for c in model.clusters) else guess
-        )
+        result = settled(model, guess, times) if any(c.implicit for c in model.clusters) else guess
         worst: Scalar = 0.0
         for cluster in model.clusters:
             if cluster.implicit:
@@ -410,7 +402,7 @@ def close(model: Model, steps: int) -> TracedFunction:
     """Quaternions of unit length, and loops closed by Newton's steps, independent joints held."""
 
     def build(q: Vector) -> list[Scalar]:
-        closed, _, _ = settled(model, q, steps)
+        closed = settled(model, q, steps)
         return [*closed, _root(left_open(model, closed))]
 
     results: dict[str, tuple[int, ...]] = {"closed": (model.nq,), "residual": ()}

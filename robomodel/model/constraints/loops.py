@@ -153,11 +153,15 @@ ROWS: Mapping[str, tuple[Row, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """An end as it is fixed to a body: body within the cluster (None: the ancestor itself)."""
+    """An end as it is fixed to a body, in its internal axes.
 
-    body: int | None
+    ``body`` within the cluster, or :data:`OUTSIDE` (the ancestor itself), for loops; of the whole
+    robot, or the world, for springs. ``axes[i]`` is the i-th axis of the constraint's frame.
+    """
+
+    body: int
     point: Vec
-    axes: Mat  # axes[i]: the i-th axis of the constraint frame, in the body's internal axes
+    axes: Mat
 
 
 @dataclass(frozen=True, slots=True)

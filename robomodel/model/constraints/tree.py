@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from robomodel.description import ONE_DOF, Description, LinkCoupling, Pose, Rows3, Vec3
+from robomodel.description import ONE_DOF, Description, LinkCoupling, Rows3, Vec3
 from robomodel.description import Anchor as LinkAnchor
 from robomodel.description import Loop as LoopElement
 from robomodel.description.poses import align, compose, second_axis
 from robomodel.errors import DescriptionError, Source, did_you_mean
-from robomodel.model.constraints.loops import ROWS, Anchor, Distance, LoopJoint, Row
+from robomodel.model.constraints.loops import OUTSIDE, ROWS, Anchor, Distance, LoopJoint, Row
 from robomodel.model.graph import WORLD, Tree
 from robomodel.spatial import UNIT, apply, matmul, minus, plus, transpose
 
@@ -167,26 +167,27 @@ def loop_joint(
 ) -> LoopJoint:
     """A loop's rows and anchors; ``axes`` of all bodies, ``local`` body → index in the cluster."""
     ends = (loop.predecessor, loop.successor)
-    places = [tree.places[end.link] for end in ends]
-    ancestor = tree.common_ancestor([place.body for place in places])
+    ancestor = tree.common_ancestor([tree.places[end.link].body for end in ends])
     frame = loop_frame(loop.axis, loop.source)
     frames = (frame, universal_frame(loop) if loop.type == "universal" else frame)
     anchors, branches = [], []
-    for place, end, columns in zip(places, ends, frames, strict=True):
-        pose = compose(place.pose, end.origin)
-        point, turned = standing(pose, place.body, columns, axes)
-        body = None if place.body == ancestor else local[place.body]
-        anchors.append(Anchor(body, point, turned))
-        branches.append(tuple(local[b] for b in tree.path(place.body, ancestor)))
+    for end, columns in zip(ends, frames, strict=True):
+        anchor = anchored(end, columns, tree, axes)
+        branches.append(tuple(local[b] for b in tree.path(anchor.body, ancestor)))
+        body = OUTSIDE if anchor.body == ancestor else local[anchor.body]
+        anchors.append(replace(anchor, body=body))
     return LoopJoint(
         loop.name, loop_rows(loop, tree), anchors[0], anchors[1], (branches[0], branches[1])
     )
 
 
-def standing(pose: Pose, body: int, columns: Rows3, axes: Sequence[Rows3]) -> tuple[Vec3, Rows3]:
-    """A point and axes (given as columns in ``pose``; rows here) in a body's internal axes."""
-    back = UNIT if body == WORLD else transpose(axes[body])
-    return apply(back, pose.xyz), transpose(matmul(matmul(back, pose.rotation), columns))
+def anchored(end: LinkAnchor, columns: Rows3, tree: Tree, axes: Sequence[Rows3]) -> Anchor:
+    """An end on its body of the tree; ``columns`` are axes in its frame."""
+    place = tree.places[end.link]
+    pose = compose(place.pose, end.origin)
+    back = UNIT if place.body == WORLD else transpose(axes[place.body])
+    turned = transpose(matmul(matmul(back, pose.rotation), columns))
+    return Anchor(place.body, apply(back, pose.xyz), turned)
 
 
 def _rod_length(loop: LoopElement, tree: Tree) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.errors import DescriptionError
+from robomodel.errors import DescriptionError, few
 from robomodel.model.constraints.explicit import LinearConstraint
 from robomodel.model.joints import Array
 from robomodel.model.mobility.problem import (
@@ -17,7 +17,6 @@ from robomodel.model.mobility.problem import (
     check_counts,
     condition_names,
     first_source,
-    names,
 )
 
 SAME = 1.0 - 1e-9  # coefficients that differ by less are equally large
@@ -67,7 +66,7 @@ def eliminate(problem: ClusterProblem, never: frozenset[int], prefer: Sequence[i
         redundant.append(False)
         candidates = [c for c in row if c not in never]
         if not candidates:
-            labels = names([problem.columns[c].label for c in sorted(row)])
+            labels = few([problem.columns[c].label for c in sorted(row)], 8)
             raise DescriptionError(
                 f"relates {labels}, all of which are marked independent; "
                 'mark one of them independent="false"',
@@ -107,7 +106,7 @@ def analyse_couplings(problem: ClusterProblem) -> ClusterSolution:
     if left_over:
         raise DescriptionError(
             f"the couplings {condition_names(problem)} cannot determine "
-            f'{names([columns[i].label for i in left_over])}, marked independent="false" '
+            f'{few([columns[i].label for i in left_over], 8)}, marked independent="false" '
             f"(mobility {mobility}); mark another joint of the cluster instead",
             first_source(problem),
         )
@@ -137,7 +136,7 @@ def analyse_couplings(problem: ClusterProblem) -> ClusterSolution:
     neutral = _explicit_neutral(problem, constraint, start)
     notes = []
     if not any(column.chosen is not None for column in columns):
-        labels = names([columns[i].label for i in independent])
+        labels = few([columns[i].label for i in independent], 8)
         notes.append(
             f"cluster '{problem.name}': {labels} taken as independent, as the file does not say"
         )

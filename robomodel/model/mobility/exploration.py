@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from robomodel.errors import NOWHERE
+from robomodel.errors import NOWHERE, few
 from robomodel.model.closure import CLOSED, Geometry, close
 from robomodel.model.constraints.loops import Distance, LoopJoint, Perpendicular
 from robomodel.model.joints import Array, Mask, Prismatic, Revolute
@@ -30,7 +30,6 @@ from robomodel.model.mobility.problem import (
     Column,
     condition_names,
     first_source,
-    names,
 )
 
 SAMPLES = 24
@@ -556,7 +555,7 @@ def _along(problem: ClusterProblem, loop: LoopJoint, apart: Array) -> str:
     if along < 0.01 * size:
         return ""
     part = "" if along > 0.999 * size else f", of which {length_text(along)} are"
-    return f"{part} along the axis of {names(joints)}, which they cannot close"
+    return f"{part} along the axis of {few(joints, 8)}, which they cannot close"
 
 
 def length_text(length: float) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robomodel.description import Loop, Vec3
-from robomodel.errors import DescriptionError, Source
+from robomodel.errors import DescriptionError, Source, few
 from robomodel.model.closure import CLOSED, Geometry, close
 from robomodel.model.constraints.implicit import Block, LoopConstraint
 from robomodel.model.constraints.loops import OUTSIDE, Anchor, Link
@@ -45,7 +45,6 @@ from robomodel.model.mobility.problem import (
     check_counts,
     condition_names,
     first_source,
-    names,
 )
 
 
@@ -162,7 +161,7 @@ def _independent(
         choice = tuple(sorted(forced + open_))
     else:
         choice = choose_independent(problem, explored.around[1], forced, open_, mobility)
-        picked = names([columns[i].label for i in choice if i in open_])
+        picked = few([columns[i].label for i in choice if i in open_], 8)
         note = (
             f"cluster '{problem.name}': {picked} chosen as independent by conditioning, "
             "as the file does not say"
@@ -172,10 +171,10 @@ def _independent(
     if singular is not None:
         others = choose_independent(problem, explored.around[1], [], range(len(columns)), mobility)
         raise DescriptionError(
-            f"{names([columns[i].label for i in choice])} cannot be the independent coordinates: "
+            f"{few([columns[i].label for i in choice], 8)} cannot be the independent coordinates: "
             "at every configuration tried, motions of the cluster leave them at rest "
             f"(singular value {singular:.1g}); take "
-            f"{names([columns[i].label for i in others])}",
+            f"{few([columns[i].label for i in others], 8)}",
             first_source(problem),
         )
     return choice, []
@@ -475,7 +474,7 @@ def _part(
         nq, nv = nq + link.joint.nq, nv + link.joint.nv
 
     def anchored(anchor: Anchor) -> Anchor:
-        return replace(anchor, body=None if anchor.body is None else number[anchor.body])
+        return replace(anchor, body=number.get(anchor.body, OUTSIDE))
 
     def renumbered(branch: Sequence[int]) -> tuple[int, ...]:
         return tuple(number[i] for i in branch)
@@ -550,7 +549,7 @@ def _whose(problem: ClusterProblem, n: int, loop: Loop) -> str:
     has = f"it has {' '.join(f'{x:.6g}' for x in loop.axis)}{default}"
     shared = common_axis(problem, problem.geometry.loops[n])
     of_joints = shared is not None and loop.type in HINGES
-    return f"the axis of {names(shared[1])}; {has}" if of_joints and shared else has
+    return f"the axis of {few(shared[1], 8)}; {has}" if of_joints and shared else has
 
 
 def _trials(problem: ClusterProblem, loops: Sequence[Loop]) -> Iterator[list[Loop]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.errors import DescriptionError, Source
+from robomodel.errors import DescriptionError, Source, few
 from robomodel.model.closure import CLOSED, Geometry
 from robomodel.model.constraints.explicit import Constraint
 from robomodel.model.constraints.loops import Perpendicular
@@ -126,15 +126,9 @@ class ClusterSolution:
     suspicions: tuple[tuple[str, Source], ...] = ()
 
 
-def names(items: Sequence[str]) -> str:
-    """Names in quotes, the first few of many."""
-    quoted = [f"'{item}'" for item in items]
-    return ", ".join(quoted) if len(quoted) < 9 else ", ".join(quoted[:8]) + f", … ({len(quoted)})"
-
-
 def condition_names(problem: ClusterProblem) -> str:
     """The names of the cluster's loops and couplings."""
-    return names(problem.geometry.names)
+    return few(problem.geometry.names, 8)
 
 
 def first_source(problem: ClusterProblem) -> Source:
@@ -182,7 +176,7 @@ def check_counts(
     excluded = [c.label for c in columns if c.chosen is False]
     joints = list(dict.fromkeys(c.joint for c in columns))
     count = (
-        f"{len(columns)} joint velocities ({names(joints)}) less {rank} independent conditions "
+        f"{len(columns)} joint velocities ({few(joints, 8)}) less {rank} independent conditions "
         f"({condition_names(problem)})"
     )
     if mobility == 0:
@@ -204,12 +198,12 @@ def check_counts(
     if len(marked) > mobility:
         raise DescriptionError(
             f"has mobility {mobility} = {count}, but {len(marked)} are marked independent: "
-            f'{names(marked)}; mark {len(marked) - mobility} of them independent="false"',
+            f'{few(marked, 8)}; mark {len(marked) - mobility} of them independent="false"',
             first_source(problem),
         )
     if len(columns) - len(excluded) < mobility:
         raise DescriptionError(
-            f"has mobility {mobility} = {count}, but with {names(excluded)} marked "
+            f"has mobility {mobility} = {count}, but with {few(excluded, 8)} marked "
             f'independent="false" only {len(columns) - len(excluded)} may be independent; '
             f"unmark {mobility - len(columns) + len(excluded)} of them",
             first_source(problem),
