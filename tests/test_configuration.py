@@ -168,7 +168,7 @@ def test_a_way_too_long_to_follow_is_refused() -> None:
     with pytest.raises(rm.ClosureError, match=r"motion by 1e\+05 .*too long to be followed"):
         five.integrate(q, [1e5, 3.0])
     moved = five.integrate(np.tile(q, (3, 1)), [[0.1, 0.2], [0.0, 0.0], [0.2, 0.1]])
-    with pytest.warns(RuntimeWarning, match="1 of 3 configurations cannot be had"):
+    with pytest.warns(RuntimeWarning, match="1 of 3 configurations cannot be closed"):
         found = five.integrate(q, [[0.1, 0.2], [1e5, 3.0], [0.2, 0.1]])
     np.testing.assert_array_equal(found[[0, 2]], moved[[0, 2]])
     assert np.isnan(found[1]).all()
@@ -177,7 +177,7 @@ def test_a_way_too_long_to_follow_is_refused() -> None:
         rocker.integrate(rocker.neutral(), [1e5])
 
 
-# ---- rows that cannot be had ---------------------------------------------------------------------
+# ---- rows that cannot be closed ------------------------------------------------------------------
 
 BAD = (math.nan, math.inf, -math.inf)
 

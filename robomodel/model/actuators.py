@@ -45,7 +45,7 @@ class Actuator:
 
 @dataclass(frozen=True)
 class _Tree:
-    """Joints and couplings as actuators see them."""
+    """Joints and couplings by name."""
 
     joints: Mapping[str, Joint]
     nodes: Mapping[str, Node]

@@ -556,7 +556,7 @@ class ConstrainedCluster:
     def solution(
         self, problem: ClusterProblem, constraints: Sequence[TreeConstraint], *, advise: bool
     ) -> ClusterSolution:
-        """What analysis finds; to ``advise``, a stuck cluster is told which axes would free it."""
+        """The cluster's analysis; with ``advise``, errors of stuck clusters suggest axes."""
         if not problem.geometry.loops:
             return analyse_couplings(problem)
         try:

@@ -1,4 +1,4 @@
-"""What is made of a model once, and kept with it; functions that are traced on it among them."""
+"""Results cached on a model, among them its traced functions."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Model:
         clusters: Bodies whose joints constraints relate; an unconstrained one is a cluster alone.
         frames: The file's links, each fixed to a body; :meth:`frame` finds one.
         nodes: The bodies as the recursions see them.
-        notes: What to know of it, in words.
+        notes: Remarks on choices made while it was built.
         description: What the file says.
         springs: Springs, with dampers and dry friction, on lengths and angles of the mechanism.
         actuators: Motors with what they push.
@@ -155,7 +155,7 @@ class Model:
 
     @cached_property
     def derived(self) -> dict[object, Any]:
-        """What others make of this model and want to keep with it, by key; not pickled."""
+        """Results that are computed once per model, by key; not pickled."""
         return {}
 
     @cached_property
@@ -428,9 +428,9 @@ class Model:
     def check(
         self, q: ArrayLike, v: ArrayLike | None = None, *, tolerance: float = CLOSED
     ) -> tuple[states.LimitViolation, ...]:
-        """Refuse what is no state; tell of the joint limits that a state goes beyond, if any.
+        """Raise an error for what is not a state; return the joint limits that a state exceeds.
 
-        Batches are told by the first of their states that is wrong.
+        Messages name the first state of a batch that is wrong.
 
         Args:
             q: Configuration (..., nq).
@@ -439,8 +439,8 @@ class Model:
                 1, and for quaternions' lengths.
 
         Returns:
-            violations: Each says in words what it is: ``joint``, ``quantity``, ``value``,
-                ``limit``.
+            violations: Each with ``joint``, ``quantity``, ``value`` and ``limit``; ``str`` of one
+                is a sentence.
 
         Raises:
             ValueError: Numbers that are not finite, quaternions that are not of unit length, with

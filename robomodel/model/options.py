@@ -1,7 +1,7 @@
-"""What the caller of :func:`robomodel.load` chooses, said in the description itself.
+"""Options of :func:`robomodel.load`, applied to the description.
 
-So a model's description says what the model is: it can be written, and read back as the same robot.
-Loops that leave no motion are, for who asks for it, what simulators take them for: one body.
+A model's description then describes the model: written and read back it is the same robot. Loops
+that leave no motion become one body on request, as in simulators.
 """
 
 from __future__ import annotations

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 Library: TypeAlias = Literal["Pinocchio", "MuJoCo", "Drake"]
 Form: TypeAlias = Literal["same", "circle", "rpy", "placed"]
 Turned: TypeAlias = Literal["", "linear", "angular", "both"]
+State: TypeAlias = Array | tuple[Array, ...]
 Pieces: TypeAlias = dict[str, tuple[int, int]]  # their joint's name → its positions, velocities
 
 _UNIVERSE, _ROOT = "universe", "root_joint"  # Pinocchio's names of the world and of a root joint
@@ -103,13 +104,13 @@ def find_layout(model: Model, library: Library, joints: object) -> Layout:
     """Where the library has the model's joints; ``joints`` as of :meth:`Model.to_order`."""
     if joints is None or isinstance(joints, Iterable):
         return _by_names(model, library, None if joints is None else as_names(joints, "joints"))
-    return _laid_out(model, library, _known_as_ours(model, library, _read(library, joints)))
+    return _laid_out(model, library, _renamed(model, library, _read(library, joints)))
 
 
 @cached_on_model
 def _by_names(model: Model, library: Library, names: tuple[str, ...] | None) -> Layout:
     """By joints' names in the library's order; None: as it reads the file itself."""
-    order = _own_order(model, library) if names is None else names
+    order = _file_order(model, library) if names is None else names
     return _laid_out(model, library, _counted(model, library, order))
 
 
@@ -231,10 +232,10 @@ def _check_axis(model: Model, library: Library, name: str) -> None:
 # ---- orders --------------------------------------------------------------------------------------
 
 
-def _own_order(model: Model, library: Library) -> list[str]:
+def _file_order(model: Model, library: Library) -> list[str]:
     """The joints as the library numbers them when it reads the same file.
 
-    Depth first. MuJoCo's is what ``write_mjcf`` writes; the others do not know rotors said by
+    Depth first. MuJoCo's is what ``write_mjcf`` writes; the others do not know rotors of
     ``<rotor>``, ``<transmission>`` or ``rotors=``, which are no joints of the file.
     """
     if library == "MuJoCo":
@@ -244,7 +245,7 @@ def _own_order(model: Model, library: Library) -> list[str]:
                     f"MuJoCo has no {loop.type} loops, so that '{loop.name}' is written as a joint "
                     "of its own, whose positions no joint of ours has"
                 )
-    unknown = set() if library == "MuJoCo" else set(_said_rotors(model))
+    unknown = set() if library == "MuJoCo" else set(_rotor_joints(model))
     below: dict[str, list[Joint]] = {}
     for joint in model.description.joints:
         if joint.name not in unknown:
@@ -263,8 +264,8 @@ def _own_order(model: Model, library: Library) -> list[str]:
     return names
 
 
-def _said_rotors(model: Model) -> Iterator[str]:
-    """The joints of rotors that the file says in a word, not by joints."""
+def _rotor_joints(model: Model) -> Iterator[str]:
+    """The joints of rotors that the file has as ``<rotor>`` or the like, not as joints."""
     moved_by = {joint.child: joint.name for joint in model.description.joints}
     for coupling in model.description.couplings:
         if coupling.source.element.startswith("rotor of "):
@@ -300,7 +301,7 @@ def _counted(model: Model, library: Library, names: Sequence[str]) -> list[Slot]
     return slots
 
 
-def _known_as_ours(model: Model, library: Library, slots: Sequence[Slot]) -> list[Slot]:
+def _renamed(model: Model, library: Library, slots: Sequence[Slot]) -> list[Slot]:
     """The library's joints under our names: a free body is found by what moves, too."""
     floating = {
         joint.child: joint.name
@@ -366,12 +367,6 @@ def _of_drake(plant: Any) -> Iterator[Slot]:
             )  # fmt: skip
 
 
-# ---- states -------------------------------------------------------------------------------------
-
-
-State: TypeAlias = Array | tuple[Array, ...]
-
-
 # ---- states --------------------------------------------------------------------------------------
 
 
@@ -386,7 +381,7 @@ def library_of(name: str) -> Library:
 def to_order(model: Model, library: Library, joints: object, state: Mapping[str, Any]) -> State:
     """Our state in the other library's order: q alone, or with what else is given."""
     layout = find_layout(model, library, joints)
-    _refuse_missing(model, layout, {body for body, _ in _independent(model)})
+    _check_complete(model, layout, {body for body, _ in _independent(model)})
     state = _arrays(model.nq, model.nv, "nq", "nv", state)
     batch = common_batch(**state)
     positions = model._spanning(state["q"])
@@ -409,7 +404,7 @@ def to_order(model: Model, library: Library, joints: object, state: Mapping[str,
         rates = {name: x[..., node.v : node.v + node.joint.nv] for name, x in spanning.items()}
         turn = _turn(node, part, position)
         for name, rate in rates.items():
-            bias = _carried(node, part, rates["v"]) if name == "a" else None
+            bias = _turning_bias(node, part, rates["v"]) if name == "a" else None
             result[name][..., part.v] = turn(rate, bias)
         if part.advance is not None:
             at, dof, pitch = part.advance
@@ -423,7 +418,7 @@ def from_order(model: Model, library: Library, joints: object, state: Mapping[st
     """The other library's state in our order: q alone, or with what else is given."""
     layout = find_layout(model, library, joints)
     kept = {body for cluster in model.clusters for body, _, _ in joint_slices(model, cluster)}
-    _refuse_missing(model, layout, kept | {body for body, _ in _independent(model)})
+    _check_complete(model, layout, kept | {body for body, _ in _independent(model)})
     sizes = f"{library}'s nq", f"{library}'s nv"
     state = _arrays(layout.nq, layout.nv, *sizes, state)
     batch = common_batch(**state)
@@ -439,7 +434,7 @@ def from_order(model: Model, library: Library, joints: object, state: Mapping[st
             _, dof, pitch = part.advance
             rates["tau"] = rates["tau"] + pitch * state["tau"][..., [dof]]
         for name, rate in rates.items():
-            bias = _carried(node, part, back(rates["v"], None)) if name == "a" else None
+            bias = _turning_bias(node, part, back(rates["v"], None)) if name == "a" else None
             spanning[name][..., node.v : node.v + node.joint.nv] = back(rate, bias)
     result = {"q": np.zeros((*batch, model.nq))}
     for cluster in model.clusters:
@@ -482,7 +477,7 @@ def _independent(model: Model) -> Iterator[tuple[int, int]]:
             yield body_of[column], column
 
 
-def _refuse_missing(model: Model, layout: Layout, needed: set[int]) -> None:
+def _check_complete(model: Model, layout: Layout, needed: set[int]) -> None:
     placed = {part.node for part in layout.parts}
     missing = [model.joints[body].name for body in sorted(needed - placed)]
     if missing:
@@ -585,7 +580,7 @@ def _entries(node: Node, motion: Motion, *like: Array) -> Array:
     return stack(entries, batch)
 
 
-def _carried(node: Node, part: Part, rate: Array) -> Array | None:
+def _turning_bias(node: Node, part: Part, rate: Array) -> Array | None:
     """ω × v: what the rate of a linear velocity in the parent's axes has besides ours, turned."""
     if part.turned in ("", "angular"):
         return None

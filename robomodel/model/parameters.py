@@ -114,7 +114,7 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
     """The model with other parameters.
 
     Coordinates and their meaning are those of ``model``. Any finite values will do; bodies that
-    cannot exist, and negative armature, damping and friction, are told in a
+    cannot exist, and negative armature, damping and friction, raise a
     :class:`robomodel.DescriptionWarning`. The model can be written: the whole body's inertia is
     then that of the link of its name, and links that are fixed to it have none.
 

@@ -25,14 +25,13 @@ from functools import reduce
 import numpy as np
 
 from robomodel.dynamics.kinematics.state import Configuration
-from robomodel.model.configurations.coordinates import columns_of
+from robomodel.model.configurations.coordinates import units_of
 from robomodel.model.constraints import LoopConstraint, evaluate_loops
 from robomodel.model.constraints.explicit import Conditions
 from robomodel.model.constraints.loops import Perpendicular
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
-from robomodel.model.mobility.problem import column_units
 from robomodel.model.model import Model
 from robomodel.scalars import (
     Factorization,
@@ -119,7 +118,7 @@ def linkages(model: Model) -> tuple[Linkage, ...]:
             continue
         scale = cluster.geometry.scale
         expand = np.array(loop.expand)
-        unit = column_units(columns_of(model, cluster), scale)
+        unit = units_of(model, cluster)
         expand = expand * [unit[np.flatnonzero(column)[0]] for column in expand.T]
         inverse = np.linalg.pinv(expand)
         inverse[np.abs(inverse) <= 1e-14 * np.abs(inverse).max()] = 0.0

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Planar
-from robomodel.model.mobility.problem import Column
+from robomodel.model.joints import Array, Planar
+from robomodel.model.mobility.problem import Column, column_units
 
 if TYPE_CHECKING:
     from robomodel.model.model import Model
@@ -48,6 +48,11 @@ def columns_of(model: Model, cluster: Cluster) -> list[Column]:
             length = any(motion.linear) and not any(motion.angular)
             columns.append(Column(joint.name, joint.name, i, None, False, False, length, limits))
     return columns
+
+
+def units_of(model: Model, cluster: Cluster) -> Array:
+    """By what a cluster's spanning velocities are divided to be comparable: radians, its size."""
+    return column_units(columns_of(model, cluster), cluster.geometry.scale)
 
 
 def position_names(model: Model) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Configurations of a whole model: closed, integrated, with given positions; their differences.
+"""Configurations of a whole model: closed, integrated, at named positions; their differences.
 
 Motions of loops are followed by numerical continuation: steps along the tangent that are small
 enough to stay on the branch, each closed by Newton's method with the independent joints where they
@@ -302,7 +302,7 @@ def _turns(geometry: Geometry, column: int) -> bool:
     return isinstance(joint, Revolute)
 
 
-# ---- configurations that cannot be had ----------------------------------------------------------
+# ---- failures ------------------------------------------------------------------------------------
 
 
 def loop_names(cluster: Cluster) -> tuple[str, ...]:
@@ -322,39 +322,40 @@ def not_closed(cluster: Cluster, gap: float, what: str) -> ClosureError:
 
 @dataclass
 class Failures:
-    """The configurations of a batch that cannot be had, and why the first of them cannot.
+    """The configurations of a batch that cannot be computed, and the error of the first of them.
 
-    ``known`` are those that were not finite to begin with: their failing is no news. ``total``:
-    how many configurations the batch has, where these are some of them.
+    ``ignored`` were not finite to begin with and cause no warning. ``total``: how many
+    configurations the batch has, where these are some of them.
     """
 
-    known: Mask
+    ignored: Mask
     total: int | None = None
     failed: Mask = field(init=False)
     first: ValueError | None = None
 
     def __post_init__(self) -> None:
-        self.failed = np.zeros_like(self.known)
+        self.failed = np.zeros_like(self.ignored)
 
     def record(self, bad: Mask, why: Callable[[Mask], ValueError]) -> None:
-        """Record the bad ones; ``why`` tells of those that are news, or of all there are."""
-        news = bad & ~self.known
-        if self.first is None and np.any(bad) and (np.any(news) or not bad.ndim):
-            self.first = why(news if np.any(news) else bad)
+        """Record the bad ones; ``why`` makes the error of those that were finite, or of all."""
+        finite = bad & ~self.ignored
+        if self.first is None and np.any(bad) and (np.any(finite) or not bad.ndim):
+            self.first = why(finite if np.any(finite) else bad)
         self.failed |= bad
 
     def result(self, q: Array, *, whole: bool) -> Array:
-        """q, if there are none; a single failure, or any if it is the ``whole`` that counts, is
-        raised; those within a batch are not-a-number, with a RuntimeWarning.
+        """q, with failed rows of a batch not-a-number and a RuntimeWarning.
+
+        Raises the error of a single configuration, and with ``whole`` that of any.
         """
         if not np.any(self.failed):
             return q
         if self.first is not None and (whole or not self.failed.ndim):
             raise self.first
         if self.first is not None:
-            count = int(np.count_nonzero(self.failed & ~self.known))
+            count = int(np.count_nonzero(self.failed & ~self.ignored))
             warn(RuntimeWarning(
-                f"{count} of {self.total or self.failed.size} configurations cannot be had and are "
+                f"{count} of {self.total or self.failed.size} configurations cannot be closed and are "
                 f"not-a-number: {self.first}"
             ))  # fmt: skip
         q[self.failed] = np.nan
@@ -375,7 +376,7 @@ def _zero_quaternion(joint: str, _: Mask) -> ValueError:
     return ValueError(f"the quaternion of joint '{joint}' is zero")
 
 
-# ---- given positions ----------------------------------------------------------------------------
+# ---- named positions ----------------------------------------------------------------------------
 
 
 NEARLY = 1e-7  # gap of guesses that count as closed

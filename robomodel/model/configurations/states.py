@@ -1,7 +1,7 @@
-"""What is no state of a robot, and what is odd of one that is: said in words, for whom asks.
+"""Checks of states: open loops, quaternions that are not of unit length, joint limits.
 
-The dynamics never look: they are exact for closed loops and unit quaternions, and give numbers for
-anything else too.
+The dynamics do not check: they are exact for closed loops and unit quaternions, and return numbers
+for other states too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LimitViolation:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What makes q no configuration: ``message`` in words; of an open loop its name and its gap."""
+    """Why q is not a configuration; of an open loop also its name and gap."""
 
     message: str
     loop: str | None = None
@@ -57,7 +57,7 @@ class Fault:
 
 
 def check(model: Model, q: Array, v: Array | None, tolerance: float) -> tuple[LimitViolation, ...]:
-    """Refuse what is no state; the limits that one which is goes beyond."""
+    """The limits that a state exceeds; ClosureError or ValueError for what is not a state."""
     worst = functions.check(model, moving=v is not None)(*((q,) if v is None else (q, v)))
     fault, beyond = (worst[..., n].max(initial=-np.inf) for n in range(2))
     if fault <= tolerance and beyond <= INSIDE:
@@ -70,7 +70,7 @@ def check(model: Model, q: Array, v: Array | None, tolerance: float) -> tuple[Li
 
 
 def refuse(model: Model, faults: Sequence[Fault]) -> None:
-    """Raise what tells of these faults, if there are any."""
+    """Raise an error of these faults, if there are any."""
     if not faults:
         return
     messages = "; ".join(fault.message for fault in faults)
@@ -82,7 +82,7 @@ def refuse(model: Model, faults: Sequence[Fault]) -> None:
 
 
 def check_finite(x: Array, what: str, labels: tuple[str, ...]) -> None:
-    """Refuse numbers that are none."""
+    """Raise ValueError for numbers that are not finite."""
     bad = ~np.isfinite(x)
     if np.any(bad):
         at = int(np.argmax(np.any(bad, axis=tuple(range(x.ndim - 1)))))

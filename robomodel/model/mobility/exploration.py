@@ -122,7 +122,7 @@ def _explored_once(
 def _not_closing(
     problem: ClusterProblem, best: Array, smallest: float, exact: float
 ) -> ClusterError:
-    """What is said of loops that close nowhere; ``best`` is where they are least open."""
+    """The error of loops that close nowhere; ``best`` is where they are least open."""
     start = float(problem.geometry.gap(problem.start))
     of = f"(at the start it is {start:.3g}; conditions {condition_names(problem)})"
     remedy = "check the anchors, the lengths and axes"

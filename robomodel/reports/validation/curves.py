@@ -14,7 +14,7 @@ import numpy as np
 
 from robomodel.model import closure as newton
 from robomodel.model.closure import CLOSED, Geometry
-from robomodel.model.configurations.coordinates import columns_of
+from robomodel.model.configurations.coordinates import columns_of, units_of
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility.exploration import conditioning
@@ -45,8 +45,7 @@ class ClusterMotion:
     def of(model: Model, cluster: Cluster) -> ClusterMotion:
         """That of a cluster with loops."""
         columns = tuple(columns_of(model, cluster))
-        scale = cluster.geometry.scale
-        unit = np.array([scale if column.length else 1.0 for column in columns])
+        unit = units_of(model, cluster)
         limits = np.array([column.limits for column in columns]).reshape(-1, 2)
         return ClusterMotion(
             model, cluster, cluster.geometry, columns, _labels(columns), unit, *limits.T
