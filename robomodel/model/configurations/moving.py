@@ -355,8 +355,8 @@ class Failures:
         if self.first is not None:
             count = int(np.count_nonzero(self.failed & ~self.ignored))
             warn(RuntimeWarning(
-                f"{count} of {self.total or self.failed.size} configurations cannot be closed and are "
-                f"not-a-number: {self.first}"
+                f"{count} of {self.total or self.failed.size} configurations cannot be closed and "
+                f"are not-a-number: {self.first}"
             ))  # fmt: skip
         q[self.failed] = np.nan
         return q
