@@ -185,13 +185,13 @@ def _evaluated(
         (replace(term, noise=diagonal(np.ones(term.factor.rows))), block)
         for term, block in margins.linearize(values).blocks
     ]
-    found = [-block[..., -1] for _, block in blocks]
+    margin = [-block[..., -1] for _, block in blocks]
     if slack is None:
-        slack = [np.maximum(c, SLACK) for c in found]
+        slack = [np.maximum(c, SLACK) for c in margin]
     else:  # what lies further inside than its slack is a margin met
-        slack = [np.maximum(c, s) for c, s in zip(found, slack, strict=True)]
+        slack = [np.maximum(c, s) for c, s in zip(margin, slack, strict=True)]
     cost, hard = linear.residuals()
-    off = sum(float(np.sum((c - s) ** 2)) for c, s in zip(found, slack, strict=True))
+    off = sum(float(np.sum((c - s) ** 2)) for c, s in zip(margin, slack, strict=True))
     return _Point(values, linear, blocks, slack, cost, math.hypot(hard, math.sqrt(off)))
 
 

@@ -138,16 +138,16 @@ def eliminate(
     if loose.any():
         raise UndeterminedError(time, labels[rest_at[int(np.argmax(loose))]])
     # gain, offset and root side by side: first of the rest, then of the pivots through it
-    found = np.zeros((n, m + 1 + free))
+    parts = np.zeros((n, m + 1 + free))
     if free:
         right = np.concatenate([r[:free, free:], _unit(free)], axis=1)
         right[:, :m] *= -1.0
-        found[rest_at] = _solved(r[:free, :free], right)
+        parts[rest_at] = _solved(r[:free, :free], right)
     if rank:
-        found[pivot_at, : m + 1] = solved[:, free:]
-        found[pivot_at, :m] *= -1.0
-        found[pivot_at] -= solved[:, :free] @ found[rest_at]
-    conditional = Conditional(found[:, :m], found[:, m], found[:, m + 1 :])
+        parts[pivot_at, : m + 1] = solved[:, free:]
+        parts[pivot_at, :m] *= -1.0
+        parts[pivot_at] -= solved[:, :free] @ parts[rest_at]
+    conditional = Conditional(parts[:, :m], parts[:, m], parts[:, m + 1 :])
     return conditional, RemainingRows(kept, r[free : free + m, free:], contradiction)
 
 
@@ -203,8 +203,8 @@ def _solved(triangle: Array, columns: Array) -> Array:
     _, blas = _routines()
     step = max(1, SOLVED // len(triangle))
     if step >= columns.shape[1]:
-        found: Array = blas.dtrsm(1.0, triangle, columns)
-        return found
+        whole: Array = blas.dtrsm(1.0, triangle, columns)
+        return whole
     triangle, result = np.asfortranarray(triangle), np.empty_like(columns, order="F")
     for at in range(0, columns.shape[1], step):
         result[:, at : at + step] = blas.dtrsm(1.0, triangle, columns[:, at : at + step])

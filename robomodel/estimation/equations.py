@@ -80,7 +80,7 @@ def equations(
     wrenches on them require (default: all).
     """
     state = State(model, q, range(len(model.nodes)) if turned is None else turned, v)
-    chain, own = segments(model, state, view, split)
+    chain, segment_of = segments(model, state, view, split)
     factors: list[LinearFactor] = []
     wrench_blocks: list[dict[str, Matrix]] = []
     wrench_constants: list[list[Scalar]] = []
@@ -142,8 +142,8 @@ def equations(
             blocks = {}
             for body in bodies:
                 rows = [list(row.get(body, NO_WRENCH).entries()) for row in condition.wrenches]
-                blocks[f"a[{chain[own[body]].name}]"] = _negative(rows)
-                wrench_blocks[own[body]][name] = _negative(transposed(rows))
+                blocks[f"a[{chain[segment_of[body]].name}]"] = _negative(rows)
+                wrench_blocks[segment_of[body]][name] = _negative(transposed(rows))
             for r, row in enumerate(condition.wrenches):
                 if WORLD in row:
                     lift = row[WORLD].dot(Motion(ZERO, minus(ZERO, model.gravity)))
@@ -243,7 +243,7 @@ class Piece:
 
 def pieces(model: Model) -> tuple[Piece, ...]:
     """The joints as variables: one each, or one a component where only some are independent."""
-    found = []
+    result = []
     for cluster in model.clusters:
         first = cluster.spanning_v.start
         dof = {first + c: cluster.v.start + i for i, c in enumerate(cluster.columns)}
@@ -252,12 +252,12 @@ def pieces(model: Model) -> tuple[Piece, ...]:
             dofs = tuple(dof[r] for r in freedoms if r in dof)
             if len(dofs) in (0, len(freedoms)):
                 if freedoms:
-                    found.append(Piece(joint, body, freedoms, dofs))
+                    result.append(Piece(joint, body, freedoms, dofs))
                 continue
             for n, r in enumerate(freedoms):
-                own = (dof[r],) if r in dof else ()
-                found.append(Piece(f"{joint}.{n}", body, (r,), own))
-    return tuple(found)
+                independent = (dof[r],) if r in dof else ()
+                result.append(Piece(f"{joint}.{n}", body, (r,), independent))
+    return tuple(result)
 
 
 def segments(
@@ -283,11 +283,11 @@ def segments(
         node = model.nodes[piece.body]
         columns = tuple(node.joint.subspace[r - node.v] for r in piece.freedoms)
         parts.setdefault(piece.body, []).append((f"qdd[{piece.name}]", columns))
-    found: list[Segment] = []
-    own: list[int] = []
+    result: list[Segment] = []
+    segment_of: list[int] = []
     for body, node in enumerate(model.nodes):
         x = state.transforms[body]
-        above = WORLD if node.parent == WORLD else own[node.parent]
+        above = WORLD if node.parent == WORLD else segment_of[node.parent]
         chain = [x]
         if split == "joint" and node.parent != WORLD:
             chain = [x, Transform((), ZERO)]
@@ -296,7 +296,7 @@ def segments(
             chain = [Transform((), x.offset), *turns, Transform((), ZERO)]
         for n, step in enumerate(chain):
             last = n == len(chain) - 1
-            found.append(
+            result.append(
                 Segment(
                     name=node.name if last else f"{node.name}:{n}",
                     above=above,
@@ -310,9 +310,9 @@ def segments(
                     body=body,
                 )
             )
-            above = len(found) - 1
-        own.append(above)
-    return found, own
+            above = len(result) - 1
+        segment_of.append(above)
+    return result, segment_of
 
 
 def tree_state(state: State) -> State:
@@ -346,14 +346,14 @@ def loop_conditions(state: State, kept: LoopRowsKept) -> list[Conditions]:
     ``kept`` "independent": as many rows as say something new. "all": each loop's rows, redundant
     ones included; their multipliers are then not determined.
     """
-    found: list[Conditions] = []
+    result: list[Conditions] = []
     for cluster in state.model.clusters:
         constraint = cluster.constraint
         if isinstance(constraint, Unconstrained):
             continue
         at, rates = state.positions[cluster.spanning_q], state.velocities[cluster.spanning_v]
         if isinstance(constraint, LoopConstraint):
-            found += _loops(state, cluster, constraint, kept)
+            result += _loops(state, cluster, constraint, kept)
             couplings = len(constraint.expand) - len(constraint.expand[0])
         else:
             couplings = cluster.spanning_v.stop - cluster.spanning_v.start - cluster.nv
@@ -365,30 +365,30 @@ def loop_conditions(state: State, kept: LoopRowsKept) -> list[Conditions]:
                 for row in rows[-couplings:]
             ]
             bias = [neg(k) for k in right[-couplings:]]
-            found.append(Conditions(cluster.name, [{} for _ in joints], joints, bias))
-    return found
+            result.append(Conditions(cluster.name, [{} for _ in joints], joints, bias))
+    return result
 
 
 def _loops(
     state: State, cluster: Cluster, constraint: LoopConstraint, kept: LoopRowsKept
 ) -> list[Conditions]:
-    found = []
+    result = []
     for n, loop in enumerate(constraint.loops):
         rows = [r for r in range(len(loop.rows)) if kept == "all" or (n, r) in constraint.keep]
         if rows:
             wrenches, bias = loop_wrenches(state, cluster, loop, rows)
-            found.append(Conditions(loop.name, wrenches, [{} for _ in rows], bias))
+            result.append(Conditions(loop.name, wrenches, [{} for _ in rows], bias))
     dependent = [c for c in range(len(constraint.expand[0])) if c not in constraint.independent]
     if kept == "all" or len(constraint.keep) == len(dependent):
-        return found
+        return result
     # redundant in general position: the combinations K_dᵀ of all rows, as constraint.conditions
     jacobian = evaluate_loops(
         constraint.links, constraint.loops, state.positions[cluster.spanning_q],
         keep=constraint.keep,
     ).jacobian  # fmt: skip
     columns = list(zip(*constraint.expand, strict=True))
-    single = [w for c in found for w in c.wrenches]
-    bias = [b for c in found for b in c.bias]
+    single = [w for c in result for w in c.wrenches]
+    bias = [b for c in result for b in c.bias]
     combined: list[dict[int, Wrench]] = []
     biases: list[Scalar] = []
     for c in dependent:
@@ -416,7 +416,7 @@ def loop_wrenches(
         _end(state, ancestor, anchor, [cluster.bodies[i] for i in branch])
         for anchor, branch in zip((loop.predecessor, loop.successor), loop.branches, strict=True)
     ]
-    found: list[dict[int, Wrench]] = []
+    result: list[dict[int, Wrench]] = []
     biases: list[Scalar] = []
     for r in rows:
         row = loop.rows[r].evaluate(ends[0][0], ends[1][0])
@@ -429,9 +429,9 @@ def loop_wrenches(
             back = transpose(rotation)
             wrench = Wrench(apply(back, about), apply(back, force))
             total[body] = total.get(body, NO_WRENCH) + wrench
-        found.append(total)
+        result.append(total)
         biases.append(row.bias)
-    return found, biases
+    return result, biases
 
 
 def _end(

@@ -232,8 +232,8 @@ class Encoders(FactorBase):
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Positions minus data; angles as they are, not wrapped."""
-        k, found = self.rows, self._function(x[0])
-        return _minus(found[:, :k], data), [found[:, k:].reshape(-1, k, self.model.nv)]
+        k, result = self.rows, self._function(x[0])
+        return _minus(result[:, :k], data), [result[:, k:].reshape(-1, k, self.model.nv)]
 
     @cached_property
     def _function(self) -> Function:
@@ -246,9 +246,9 @@ class Encoders(FactorBase):
             for body in self._at:
                 node = model.nodes[body]
                 cluster = model.clusters[node.cluster]
-                own = cluster.constraint.positions(q[cluster.q])
-                row = cluster.constraint.jacobian(own)[node.v - cluster.spanning_v.start]
-                positions.append(own[node.q - cluster.spanning_q.start])
+                spanning = cluster.constraint.positions(q[cluster.q])
+                row = cluster.constraint.jacobian(spanning)[node.v - cluster.spanning_v.start]
+                positions.append(spanning[node.q - cluster.spanning_q.start])
                 slopes += [0.0] * cluster.v.start + row + [0.0] * (model.nv - cluster.v.stop)
             return [*positions, *slopes]
 
@@ -284,10 +284,10 @@ class _Instrument(FactorBase):
         """What is measured + bias - data."""
         arguments = dict(zip("qva", x[: len(self._state)], strict=False))
         frames = (frame_key(self.frame),)
-        found, *slopes = run(self.model, self._algorithm, arguments, "compiled", frames=frames)
+        result, *slopes = run(self.model, self._algorithm, arguments, "compiled", frames=frames)
         if self.bias is not None:
-            found, slopes = found + x[-1], [*slopes, _ones(len(found), 3)]
-        return _minus(found, data), slopes
+            result, slopes = result + x[-1], [*slopes, _ones(len(result), 3)]
+        return _minus(result, data), slopes
 
 
 @dataclass(frozen=True)

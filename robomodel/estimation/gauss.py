@@ -122,8 +122,8 @@ def operations(row: Row, column: int, steps: Sequence[tuple[int, Scalar]]) -> in
 
 def single_operations(left: Collection[bool], right: Collection[bool], pivot: Scalar) -> int:
     """Divisions by a pivot, and its part of one solution, forwards and backwards."""
-    found = 0 if is_unit(pivot) else len(left) + 1
-    return found + 2 * (len(left) + len(right)) - sum(left) - sum(right)
+    result = 0 if is_unit(pivot) else len(left) + 1
+    return result + 2 * (len(left) + len(right)) - sum(left) - sum(right)
 
 
 def matrix_of(system: System) -> tuple[dict[int, Row], dict[int, set[int]], list[bool]]:
@@ -157,10 +157,10 @@ def take(
         for other, x in row.items():
             if other == c:
                 continue
-            known = work.get(other)
-            result = neg(mul(factor, x)) if known is None else sub(known, mul(factor, x))
+            entry = work.get(other)
+            result = neg(mul(factor, x)) if entry is None else sub(entry, mul(factor, x))
             if is_zero(result):
-                if known is not None:
+                if entry is not None:
                     del work[other]
                     touching[other].discard(target)
                 continue
@@ -320,8 +320,8 @@ class Choice:
         largest = np.max(values, axis=0)
         if np.any(~(largest > least)):
             return []
-        found: list[float] = np.min(values / largest, axis=tuple(range(1, values.ndim))).tolist()
-        return found
+        result: list[float] = np.min(values / largest, axis=tuple(range(1, values.ndim))).tolist()
+        return result
 
     def _batch(self) -> tuple[int, ...]:
         if not hasattr(self, "_shape"):

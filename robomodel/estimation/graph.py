@@ -122,12 +122,12 @@ class Linear:
         return self._rows(1)
 
     def _rows(self, kind: int) -> list[Array]:
-        found: list[list[Array]] = [[] for _ in range(self.count)]
+        result: list[list[Array]] = [[] for _ in range(self.count)]
         for term, block in self.blocks:
             for t, row in term.rows(block, kind):
-                found[t].append(row)
+                result[t].append(row)
         none = np.zeros((0, 2 * self.n + 1))
-        return [np.concatenate(rows) if rows else none for rows in found]
+        return [np.concatenate(rows) if rows else none for rows in result]
 
     def residuals(self, step: Array | None = None) -> tuple[float, float]:
         """(½ ‖soft errors‖², ‖hard errors‖), after a step (count, n) as linearised."""

@@ -179,8 +179,8 @@ class Incremental:
         first, n = self._first, self.n
         del self._conditionals[first:], self._left[first:]
         for t in range(first, self.count):
-            own = self._rows[t]
-            hard, soft = own.hard, own.soft
+            rows = self._rows[t]
+            hard, soft = rows.hard, rows.soft
             if t > 0:
                 left = self._left[t - 1]
                 hard = np.concatenate([elimination.widened(left.hard, n), hard])
@@ -240,7 +240,7 @@ class Incremental:
         for t in times:
             for placed in self._placed[t]:
                 groups.setdefault(placed.key, []).append((t, placed))
-        found: dict[int, tuple[list[Array], list[Array]]] = {t: ([], []) for t in times}
+        rows_of: dict[int, tuple[list[Array], list[Array]]] = {t: ([], []) for t in times}
         for members in groups.values():
             one = members[0][1]
             at = np.array([t for t, _ in members])
@@ -251,9 +251,9 @@ class Incremental:
             block = linearized(term, self._at, self._slices, n)
             for kind in (0, 1):
                 for t, row in term.rows(block, kind):
-                    found[t][kind].append(row)
+                    rows_of[t][kind].append(row)
         none = np.zeros((0, 2 * n + 1))
-        for t, kinds in found.items():
+        for t, kinds in rows_of.items():
             hard, soft = (np.concatenate(rows) if rows else none for rows in kinds)
             self._rows[t] = RemainingRows(hard, soft)
 

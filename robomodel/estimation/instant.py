@@ -97,14 +97,14 @@ class Problem:
     @classmethod
     def hybrid(cls, model: Model, a: Iterable[str] = (), **how: Any) -> Problem:
         """Of these independent joints the accelerations known, of all others the torques."""
-        given = set(a)
+        accelerated = set(a)
         view = how.get("view", "tree")
         free = {piece.name for piece in pieces(model) if piece.dofs}
-        check_names(given, free, "no independent joint ")
+        check_names(accelerated, free, "no independent joint ")
         known = {f"fx[{node.name}]" for node in model.nodes}
         for piece in pieces(model):
             if piece.dofs:
-                known.add(f"{'qdd' if piece.name in given else 'tau'}[{piece.name}]")
+                known.add(f"{'qdd' if piece.name in accelerated else 'tau'}[{piece.name}]")
             elif view == "tree":
                 known.add(f"tau[{piece.name}]")
         return cls(model, frozenset(known), **how)
@@ -201,14 +201,14 @@ class Problem:
         model = self.model
         written = self._written(q, v, turned)
         state = State(model, q, range(len(model.nodes)) if turned is None else turned, v)
-        own = [node.name for node in model.nodes]
+        names = [node.name for node in model.nodes]
         check_names(values, self.known, after=" is not a known variable of this problem")
-        given: dict[str, Sequence[Scalar]] = {}
+        known: dict[str, Sequence[Scalar]] = {}
         for name in self.known:
             size = written.by_name[name].size
             if name not in values and not (zero or self.optional(name)):
                 raise ValueError(f"the value of the known '{name}' is missing")
-            given[name] = values.get(name, [0.0] * size)
+            known[name] = values.get(name, [0.0] * size)
         check_names(readings, [sensor.name for sensor in self.sensors], "no sensor ")
         factors = []
         for sensor in self.sensors:
@@ -217,11 +217,11 @@ class Problem:
             reading = readings.get(sensor.name, [0.0] * sensor.size)
             if len(reading) != sensor.size:
                 raise ValueError(f"'{sensor.name}' reads {sensor.size} numbers, not {len(reading)}")
-            factor = sensor.factor(state, own, reading)
+            factor = sensor.factor(state, names, reading)
             if factor.blocks.keys() <= self.known:
                 raise ValueError(f"'{sensor.name}' measures only what is known; make it unknown")
             factors.append(factor)
-        return written.with_factors(factors).given(given)
+        return written.with_factors(factors).given(known)
 
     def blocks(
         self,
@@ -310,17 +310,19 @@ class Problem:
         chosen = self.order(order)
         states = [self._at(at, speed, arrays, reads, batch, index) for index in np.ndindex(*batch)]
         way = method or ("qr" if any(s.covariance is not None for s in self.sensors) else "gauss")
-        found, systems = [], []
+        solutions, systems = [], []
         for q1, v1, values1, reads1 in states:
             system = self.system(q1, v1, values1, reads1)
             systems.append(system)
-            found.append(self._solved(system, chosen, way, refine))
+            solutions.append(self._solved(system, chosen, way, refine))
         raw = {
-            v.name: np.array([one[v.name] for one in found], dtype=float).reshape(*batch, v.size)
+            v.name: np.array([one[v.name] for one in solutions], dtype=float).reshape(
+                *batch, v.size
+            )
             for v in self.structure.variables
         }
         error = max((float(backward_error(s, x)) for s, x in
-                     zip(systems, found, strict=True)), default=0.0)  # fmt: skip
+                     zip(systems, solutions, strict=True)), default=0.0)  # fmt: skip
         return Solution(self, at, speed, raw, arrays, error)
 
     def compile(
@@ -396,8 +398,8 @@ class Problem:
         """One state of a batch as floats, wrenches in the bodies' internal axes."""
 
         def one(x: Array) -> list[float]:
-            found: list[float] = np.broadcast_to(x, (*batch, x.shape[-1]))[index].tolist()
-            return found
+            result: list[float] = np.broadcast_to(x, (*batch, x.shape[-1]))[index].tolist()
+            return result
 
         inside = {}
         for name, x in values.items():

@@ -114,14 +114,14 @@ class Solver:
         self.way, self.backward_error = first.way, first.backward_error
 
     def __reduce__(self) -> tuple[type[Solver], tuple[object, ...]]:
-        given = (
+        arguments = (
             self.problem,
             self.variables,
             self.covariances,
             self.requested_order,
             bool(self.masked),
         )
-        return Solver, (*given, self.refine)
+        return Solver, (*arguments, self.refine)
 
     def __repr__(self) -> str:
         return f"<Solver of {len(self.variables)} variables: {self.program.flops} flops>"
@@ -139,10 +139,10 @@ class Solver:
         numbers are left out.
         """
         key = tuple(sorted(set(optional)))
-        found = self._kernels.get(key)
-        if found is None:
-            found = self._kernels[key] = SolverKernel(self, (*self._required, *key))
-        return found
+        result = self._kernels.get(key)
+        if result is None:
+            result = self._kernels[key] = SolverKernel(self, (*self._required, *key))
+        return result
 
     def __call__(
         self,
@@ -197,11 +197,11 @@ class Solver:
             if sensor.reads and sensor.name not in self.masked:
                 raise ValueError(f"the reading of '{sensor.name}' is missing")
             return np.zeros(sensor.size)
-        given = as_array(readings[sensor.name], sensor.size, sensor.name, "its size")
+        numbers = as_array(readings[sensor.name], sensor.size, sensor.name, "its size")
         if sensor.name in mask:
             there = np.asarray(mask[sensor.name], dtype=float)[..., None]
-            given = np.where(there == 0.0, 0.0, given)
-        return given
+            numbers = np.where(there == 0.0, 0.0, numbers)
+        return numbers
 
     def _presence(
         self, sensor: Sensor, readings: Mapping[str, ArrayLike], mask: Mapping[str, ArrayLike]
@@ -233,14 +233,14 @@ class SolverKernel:
         problem, model = self.solver.problem, self.solver.problem.model
         if problem.view == "tree" or problem.split == "steps":
             return None
-        own = {node.name: body for body, node in enumerate(model.nodes)}
-        found = {place(model, s.at).body for s in problem.sensors if s.kind in _FRAMED}
+        body_of = {node.name: body for body, node in enumerate(model.nodes)}
+        result = {place(model, s.at).body for s in problem.sensors if s.kind in _FRAMED}
         unknown = [name for name in problem.graph.sizes if name.startswith("fx[")]
         for name in (*self.known, *unknown, *self.solver.variables, *self.solver.covariances):
             kind, _, owner = name.partition("[")
-            if kind in ("a", "f", "fx", "net") and owner[:-1] in own:
-                found.add(own[owner[:-1]])
-        return frozenset(found)
+            if kind in ("a", "f", "fx", "net") and owner[:-1] in body_of:
+                result.add(body_of[owner[:-1]])
+        return frozenset(result)
 
     # ---- the problem at states, scalars of any kind
 
@@ -272,8 +272,8 @@ class SolverKernel:
             refine, names = self.solver.refine, [str(name) for name in way.order]
             return symmetric.solve(system, names, refine=refine, bias_first=way.bias_first), None
         weights = {name: x[0] for name, x in present.items()}
-        found = WeightedElimination(system, way.order, way.plan, weights)
-        return found.solution(refine=self.solver.refine), found
+        result = WeightedElimination(system, way.order, way.plan, weights)
+        return result.solution(refine=self.solver.refine), result
 
     def _written_out(self, way: EliminationPlan) -> TracedFunction:
         """The function of q, v, known variables, readings and mask, those that have numbers."""
@@ -401,9 +401,9 @@ class SolverKernel:
         """
         with np.errstate(all="ignore"):
             present = {name: [1.0] for name in self.solver.masked}
-            found, estimation = self._solved(way, system, present)
+            solution, estimation = self._solved(way, system, present)
             left = () if estimation is None else estimation.done.left
-            worst = np.max(backward_error(system, found, but=left), initial=0.0)
+            worst = np.max(backward_error(system, solution, but=left), initial=0.0)
             if estimation is None or not estimation.weighted:
                 return _number(worst)
             none = [0.0] * system.rows
@@ -412,10 +412,10 @@ class SolverKernel:
                 f for f in system.factors if f.deviation and not math.isinf(f.deviation[0])
             ))  # fmt: skip
             weights = [s**-2 for f in measured.factors for s in f.deviation or ()]
-            wrong = residual(measured, found)
+            wrong = residual(measured, solution)
             size = [
                 abs(c) + sum(abs(x) * abs(y) for name, block in f.blocks.items()
-                             for x, y in zip(block[i], found[name], strict=True))
+                             for x, y in zip(block[i], solution[name], strict=True))
                 for f in measured.factors for i, c in enumerate(f.constant)
             ]  # fmt: skip
             still = System(measured.variables, tuple(
@@ -494,5 +494,5 @@ def _named(numbers: Sequence[Scalar], sizes: Mapping[str, int]) -> dict[str, lis
 
 def _number(x: Any) -> float:
     """A float, infinite where it is not a number."""
-    found = float(x)
-    return math.inf if math.isnan(found) else found
+    result = float(x)
+    return math.inf if math.isnan(result) else result

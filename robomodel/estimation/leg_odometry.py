@@ -156,13 +156,13 @@ def leg_odometry(
 def _noise(noise: LegNoise | Mapping[str, float] | None) -> LegNoise:
     if isinstance(noise, LegNoise):
         return noise
-    known = [each.name for each in fields(LegNoise)]
-    given = dict(noise or {})
-    check_names(given, known, "no noise ")
-    for name, value in given.items():
+    names = [each.name for each in fields(LegNoise)]
+    changed = dict(noise or {})
+    check_names(changed, names, "no noise ")
+    for name, value in changed.items():
         if not 0.0 < as_real(value, name) < math.inf:
             raise ValueError(f"the noise '{name}' must be positive, got {value!r}")
-    return replace(LegNoise(), **given)
+    return replace(LegNoise(), **changed)
 
 
 def _shaped(x: ArrayLike, name: str, shape: tuple[int | None, int]) -> Array:

@@ -120,10 +120,10 @@ def as_order(model: Model, order: OrderLike, *, seed: int = 0) -> Order:
             wrong = wrong or error
             continue
         for bias_first in (False, True):
-            found = Order(variables, split, bias_first)
-            count = operations(program(model, found))
+            candidate = Order(variables, split, bias_first)
+            count = operations(program(model, candidate))
             if best is None or count < best[0]:
-                best = count, found
+                best = count, candidate
     if best is None:
         assert wrong is not None
         raise wrong
@@ -174,9 +174,9 @@ def search_order(
         trial = list(units)
         moved = trial.pop(rng.randrange(len(trial)))
         trial.insert(rng.randrange(len(trial) + 1), moved)
-        found = cost(trial)
-        if found <= value or rng.random() < math.exp((value - found) / temperature):
-            units, value = trial, found
+        trial_cost = cost(trial)
+        if trial_cost <= value or rng.random() < math.exp((value - trial_cost) / temperature):
+            units, value = trial, trial_cost
             if value < fewest:
                 best, fewest = units, value
         if progress is not None:

@@ -58,7 +58,7 @@ def classical(graph: FactorGraph, model: Model, name: str) -> tuple[str, ...]:
     Multipliers of loops and couplings go after the joint accelerations of their cluster (ABA) or of
     all (CRBA, RNEA). What a name does not foresee, as external wrenches, goes first.
     """
-    own = {node.name: body for body, node in enumerate(model.nodes)}
+    body_of = {node.name: body for body, node in enumerate(model.nodes)}
     bodies: dict[str, list[tuple[int, int, str]]] = {}  # kind → (body, step, name)
     joints: dict[str, dict[int, list[str]]] = {"tau": {}, "qdd": {}}
     lambdas: dict[int, list[str]] = {}
@@ -71,16 +71,16 @@ def classical(graph: FactorGraph, model: Model, name: str) -> tuple[str, ...]:
         owner = rest[:-1]
         if kind in ("a", "f"):
             link, colon, step = owner.rpartition(":")
-            if owner in own or not colon:
-                bodies.setdefault(kind, []).append((own[owner], OWN, variable))
+            if owner in body_of or not colon:
+                bodies.setdefault(kind, []).append((body_of[owner], OWN, variable))
             else:
-                bodies.setdefault(kind, []).append((own[link], int(step), variable))
+                bodies.setdefault(kind, []).append((body_of[link], int(step), variable))
         elif kind in joints:
             body = joint_at[owner] if owner in joint_at else joint_at[owner.rpartition(".")[0]]
             joints[kind].setdefault(body, []).append(variable)
         elif kind == "lambda":
-            known = clusters.get(owner, owner if owner in cluster_at else owner[: -len(" loops")])
-            lambdas.setdefault(cluster_at[known], []).append(variable)
+            of = clusters.get(owner, owner if owner in cluster_at else owner[: -len(" loops")])
+            lambdas.setdefault(cluster_at[of], []).append(variable)
         else:
             first.append(variable)
 
@@ -168,9 +168,9 @@ def nested_dissection(graph: FactorGraph) -> tuple[str, ...]:
     sizes = graph.sizes
 
     def levels(start: str, part: set[str]) -> list[list[str]]:
-        found, seen, front = [], {start}, [start]
+        reached, seen, front = [], {start}, [start]
         while front:
-            found.append(front)
+            reached.append(front)
             following = []
             for name in front:
                 for other in sorted(near[name] & part):
@@ -178,7 +178,7 @@ def nested_dissection(graph: FactorGraph) -> tuple[str, ...]:
                         seen.add(other)
                         following.append(other)
             front = following
-        return found
+        return reached
 
     def dissect(part: list[str]) -> list[str]:
         inside = set(part)
@@ -236,10 +236,10 @@ def search(
         trial = list(at)
         moved = trial.pop(rng.randrange(len(trial)))
         trial.insert(rng.randrange(len(trial) + 1), moved)
-        found = measure(tuple(trial))
-        chance = math.exp(min(0.0, (value - found) / max(temperature, 1e-300)))
-        if found <= value or rng.random() < chance:
-            at, value = trial, found
+        trial_cost = measure(tuple(trial))
+        chance = math.exp(min(0.0, (value - trial_cost) / max(temperature, 1e-300)))
+        if trial_cost <= value or rng.random() < chance:
+            at, value = trial, trial_cost
             if value < best_value:
                 best, best_value = tuple(at), value
                 if progress is not None:
@@ -380,19 +380,19 @@ class FactorGraph:
     @cached_property
     def neighbours(self) -> dict[str, set[str]]:
         """For each variable, those that share a factor with it."""
-        found: dict[str, set[str]] = {name: set() for name in self.sizes}
+        result: dict[str, set[str]] = {name: set() for name in self.sizes}
         for factor in self.factors:
             for name in factor.variables:
-                found[name] |= factor.variables
-        for name, others in found.items():
+                result[name] |= factor.variables
+        for name, others in result.items():
             others.discard(name)
-        return found
+        return result
 
     def checked(self, order: Sequence[str]) -> tuple[str, ...]:
         """The order, if it names every variable once."""
         check_names(order, self.sizes, "no variable ")
-        given = set(order)
-        missing = [name for name in self.sizes if name not in given]
+        named = set(order)
+        missing = [name for name in self.sizes if name not in named]
         if missing or len(order) != len(self.sizes):
             what = f"leaves out '{missing[0]}'" if missing else "repeats a variable"
             raise ValueError(f"the order {what}; it names each of {len(self.sizes)} variables once")

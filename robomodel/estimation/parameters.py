@@ -51,9 +51,9 @@ class ParametricDynamics(FactorBase):
     p: str = "p"
 
     def __post_init__(self) -> None:
-        known = parameters(self.model)
+        listed = parameters(self.model)
         for name in self.names:
-            known[name]  # an UnknownNameError with a hint for unknown ones
+            listed[name]  # an UnknownNameError with a hint for unknown ones
         if not self.names or len(set(self.names)) < len(self.names):
             raise ValueError("the names of one parameter or more are needed, each once")
         forces = () if self.tau is None else (self.tau,)
@@ -75,8 +75,8 @@ class ParametricDynamics(FactorBase):
     @cached_property
     def _function(self) -> Function:
         """(q, v, a, d) → Y's columns, by rows, and the derivatives of Y d by motions of q, v, a."""
-        model, known = self.model, parameters(self.model).names
-        chosen = [known.index(name) for name in self.names]
+        model, listed = self.model, parameters(self.model).names
+        chosen = [listed.index(name) for name in self.names]
 
         def build(
             q: Sequence[Traced], v: Sequence[Traced], a: Sequence[Traced], d: Vector
@@ -96,12 +96,12 @@ class ParametricDynamics(FactorBase):
         model, (q, v, a, p) = self.model, x[:4]
         nv, m, count = model.nv, len(self.names), len(p)
         change = p - self._counted
-        found = self._function(q, v, a, change)
-        columns = found[:, : nv * m].reshape(count, nv, m)
+        numbers = self._function(q, v, a, change)
+        columns = numbers[:, : nv * m].reshape(count, nv, m)
         e = rnea(model, q, v, a, passive=self.passive)
         e = e + np.einsum("kij,kj->ki", columns, change)
         slopes = list(rnea_derivatives(model, q, v, a, passive=self.passive))
-        for i, part in enumerate(np.split(found[:, nv * m :], 3, axis=1)):
+        for i, part in enumerate(np.split(numbers[:, nv * m :], 3, axis=1)):
             slopes[i] = slopes[i] + np.swapaxes(part.reshape(count, nv, nv), 1, 2)
         slopes.append(columns)
         if self.tau is not None:
@@ -125,22 +125,22 @@ def with_unknown_parameters(
     what no motion tells stays there. ``drift``: by how much they change from one time to the next.
     """
     chosen, space = tuple(names), Vectors(len(names))
-    made: ParametricDynamics | None = None
+    dynamics: ParametricDynamics | None = None
     terms = []
     for term in graph.terms:
         old, new = term.factor, term
         if isinstance(old, Dynamics):
             if old.form != "force":
                 raise ValueError("the graph's dynamics must be of the form 'force'")
-            made = ParametricDynamics(
+            dynamics = ParametricDynamics(
                 old.model, chosen, old.tau, passive, q=old.q, v=old.v, a=old.a
             )
-            new = replace(term, factor=made)
+            new = replace(term, factor=dynamics)
         terms.append(new)
-    if made is None:
+    if dynamics is None:
         raise ValueError("the graph has no equations of motion")
     graph = Graph({**graph.spaces, "p": space}, graph.count, tuple(terms))
-    graph = graph.add(Prior("p", space), noise, times=[0], data=made.values)
+    graph = graph.add(Prior("p", space), noise, times=[0], data=dynamics.values)
     return graph.add(Equal("p", space), drift)
 
 
@@ -171,11 +171,11 @@ class Estimate:
         return with_parameters(self.model, self.mapping)
 
 
-def estimated(found: Solution | Incremental) -> Estimate:
+def estimated(solution: Solution | Incremental) -> Estimate:
     """The parameters that a graph was solved for, as known at the last time."""
-    for term in found.graph.terms:
+    for term in solution.graph.terms:
         factor = term.factor
         if isinstance(factor, ParametricDynamics):
-            covariance = found.covariance(factor.p)[-1]
-            return Estimate(factor.model, factor.names, found[factor.p][-1], covariance)
+            covariance = solution.covariance(factor.p)[-1]
+            return Estimate(factor.model, factor.names, solution[factor.p][-1], covariance)
     raise ValueError("the graph has no parameters among its unknowns")

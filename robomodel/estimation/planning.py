@@ -220,12 +220,12 @@ def plan(
     margins = problem.margins(positions or {}, velocities or {}, torques or {})
     begin = problem.start(at, speed) | dict(start or {})
     scale = max(1.0, graph.linearize(graph.checked(begin)).residuals()[0]) / max(1, _rows(margins))
-    found = minimize_inside(
+    result = minimize_inside(
         graph, margins, begin, parameter=scale if parameter is None else parameter * scale,
         least=least * scale, tolerance=tolerance, max_iterations=max_iterations,
         linear_solver=linear_solver, progress=progress,
     )  # fmt: skip
-    return problem.plan(found)
+    return problem.plan(result)
 
 
 def _unit(normal: Sequence[float]) -> Array:
@@ -291,10 +291,10 @@ class _PlanningProblem:
             if not np.all(np.isfinite(as_array(position, 3, "a goal", "3"))):
                 raise ValueError(f"a goal of {frame!r} must be finite, got {position!r}")
 
-    def _known(self, name: str, known: Sequence[str], what: str) -> None:
-        if name not in known:
+    def _known(self, name: str, names: Sequence[str], what: str) -> None:
+        if name not in names:
             raise ValueError(
-                f"no {what} '{name}' in '{self.model.name}'{did_you_mean(name, known)}"
+                f"no {what} '{name}' in '{self.model.name}'{did_you_mean(name, names)}"
             )
 
     @cached_property
@@ -314,8 +314,8 @@ class _PlanningProblem:
 
     @cached_property
     def spaces(self) -> dict[str, Space]:
-        found = spaces(self.model, forces=True)
-        return found | {"f": Vectors(3 * len(self.points))} if self.points else found
+        result = spaces(self.model, forces=True)
+        return result | {"f": Vectors(3 * len(self.points))} if self.points else result
 
     @cached_property
     def base(self) -> tuple[int, ...]:
@@ -419,16 +419,16 @@ class _PlanningProblem:
             graph = graph.add(cone, 1.0, times=np.arange(stance.first, stance.stop))
         return graph
 
-    def _torques(self, given: Mapping[str, float]) -> tuple[Array, Array]:
+    def _torques(self, asked: Mapping[str, float]) -> tuple[Array, Array]:
         """Rows on tau (m, nv) and the size each may have (m,)."""
         model = self.model
         efforts = {name: joint.effort_limit for joint in model.joints if joint.nv == 1
                    for name in model.dof_names if name == joint.name}  # fmt: skip
         motors = {motor.name: motor.effort_limit for motor in model.actuators}
         limits = motors or efforts
-        for name in given:
+        for name in asked:
             self._known(name, [*limits, *efforts], "coordinate or actuator")
-        limits = {n: x for n, x in {**limits, **given}.items() if math.isfinite(x)}
+        limits = {n: x for n, x in {**limits, **asked}.items() if math.isfinite(x)}
         rows: list[Array] = []
         for name in limits:
             if name in motors:
@@ -464,8 +464,8 @@ class _PlanningProblem:
         at = model.integrate(np.broadcast_to(q, (count, model.nq)), share[:, None] * way)
         speed = np.zeros((count, model.nv))
         none = np.zeros((count, model.nv))
-        found = {"q": at, "v": speed, "a": none, "tau": rnea(model, at, speed, none, passive=True)}
-        found["tau"][:, list(self.base)] = 0.0
+        result = {"q": at, "v": speed, "a": none, "tau": rnea(model, at, speed, none, passive=True)}
+        result["tau"][:, list(self.base)] = 0.0
         if self.points:
             forces = np.zeros((count, len(self.points), 3))
             weight = model.mass * float(np.linalg.norm(model.gravity))
@@ -473,12 +473,12 @@ class _PlanningProblem:
                 chosen = list(self.chosen(stance))
                 push = weight / len(chosen) * _unit(stance.normal)
                 forces[stance.first : stance.stop, chosen] = push
-            found["f"] = forces.reshape(count, -1)
-        return found
+            result["f"] = forces.reshape(count, -1)
+        return result
 
-    def plan(self, found: InteriorPointResult) -> Plan:
+    def plan(self, optimum: InteriorPointResult) -> Plan:
         """What was found, with what it costs and how well it obeys the equations of motion."""
-        model, count, values = self.model, self.count, found.values
+        model, count, values = self.model, self.count, optimum.values
         q, v, a, tau = (values[name] for name in ("q", "v", "a", "tau"))
         forces = values["f"].reshape(count, -1, 3) if self.points else np.zeros((count, 0, 3))
         x = [values[name] for name in self.spaces]
@@ -487,8 +487,8 @@ class _PlanningProblem:
         cost = 0.5 * float(np.trapezoid(power, dx=self.step))
         times = self.step * np.arange(count, dtype=float)
         return Plan(model, times, q, v, a, tau, self.points, forces, cost,
-                    float(np.max(np.abs(wrong), initial=0.0)), found.margin, found.violation,
-                    found.iterations, found.converged)  # fmt: skip
+                    float(np.max(np.abs(wrong), initial=0.0)), optimum.margin, optimum.violation,
+                    optimum.iterations, optimum.converged)  # fmt: skip
 
 
 # ---- factors and margins -------------------------------------------------------------------------
@@ -580,10 +580,10 @@ class ContactDynamics(FactorBase):
         slopes = [*rnea_derivatives(model, q, v, a, passive=True)]
         slopes.append(np.broadcast_to(-np.eye(model.nv), slopes[2].shape))
         if self.frames:
-            found = _points(model, self.frames, q, v, a, x[4])
-            e = e - found[3]
-            slopes[0] = slopes[0] - found[7]
-            slopes.append(-np.swapaxes(found[4], -1, -2))
+            points = _points(model, self.frames, q, v, a, x[4])
+            e = e - points[3]
+            slopes[0] = slopes[0] - points[7]
+            slopes.append(-np.swapaxes(points[4], -1, -2))
         return e if data is None else e - data, slopes
 
 
@@ -607,11 +607,11 @@ class FixedPoints(FactorBase):
         """Data are where the points are held (3,) each."""
         q, v, a = x
         none = np.zeros((*q.shape[:-1], 3 * len(self.frames)))
-        found = _points(self.model, self.frames, q, v, a, none)
+        points = _points(self.model, self.frames, q, v, a, none)
         rows = [3 * i + j for i in self.chosen for j in range(3)]
-        p, rates, moved = (y[..., rows] for y in found[:3])
-        jacobian, rates_q, moved_q = (found[i][..., rows, :] for i in (4, 5, 6))
-        moved_v = found[8][..., rows, :]
+        p, rates, moved = (y[..., rows] for y in points[:3])
+        jacobian, rates_q, moved_q = (points[i][..., rows, :] for i in (4, 5, 6))
+        moved_v = points[8][..., rows, :]
         r = self.rate
         wanted = p if data is None else data
         e = moved + 2 * r * rates + r * r * (p - wanted)
@@ -633,9 +633,9 @@ class PointVelocity(FactorBase):
         """Velocities minus data."""
         q, v = x
         none = np.zeros((*q.shape[:-1], self.rows))
-        found = _points(self.model, self.frames, q, v, np.zeros_like(v), none)
-        e = found[1] if data is None else found[1] - data
-        return e, [found[5], found[4]]
+        result = _points(self.model, self.frames, q, v, np.zeros_like(v), none)
+        e = result[1] if data is None else result[1] - data
+        return e, [result[5], result[4]]
 
 
 # ---- margins -------------------------------------------------------------------------------------

@@ -36,8 +36,8 @@ class Measurement:
 def spaces(model: Model, *, forces: bool = False) -> dict[str, Space]:
     """The spaces of "q", "v", "a" and, with unknown forces, "tau"."""
     vectors = Vectors(model.nv)
-    found: dict[str, Space] = {"q": Configurations(model), "v": vectors, "a": vectors}
-    return found | {"tau": vectors} if forces else found
+    result: dict[str, Space] = {"q": Configurations(model), "v": vectors, "a": vectors}
+    return result | {"tau": vectors} if forces else result
 
 
 def motion(
@@ -122,8 +122,10 @@ def estimate(
         v_noise=v_noise,
         force_noise=force_noise,
     )
-    for found in measurements:
-        graph = graph.add(found.factor, found.noise, times=found.times, data=found.data)
+    for measurement in measurements:
+        graph = graph.add(
+            measurement.factor, measurement.noise, times=measurement.times, data=measurement.data
+        )
     if start is None:
         start = undisturbed(model, count, step, q, v, tau)
     return solve(graph, start)
@@ -149,9 +151,9 @@ def staged(graphs: Sequence[Graph], start: Values) -> Solution:
             for name, space in graph.spaces.items()
             if name not in values
         }
-        found = solve(graph, {**values, **zeros})
-        values = dict(found.values)
-    return found
+        result = solve(graph, {**values, **zeros})
+        values = dict(result.values)
+    return result
 
 
 def inverse_dynamics(model: Model, q: ArrayLike, step: float) -> Solution:
@@ -163,13 +165,13 @@ def inverse_dynamics(model: Model, q: ArrayLike, step: float) -> Solution:
     that neither the first velocity nor the first acceleration need be known.
     """
     wanted = as_array(q, model.nq, "q", "nq")
-    known = spaces(model, forces=True)
+    every = spaces(model, forces=True)
     graphs = []
     for names in (("q",), ("q", "v", "a"), ("q", "v", "a", "tau")):
-        graph = Graph({name: known[name] for name in names}, len(wanted))
-        graph = graph.add(Prior("q", known["q"]), 0.0, data=wanted)
+        graph = Graph({name: every[name] for name in names}, len(wanted))
+        graph = graph.add(Prior("q", every["q"]), 0.0, data=wanted)
         if "a" in names:
-            graph = _integrated(graph, step, 0.0).add(Equal("a", known["a"]), 1.0)
+            graph = _integrated(graph, step, 0.0).add(Equal("a", every["a"]), 1.0)
         if "tau" in names:
             graph = graph.add(Dynamics(model, tau="tau"), 0.0)
         graphs.append(graph)

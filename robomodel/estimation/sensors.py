@@ -162,8 +162,8 @@ def _sensor(
         raise ValueError(f"{name}: components are some of 0 to 5, each once, not {components}")
     if covariance is None:
         return Sensor(name, kind, at, tuple(components), None)
-    given = as_numbers(covariance, "covariance")
-    full = given if given.ndim == 2 else np.diag(np.broadcast_to(given, (k,)))
+    numbers = as_numbers(covariance, "covariance")
+    full = numbers if numbers.ndim == 2 else np.diag(np.broadcast_to(numbers, (k,)))
     if full.shape != (k, k) or not np.allclose(full, full.T):
         raise ValueError(f"{name}: covariance is a number, {k} numbers or symmetric {k} by {k}")
     if np.linalg.eigvalsh(full)[0] <= 0.0:
@@ -234,8 +234,8 @@ def _planar(sensor: Sensor, state: State, _names: Sequence[str]) -> Reading:
                 rows[1].append(inner(anchor.axes[2], moment))
                 rows[2].append(inner(anchor.axes[0], wrench.force))
             return {f"lambda[{loop.name}]": rows}, [0.0] * 3
-    known = [loop.name for loop in state.model.loops]
-    raise ValueError(f"there is no loop '{sensor.at}'{did_you_mean(str(sensor.at), known)}")
+    names = [loop.name for loop in state.model.loops]
+    raise ValueError(f"there is no loop '{sensor.at}'{did_you_mean(str(sensor.at), names)}")
 
 
 _READ = {

@@ -343,14 +343,16 @@ def fixed_lag(
         local = graph.window(first, t + 1)
         for factor, sigma in past:
             local = local.add(factor, sigma, times=[0])
-        found, linear = minimize(local, current, method, along_time, tolerance, max_iterations)
-        current, iterations[t] = found.values, found.iterations
-        if not found.converged:
+        window_solution, linear = minimize(
+            local, current, method, along_time, tolerance, max_iterations
+        )
+        current, iterations[t] = window_solution.values, window_solution.iterations
+        if not window_solution.converged:
             unconverged.append(t)
         for name, x in current.items():
             newest[name][t] = x[-1]
         if sigmas is not None:
-            sigmas[t] = found.covariances[-1]
+            sigmas[t] = window_solution.covariances[-1]
         if t + 1 - first == window:
             for name, x in current.items():
                 smoothed[name][first] = x[0]

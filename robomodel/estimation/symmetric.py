@@ -101,30 +101,30 @@ class SymmetricElimination:
             held[p.name] = reduced
             for name, (_, scaled) in p.reduced.items():
                 _subtract(rest[name], _columns_dot(scaled, reduced))
-        found: dict[str, list[Scalar]] = {}
+        result: dict[str, list[Scalar]] = {}
         for p in reversed(self.pivots):
             if isinstance(p, _Single):
                 values = held[p.name]
                 assert isinstance(values, list)
                 x = list(values)
                 for name, (reduced_block, _) in p.reduced.items():
-                    _subtract(x, _rows_dot(reduced_block, found[name]))
-                found[p.name] = p.factors.restore(x)
+                    _subtract(x, _rows_dot(reduced_block, result[name]))
+                result[p.name] = p.factors.restore(x)
                 continue
             pair = held[p.acceleration]
             assert isinstance(pair, tuple)
             a = list(pair[0])
             for name, block in p.of_motion.items():
                 if name == p.carried and p.carry is not None:
-                    part: Sequence[Scalar] = p.carry.to_child(Motion.of(found[name])).entries()
+                    part: Sequence[Scalar] = p.carry.to_child(Motion.of(result[name])).entries()
                 else:
-                    part = _rows_dot(block, found[name])
+                    part = _rows_dot(block, result[name])
                 a = added(a, part)
             f = subtracted(_rows_dot(p.inertia, a), rest[p.acceleration])
             for name, block in p.of_wrench.items():
-                f = added(f, _rows_dot(block, found[name]))
-            found[p.acceleration], found[p.wrench] = a, f
-        return found
+                f = added(f, _rows_dot(block, result[name]))
+            result[p.acceleration], result[p.wrench] = a, f
+        return result
 
 
 def eliminate(system: System, order: Sequence[str]) -> SymmetricElimination:
@@ -170,10 +170,10 @@ def eliminate(system: System, order: Sequence[str]) -> SymmetricElimination:
         """
         if not all(massless(joint) for joint in related.get(name, ()) if joint in blocks):
             return False
-        own = blocks[name].get(name)
+        block = blocks[name].get(name)
         return (
-            own is not None
-            and all(not is_zero(own[i][i]) for i in range(len(own)))
+            block is not None
+            and all(not is_zero(block[i][i]) for i in range(len(block)))
             and blocks[name].keys().isdisjoint(acceleration_of)
         )
 
@@ -204,11 +204,11 @@ def _related_joints(system: System) -> dict[str, set[str]]:
             above[a], moved_by[a] = factor.carried, joints & factor.blocks.keys()
 
     def path(a: str) -> set[str]:
-        found: set[str] = set()
+        result: set[str] = set()
         while a:
-            found |= moved_by[a]
+            result |= moved_by[a]
             a = above[a]
-        return found
+        return result
 
     related: dict[str, set[str]] = {}
     for factor in system.factors:
@@ -272,23 +272,23 @@ def _pair(
 def _single(blocks: dict[str, dict[str, Matrix]], name: str) -> _Single:
     """Eliminate a joint acceleration or a multiplier by its own block."""
     couplings = blocks.pop(name)
-    own = couplings.pop(name)
-    factors = Factorization(own)
+    pivot = couplings.pop(name)
+    factors = Factorization(pivot)
     reduced: dict[str, tuple[Matrix, Matrix]] = {}
     for other, block in couplings.items():
         blocks[other].pop(name)
         half = transposed([factors.reduce(column) for column in transposed(block)])
         scaled = [
-            [1.0 if len(own) == 1 and x is own[0][0] else mul(p, x) for x in row]
+            [1.0 if len(pivot) == 1 and x is pivot[0][0] else mul(p, x) for x in row]
             for p, row in zip(factors.inverse_pivots, half, strict=True)
         ]
         reduced[other] = half, scaled
     names = list(couplings)
     for i, x in enumerate(names):
         for y in names[i:]:
-            known = blocks[x].get(y)
+            before = blocks[x].get(y)
             halves, scales = transposed(reduced[x][1]), transposed(reduced[y][0])
-            result = known or [[0.0] * len(scales) for _ in halves]
+            result = before or [[0.0] * len(scales) for _ in halves]
             rows = [list(row) for row in result]
             for r, left in enumerate(halves):
                 for c, right in enumerate(scales):
@@ -315,15 +315,15 @@ def _less(x: Scalar, p: Scalar, s: Scalar) -> Scalar:
 
 def _accumulate(blocks: dict[str, dict[str, Matrix]], x: str, y: str, part: Matrix) -> None:
     """Add to the block (x, y) and its mirror; a diagonal block by its upper half."""
-    known = blocks[x].get(y)
-    if known is None:
+    before = blocks[x].get(y)
+    if before is None:
         rows = [list(row) for row in part]
     else:
         rows = [
             added(row, more)
             if x != y
             else [add(row[c], more[c]) if c >= r else 0.0 for c in range(len(row))]
-            for r, (row, more) in enumerate(zip(known, part, strict=True))
+            for r, (row, more) in enumerate(zip(before, part, strict=True))
         ]
     if x == y:
         for r in range(len(rows)):
@@ -420,53 +420,53 @@ def solve(
         start = _bias(kept)
         rest = {f.twin: _remaining(f, start) for f in kept.factors}
         solved = done.solve(rest)
-        found = {name: added(start.get(name, [0.0] * len(v)), v) for name, v in solved.items()}
+        result = {name: added(start.get(name, [0.0] * len(v)), v) for name, v in solved.items()}
     else:
-        found = done.solve({f.twin: [neg(x) for x in f.constant] for f in kept.factors})
+        result = done.solve({f.twin: [neg(x) for x in f.constant] for f in kept.factors})
     for _ in range(refine):
-        wrong = iter(residual(kept, found))
+        wrong = iter(residual(kept, result))
         right = {f.twin: [neg(next(wrong)) for _ in range(f.rows)] for f in kept.factors}
         correction = done.solve(right)
-        found = {name: added(values, correction[name]) for name, values in found.items()}
+        result = {name: added(values, correction[name]) for name, values in result.items()}
     for name in defined:
         factor = torque_rows[f"qdd{name[3:]}"]
         total = list(factor.constant)
         for other, block in factor.blocks.items():
             if other != name:
-                total = added(total, _rows_dot(block, found[other]))
-        found[name] = total
-    return found
+                total = added(total, _rows_dot(block, result[other]))
+        result[name] = total
+    return result
 
 
 def _bias(system: System) -> dict[str, list[Scalar]]:
     """Accelerations and wrenches at zero joint accelerations and multipliers, as RNEA has them."""
-    found: dict[str, list[Scalar]] = {}
+    result: dict[str, list[Scalar]] = {}
     carries = {f.twin: f.carry for f in system.factors if f.kind == "acceleration"}
     for factor in system.factors:  # from the base outwards, as they were written
         if factor.kind != "acceleration":
             continue
         values = list(factor.constant)
         if factor.carried and factor.carry is not None:
-            moved = factor.carry.to_child(Motion.of(found[factor.carried])).entries()
+            moved = factor.carry.to_child(Motion.of(result[factor.carried])).entries()
             values = added(moved, values)
-        found[f"a{factor.twin[1:]}"] = values
+        result[f"a{factor.twin[1:]}"] = values
     for factor in reversed(system.factors):
         if factor.kind != "wrench":
             continue
-        own = f"f{factor.twin[1:]}"
+        wrench = f"f{factor.twin[1:]}"
         values = list(factor.constant)
         for name, block in factor.blocks.items():
-            if name == own or name not in found:
+            if name == wrench or name not in result:
                 continue
             carry = carries.get(name)
             part = (
-                _rows_dot(block, found[name])
+                _rows_dot(block, result[name])
                 if carry is None
-                else _carry_back(carry, [found[name]])[0]
+                else _carry_back(carry, [result[name]])[0]
             )
             values = added(values, part)
-        found[own] = values
-    return found
+        result[wrench] = values
+    return result
 
 
 def _remaining(factor: LinearFactor, values: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:

@@ -127,18 +127,18 @@ class System:
 
     def pattern(self) -> set[tuple[int, int]]:
         """(row, column) of every structural entry of D: the worst case over all states."""
-        found, first = set(), 0
+        result, first = set(), 0
         for factor in self.factors:
             for name, block in factor.blocks.items():
                 start = self.columns[name].start
-                found |= {
+                result |= {
                     (first + i, start + j)
                     for i, row in enumerate(block)
                     for j, x in enumerate(row)
                     if not is_zero(x)
                 }
             first += factor.rows
-        return found
+        return result
 
     def graph(self) -> Graph:
         """The graph of one time whose factors these are; of a system of numbers."""
@@ -199,14 +199,14 @@ class System:
             constant = [factor.constant[i] for i in rows]
             blocks = {name: [block[i] for i in rows] for name, block in factor.blocks.items()}
             for name in blocks.keys() & values.keys():
-                known = values[name]
-                right = list(known.values())
+                components = values[name]
+                right = list(components.values())
                 constant = [
-                    add(c, dot([row[j] for j in known], right))
+                    add(c, dot([row[j] for j in components], right))
                     for c, row in zip(constant, blocks[name], strict=True)
                 ]
                 blocks[name] = [
-                    [x for j, x in enumerate(row) if j not in known] for row in blocks[name]
+                    [x for j, x in enumerate(row) if j not in components] for row in blocks[name]
                 ]
             factors.append(replace(factor, blocks=blocks, constant=constant))
         variables = tuple(
@@ -219,24 +219,24 @@ def refined(
     system: System, solve: Callable[[list[Scalar]], dict[str, list[Scalar]]], steps: int
 ) -> dict[str, list[Scalar]]:
     """The d of D d + b = 0 from what solves D d = right, with steps of iterative refinement."""
-    found = solve([neg(x) for f in system.factors for x in f.constant])
+    result = solve([neg(x) for f in system.factors for x in f.constant])
     for _ in range(steps):
-        correction = solve([neg(x) for x in residual(system, found)])
-        found = {name: added(values, correction[name]) for name, values in found.items()}
-    return found
+        correction = solve([neg(x) for x in residual(system, result)])
+        result = {name: added(values, correction[name]) for name, values in result.items()}
+    return result
 
 
 def residual(system: System, solution: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:
     """D d + b, row by row."""
-    found: list[Scalar] = []
+    result: list[Scalar] = []
     for factor in system.factors:
         for i in range(factor.rows):
             total = factor.constant[i]
             for name, block in factor.blocks.items():
                 for x, y in zip(block[i], solution[name], strict=True):
                     total = add(total, mul(x, y))
-            found.append(total)
-    return found
+            result.append(total)
+    return result
 
 
 def backward_error(

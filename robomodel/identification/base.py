@@ -75,8 +75,8 @@ class BaseParameters:
     @cached_property
     def together(self) -> tuple[str, ...]:
         """Parameters that can be told in combinations only."""
-        known = {*self.alone, *self.never}
-        return tuple(name for name in self.parameters if name not in known)
+        others = {*self.alone, *self.never}
+        return tuple(name for name in self.parameters if name not in others)
 
     def _named(self, which: Array) -> tuple[str, ...]:
         return tuple(name for name, is_one in zip(self.parameters, which, strict=True) if is_one)
@@ -139,9 +139,9 @@ def base_parameters(
     if not model.nv or rows == []:
         return BaseParameters((), np.zeros((0, len(names))), names, Gap(), kind)
     if kind == "structure":
-        found, gap = structure(model, rng, start)
+        rows_seen, gap = structure(model, rng, start)
         scale = _scales(model)
-        space = _row_space(found / scale)
+        space = _row_space(rows_seen / scale)
     else:
         space, scale, gap = _numeric(model, rng, start, rows, keys)
     echelon, pivots = reduced(space, _order(model))
@@ -168,7 +168,7 @@ def _coordinates(model: Model, measured: str | Iterable[str], start: Array) -> l
         entries = actuator_map(model, unstack(q)) if model.actuators else []
         driven = [np.abs(stack(list(row), (3,))).max() > 0.0 for row in entries]
         return [i for i, is_one in enumerate(driven) if is_one]
-    found = []
+    result = []
     joints = {joint.name: joint for joint in model.joints if joint.independent}
     for name in as_names(measured, "measured"):
         labels = [name, *(f"{name}{x}" for x in _SUFFIXES if name in joints)]
@@ -176,8 +176,8 @@ def _coordinates(model: Model, measured: str | Iterable[str], start: Array) -> l
         if not here:
             hint = did_you_mean(name, [*model.dof_names, *joints])
             raise UnknownNameError(f"no independent coordinate '{name}'{hint}")
-        found += here
-    return sorted(set(found))
+        result += here
+    return sorted(set(result))
 
 
 _SUFFIXES = (".0", ".1", ".2", ".wx", ".wy", ".wz", ".vx", ".vy", ".vz")
@@ -196,8 +196,8 @@ def _scales(model: Model) -> Array:
 def _row_space(rows: Array) -> Array:
     """Orthonormal rows with the row space of independent ones."""
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)
-    found: Array = np.linalg.qr((rows / sizes).T)[0].T
-    return found
+    result: Array = np.linalg.qr((rows / sizes).T)[0].T
+    return result
 
 
 def _numeric(
@@ -233,13 +233,13 @@ def _felt(model: Model, q: Array, frame: FrameKey) -> Array:
 
 def _beside(weights: list[Array], felt: Array) -> list[Array]:
     """Combinations of the weights' rows that unknown forces through ``felt`` do not reach."""
-    found = []
+    result = []
     for w, j in zip(weights, felt, strict=True):
         reached = w @ j.T
         left, size, _ = np.linalg.svd(reached, full_matrices=True)
         rank = int(np.sum(size > 1e-9 * max(float(size.max(initial=0.0)), 1e-9)))
-        found.append(left[:, rank:].T @ w)
-    return found
+        result.append(left[:, rank:].T @ w)
+    return result
 
 
 # ---- words ---------------------------------------------------------------------------------------
@@ -294,12 +294,12 @@ def skews(vectors: Array) -> Array:
 def _spatial(values: Array) -> Array:
     """The 6 x 6 inertia of ten parameters."""
     mass, h = values[0], values[1:4]
-    found = np.zeros((6, 6))
+    result = np.zeros((6, 6))
     for (i, j), x in zip(ENTRIES, values[4:], strict=True):
-        found[i, j] = found[j, i] = x
+        result[i, j] = result[j, i] = x
     hx = skews(h)
-    found[:3, 3:], found[3:, :3], found[3:, 3:] = hx, -hx, mass * np.eye(3)
-    return found
+    result[:3, 3:], result[3:, :3], result[3:, 3:] = hx, -hx, mass * np.eye(3)
+    return result
 
 
 BASIS = np.array([_spatial(e) for e in np.eye(10)])
@@ -361,7 +361,7 @@ def structure(model: Model, rng: np.random.Generator, start: Array) -> tuple[Arr
     of_body: dict[int, list[tuple[int, str]]] = {}
     for column, (joint, kind) in enumerate(of_joints(model), first):
         of_body.setdefault(joint, []).append((column, kind))
-    found, narrowest = [np.zeros((0, total))], Gap()
+    result, narrowest = [np.zeros((0, total))], Gap()
     for cluster in reversed(model.clusters):
         columns = {
             kind: [(c, b) for b in cluster.bodies for c, k in of_body.get(b, []) if k == kind]
@@ -371,11 +371,11 @@ def structure(model: Model, rng: np.random.Generator, start: Array) -> tuple[Arr
         rows = _conditions(
             samples, cluster, relative[cluster.index], attained[cluster.index], [b for _, b in arms]
         )
-        own = np.vstack([*(effective[b] for b in cluster.bodies), *_units(arms, total)])
+        changes = np.vstack([*(effective[b] for b in cluster.bodies), *_units(arms, total)])
         seen, hidden, sizes, gap = split(rows)
         narrowest = narrowest.worse(gap)
-        found.append(seen @ (sizes[:, None] * own))
-        moved = (hidden.T @ (hidden @ (sizes[:, None] * own))) / sizes[:, None]
+        result.append(seen @ (sizes[:, None] * changes))
+        moved = (hidden.T @ (hidden @ (sizes[:, None] * changes))) / sizes[:, None]
         _move(model, cluster, relative[cluster.index], effective, moved)
         for kind in ("damping", "friction"):
             if columns[kind]:
@@ -383,8 +383,8 @@ def structure(model: Model, rng: np.random.Generator, start: Array) -> tuple[Arr
                 rows = make(samples, cluster, [b for _, b in columns[kind]], rng)
                 seen, _, sizes, gap = split(rows)
                 narrowest = narrowest.worse(gap)
-                found.append(seen @ (sizes[:, None] * np.vstack(_units(columns[kind], total))))
-    return np.vstack(found), narrowest
+                result.append(seen @ (sizes[:, None] * np.vstack(_units(columns[kind], total))))
+    return np.vstack(result), narrowest
 
 
 def _units(columns: list[tuple[int, int]], total: int) -> list[Array]:
@@ -396,26 +396,26 @@ def _in_internal_axes(model: Model, body: int, total: int) -> Array:
     axes = np.array(model.nodes[body].axes, dtype=float)
     turn = np.zeros((6, 6))
     turn[:3, :3] = turn[3:, 3:] = axes.T
-    found = np.zeros((10, total))
-    found[:, 10 * body : 10 * body + 10] = _ten(turn @ BASIS @ turn.T).T
-    return found
+    result = np.zeros((10, total))
+    result[:, 10 * body : 10 * body + 10] = _ten(turn @ BASIS @ turn.T).T
+    return result
 
 
 def _relative(model: Model, samples: Samples, cluster: Cluster) -> _Relative:
     outputs = sorted(cluster.outputs)
     carried: dict[int, Array] = {}
-    own: dict[int, Array] = {}
+    beyond: dict[int, Array] = {}
     for body in cluster.bodies:
         parent, step = model.nodes[body].parent, samples.steps[body]
         if parent in outputs:
             slot = 6 * outputs.index(parent)
             carried[body] = np.zeros((len(step), 6, 6 * len(outputs)))
             carried[body][:, :, slot : slot + 6] = step
-            own[body] = samples.motions[body]
+            beyond[body] = samples.motions[body]
         else:
             carried[body] = step @ carried[parent]
-            own[body] = step @ own[parent] + samples.motions[body]
-    return _Relative(carried, own)
+            beyond[body] = step @ beyond[parent] + samples.motions[body]
+    return _Relative(carried, beyond)
 
 
 def _attained(model: Model, relative: list[_Relative]) -> list[_Attained]:
@@ -423,15 +423,15 @@ def _attained(model: Model, relative: list[_Relative]) -> list[_Attained]:
     gravity = np.zeros((6, 1))
     gravity[3:, 0] = model.gravity
     world = _Attained(np.zeros((6, 0)), np.zeros((0, 6, 6)), gravity)
-    known: dict[tuple[int, ...], _Attained] = {(WORLD,): world}
-    found: list[_Attained] = []
+    by_outputs: dict[tuple[int, ...], _Attained] = {(WORLD,): world}
+    result: list[_Attained] = []
     for cluster in model.clusters:  # parents come before their children
         outputs = tuple(sorted(cluster.outputs))
-        if outputs not in known:
+        if outputs not in by_outputs:
             parent = model.clusters[cluster.parent]
-            known[outputs] = _beyond(found[parent.index], relative[parent.index], outputs)
-        found.append(known[outputs])
-    return found
+            by_outputs[outputs] = _beyond(result[parent.index], relative[parent.index], outputs)
+        result.append(by_outputs[outputs])
+    return result
 
 
 def _beyond(base: _Attained, relative: _Relative, bodies: tuple[int, ...]) -> _Attained:
@@ -488,17 +488,17 @@ def _conditions(
     for body in arms:
         rows = samples.rows[body]
         count = len(rows)
-        own = np.einsum("nri,nrk->nik", rows, rows).reshape(count, -1, 1)
+        mass = np.einsum("nri,nrk->nik", rows, rows).reshape(count, -1, 1)
         first.append(np.zeros((count, first[0].shape[1], 1)))
-        second.append(own)
+        second.append(mass)
         third.append(np.zeros((count, third[0].shape[1], 1)))
     blocks = np.concatenate(
         [np.concatenate(part, axis=2) for part in (first, second, third)], axis=1
     )
     _, rows, columns = blocks.shape
     enough = max(FEWEST, -(-ROWS * columns // rows))  # configurations
-    found: Array = blocks[:enough].reshape(-1, columns)
-    return found
+    result: Array = blocks[:enough].reshape(-1, columns)
+    return result
 
 
 def _move(

@@ -140,7 +140,7 @@ def _lag(m: Array, p: Array) -> int:
 
 def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:
     """Coordinates whose forces left over (n, nv) rise towards standstill, as Stribeck's do."""
-    found = []
+    result = []
     for i, name in enumerate(names):
         there = np.isfinite(error[:, i])
         e, w = error[there, i], v[there, i]
@@ -156,11 +156,11 @@ def friction_notes(names: Sequence[str], error: Array, v: Array) -> list[str]:
             coefficients, *_ = np.linalg.lstsq(basis, e, rcond=None)
             left = float(np.sum((e - basis @ coefficients) ** 2))
             if slow >= LEAST and coefficients[0] > 0.0 and left < BETTER * total:
-                found.append(f"{name} (below {share * fastest:.2g})")
+                result.append(f"{name} (below {share * fastest:.2g})")
                 break
-    if not found:
+    if not result:
         return []
     return [
         "friction rises towards standstill (Stribeck), which the parameters cannot say: leave out "
-        f"slower samples, or make them unknown (empty cells): {few(found)}"
+        f"slower samples, or make them unknown (empty cells): {few(result)}"
     ]

@@ -215,7 +215,7 @@ def excitation(
     search = Search(family, allowed, (0.5 * (high + low) - where) / half, criterion)
     scaling = search.drawn(SEED)
     candidates = search.drawn(seed)
-    found: list[FourierMotion] = []
+    motions: list[FourierMotion] = []
     if len(scaling) and len(candidates):
         scale = Scale.of(family.along(search.time, scaling))
         order = np.argsort(search.cost(scale, candidates, 0.0, None))[:tries]
@@ -223,15 +223,17 @@ def excitation(
         with Progress(f"excitation of '{model.name}'", len(order), progress) as bar:
             for n, numbers in enumerate(candidates[order]):
                 better = search.descended(scale, numbers, steps, partial(_tell, bar, n))
-                found += filter(None, (search.within(each, time) for each in (numbers, better)))
-    if not found:
+                motions += filter(None, (search.within(each, time) for each in (numbers, better)))
+    if not motions:
         worst = int(np.argmax(rest / allowed))
         text = _used(limits, rest)[worst]
         raise ValueError(f"no motion within the limits was found; at rest already: {text}")
-    best = min(found, key=lambda motion: float(search.scores(scale, motion.rows[None])[0]))
+    best = min(motions, key=lambda motion: float(search.scores(scale, motion.rows[None])[0]))
     singular = scale.singular(best.rows[None])[0]
     used = _used(limits, best.shares.max(axis=0))
-    told = [u for u in used if u.quantity != "transmission" and max(-u.lower, u.upper) < math.inf]
+    limited = [
+        u for u in used if u.quantity != "transmission" and max(-u.lower, u.upper) < math.inf
+    ]
     return Excitation(
         model,
         time,
@@ -242,7 +244,7 @@ def excitation(
         len(singular),
         float(singular[-1] / singular[0]),
         float(np.exp(np.mean(np.log(singular)))),
-        tuple(sorted(told, key=lambda u: -u.share)),
+        tuple(sorted(limited, key=lambda u: -u.share)),
         margin,
         _notes(model, moved, driven, free=torque is None),
     )
@@ -282,15 +284,15 @@ def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
             "(robomodel.load with floating_base=False), as on a stand, or record motions of a "
             "controller for robomodel.identify"
         )
-    own = {joint.name: joint for joint in model.joints if joint.independent}
-    wanted = tuple(own) if joints is None else as_names(joints, "joints")
+    independent = {joint.name: joint for joint in model.joints if joint.independent}
+    wanted = tuple(independent) if joints is None else as_names(joints, "joints")
     for name in wanted:
-        if name not in own:
-            hint = did_you_mean(name, own)
+        if name not in independent:
+            hint = did_you_mean(name, independent)
             dependent = name in model.joint_names
             why = "it follows from others" if dependent else "there is none of that name"
             raise UnknownNameError(f"no independent joint '{name}' ({why}){hint}")
-    several = [name for name in wanted if own[name].nv != 1]
+    several = [name for name in wanted if independent[name].nv != 1]
     if several:
         raise ValueError(
             f"excitation moves joints with one freedom; {few(several)} have more: name the others "
@@ -334,20 +336,22 @@ def _positions(model: Model, about: Array, moved: tuple[int, ...], reach: float)
             yield Bound(joint.name, "reach", place - far, place + far)
 
 
-def _asked(most: Most, what: str, all_of: Iterable[str], known: Iterable[str]) -> dict[str, float]:
+def _asked(
+    most: Most, what: str, all_of: Iterable[str], all_names: Iterable[str]
+) -> dict[str, float]:
     """Limits by name, of a number for all of some, or as they are given."""
     if most is None:
         return {}
-    found = dict(most) if isinstance(most, Mapping) else dict.fromkeys(all_of, most)
-    names = list(known)
-    for name, value in found.items():
+    result = dict(most) if isinstance(most, Mapping) else dict.fromkeys(all_of, most)
+    names = list(all_names)
+    for name, value in result.items():
         if name not in names:
             raise UnknownNameError(
                 f"{what}: no '{name}' with one freedom{did_you_mean(name, names)}"
             )
         if not as_real(value, what) > 0.0:
             raise ValueError(f"{what} of '{name}' must be positive, got {value!r}")
-    return found
+    return result
 
 
 def _rates(model: Model, moved: tuple[int, ...], quantity: Quantity, most: Most) -> Iterator[Bound]:
@@ -355,8 +359,8 @@ def _rates(model: Model, moved: tuple[int, ...], quantity: Quantity, most: Most)
     joints = {joint.name: joint for joint in _single(model)}
     asked = _asked(most, quantity, [model.dof_names[i] for i in moved], joints)
     for name, joint in joints.items():
-        own = joint.velocity_limit if quantity == "velocity" else math.inf
-        if (limit := min(own, asked.get(name, math.inf))) < math.inf:
+        filed = joint.velocity_limit if quantity == "velocity" else math.inf
+        if (limit := min(filed, asked.get(name, math.inf))) < math.inf:
             yield Bound(name, quantity, -limit, limit)
 
 
@@ -364,8 +368,8 @@ def _torques(model: Model, moved: tuple[int, ...], driven: Array, most: Most) ->
     """Those asked for, and the file's of coordinates that no actuator drives."""
     names = model.dof_names
     asked = _asked(most, "torque", [names[i] for i in moved], names)
-    for name, own, known in zip(names, model.effort_limit.tolist(), driven, strict=True):
-        limit = min(math.inf if known else own, asked.get(name, math.inf))
+    for name, filed, is_driven in zip(names, model.effort_limit.tolist(), driven, strict=True):
+        limit = min(math.inf if is_driven else filed, asked.get(name, math.inf))
         if limit < math.inf:
             yield Bound(name, "torque", -limit, limit)
 
@@ -389,7 +393,7 @@ def _used(limits: Limits, shares: Array) -> list[Used]:
 def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> tuple[str, ...]:
     """What to know of it; ``free``: no limits of forces were asked for."""
     held = [name for i, name in enumerate(model.dof_names) if i not in moved]
-    loose = [name for name, known in zip(model.dof_names, driven, strict=True) if not known]
+    loose = [name for name, is_driven in zip(model.dof_names, driven, strict=True) if not is_driven]
     notes = []
     if held:
         notes.append(f"are held still: {few(held)}")
@@ -461,7 +465,7 @@ class Limits:
         }
         nodes = dict(zip(model.joint_names, model.nodes, strict=True))
         clusters = {cluster.name: cluster for cluster in model.clusters}
-        found = []
+        result = []
         for bound in self.bounds:
             if bound.quantity == "transmission":
                 rows = jacobian[..., clusters[bound.name].spanning_v, :]
@@ -472,10 +476,10 @@ class Limits:
                 node = nodes[bound.name]
                 kind = "position" if bound.quantity == "reach" else bound.quantity
                 x = spanning[kind][..., node.q if kind == "position" else node.v]
-            found.append(bound.share(x))
+            result.append(bound.share(x))
         if model.actuators:
-            found += list(np.moveaxis(self._motors(q, v, tau), -1, 0))
-        return np.stack(found, axis=-1) if found else np.zeros((*q.shape[:-1], 1))
+            result += list(np.moveaxis(self._motors(q, v, tau), -1, 0))
+        return np.stack(result, axis=-1) if result else np.zeros((*q.shape[:-1], 1))
 
     def _motors(self, q: Array, v: Array, tau: Array) -> Array:
         """Of each actuator's force at its rate, then of its rates (..., 2 nu)."""
@@ -612,9 +616,9 @@ class Family:
             return FourierMotion(x, q, v, a, rows, tau, self.limits.shares(q, v, a, tau))
 
     def _whole(self, x: Array) -> Array:
-        found = np.zeros((*x.shape[:-1], self.model.nv))
-        found[..., self.moved] = x
-        return found
+        result = np.zeros((*x.shape[:-1], self.model.nv))
+        result[..., self.moved] = x
+        return result
 
 
 def followed(model: Model, q: Array, far: Array) -> Array:
@@ -705,14 +709,14 @@ class Search:
         sizes *= rng.uniform(0.3, 1.0, (DRAWN, count, 1))
         middle = rng.uniform(0.0, 1.0, (DRAWN, 1)) * self.middle
         middle = middle + rng.uniform(-0.3, 0.3, (DRAWN, count))
-        found, worst = np.empty((DRAWN, family.size)), np.full(DRAWN, np.inf)
+        result, worst = np.empty((DRAWN, family.size)), np.full(DRAWN, np.inf)
         for share in SHARES:
             rest = worst > 1.0
             if not rest.any():
                 break
-            found[rest] = family.centred(middle, share * sizes)[rest]
-            worst[rest] = self.worst(family.along(self.time, found[rest]))
-        return found[worst <= 1.0]
+            result[rest] = family.centred(middle, share * sizes)[rest]
+            worst[rest] = self.worst(family.along(self.time, result[rest]))
+        return result[worst <= 1.0]
 
     def worst(self, motion: FourierMotion) -> Array:
         """Of what is allowed, the largest share (m,) used of any limit; infinite where open."""
@@ -799,9 +803,9 @@ def descend(cost: Cost, x: Array, steps: int, tell: Callable[[Array], None]) -> 
     inverse, fresh, idle = unit, True, 0
 
     def slope(x: Array) -> tuple[float, Array]:
-        found = cost(x + np.concatenate([np.zeros((1, n)), STEP * unit]))
-        change = (found[1:] - found[0]) / STEP
-        return float(found[0]), np.where(np.isfinite(change), change, 0.0)
+        result = cost(x + np.concatenate([np.zeros((1, n)), STEP * unit]))
+        change = (result[1:] - result[0]) / STEP
+        return float(result[0]), np.where(np.isfinite(change), change, 0.0)
 
     value, gradient = slope(x)
     for _ in range(steps):

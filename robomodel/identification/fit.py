@@ -48,20 +48,20 @@ class Data:
 
     def spread(self, error: Array, lost: Array) -> Array:
         """Deviation (nv,) of each coordinate; ``lost``: share of its samples that the fit took."""
-        own = self.rms(error)
+        level = self.rms(error)
         if self.robust:
             hidden = np.where(self.measured, np.abs(error), np.nan)
-            own = np.where(np.isnan(own), np.nan, 0.0)
-            some = ~np.isnan(own)
-            own[some] = MEDIAN * np.nanmedian(hidden[:, some], axis=0)
-        return np.asarray(own / np.sqrt(np.maximum(1.0 - lost, 0.05)))
+            level = np.where(np.isnan(level), np.nan, 0.0)
+            some = ~np.isnan(level)
+            level[some] = MEDIAN * np.nanmedian(hidden[:, some], axis=0)
+        return np.asarray(level / np.sqrt(np.maximum(1.0 - lost, 0.05)))
 
     def weights(self, error: Array, spread: Array) -> Array:
         """Square roots of weights (n, nv)."""
-        found = np.where(self.measured, math.sqrt(self.share) / spread, 0.0)
+        result = np.where(self.measured, math.sqrt(self.share) / spread, 0.0)
         if self.robust:
-            found *= np.sqrt(np.minimum(1.0, HUBER * spread / np.maximum(np.abs(error), 1e-300)))
-        return found
+            result *= np.sqrt(np.minimum(1.0, HUBER * spread / np.maximum(np.abs(error), 1e-300)))
+        return result
 
 
 @dataclass(frozen=True)
@@ -74,17 +74,17 @@ class Fit:
     spread: Array
 
 
-def fitted(data: Data, made: Sensors, assumed: Prior, ways: Array) -> Fit:
+def fitted(data: Data, readings: Sensors, assumed: Prior, ways: Array) -> Fit:
     """Weights and values in turn, until they settle; sensors' unknowns by Gauss-Newton with them.
 
     Forces that hang on a torque constant are compared as the current that would make them: with
     smaller constants all forces, and what is left of them, would be smaller, and fit no better.
     """
-    nominal, free, more = assumed.nominal, ways.shape[1], len(made.unknowns)
+    nominal, free, more = assumed.nominal, ways.shape[1], len(readings.unknowns)
     level = data.levels(nominal)
     wide = np.hstack([ways, np.zeros((len(ways), more))])
-    sure = np.array([u.deviation for u in made.unknowns]) ** -2.0
-    shares = made.shares() if more else np.zeros((len(level), 0))
+    sure = np.array([u.deviation for u in readings.unknowns]) ** -2.0
+    shares = readings.shares() if more else np.zeros((len(level), 0))
     count = np.maximum(data.measured.sum(0), 1)
     rows, forces = data.rows, data.forces
     error = rows @ nominal - forces
@@ -98,7 +98,9 @@ def fitted(data: Data, made: Sensors, assumed: Prior, ways: Array) -> Fit:
         if n and np.all(np.abs(spread / before - 1.0) < SETTLED) and moved < STILL:
             break
         weights = data.weights(error, spread)
-        bend = np.where(data.measured[..., None], made.slopes(x, nominal + ways @ z, error), 0.0)
+        bend = np.where(
+            data.measured[..., None], readings.slopes(x, nominal + ways @ z, error), 0.0
+        )
         columns = np.concatenate([rows @ ways, bend - error[..., None] * shares], axis=-1)
         gap = forces - rows @ nominal + columns[..., free:] @ x
         a = (columns * weights[..., None]).reshape(-1, free + more)
@@ -108,7 +110,7 @@ def fitted(data: Data, made: Sensors, assumed: Prior, ways: Array) -> Fit:
         z, step = both[:free], np.clip(both[free:] - x, -STRIDE, STRIDE)
         x, moved = x + step, float(np.abs(step).max(initial=0.0))
         if more:
-            rows, forces, _ = made.at(x)
+            rows, forces, _ = readings.at(x)
             forces = np.where(data.measured, forces, 0.0)
         error = rows @ (nominal + ways @ z) - forces
         second = gram + wide.T @ assumed.slopes(nominal + ways @ z)[1] @ wide
@@ -178,8 +180,8 @@ class Cone:
 
     @classmethod
     def _at(cls, at: slice, entries: Array, nominal: Array) -> Cone:
-        found = np.linalg.inv(np.tensordot(nominal, entries, 1))
-        return cls(at, entries, np.asarray(found, dtype=float))
+        result = np.linalg.inv(np.tensordot(nominal, entries, 1))
+        return cls(at, entries, np.asarray(result, dtype=float))
 
     def distance(self, x: Array) -> float:
         """D(J‖J⁰); inf outside."""
@@ -192,9 +194,9 @@ class Cone:
 
     def slopes(self, x: Array) -> tuple[Array, Array]:
         """Gradient and Hessian of D by the body's parameters."""
-        own = np.linalg.inv(np.tensordot(x[self.at], self.entries, 1))
-        gradient = np.einsum("ij,kji->k", self.inverse - own, self.entries)
-        moved = own @ self.entries
+        inverse = np.linalg.inv(np.tensordot(x[self.at], self.entries, 1))
+        gradient = np.einsum("ij,kji->k", self.inverse - inverse, self.entries)
+        moved = inverse @ self.entries
         return gradient, np.einsum("aij,bji->ab", moved, moved)
 
 
@@ -216,8 +218,8 @@ class Prior:
         u = x[self.scalars] / self.nominal[self.scalars]
         if np.any(u <= 0.0):
             return np.inf
-        own = float(self.scalar_weight @ (u - 1.0 - np.log(u)))
-        return own + self.weight * sum(cone.distance(x) for cone in self.cones)
+        penalty = float(self.scalar_weight @ (u - 1.0 - np.log(u)))
+        return penalty + self.weight * sum(cone.distance(x) for cone in self.cones)
 
     def slopes(self, x: Array) -> tuple[Array, Array]:
         """Gradient and Hessian by x."""
@@ -226,9 +228,11 @@ class Prior:
             first, second = cone.slopes(x)
             gradient[cone.at] = self.weight * first
             hessian[cone.at, cone.at] = self.weight * second
-        own = x[self.scalars]
-        gradient[self.scalars] = self.scalar_weight * (1.0 / self.nominal[self.scalars] - 1.0 / own)
-        hessian[self.scalars, self.scalars] = self.scalar_weight / own**2
+        inverse = x[self.scalars]
+        gradient[self.scalars] = self.scalar_weight * (
+            1.0 / self.nominal[self.scalars] - 1.0 / inverse
+        )
+        hessian[self.scalars, self.scalars] = self.scalar_weight / inverse**2
         return gradient, hessian
 
 
@@ -270,5 +274,5 @@ def solved(matrix: Array, right: Array) -> Array:
     scale = 1.0 / np.sqrt(np.diag(matrix))
     factor = cho_factor(matrix * np.outer(scale, scale))
     shape = (-1,) + (1,) * (right.ndim - 1)
-    found: Array = scale.reshape(shape) * cho_solve(factor, scale.reshape(shape) * right)
-    return found
+    result: Array = scale.reshape(shape) * cho_solve(factor, scale.reshape(shape) * right)
+    return result

@@ -280,11 +280,11 @@ def identify(
         ValueError: Arrays that do not fit or are no states.
         UnknownNameError: Unknown names.
     """
-    known = parameters(model)
+    filed = parameters(model)
     size = as_real(prior, "prior")
     if not (0.0 < size < math.inf):
         raise ValueError(f"prior must be positive and finite, got {prior!r}")
-    changing, asked = _free(model, known.names, free)
+    changing, asked = _free(model, filed.names, free)
     log: Log | None = None
     if v is None:
         if any(x is not None for x in (a, tau, currents, encoders, f_ext)):
@@ -294,54 +294,54 @@ def identify(
         encoders, f_ext = log.encoders, log.f_ext
         if a is None and step is None:
             step = log.even_step()
-    made = sensors(
+    readings = sensors(
         model, cast(ArrayLike, q), v, a, tau, currents=currents, constants=constants,
         encoders=encoders, f_ext=f_ext, offsets=offsets, ratios=ratios, step=step, cutoff=cutoff,
     )  # fmt: skip
-    made = guessed(made, known.values)
-    rows, target, _ = made.at(np.zeros(len(made.unknowns)))
+    readings = guessed(readings, filed.values)
+    rows, target, _ = readings.at(np.zeros(len(readings.unknowns)))
     there = ~np.isnan(target)
     if not there.any():
         raise ValueError("no forces to learn from: tau holds no numbers")
     blocks = _folds(folds, len(target))
-    data = Data(rows, np.where(there, target, 0.0), there, made.share, robust)
+    data = Data(rows, np.where(there, target, 0.0), there, readings.share, robust)
     notes: list[str] = []
-    nominal = known.values.copy()
+    nominal = filed.values.copy()
     cones = _bodies(model, nominal, changing, asked, notes)
-    scalars = _scalars(known.names, nominal, changing, data, notes)
+    scalars = _scalars(filed.names, nominal, changing, data, notes)
     ways = _ways(model, nominal, changing, asked, balanced)
-    if not ways.shape[1] and not made.unknowns:
+    if not ways.shape[1] and not readings.unknowns:
         raise ValueError("nothing is free to change")
-    spread = np.where(known.values[scalars] > 0.0, size, WEAK)
+    spread = np.where(filed.values[scalars] > 0.0, size, WEAK)
     assumed = Prior(cones, scalars, nominal, 1.0 / size**2, 1.0 / spread**2)
-    fit = fitted(data, made, assumed, ways)
-    final, force, found = made.at(fit.unknowns)
+    fit = fitted(data, readings, assumed, ways)
+    final, force, result = readings.at(fit.unknowns)
     force = np.where(there, force, np.nan)
     prior_covariance = np.zeros((len(nominal), len(nominal)))
     if ways.shape[1]:
         prior_covariance = ways @ solved(ways.T @ assumed.slopes(fit.values)[1] @ ways, ways.T)
     alone = np.diag(prior_covariance)
     gain = np.clip(1.0 - np.diag(fit.covariance) / np.where(alone > 0.0, alone, 1.0), 0.0, 1.0)
-    by_file, by_fit = rows @ known.values, final @ fit.values
+    by_file, by_fit = rows @ filed.values, final @ fit.values
     suspicions = () if log is None else tuple(_suspicions(model, log, force, by_file))
     if log is not None:
         notes += log.notes
         if log.encoders is None and len(log.v) == len(force) and np.ndim(log.v) == 2:
             notes += friction_notes(model.dof_names, force - by_fit, log.v)
-    scale = [u.slope(x) for u, x in zip(made.unknowns, fit.unknowns, strict=True)]
+    scale = [u.slope(x) for u, x in zip(readings.unknowns, fit.unknowns, strict=True)]
     return Identified(
-        with_parameters(found, fit.values),
-        known.names,
+        with_parameters(result, fit.values),
+        filed.names,
         fit.values,
         fit.covariance,
         np.where(alone > 0.0, gain, 0.0),
         data.rms(final @ fit.values - np.nan_to_num(force)),
-        data.rms(rows @ known.values - data.forces),
+        data.rms(rows @ filed.values - data.forces),
         data.rms(np.nan_to_num(force)),
-        _validated(data, made, assumed, ways, blocks),
+        _validated(data, readings, assumed, ways, blocks),
         tuple(
             Calibrated(u.kind, u.name, u.value(float(x)), float(s * d))
-            for u, x, s, d in zip(made.unknowns, fit.unknowns, scale, fit.spread, strict=True)
+            for u, x, s, d in zip(readings.unknowns, fit.unknowns, scale, fit.spread, strict=True)
         ),
         force,
         by_fit,
@@ -381,7 +381,7 @@ def _folds(folds: int, count: int) -> list[Array]:
 
 
 def _validated(
-    data: Data, made: Sensors, assumed: Prior, ways: Array, blocks: list[Array]
+    data: Data, readings: Sensors, assumed: Prior, ways: Array, blocks: list[Array]
 ) -> Array:
     """Root mean squares (nv,) of what fits to all other blocks leave in each."""
     error = np.zeros(data.forces.shape)
@@ -390,8 +390,8 @@ def _validated(
         others[block] = False
         if not others.any():
             raise ValueError("folds: all forces that are known lie in one block of time")
-        fit = fitted(replace(data, measured=others), made, assumed, ways)
-        rows, force, _ = made.at(fit.unknowns)
+        fit = fitted(replace(data, measured=others), readings, assumed, ways)
+        rows, force, _ = readings.at(fit.unknowns)
         error[block] = (rows @ fit.values - np.nan_to_num(force))[block]
     return data.rms(error) if blocks else np.full(data.forces.shape[1], np.nan)
 
@@ -421,22 +421,22 @@ def _free(
         geared = {joint for coupling in model.couplings for joint, _ in coupling.terms}
         held = [k == "armature" and o in geared for k, o in zip(kinds, owners, strict=True)]
         return ~np.array(held, dtype=bool), asked
-    found = np.zeros(len(names), dtype=bool)
+    result = np.zeros(len(names), dtype=bool)
     for word in as_names(free, "free"):
         if word in INERTIAL or word in OF_JOINTS:
-            found |= [kind == word for kind in kinds]
+            result |= [kind == word for kind in kinds]
             continue
         if word == "inertial":
-            found |= [kind in INERTIAL for kind in kinds]
+            result |= [kind in INERTIAL for kind in kinds]
             continue
         exact = [word in (name, owner) for name, owner in zip(names, owners, strict=True)]
         here = exact if any(exact) else [fnmatchcase(name, word) for name in names]
         if not any(here):
             hint = did_you_mean(word, [*names, *owners, *INERTIAL, *OF_JOINTS, "inertial"])
             raise UnknownNameError(f"free: no parameter, kind, body or joint '{word}'{hint}")
-        found |= here
+        result |= here
         asked |= [name == word for name in names]
-    return found, asked
+    return result, asked
 
 
 def _bodies(
@@ -453,12 +453,12 @@ def _bodies(
         at = slice(BODY * i, BODY * (i + 1))
         if not changing[at].any():
             continue
-        own = possible(nominal[at], length)
+        physical = possible(nominal[at], length)
         lacks = np.zeros(BODY, dtype=bool)
-        if own[0] == 0.0:
-            lacks[: 4 if own[4:].any() else BODY] = True
+        if physical[0] == 0.0:
+            lacks[: 4 if physical[4:].any() else BODY] = True
         if (asked[at] & lacks).any():
-            what = "mass" if own[4:].any() else "mass and no inertia"
+            what = "mass" if physical[4:].any() else "mass and no inertia"
             raise ValueError(
                 f"'{body.name}' has no {what} to begin with; give it some by rm.with_parameters"
             )
@@ -466,11 +466,11 @@ def _bodies(
         if lacks.all():
             empty.append(body.name)
             continue
-        if not np.array_equal(own, nominal[at]):
+        if not np.array_equal(physical, nominal[at]):
             raised.append(body.name)
-            nominal[at] = own
+            nominal[at] = physical
         if changing[at].any():
-            cones.append(Cone.of(BODY * i, own))
+            cones.append(Cone.of(BODY * i, physical))
     if raised:
         notes.append(
             f"could not exist as the model has them (flat, or without extent), and were given some "
@@ -523,12 +523,14 @@ def _ways(model: Model, nominal: Array, changing: Array, asked: Array, balanced:
         along = np.outer(axis, axis)
         across = np.eye(3) - along
         upper = np.triu_indices(3)
-        own = np.zeros((4, BODY))
-        own[0, 0] = 1.0
-        own[1, 1:4] = axis
-        own[2, 4:], own[3, 4:] = along[upper], across[upper]
-        own = own[[np.all(np.isin(np.flatnonzero(row), places)) for row in own]]
-        for row in own:
+        combinations = np.zeros((4, BODY))
+        combinations[0, 0] = 1.0
+        combinations[1, 1:4] = axis
+        combinations[2, 4:], combinations[3, 4:] = along[upper], across[upper]
+        combinations = combinations[
+            [np.all(np.isin(np.flatnonzero(row), places)) for row in combinations]
+        ]
+        for row in combinations:
             column = np.zeros(len(nominal))
             column[at] = row
             columns.append(column)

@@ -232,12 +232,12 @@ def read_positions(
 # ---- what the columns are of ---------------------------------------------------------------------
 
 
-def _labels(model: Model, joints: Sequence[str], known: Sequence[str]) -> list[str]:
+def _labels(model: Model, joints: Sequence[str], all_names: Sequence[str]) -> list[str]:
     """The columns of these joints: a joint's own name, or those that begin with it."""
-    found: list[str] = []
+    result: list[str] = []
     for joint in joints:
-        found += [name for name in known if name.startswith(f"{joint}.")] or [joint]
-    return found
+        result += [name for name in all_names if name.startswith(f"{joint}.")] or [joint]
+    return result
 
 
 def _needed(model: Model) -> list[str]:
@@ -257,19 +257,19 @@ def _configurations(model: Model, table: _Table) -> Array:
 
 def _encoders(model: Model, table: _Table, kind: str) -> tuple[str, ...] | None:
     """The joints whose rates ("v") or positions ("q") the log has and which tell all, if any do."""
-    known = model.dof_names if kind == "v" else position_names(model)
+    all_names = model.dof_names if kind == "v" else position_names(model)
     g = model.constraint_jacobian(model.neutral())
-    found: list[str] = []
+    result: list[str] = []
     seen = np.zeros((0, model.nv))
     for joint, node in zip(model.joints, model.nodes, strict=True):
-        if not table.has(kind, _labels(model, [joint.name], known)):
+        if not table.has(kind, _labels(model, [joint.name], all_names)):
             continue
         more = np.vstack([seen, g[list(node.freedoms)]])
         size = np.linalg.svd(more, compute_uv=False)
         if len(more) <= model.nv and size[-1] > TURNED * size[0]:
             seen = more
-            found.append(joint.name)
-    return tuple(found) if len(seen) == model.nv else None
+            result.append(joint.name)
+    return tuple(result) if len(seen) == model.nv else None
 
 
 def _forces(model: Model, table: _Table) -> tuple[dict[str, Array] | None, Array | None]:
@@ -318,14 +318,14 @@ def _carried(
     return tau
 
 
-def _followed(table: _Table, model: Model, joints: Sequence[str], given: Array) -> Array:
+def _followed(table: _Table, model: Model, joints: Sequence[str], rows: Array) -> Array:
     """Configurations where these joints stand in rows of a table, each from the one before."""
-    found: list[Array] = []
+    result: list[Array] = []
     try:
-        found.extend(following(model, joints, given))  # keeps those before the one that fails
+        result.extend(following(model, joints, rows))  # keeps those before the one that fails
     except ClosureError as error:
-        raise table.wrong(str(error), len(found)) from None
-    return np.array(found)
+        raise table.wrong(str(error), len(result)) from None
+    return np.array(result)
 
 
 def _step(table: _Table, time: Array) -> float | None:
@@ -393,10 +393,10 @@ def _loaded(source: object, topic: str | None) -> _Table:
         except ImportError:
             raise MissingPackageError("Parquet logs need", "pyarrow", "logs") from None
         try:
-            found = parquet.read_table(path)
+            result = parquet.read_table(path)
         except ArrowException as error:
             raise DescriptionError(f"no Parquet file: {error}", Source(str(path))) from None
-        return _of_table(found, str(path))
+        return _of_table(result, str(path))
     return _csv(path)
 
 
@@ -490,11 +490,11 @@ def _even(series: Mapping[str, tuple[list[float], list[float]]]) -> dict[str, Ar
                default=next(iter(clocks.values())))  # fmt: skip
     count = int(np.sum((most >= first) & (most <= last)))
     time = np.linspace(first, last, max(count, 1))
-    found = {
+    result = {
         name: np.interp(time, clocks[name], np.array(values)[order[name]])
         for name, (_, values) in series.items()
     }
-    return {"time": time - first, **found}
+    return {"time": time - first, **result}
 
 
 def _csv(path: Path) -> _Table:

@@ -129,8 +129,8 @@ def filtered_regressor(
     Raises:
         ValueError: Arrays that are no motion or do not fit, ``step`` or ``cutoff`` not positive.
     """
-    given = {"step": as_numbers(step, "step"), "cutoff": as_numbers(cutoff, "cutoff")}
-    if not all(x.shape == () and 0.0 < x < math.inf for x in given.values()):
+    options = {"step": as_numbers(step, "step"), "cutoff": as_numbers(cutoff, "cutoff")}
+    if not all(x.shape == () and 0.0 < x < math.inf for x in options.values()):
         raise ValueError(f"step and cutoff must be positive, got {step!r} and {cutoff!r}")
     torque = as_array(tau, model.nv, "tau", "nv")
     momentum, rest = momentum_regressor(model, q, v, backend=backend)

@@ -142,16 +142,16 @@ class Sensors:
 
     def shares(self) -> Array:
         """What share of each coordinate's force hangs on each unknown (nv, ·): those of motors."""
-        found = np.zeros((self.model.nv, len(self.unknowns)))
+        result = np.zeros((self.model.nv, len(self.unknowns)))
         if self.constants is None:
-            return found
+            return result
         names = [each.name for each in self.model.actuators]
         size = np.sqrt(np.nanmean(self._parts(self.model, self.closed) ** 2, axis=0))
         share = size**2 / np.maximum(np.sum(size**2, axis=1, keepdims=True), 1e-300)
         for i, unknown in enumerate(self.unknowns):
             if unknown.kind == "constant":
-                found[:, i] = share[:, names.index(unknown.name)]
-        return found
+                result[:, i] = share[:, names.index(unknown.name)]
+        return result
 
     def _of(self, kind: str, x: Array) -> list[tuple[CalibrationParameter, float]]:
         pairs = zip(self.unknowns, x.tolist(), strict=True)
@@ -230,9 +230,9 @@ def following(model: Model, encoders: Sequence[str], rows: Array) -> Iterator[Ar
     q = model.neutral()
     for row in rows:
         parts = [x.tolist() for x in np.split(row, ends[:-1])]
-        told = dict(zip(encoders, parts, strict=True))
-        pose = told.pop(model.floating_base or "", None)
-        q = model.configuration(told, guess=q, base_pose=pose)
+        wanted = dict(zip(encoders, parts, strict=True))
+        pose = wanted.pop(model.floating_base or "", None)
+        q = model.configuration(wanted, guess=q, base_pose=pose)
         yield q
 
 
@@ -264,8 +264,8 @@ def sensors(
         raise ValueError("without accelerations (a=None) step is needed: seconds per sample")
     if (tau is None) == (currents is None):
         raise ValueError("forces are needed, either as tau or as currents")
-    told = tau if currents is None else currents
-    assert told is not None
+    efforts = tau if currents is None else currents
+    assert efforts is not None
     names = None if encoders is None else as_names(encoders, "encoders")
     nq, nv = (model.nq, model.nv) if names is None else _sizes(model, names)
     place, rate = as_array(q, nq, "q", "nq"), as_array(v, nv, "v", "nv")
@@ -283,25 +283,25 @@ def sensors(
         ),
     ]
     if currents is None:
-        drive = arrays["tau"] = as_array(told, model.nv, "tau", "nv")
+        drive = arrays["tau"] = as_array(efforts, model.nv, "tau", "nv")
         check_finite(np.where(np.isnan(drive), 0.0, drive), "tau", model.dof_names)
         if constants is not None:
             raise ValueError("constants are for currents; tau is in forces' units already")
-        known = None
+        torque_constants = None
     else:
-        drive = arrays["currents"] = as_array(told, len(model.actuators), "currents", "nu")
+        drive = arrays["currents"] = as_array(efforts, len(model.actuators), "currents", "nu")
         driven = tuple(each.name for each in model.actuators)
         check_finite(np.where(np.isnan(drive), 0.0, drive), "currents", driven)
-        known, more = _constants(model, constants)
+        torque_constants, more = _constants(model, constants)
         unknowns += more
     batch = common_batch(**arrays)
     if 0 in batch:
         raise ValueError("no samples: q, v and tau are empty")
     for link in f_ext or {}:
         model.frame(link)
-    made = Sensors(
-        model, np.broadcast_to(place, (*batch, nq)), rate, pull, drive, known, dict(f_ext or {}),
-        None if names is None else tuple(names), step, cutoff, tuple(unknowns),
+    readings = Sensors(
+        model, np.broadcast_to(place, (*batch, nq)), rate, pull, drive, torque_constants,
+        dict(f_ext or {}), None if names is None else tuple(names), step, cutoff, tuple(unknowns),
     )  # fmt: skip
     if names is None:
         model.check(place, rate, tolerance=TYPED)
@@ -309,16 +309,16 @@ def sensors(
         check_finite(place, "q", tuple(str(n) for n in range(nq)))
         check_finite(rate, "v", labels)
         rows = [r for name in names for r in _joint(model, name)[2]]
-        g = model.constraint_jacobian(made.closed)[..., rows, :]
+        g = model.constraint_jacobian(readings.closed)[..., rows, :]
         if np.linalg.matrix_rank(g.reshape(-1, nv, nv), tol=1e-9).min() < nv:
             raise ValueError("encoders: there they do not tell how all coordinates move")
-    return made
+    return readings
 
 
 def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
     """How many positions and velocities these joints have together; they must be as many as nv."""
-    found = [_joint(model, name) for name in names]
-    nq, nv = sum(each[1] for each in found), sum(len(each[2]) for each in found)
+    joints = [_joint(model, name) for name in names]
+    nq, nv = sum(each[1] for each in joints), sum(len(each[2]) for each in joints)
     if len(set(names)) < len(names):
         raise ValueError(f"encoders: a joint stands twice in {names}")
     if nv != model.nv:
@@ -340,10 +340,10 @@ def _joint(model: Model, name: str) -> tuple[int, int, range]:
 
 
 def _chosen(
-    asked: bool | str | Iterable[str], known: Iterable[str], what: str, kind: str
+    asked: bool | str | Iterable[str], all_names: Iterable[str], what: str, kind: str
 ) -> list[str]:
     """Of the known names all, none or those that were asked for."""
-    names = list(known)
+    names = list(all_names)
     if isinstance(asked, bool):
         return names if asked else []
     wanted = as_names(asked, what)
@@ -357,8 +357,8 @@ def _offsets(
     model: Model, encoders: Sequence[str] | None, asked: bool | str | Iterable[str]
 ) -> list[CalibrationParameter]:
     joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
-    known = [n for n in (model.dof_names if encoders is None else encoders) if n in joints]
-    chosen = _chosen(asked, known, "offsets", "encoder")
+    names = [n for n in (model.dof_names if encoders is None else encoders) if n in joints]
+    chosen = _chosen(asked, names, "offsets", "encoder")
     slides = {n for n, joint in joints.items() if joint.type == "prismatic"}
     geared = np.abs(model.constraint_jacobian(model.neutral())).max(axis=1, initial=0.0)
     return [
@@ -374,80 +374,80 @@ def _offsets(
 def _ratios(model: Model, asked: bool | str | Iterable[str]) -> dict[str, float]:
     """How far the dependent joint of each chosen coupling goes with the next of its joints."""
     independent = {joint.name for joint in model.joints if joint.independent}
-    known = {}
+    ratios = {}
     for coupling in model.couplings:
-        own = [k for name, k in coupling.terms if name not in independent]
-        others = [k for name, k in coupling.terms if name in independent] or own[1:]
-        if own and others and not coupling.redundant:
-            known[coupling.name] = -others[0] / own[0]
-    return {name: known[name] for name in _chosen(asked, known, "ratios", "coupling")}
+        dependent = [k for name, k in coupling.terms if name not in independent]
+        others = [k for name, k in coupling.terms if name in independent] or dependent[1:]
+        if dependent and others and not coupling.redundant:
+            ratios[coupling.name] = -others[0] / dependent[0]
+    return {name: ratios[name] for name in _chosen(asked, ratios, "ratios", "coupling")}
 
 
 def _constants(
-    model: Model, given: float | str | Mapping[str, float] | ArrayLike | None
+    model: Model, asked: float | str | Mapping[str, float] | ArrayLike | None
 ) -> tuple[Array, list[CalibrationParameter]]:
     """Torque constants [N m/A or N/A] by actuator, and those that are to be found."""
     names = [each.name for each in model.actuators]
     filed = np.array([each.torque_constant or math.nan for each in model.actuators])
-    if isinstance(given, str):
-        if given != "unknown":
+    if isinstance(asked, str):
+        if asked != "unknown":
             raise ValueError(
-                f"constants are numbers, None (the file's) or 'unknown', not {given!r}"
+                f"constants are numbers, None (the file's) or 'unknown', not {asked!r}"
             )
-        found = np.full(len(names), math.nan)
-    elif given is None:
-        found = filed
-        if lacking := [n for n, k in zip(names, found, strict=True) if math.isnan(k)]:
+        result = np.full(len(names), math.nan)
+    elif asked is None:
+        result = filed
+        if lacking := [n for n, k in zip(names, result, strict=True) if math.isnan(k)]:
             raise ValueError(
                 f"the file gives no torque constant of {few(lacking)} [N m/A]: constants="
                 f"{{'{lacking[0]}': 0.1}} sets one (1 where the log has motor torques), "
                 "constants='unknown' identifies all of them"
             )
-    elif isinstance(given, Mapping):
-        for name in given:
+    elif isinstance(asked, Mapping):
+        for name in asked:
             if name not in names:
                 raise UnknownNameError(
                     f"constants: no actuator '{name}'{did_you_mean(name, names)}"
                 )
-        found = np.array([given.get(n, k) for n, k in zip(names, filed, strict=True)], dtype=float)
+        result = np.array([asked.get(n, k) for n, k in zip(names, filed, strict=True)], dtype=float)
     else:
-        found = np.broadcast_to(as_numbers(given, "constants"), (len(names),)).copy()
-    if not np.all(np.isnan(found) | (np.isfinite(found) & (found != 0.0))):
-        raise ValueError(f"constants must be finite and not zero, got {given!r}")
-    lost = np.isnan(found)
-    found = np.where(lost, np.where(np.isnan(filed), math.nan, filed), found)
+        result = np.broadcast_to(as_numbers(asked, "constants"), (len(names),)).copy()
+    if not np.all(np.isnan(result) | (np.isfinite(result) & (result != 0.0))):
+        raise ValueError(f"constants must be finite and not zero, got {asked!r}")
+    lost = np.isnan(result)
+    result = np.where(lost, np.where(np.isnan(filed), math.nan, filed), result)
     unknowns = [
         CalibrationParameter("constant", name, WEAK if math.isnan(k) else CONSTANT, float(k))
         for name, k, is_one in zip(names, filed, lost, strict=True)
         if is_one
     ]
-    return found, unknowns
+    return result, unknowns
 
 
-def guessed(made: Sensors, values: Array) -> Sensors:
+def guessed(readings: Sensors, values: Array) -> Sensors:
     """Torque constants of which nothing is known begin where the model's forces fit best."""
-    if made.constants is None or not np.isnan(made.constants).any():
-        return made
-    lost = np.isnan(made.constants)
-    trial = replace(made, constants=np.where(lost, 1.0, made.constants), unknowns=())
+    if readings.constants is None or not np.isnan(readings.constants).any():
+        return readings
+    lost = np.isnan(readings.constants)
+    trial = replace(readings, constants=np.where(lost, 1.0, readings.constants), unknowns=())
     rows, _, _ = trial.at(np.zeros(0))
-    parts = trial._parts(made.model, np.broadcast_to(trial.closed, (
-        *np.broadcast_shapes(trial.closed.shape[:-1], trial.drive.shape[:-1]), made.model.nq
+    parts = trial._parts(readings.model, np.broadcast_to(trial.closed, (
+        *np.broadcast_shapes(trial.closed.shape[:-1], trial.drive.shape[:-1]), readings.model.nq
     )))  # fmt: skip
     needed = rows @ values - parts[..., ~lost].sum(axis=-1)
     inside = np.any(parts[..., lost] != 0.0, axis=(0, 2))
     columns = parts[:, inside][..., lost].reshape(-1, int(lost.sum()))
     right = needed[:, inside].reshape(-1)
     good = np.all(np.isfinite(columns), axis=1)
-    found = np.abs(np.linalg.lstsq(columns[good], right[good], rcond=None)[0])
-    constants = made.constants.copy()
-    constants[lost] = np.where(found > 0.0, found, 1.0)
-    named = dict(zip((each.name for each in made.model.actuators), constants, strict=True))
+    size = np.abs(np.linalg.lstsq(columns[good], right[good], rcond=None)[0])
+    constants = readings.constants.copy()
+    constants[lost] = np.where(size > 0.0, size, 1.0)
+    named = dict(zip((each.name for each in readings.model.actuators), constants, strict=True))
     unknowns = [
         replace(u, nominal=float(named[u.name])) if u.kind == "constant" else u
-        for u in made.unknowns
+        for u in readings.unknowns
     ]
-    return replace(made, constants=constants, unknowns=tuple(unknowns))
+    return replace(readings, constants=constants, unknowns=tuple(unknowns))
 
 
 def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
@@ -459,9 +459,9 @@ def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
     }
     mimics = {dependent[c.name]: factors[c.name] for c in model.couplings
               if c.name in factors and c.kind == "mimic"}  # fmt: skip
-    said = model.description
+    description = model.description
     couplings: list[LinkCoupling | JointCoupling] = []
-    for each in said.couplings:
+    for each in description.couplings:
         factor = factors.get(each.name, 1.0)
         name = dependent.get(each.name, "")
         if isinstance(each, LinkCoupling):
@@ -474,24 +474,24 @@ def with_ratios(model: Model, factors: Mapping[str, float]) -> Model:
         replace(joint, mimic=replace(joint.mimic, multiplier=joint.mimic.multiplier * factor))
         if joint.mimic is not None and (factor := mimics.get(joint.name, 1.0)) != 1.0
         else joint
-        for joint in said.joints
+        for joint in description.joints
     ]
-    changed: Description = replace(said, couplings=tuple(couplings), joints=tuple(joints))
+    changed: Description = replace(description, couplings=tuple(couplings), joints=tuple(joints))
     with warnings.catch_warnings():  # what there is to say of the file was said when it was read
         warnings.simplefilter("ignore", DescriptionWarning)
-        made = build(changed, gravity=model.gravity)
-    if made.dof_names != model.dof_names:
+        changed_model = build(changed, gravity=model.gravity)
+    if changed_model.dof_names != model.dof_names:
         raise ValueError("ratios: with others the robot has other independent coordinates")
-    return made
+    return changed_model
 
 
 def _above(model: Model, link: str) -> list[str]:
     """The joints on the way from the root to a link."""
-    body, found = model.frame(link).body, []
+    body, result = model.frame(link).body, []
     while body != WORLD:
-        found.append(model.joints[body].name)
+        result.append(model.joints[body].name)
         body = model.nodes[body].parent
-    return found
+    return result
 
 
 def _independent(model: Model, name: str) -> bool:

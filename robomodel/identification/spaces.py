@@ -100,7 +100,7 @@ def reduced(rows: Array, order: Sequence[int]) -> tuple[Array, list[int]]:
             along = left[:, column] / rest
             left -= np.outer(along, along @ left)
     pivots.sort(key=list(order).index)
-    found: Array = np.asarray(np.linalg.solve(rows[:, pivots], rows), dtype=float)
-    found[np.abs(found) < 1e-9] = 0.0
-    found[:, pivots] = np.eye(len(pivots))
-    return found, pivots
+    result: Array = np.asarray(np.linalg.solve(rows[:, pivots], rows), dtype=float)
+    result[np.abs(result) < 1e-9] = 0.0
+    result[:, pivots] = np.eye(len(pivots))
+    return result, pivots
