@@ -127,14 +127,14 @@ def _failed(error: UserError, arguments: Sequence[str] | None) -> int:
     return error.status
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(asked: bool) -> None:
+    if asked:
         typer.echo(f"robomodel {__version__}")
         raise typer.Exit
 
 
-def _cmake(wanted: bool) -> None:
-    if wanted:
+def _cmake(asked: bool) -> None:
+    if asked:
         typer.echo(Path(__file__).parent.parent / "cmake")
         raise typer.Exit
 

@@ -58,9 +58,9 @@ def command(
     model = robot.load()
     if not model.nv:
         raise UserError(f"{robot.file}: '{model.name}' has nothing that moves; nothing to time")
-    wanted = algorithm or USUAL
+    names = algorithm or USUAL
     rows = [
-        _measure(model, each, states, threads) for each in track("benchmark", wanted, len(wanted))
+        _measure(model, each, states, threads) for each in track("benchmark", names, len(names))
     ]
     machine = f"{platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}"
     data = {
@@ -89,7 +89,7 @@ def command(
 def _measure(model: Model, algorithm: str, states: int, threads: int) -> dict[str, Any]:
     start = time.perf_counter()
     kernel = kernel_of(model, AlgorithmSpec(algorithm))
-    made = time.perf_counter() - start
+    seconds = time.perf_counter() - start
     rng = np.random.default_rng(0)
     some = np.array([model.random_configuration(rng) for _ in range(min(states, 16))])
     every = {
@@ -104,7 +104,7 @@ def _measure(model: Model, algorithm: str, states: int, threads: int) -> dict[st
         "ns_per_state": 1e9 / states * _median(lambda: kernel(*batch, out=flat, threads=threads)),
         "ns_per_call": 1e9 * _median(lambda: kernel(*one)),
         "flops": kernel.program.flops,
-        "seconds_to_make": made,
+        "seconds_to_make": seconds,
     }
 
 
@@ -114,10 +114,10 @@ def _median(action: Callable[[], object]) -> float:
     start = time.perf_counter()
     action()
     repeats = max(1, int(SLICE / max(time.perf_counter() - start, 1e-9)))
-    found = []
+    times = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
         for _turn in range(repeats):
             action()
-        found.append((time.perf_counter() - start) / repeats)
-    return statistics.median(found)
+        times.append((time.perf_counter() - start) / repeats)
+    return statistics.median(times)

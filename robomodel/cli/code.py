@@ -36,18 +36,18 @@ def command(
     from robomodel.interop.c import identifier, write_c
 
     model = robot.load()
-    wanted = [each.strip() for each in functions.split(",") if each.strip()]
+    names = [each.strip() for each in functions.split(",") if each.strip()]
     with blaming(robot.file):
         output.mkdir(parents=True, exist_ok=True)
         source, header = write_c(
-            model, output / f"{identifier(stem or model.name)}.c", wanted, dtype=dtype
+            model, output / f"{identifier(stem or model.name)}.c", names, dtype=dtype
         )
     data = {
         "robot": model.name,
         "file": robot.file,
         "source": str(source),
         "header": str(header),
-        "functions": wanted,
+        "functions": names,
         "dtype": dtype,
     }
     return Result(document=Document(f"wrote {source} and {header}", "", data=data))

@@ -192,32 +192,32 @@ def runnable(
     options = list(documented(command, own_parameters))
     for function, names in taken.items():
         options += signature_options(function, names)
-    own = {each.name for each in options}
+    option_names = {each.name for each in options}
     for name, kind, default in (("output", Output, None), ("as_json", AsJson, False)):
-        if name not in own:
+        if name not in option_names:
             options.append(_parameter(name, kind, default))
     for group in groups.values():
         loading = list(
             documented(group, inspect.signature(group, eval_str=True).parameters.values())
         )
         for each in loading:
-            for said in getattr(each.annotation, "__metadata__", ()):
-                if isinstance(said, typer.models.OptionInfo):
-                    said.rich_help_panel = LOADING
+            for metadata in getattr(each.annotation, "__metadata__", ()):
+                if isinstance(metadata, typer.models.OptionInfo):
+                    metadata.rich_help_panel = LOADING
         options = [*filter(_is_argument, loading), *options]
         options += [each for each in loading if not _is_argument(each)]
 
-    def run(**given: Any) -> int:
-        file, json_wanted = given.get("file", "robomodel"), given.pop("as_json")
-        output = None if "output" in own else given.pop("output")
+    def run(**arguments: Any) -> int:
+        file, json_wanted = arguments.get("file", "robomodel"), arguments.pop("as_json")
+        output = None if "output" in option_names else arguments.pop("output")
         for name, group in groups.items():
             fields = [field.name for field in dataclasses.fields(group)]
-            given[name] = group(**{field: given.pop(field) for field in fields})
+            arguments[name] = group(**{field: arguments.pop(field) for field in fields})
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", DescriptionWarning)
             warnings.simplefilter("ignore", DeprecationWarning)  # other packages', for developers
             try:
-                result = command(**given)
+                result = command(**arguments)
                 _print(result, output or result.output, _texts(caught) if json_wanted else None)
             except BrokenPipeError:
                 raise
@@ -282,8 +282,8 @@ def signature_options(
 ) -> Iterator[inspect.Parameter]:
     """Options that are a function's parameters, with their defaults and what its docstring says."""
     function = inspect.unwrap(function)
-    _, _, said = (inspect.getdoc(function) or "").partition("\nArgs:\n")
-    helps = dict(re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", said, re.MULTILINE))
+    _, _, arguments = (inspect.getdoc(function) or "").partition("\nArgs:\n")
+    helps = dict(re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", arguments, re.MULTILINE))
     for name in names:
         parameter = inspect.signature(function).parameters[name]
         text = " ".join(helps[name].replace("``", "").split())
@@ -310,16 +310,16 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 def _is_argument(parameter: inspect.Parameter) -> bool:
     """Whether it goes without a name; those of groups, as the robot's file, come first."""
-    said = getattr(parameter.annotation, "__metadata__", ())
-    return any(isinstance(each, typer.models.ArgumentInfo) for each in said)
+    metadata = getattr(parameter.annotation, "__metadata__", ())
+    return any(isinstance(each, typer.models.ArgumentInfo) for each in metadata)
 
 
 def in_short(text: str) -> str:
     """Of a command's first sentence what fits a line of the list of commands."""
-    said = text.partition("\n\n")[0].strip().rstrip(".")
-    while len(said) > FITS and (cut := max(said.rfind(mark) for mark in ":;,")) > 0:
-        said = said[:cut]
-    return said
+    sentence = text.partition("\n\n")[0].strip().rstrip(".")
+    while len(sentence) > FITS and (cut := max(sentence.rfind(mark) for mark in ":;,")) > 0:
+        sentence = sentence[:cut]
+    return sentence
 
 
 # ---- printing ------------------------------------------------------------------------------------

@@ -53,9 +53,9 @@ def _names(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = of(parsers.read(path))
+                candidates = of(parsers.read(path))
         except (OSError, ValueError, ImportError):
             return []  # a shell has no place for errors
-        return [f"{name}{ending}" for name in found if name.startswith(incomplete)]
+        return [f"{name}{ending}" for name in candidates if name.startswith(incomplete)]
 
     return complete

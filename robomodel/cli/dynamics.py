@@ -82,12 +82,12 @@ def command(
     request = Request.of(state, options, position or [], printed)
     model = robot.load()
     at = complete(model, request, seed)
-    found = _findings(model, robot.file, at, passive=passive)
-    sections = list(_sections(model, found, given=at.tau is not None))
+    results = _findings(model, robot.file, at, passive=passive)
+    sections = list(_sections(model, results, given=at.tau is not None))
     return Result(
-        document=Document(model.name, "SI units and radians", sections, vars(found)),
-        status=1 if found.finding else 0,
-        complaint=f"{robot.file}: {found.finding}" if found.finding else "",
+        document=Document(model.name, "SI units and radians", sections, vars(results)),
+        status=1 if results.finding else 0,
+        complaint=f"{robot.file}: {results.finding}" if results.finding else "",
     )
 
 
@@ -182,44 +182,45 @@ def _finding(
 # ---- text ----------------------------------------------------------------------------------------
 
 
-def _sections(model: Model, found: Findings, *, given: bool) -> Iterator[Section]:
-    notes = list(found.notes)
-    if found.base_pose is not None:
-        pose = [f"{x:.6g}" for x in found.base_pose]
+def _sections(model: Model, results: Findings, *, given: bool) -> Iterator[Section]:
+    notes = list(results.notes)
+    if results.base_pose is not None:
+        pose = [f"{x:.6g}" for x in results.base_pose]
         notes.append(f"base: position {' '.join(pose[:3])}, quaternion {' '.join(pose[3:])}")
-    gap = f"{found.round_trip:.1e}"
+    gap = f"{results.round_trip:.1e}"
     forward = (
         f"a': forward dynamics of --tau (of tau it differs from a by {gap})"
         if given
         else f"a': forward dynamics of tau; max |a' - a| = {gap}"
     )
     yield Section(
-        "", [*notes, "", _dof_table(found, given=given), "", "tau: inverse dynamics of a", forward]
+        "",
+        [*notes, "", _dof_table(results, given=given), "", "tau: inverse dynamics of a", forward],
     )
     names = [joint.name for joint in model.joints if not joint.independent and joint.nv == 1]
     if names:
-        motion = (found.joint_positions, found.joint_velocities, found.joint_accelerations)
+        motion = (results.joint_positions, results.joint_velocities, results.joint_accelerations)
         rows: list[list[Cell]] = [
             [name, *(float(values[name]) for values in motion)] for name in names
         ]
         yield Section("Dependent joints", [Table(["joint", "q", "v", "a"], rows)])
     energies = (
-        f"kinetic energy {found.kinetic_energy:.6g} J, "
-        f"potential energy {found.potential_energy:.6g} J"
+        f"kinetic energy {results.kinetic_energy:.6g} J, "
+        f"potential energy {results.potential_energy:.6g} J"
     )
     tied = bool(model.loops or model.couplings)
-    residual = [f"residual of the constraints {found.residual:.1e}"] if tied else []
+    residual = [f"residual of the constraints {results.residual:.1e}"] if tied else []
     yield Section("", ["", energies, *residual])
 
 
-def _dof_table(found: Findings, *, given: bool) -> Table:
-    columns = {"v": found.v, "a": found.a, "tau": found.tau}
+def _dof_table(results: Findings, *, given: bool) -> Table:
+    columns = {"v": results.v, "a": results.a, "tau": results.tau}
     if given:
-        columns["--tau"] = found.forward["tau"]
-    columns["a'"] = found.forward["a"]
+        columns["--tau"] = results.forward["tau"]
+    columns["a'"] = results.forward["a"]
     rows: list[list[Cell]] = [
-        [name, float(found.joint_positions[name]) if name in found.joint_positions else None,
+        [name, float(results.joint_positions[name]) if name in results.joint_positions else None,
          *(float(column[i]) for column in columns.values())]
-        for i, name in enumerate(found.dof_names)
+        for i, name in enumerate(results.dof_names)
     ]  # fmt: skip
     return Table(["dof", "q", *columns], rows)

@@ -86,23 +86,23 @@ def command(
 
 
 def _most(
-    names: tuple[str, ...], given: list[str] | None, option: str
+    names: tuple[str, ...], texts: list[str] | None, option: str
 ) -> float | dict[str, float] | None:
     """Limits by name; a single number is for all."""
-    if not given:
+    if not texts:
         return None
-    found: dict[str, float] = {}
+    limits: dict[str, float] = {}
     alone: float | None = None
-    for text in given:
+    for text in texts:
         name, equals, number = text.rpartition("=")
         try:
             value = float(number)
         except ValueError:
             raise UserError(f"{option}: '{text}' is neither a number nor JOINT=NUMBER") from None
         if equals:
-            found[name] = value
+            limits[name] = value
         else:
             alone = value
     if alone is None:
-        return found
-    return dict.fromkeys(names, alone) | found if found else alone
+        return limits
+    return dict.fromkeys(names, alone) | limits if limits else alone

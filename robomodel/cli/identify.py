@@ -110,20 +110,20 @@ def command(
     )
 
 
-def _constants(said: list[str]) -> str | dict[str, float] | None:
+def _constants(texts: list[str]) -> str | dict[str, float] | None:
     """Torque constants by actuator; nan for those to be found."""
-    if said == ["unknown"]:
+    if texts == ["unknown"]:
         return "unknown"
-    found: dict[str, float] = {}
-    for each in said:
+    constants: dict[str, float] = {}
+    for each in texts:
         name, _, number = each.rpartition("=")
         try:
-            found[name] = math.nan if number == "unknown" else float(number)
+            constants[name] = math.nan if number == "unknown" else float(number)
         except ValueError:
             name = ""
         if not name:
             raise UserError(f"--constant {each}: give ACTUATOR=NUMBER, or 'unknown'")
-    return found or None
+    return constants or None
 
 
 def _identified(

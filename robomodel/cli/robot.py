@@ -126,11 +126,11 @@ def _argument(text: str) -> tuple[str, str]:
 
 def _rotor(text: str) -> tuple[str, Rotor]:
     """The joint, or joints, of ``--rotor``, and the rotor."""
-    joint, _, said = text.rpartition(":")
-    words = dict(word.strip().split("=", 1) for word in said.split(",") if "=" in word)
+    joint, _, assignments = text.rpartition(":")
+    words = dict(word.strip().split("=", 1) for word in assignments.split(",") if "=" in word)
     parameters = {field.name for field in fields(Rotor)} - {"source"}
     wrong = [word for word in words if word not in parameters]
-    if not joint or not words or len(words) != said.count(",") + 1:
+    if not joint or not words or len(words) != assignments.count(",") + 1:
         raise UserError(f"--rotor {text}: write it as JOINT:inertia=6e-5,ratio=9")
     if wrong:
         raise UserError(f"--rotor {text}: no '{wrong[0]}'{did_you_mean(wrong[0], parameters)}")

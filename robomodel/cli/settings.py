@@ -43,20 +43,23 @@ def _set(
         return replace(description, gravity=(x, y, z))
     if parameter == "ratio" and owner in model.joint_names:
         return _with_ratio(model, description, owner, value)
-    known = ["ratio"] if owner in model.joint_names else []
+    parameters = ["ratio"] if owner in model.joint_names else []
     for group in ("joints", "links", "loops", "couplings", "springs"):
         elements = getattr(description, group)
         for n, element in enumerate(elements):
             if element.name != owner:
                 continue
             setters = dict(_numbers(element))
-            known += setters
+            parameters += setters
             if parameter in setters:
                 changed = (*elements[:n], setters[parameter](value), *elements[n + 1 :])
                 changes: dict[str, Any] = {group: changed}
                 return replace(description, **changes)
-    if known:
-        hint = did_you_mean(parameter, known) or f"; it has {', '.join(dict.fromkeys(known))}"
+    if parameters:
+        hint = (
+            did_you_mean(parameter, parameters)
+            or f"; it has {', '.join(dict.fromkeys(parameters))}"
+        )
         raise UserError(f"{what}: '{owner}' has no such parameter{hint}")
     owners = [each.name for group in ("joints", "links", "loops", "couplings", "springs")
               for each in getattr(description, group)]  # fmt: skip
@@ -107,8 +110,8 @@ def _with_ratio(model: Model, description: Description, joint: str, value: float
         if joint in each.ratios
     }
     if len(rotors) != 1:
-        found = f"has {len(rotors)} rotors" if rotors else "has no rotor"
-        raise UserError(f"--set {joint}.ratio: '{joint}' {found}; name the coupling instead")
+        count = f"has {len(rotors)} rotors" if rotors else "has no rotor"
+        raise UserError(f"--set {joint}.ratio: '{joint}' {count}; name the coupling instead")
     ((rotor, link),) = rotors.items()
     joints = [
         replace(each, mimic=replace(each.mimic, multiplier=value))

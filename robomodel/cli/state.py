@@ -110,33 +110,33 @@ class Request:
 
 
 def _places(all_given: Collection[Numbers]) -> str:
-    return ", ".join(given.where for given in all_given)
+    return ", ".join(numbers.where for numbers in all_given)
 
 
 def _read(file: Path, ignored: Collection[str]) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
     """Vectors and positions of a state file."""
     try:
-        said = json.loads(named(str(file), MAX_BYTES)[:MAX_BYTES].decode("utf-8-sig"))
+        content = json.loads(named(str(file), MAX_BYTES)[:MAX_BYTES].decode("utf-8-sig"))
     except DescriptionError:
         raise
     except json.JSONDecodeError as error:
         raise UserError(f"{file}:{error.lineno}: this is not JSON: {error.msg}") from None
     except (ValueError, RecursionError):
         raise UserError(f"{file}: this is not JSON") from None
-    if not isinstance(said, dict):
+    if not isinstance(content, dict):
         raise UserError(f"{file}: a state is a JSON object with any of {', '.join(_KEYS)}")
-    for key in said:
+    for key in content:
         if key not in _KEYS and key not in ignored:
             raise UserError(
                 f"{file}: {key}: no such key{did_you_mean(key, _KEYS)}; known are "
                 f"{', '.join(_KEYS)}"
             )
     vectors = {
-        key: Numbers.listed(f"{file}: {key}", said[key])
+        key: Numbers.listed(f"{file}: {key}", content[key])
         for key in _VECTORS
-        if said.get(key) is not None
+        if content.get(key) is not None
     }
-    positions = said.get("positions") or {}
+    positions = content.get("positions") or {}
     if not isinstance(positions, dict):
         raise UserError(f"{file}: positions: an object is needed, joint: position")
     places = {
@@ -178,9 +178,9 @@ def complete(model: Model, request: Request, seed: int | None) -> State:
     vectors = {
         name: rng.standard_normal(model.nv) if drawn else np.zeros(model.nv) for name in ("v", "a")
     }
-    for name, given in request.vectors.items():
+    for name, numbers in request.vectors.items():
         if name != "q":
-            vectors[name] = given.sized(model.nv, "nv")
+            vectors[name] = numbers.sized(model.nv, "nv")
     rest = [name for name in ("v", "a") if name not in request.vectors]
     if not chosen:
         notes.append(f"{', '.join(['q', *rest])}: random, closed, seed {seed or 0}")
@@ -199,38 +199,42 @@ def _configuration(model: Model, request: Request) -> tuple[Array, list[str], li
     if "q" not in request.vectors:
         q = _from_positions(model, request.positions)
         return q, [], _moved_along(model, request.positions, q)
-    given = request.vectors["q"]
-    typed = given.sized(model.nq, "nq")
-    with blaming(given.where):
+    numbers = request.vectors["q"]
+    typed = numbers.sized(model.nq, "nq")
+    with blaming(numbers.where):
         q = model.close(typed)
     way = float(np.max(np.abs(q - typed), initial=0.0))
     if way <= AS_TYPED:
         return typed, [], []
     note = f"q: moved by up to {way:.2g} to close the loops and to normalise quaternions"
     faults = [*states.unit_faults(model, typed, CLOSED), *states.loop_faults(model, typed, CLOSED)]
-    told = "; ".join(fault.message for fault in faults)
+    message = "; ".join(fault.message for fault in faults)
     if way <= ROUNDED:
-        said = DescriptionWarning(f"{given.where}: {told}; moved by up to {way:.2g}")
-        warnings.warn(said, stacklevel=2)
+        closed = DescriptionWarning(f"{numbers.where}: {message}; moved by up to {way:.2g}")
+        warnings.warn(closed, stacklevel=2)
         return q, [note], []
-    return q, [note], [f"{given.where} is no state: {told}; moved by up to {way:.2g} to be one"]
+    return (
+        q,
+        [note],
+        [f"{numbers.where} is no state: {message}; moved by up to {way:.2g} to be one"],
+    )
 
 
 def _moved_along(model: Model, positions: Mapping[str, Numbers], q: Array) -> list[str]:
     """Independent joints that were not asked to move and do, for those that were."""
     way = model.difference(model.neutral(), q)
     at = model.joint_positions(q)
-    found = []
+    findings = []
     for name, places in freedoms(model).items():
         if name not in model.joint_names or name in positions or name == model.floating_base:
             continue
         if np.max(np.abs(way[list(places)])) > STAYS:
             now = ", ".join(f"{x:.6g}" for x in np.atleast_1d(at[name]))
-            found.append(
+            findings.append(
                 f"{_places(positions.values())}: independent joint '{name}' is not where it "
                 f"starts, but at {now}, as the loops or couplings ask"
             )
-    return found
+    return findings
 
 
 def _from_positions(model: Model, positions: Mapping[str, Numbers]) -> Array:

@@ -57,8 +57,8 @@ class Sketch:
     @property
     def points(self) -> list[Point]:
         """All that is drawn."""
-        found = [point for bar in self.bars for point in bar.points]
-        return found + [pin.at for pin in self.pins] + [end for rod in self.rods for end in rod]
+        corners = [point for bar in self.bars for point in bar.points]
+        return corners + [pin.at for pin in self.pins] + [end for rod in self.rods for end in rod]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def sketch(model: Model, cluster: Cluster, positions: Sequence[float], title: st
     plane = _plane(model, cluster)
     poses = _poses(model, cluster, positions)
     body_of = {frame.name: frame.body for frame in model.frames}
-    mine = {body: number for number, body in enumerate(cluster.bodies)}
+    numbers = {body: number for number, body in enumerate(cluster.bodies)}
     points: dict[int, list[Point]] = {body: [] for body in (*cluster.outputs, *cluster.bodies)}
     rotors = {rotor_name(joint.name) for joint in model.description.joints}
     pins: list[Pin] = []
@@ -91,30 +91,30 @@ def sketch(model: Model, cluster: Cluster, positions: Sequence[float], title: st
         if child == parent:
             continue
         at = seen(joint.child)
-        if parent in points and (child in mine or parent in mine):
+        if parent in points and (child in numbers or parent in numbers):
             points[parent].append(at)
-        if child in mine:
+        if child in numbers:
             points[child].append(at)
             if joint.name not in rotors:
-                pins.append(Pin(joint.name, at, fixed=parent not in mine))
+                pins.append(Pin(joint.name, at, fixed=parent not in numbers))
     for loop in model.description.loops:
         ends = [loop.predecessor, loop.successor]
         bodies = [body_of[end.link] for end in ends]
-        if not mine.keys() & set(bodies):
+        if not numbers.keys() & set(bodies):
             continue
         first, second = (seen(end.link, end.origin.xyz) for end in ends)
         for body, at in zip(bodies, (first, second), strict=True):
             points.setdefault(body, []).append(at)
         if loop.type == "rod":
             rods.append((first, second))
-        ground = not set(bodies) <= mine.keys()
+        ground = not set(bodies) <= numbers.keys()
         pins.append(Pin(loop.name, first, fixed=ground and loop.type != "rod", loop=True))
     bars = [
         Bar("" if body == WORLD else model.bodies[body].name, CARRIER, tuple(points[body]))
         for body in points
-        if body not in mine
+        if body not in numbers
     ]
-    bars += [Bar(model.bodies[body].name, n, tuple(points[body])) for body, n in mine.items()]
+    bars += [Bar(model.bodies[body].name, n, tuple(points[body])) for body, n in numbers.items()]
     return Sketch(title, tuple(bars), tuple(pins), tuple(rods))
 
 

@@ -31,11 +31,13 @@ def document(fit: Identified, model: Model, source: str, unused: Sequence[str] =
     """
     before = parameters(model).values
     unknown: list[Part] = [UNKNOWN, Bullets(by_owner(fit.unknown))] if fit.unknown else []
-    known = [group for group in fit.groups if group.known]
+    identified = [group for group in fit.groups if group.known]
     sections = [
         Section("Suspicious: look at the log before the results", [Bullets(fit.suspicions)]),
         Section("To know", [Bullets(fit.notes)]),
-        Section("What the log tells: combinations that forces can tell apart", [_groups(known)]),
+        Section(
+            "What the log tells: combinations that forces can tell apart", [_groups(identified)]
+        ),
         Section(
             "Root mean squares of forces, and of what is left of them", [_residuals(fit, model)]
         ),

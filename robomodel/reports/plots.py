@@ -146,8 +146,8 @@ def _extent(plot: Plot) -> tuple[float, float, float, float]:
 
 def bounded(values: Array, steepest: float) -> Array:
     """Nan for values near singularities, beyond so many medians: they would flatten all others."""
-    known = np.abs(values[np.isfinite(values)])
-    most = steepest * float(np.median(known)) if len(known) else 0.0
+    finite = np.abs(values[np.isfinite(values)])
+    most = steepest * float(np.median(finite)) if len(finite) else 0.0
     return np.where(np.abs(values) <= max(most, 1e-12), values, np.nan)
 
 
@@ -158,10 +158,10 @@ def _colour(number: int, line: Line) -> str:
 def _path(x: Array, y: Array, inside: Mask) -> str:
     """Move to the first point inside, lines from then on, anew after each that is not."""
     words, down = [], False
-    for px, py, there in zip(x.tolist(), y.tolist(), inside.tolist(), strict=True):
-        if there:
+    for px, py, is_inside in zip(x.tolist(), y.tolist(), inside.tolist(), strict=True):
+        if is_inside:
             words.append(f"{'L' if down else 'M'}{px:.1f} {py:.1f}")
-        down = there
+        down = is_inside
     return "".join(words)
 
 

@@ -50,21 +50,21 @@ def frames(trajectory: Trajectory, rate: float) -> Frames:
     if not rate > 0.0:
         raise ValueError(f"fps must be a positive number, got {rate!r}")
     times = trajectory.times
-    wanted = np.arange(0.0, times[-1] + 0.5 / rate, 1.0 / rate)
-    if len(wanted) > MOST_FRAMES:
+    grid = np.arange(0.0, times[-1] + 0.5 / rate, 1.0 / rate)
+    if len(grid) > MOST_FRAMES:
         raise ValueError(
             f"{times[-1]:g} s at {rate:g} frames a second are more than {MOST_FRAMES} frames: give "
             "a lower fps"
         )
-    indices = np.unique(np.clip(np.searchsorted(times, wanted - 1e-9), 0, len(times) - 1))
+    indices = np.unique(np.clip(np.searchsorted(times, grid - 1e-9), 0, len(times) - 1))
     if trajectory.dense is not None:  # whose own steps are few and uneven
-        shown = wanted[wanted <= times[-1]]
+        shown = grid[grid <= times[-1]]
         q, indices = trajectory.at(shown)[0], np.zeros(len(shown), dtype=int)
     else:
         shown, q = times[indices], trajectory.q[indices]
     each = [link_poses(trajectory.model, at) for at in q]
     poses = {name: np.array([pose[name] for pose in each]) for name in each[0]}
-    points, given = trajectory.contact_points, trajectory.contact_forces
+    points, contact_forces = trajectory.contact_points, trajectory.contact_forces
     pairs = slice(len(points), len(points) + len(trajectory.contact_pairs))
     forces, at = np.zeros((2, len(shown), pairs.stop, 3))
     for k, point in enumerate(points):
@@ -72,11 +72,11 @@ def frames(trajectory: Trajectory, rate: float) -> Frames:
         at[:, k] = pose[:, :3, 3] + pose[:, :3, :3] @ np.array(point.offset)
         at[:, k, 2] -= point.radius
     places = trajectory.contact_places
-    if given is not None and places is not None and pairs.stop:
+    if contact_forces is not None and places is not None and pairs.stop:
         for n, i in enumerate(indices):
             since = indices[n - 1] if n else 0
             if i > since:
-                forces[n] = given[since:i].mean(axis=0)
+                forces[n] = contact_forces[since:i].mean(axis=0)
                 for k in range(pairs.start, pairs.stop):
                     met = np.flatnonzero(np.isfinite(places[since:i, k, 0]))
                     at[n, k] = places[since + met[-1], k] if len(met) else 0.0
@@ -148,12 +148,12 @@ def _rounded(values: Array) -> Any:
 
 def _extent(shown: Frames, solids: list[Solid]) -> Array:
     """Corners of all that is drawn (frames, n, 3)."""
-    found = [
+    corners = [
         points @ np.swapaxes(shown.poses[name][:, :3, :3], 1, 2) + shown.poses[name][:, None, :3, 3]
         for name, _, points, _ in solids
     ]
-    found.append(np.array([pose[:, :3, 3] for pose in shown.poses.values()]).swapaxes(0, 1))
-    return np.concatenate(found, axis=1)
+    corners.append(np.array([pose[:, :3, 3] for pose in shown.poses.values()]).swapaxes(0, 1))
+    return np.concatenate(corners, axis=1)
 
 
 Solid = tuple[str, str, Array, Array]  # link, colour, corners (n, 3), triangles (m, 3)
@@ -166,7 +166,7 @@ def _drawn(model: Model) -> list[Solid]:
     from scipy.spatial import QhullError
 
     colours = {name: _code(rgb) for name, rgb in link_colours(model).items()}
-    found: list[Solid] = []
+    solids: list[Solid] = []
     for link in model.description.links:
         shapes = [x for x in link.shapes if x.role == "visual"] or list(link.shapes)
         for shape in shapes:
@@ -179,9 +179,9 @@ def _drawn(model: Model) -> list[Solid]:
                 continue
             turn, at = np.array(shape.origin.rotation), np.array(shape.origin.xyz)
             colour = colours[link.name] if shape.rgba is None else _code(bytes_of(shape.rgba))
-            found.append((link.name, colour, corners @ turn.T + at, faces))
-    shaped = {link for link, _, _, _ in found}
-    return found + [
+            solids.append((link.name, colour, corners @ turn.T + at, faces))
+    shaped = {link for link, _, _, _ in solids}
+    return solids + [
         (each.link, colours[each.link], each.corners, each.faces)
         for each in link_solids(model)
         if each.link not in shaped

@@ -219,10 +219,10 @@ def lay_out(root: str, texts: Sequence[Sequence[str]], parents: Sequence[int]) -
     depth = [0] * count
     for i in range(1, count):
         depth[i] = depth[above[i]] + 1
-    own = [LINE * len(lines) + PADDING for lines in every]
+    heights = [LINE * len(lines) + PADDING for lines in every]
     below = [0.0] * count  # what the children of each take
     for i in range(count - 1, 0, -1):
-        below[above[i]] += max(own[i] + GAP, below[i])
+        below[above[i]] += max(heights[i] + GAP, below[i])
     widths = [PADDING + LETTER * max(len(line) for line in lines) for lines in every]
     column = [0.0] * (max(depth) + 1)
     for i in range(count):
@@ -233,11 +233,11 @@ def lay_out(root: str, texts: Sequence[Sequence[str]], parents: Sequence[int]) -
     top, used = [0.0] * count, [0.0] * count
     boxes = []
     for i in range(count):
-        room = max(own[i] + GAP, below[i])
+        room = max(heights[i] + GAP, below[i])
         if i:
             top[i] = top[above[i]] + used[above[i]]
             used[above[i]] += room
         used[i] = (room - below[i]) / 2  # children sit in the middle of a taller parent
-        boxes.append(Box(every[i], left[depth[i]], top[i] + room / 2, widths[i], own[i]))
-    height = max(own[0] + GAP, below[0])
+        boxes.append(Box(every[i], left[depth[i]], top[i] + room / 2, widths[i], heights[i]))
+    height = max(heights[0] + GAP, below[0])
     return Tree(boxes[0], tuple(boxes[1:]), left[-1] + column[-1], height)

@@ -47,17 +47,17 @@ def draw_cluster(
         ImportError: Matplotlib is not installed.
     """
     model = _led_by(model, joint)
-    found = sweep(model, joint, steps=steps)
+    swept = sweep(model, joint, steps=steps)
     ends = [each for each in joint_envelopes(model) if each.joint == joint]
     if ends:
-        found = _within(model, found, ends[0])
+        swept = _within(model, swept, ends[0])
     index = model.dof_names.index(joint)
     cluster = next(c for c in model.clusters if joint in c.joints)
-    at = model.joint_positions(found.q)
+    at = model.joint_positions(swept.q)
     with np.errstate(all="ignore"):
-        ratios = model.constraint_jacobian(found.q)[:, :, index]
-        inertia = crba(model, found.q)[:, index, index]
-        reflected = armature(model, found.q)[:, index]
+        ratios = model.constraint_jacobian(swept.q)[:, :, index]
+        inertia = crba(model, swept.q)[:, index, index]
+        reflected = armature(model, swept.q)[:, index]
     others = [
         (model.joints[body], model.nodes[body].v)
         for body in cluster.bodies
@@ -65,7 +65,7 @@ def draw_cluster(
     ]
     kinds = {"m" if other.type == "prismatic" else "rad" for other, _ in others} or {"rad"}
     sliding = model.joints[cluster.bodies[cluster.joints.index(joint)]].type == "prismatic"
-    x, along = found.positions, f"{joint} [{'m' if sliding else 'rad'}]"
+    x, along = swept.positions, f"{joint} [{'m' if sliding else 'rad'}]"
     positions = [Line(other.name, x, at[other.name]) for other, _ in others]
     velocities = [Line(other.name, x, bounded(ratios[:, v], STEEPEST)) for other, v in others]
     inertias = [
@@ -77,7 +77,7 @@ def draw_cluster(
         names.setdefault(round(position, 4), []).append(name)
     marks = [(position, ", ".join(each)) for position, each in names.items()]
     lines = [(position, "") for position in names]
-    title = model.name if found.closed else f"{model.name}: as far as its loops close"
+    title = model.name if swept.closed else f"{model.name}: as far as its loops close"
     alone = "no other joint moves with it"
     pictures.draw_plots(
         [
@@ -88,7 +88,7 @@ def draw_cluster(
         ],
         path,
     )  # fmt: skip
-    return found
+    return swept
 
 
 def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
@@ -107,19 +107,19 @@ def draw_residuals(fit: Identified, path: str | os.PathLike[str]) -> None:
     pictures.draw_plots([plot for pair in plots for plot in pair], path, columns=2)
 
 
-def _within(model: Model, found: Sweep, ends: JointEnvelope) -> Sweep:
+def _within(model: Model, swept: Sweep, ends: JointEnvelope) -> Sweep:
     """The part of a sweep within the limits of all joints of the cluster, up to its very ends."""
-    at = found.positions
+    at = swept.positions
     inside = (at >= ends.lower - INSIDE) & (at <= ends.upper + INSIDE)
     if not np.any(inside):
-        return found
+        return swept
     low, high = at[inside][0] - INSIDE, at[inside][-1] + INSIDE
     beyond = (ends.positions < low) | (ends.positions > high)
     beyond &= (ends.positions >= ends.lower - INSIDE) & (ends.positions <= ends.upper + INSIDE)
     positions = np.concatenate([at[inside], ends.positions[beyond]])
     order = np.argsort(positions, kind="stable")
-    q = np.concatenate([found.q[inside], model.close(ends.q[beyond])])
-    return replace(found, positions=positions[order], q=q[order])
+    q = np.concatenate([swept.q[inside], model.close(ends.q[beyond])])
+    return replace(swept, positions=positions[order], q=q[order])
 
 
 def _marks(model: Model, joint: str, ends: Sequence[JointEnvelope]) -> Iterator[tuple[float, str]]:

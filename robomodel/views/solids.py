@@ -155,12 +155,12 @@ def hull(points: Array) -> tuple[Array, Array]:
     """Corners and triangles, seen from outside. QhullError for what is flat."""
     from scipy.spatial import ConvexHull
 
-    found = ConvexHull(points)
-    corners, faces = points[found.vertices], found.simplices
+    convex = ConvexHull(points)
+    corners, faces = points[convex.vertices], convex.simplices
     place = np.zeros(len(points), dtype=int)
-    place[found.vertices] = np.arange(len(found.vertices))
+    place[convex.vertices] = np.arange(len(convex.vertices))
     faces = place[faces]
     a, b, c = (corners[faces[:, k]] for k in range(3))
-    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), found.equations[:, :3]) < 0.0
+    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), convex.equations[:, :3]) < 0.0
     faces[inward] = faces[inward][:, ::-1]
     return corners, faces

@@ -249,8 +249,8 @@ class Viewer:
     def pose(self) -> str:
         """The configuration shown, as JSON: ``q``, and the positions of joints by their names."""
         positions = self.model.joint_positions(self.q)
-        said = {name: np.asarray(value).tolist() for name, value in positions.items()}
-        return json.dumps({"q": self.q.tolist(), "joints": said}, indent=1)
+        joints = {name: np.asarray(value).tolist() for name, value in positions.items()}
+        return json.dumps({"q": self.q.tolist(), "joints": joints}, indent=1)
 
     def _draw_slider(self, freedom: Freedom) -> None:
         slider = self.server.gui.add_slider(
@@ -357,7 +357,7 @@ def view(model: Model, *, host: str = "127.0.0.1", port: int = 8080) -> Viewer:
 def freedoms(model: Model) -> tuple[Freedom, ...]:
     """What sliders move: every independent velocity coordinate."""
     joints = {joint.name: joint for joint in model.joints}
-    found = []
+    result = []
     for index, label in enumerate(model.dof_names):
         joint = joints.get(label) or joints[label.rpartition(".")[0]]
         lower, upper = joint.lower, joint.upper
@@ -368,8 +368,8 @@ def freedoms(model: Model) -> tuple[Freedom, ...]:
             lower = -reach if not math.isfinite(lower) or not alone else lower
         if not (alone and math.isfinite(upper) and lower < upper):
             upper = lower + 2 * reach
-        found.append(Freedom(label, index, joint.name, lower, upper, alone))
-    return tuple(found)
+        result.append(Freedom(label, index, joint.name, lower, upper, alone))
+    return tuple(result)
 
 
 def camera_distance(radius: float, aspect: float = 1.0) -> float:
@@ -405,7 +405,7 @@ def link_colours(model: Model) -> dict[str, tuple[int, int, int]]:
     colours = colours_of(model)
     if all(code == PLAIN for code in colours):
         colours = [COLOURS[k % len(COLOURS)] for k in range(len(colours))]
-    found = {}
+    result = {}
     for frame in model.frames:
         code, shade = PLAIN, 1.0
         if frame.body >= 0:
@@ -413,8 +413,8 @@ def link_colours(model: Model) -> dict[str, tuple[int, int, int]]:
             code = colours[cluster]
             shade = SHADES[model.clusters[cluster].bodies.index(frame.body) % len(SHADES)]
         red, green, blue = GREY if code == PLAIN else _rgb(code)
-        found[frame.name] = (int(red * shade), int(green * shade), int(blue * shade))
-    return found
+        result[frame.name] = (int(red * shade), int(green * shade), int(blue * shade))
+    return result
 
 
 def _rgb(code: str) -> tuple[int, int, int]:

@@ -65,14 +65,14 @@ class FourBar:
 def four_bars(model: Model, cluster: Cluster, q: Array) -> list[FourBar]:
     """Those of a cluster with loops, measured at closed configurations q (n, nq)."""
     kinds = {loop.name: loop.type for loop in model.loops}
-    found = []
+    bars = []
     for loop in cluster.geometry.loops:
         cycle = _cycle(cluster, loop, kinds.get(loop.name, ""))
         if cycle is not None:
-            made = _measured(model, cluster, loop, cycle, q)
-            if made is not None:
-                found.append(made)
-    return found
+            bar = _measured(model, cluster, loop, cycle, q)
+            if bar is not None:
+                bars.append(bar)
+    return bars
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +154,16 @@ def _between(lengths: tuple[float, ...], turn: Array, at: Array) -> list[Extreme
 
     low, high = float(np.min(turn)), float(np.max(turn))
     order = np.argsort(turn, kind="stable")
-    found = []
+    extremes = []
     for k in range(math.ceil(low / math.pi), math.floor(high / math.pi) + 1):
         size = min(abs(float(cosine(np.array(math.cos(k * math.pi))))), 1.0)
         where = float(np.interp(k * math.pi, turn[order], at[order]))
-        found.append(Extreme(math.acos(size), where))
+        extremes.append(Extreme(math.acos(size), where))
     signs = cosine(np.cos(turn))
     for n in np.flatnonzero(signs[1:] * signs[:-1] < 0.0).tolist():
         share = float(signs[n] / (signs[n] - signs[n + 1]))
-        found.append(Extreme(math.pi / 2, float(at[n] + share * (at[n + 1] - at[n]))))
-    return found
+        extremes.append(Extreme(math.pi / 2, float(at[n] + share * (at[n + 1] - at[n]))))
+    return extremes
 
 
 def _four(x: tuple[float, ...]) -> tuple[float, float, float, float]:
@@ -174,11 +174,11 @@ def _four(x: tuple[float, ...]) -> tuple[float, float, float, float]:
 def _places(cluster: Cluster, loop: LoopJoint, cycle: _Cycle, q: Array) -> tuple[Array, Array]:
     """Points (n, 4, 3) on the hinges in the axes of the body that carries them, and the axes."""
     places, axes = [], []
-    for own in q:
-        found: dict[int, Array] = {}
+    for configuration in q:
+        origins: dict[int, Array] = {}
         turned: dict[int, Array] = {}
         ends = []
-        numbers = [float(x) for x in own]
+        numbers = [float(x) for x in configuration]
         for branch, anchor in ((cycle.down, loop.predecessor), (cycle.up, loop.successor)):
             rotation, origin = np.eye(3), np.zeros(3)
             for i in branch:
@@ -188,11 +188,11 @@ def _places(cluster: Cluster, loop: LoopJoint, cycle: _Cycle, q: Array) -> tuple
                 x = link.transform(numbers)
                 origin = origin + rotation @ np.array(x.offset, dtype=float)
                 rotation = rotation @ np.array(x.matrix(), dtype=float)
-                found[i], turned[i] = origin, rotation[:, joint.k]
+                origins[i], turned[i] = origin, rotation[:, joint.k]
             ends.append(origin + rotation @ np.array(anchor.point, dtype=float))
         if -1 in cycle.hinges:
-            found[-1] = ends[0]
-        places.append([found[i] for i in cycle.hinges])
+            origins[-1] = ends[0]
+        places.append([origins[i] for i in cycle.hinges])
         axes.append([turned[i] for i in cycle.hinges if i >= 0])
     return np.array(places), np.array(axes)
 
@@ -202,9 +202,9 @@ def _input(model: Model, names: list[str]) -> int:
     pushed = {actuator.joint for actuator in model.actuators}
     pushed |= {name for actuator in model.actuators for name, _ in actuator.terms}
     independent = {joint.name for joint in model.joints if joint.independent}
-    for wanted in (pushed, independent):
+    for preferred in (pushed, independent):
         for n, name in enumerate(names):
-            if name in wanted:
+            if name in preferred:
                 return n
     return 0
 

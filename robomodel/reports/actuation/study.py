@@ -171,8 +171,8 @@ def actuation(
         UnknownNameError: An unknown link.
         ValueError: Joints that cannot be moved so.
     """
-    found = joint_envelopes(model)
-    at = {each.cluster: each.q for each in found}
+    envelopes = joint_envelopes(model)
+    at = {each.cluster: each.q for each in envelopes}
     bars = [
         bar
         for cluster in model.clusters
@@ -182,24 +182,24 @@ def actuation(
     return Actuation(
         model.name,
         model.description.source.file,
-        _drives(model, found),
-        found,
+        _drives(model, envelopes),
+        envelopes,
         tuple(bars),
-        tuple(_polygons(model, found)),
+        tuple(_polygons(model, envelopes)),
         () if foot is None else (workspace(model, foot, joints),),
-        tuple(each for joint in found for each in _speed_torque(model, joint)),
-        {each.joint: _reflected(model, each) for each in found},
+        tuple(each for joint in envelopes for each in _speed_torque(model, joint)),
+        {each.joint: _reflected(model, each) for each in envelopes},
     )
 
 
-def _drives(model: Model, found: Sequence[JointEnvelope]) -> tuple[Drive, ...]:
+def _drives(model: Model, envelopes: Sequence[JointEnvelope]) -> tuple[Drive, ...]:
     sliding = {joint.name for joint in model.joints if joint.type == "prismatic"}
     ratios: dict[str, list[Ratio]] = {each.name: [] for each in model.actuators}
-    for each in found:
+    for each in envelopes:
         for name, values in zip(each.actuators, each.ratios.T, strict=True):
-            known = values[np.isfinite(values)]
-            if len(known):
-                ratios[name].append(Ratio(each.joint, float(np.min(known)), float(np.max(known))))
+            finite = values[np.isfinite(values)]
+            if len(finite):
+                ratios[name].append(Ratio(each.joint, float(np.min(finite)), float(np.max(finite))))
     return tuple(
         Drive(
             each.name, each.joint, each.effort_limit, each.velocity_limit, each.stall_torque,
@@ -250,24 +250,24 @@ def _speed_torque(model: Model, joint: JointEnvelope) -> Iterator[SpeedTorque]:
 # ---- polygons ------------------------------------------------------------------------------------
 
 
-def _polygons(model: Model, found: Sequence[JointEnvelope]) -> list[Polygon]:
+def _polygons(model: Model, envelopes: Sequence[JointEnvelope]) -> list[Polygon]:
     """Of the pairs of joints of the open tree that motors share."""
     if not model.actuators:
         return []
     rows = tree_rows(model)
     by_row = {
         rows.index(model.nodes[model.joint_names.index(each.joint)].v): each
-        for each in found
+        for each in envelopes
         if each.tree
     }
     spread = _tree_map(model, np.concatenate([each.q for each in by_row.values()][:1] or []), rows)
-    made = []
-    for own, columns in motors.blocks(np.any(np.nan_to_num(spread) != 0.0, axis=0)):
-        if len(own) < 2 or any(i not in by_row for i in own):
+    polygons = []
+    for group, columns in motors.blocks(np.any(np.nan_to_num(spread) != 0.0, axis=0)):
+        if len(group) < 2 or any(i not in by_row for i in group):
             continue
-        for i, j in list(itertools.combinations(own, 2))[:PAIRS]:
-            made.append(_polygon(model, rows, (i, j), (by_row[i], by_row[j]), columns))
-    return made
+        for i, j in list(itertools.combinations(group, 2))[:PAIRS]:
+            polygons.append(_polygon(model, rows, (i, j), (by_row[i], by_row[j]), columns))
+    return polygons
 
 
 def _tree_map(model: Model, q: Array, rows: Sequence[int]) -> Array:

@@ -70,21 +70,21 @@ def workspace(model: Model, foot: FrameLike, joints: Sequence[str] = ()) -> Work
     ``joints``: one or two of the joints that move in the open tree, or of linkages of one freedom;
     by default the last two that move the foot. ValueError where there are none.
     """
-    known = {each.joint: each for each in joint_envelopes(model)}
+    envelopes = {each.joint: each for each in joint_envelopes(model)}
     link = foot if isinstance(foot, str) else foot[0]
     model.frame(link)  # an UnknownNameError with a hint for unknown ones
-    chosen = as_names(joints, "joints") or _movers(model, foot, list(known.values()))
+    chosen = as_names(joints, "joints") or _movers(model, foot, list(envelopes.values()))
     for name in chosen:
-        if name not in known:
+        if name not in envelopes:
             raise ValueError(
                 f"'{name}' is no joint of one freedom that moves in the open tree of "
-                f"'{model.name}'{did_you_mean(name, known)}"
+                f"'{model.name}'{did_you_mean(name, envelopes)}"
             )
     if not 1 <= len(chosen) <= 2 or len(set(chosen)) < len(chosen):
         if not chosen:
             raise ValueError(f"no joint of one freedom moves '{link}'; name one or two others")
         raise ValueError(f"joints are one or two, each once, got {list(chosen)}")
-    poses = grid(model, chosen, [_positions(known[name]) for name in chosen])
+    poses = grid(model, chosen, [_positions(envelopes[name]) for name in chosen])
     lost = ~np.all(np.isfinite(poses), axis=-1)
     if np.all(lost):
         raise ValueError(f"'{model.name}' is nowhere within its limits")
@@ -129,10 +129,10 @@ def _upright(plane: Array) -> Array:
     return np.array([first, second])
 
 
-def _movers(model: Model, foot: FrameLike, known: Sequence[JointEnvelope]) -> tuple[str, ...]:
+def _movers(model: Model, foot: FrameLike, envelopes: Sequence[JointEnvelope]) -> tuple[str, ...]:
     """The last two joints of the open tree that move a foot, its base held."""
     q = model.neutral()
-    names = [each.joint for each in known if each.tree]
+    names = [each.joint for each in envelopes if each.tree]
     moves = [name for name in names if np.max(np.abs(_ways(model, q, foot, [name]))) > MOVES]
     return tuple(moves[-2:])
 

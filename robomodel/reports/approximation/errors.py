@@ -317,27 +317,29 @@ def _row(name: str, values: Sequence[Array], tolerance: float) -> Row:
 
 def armatures(model: Model, q: Array) -> tuple[Armature, ...]:
     """Of every joint that moves in the open tree, over the configurations q (states, nq)."""
-    said = {joint.name: joint.armature for joint in approximate(model).joints}
+    values_in_file = {joint.name: joint.armature for joint in approximate(model).joints}
     dense = dynamics.armature(model, q, kind="dense", backend="numpy")
     g = model.constraint_jacobian(q)
     result = []
     for cluster in model.clusters:
         bodies = [body for body in cluster.bodies if body in select(model).moving]
         rows = [v for body in bodies for v in model.nodes[body].freedoms]
-        own, kept = dense[:, cluster.v, cluster.v], g[:, rows, cluster.v]
+        block, kept = dense[:, cluster.v, cluster.v], g[:, rows, cluster.v]
         if not np.array_equal(kept, np.broadcast_to(np.eye(len(rows)), kept.shape)):
-            regular = np.isfinite(kept).all(axis=(1, 2)) & np.isfinite(own).all(axis=(1, 2))
-            kept, own = kept[regular], own[regular]
+            regular = np.isfinite(kept).all(axis=(1, 2)) & np.isfinite(block).all(axis=(1, 2))
+            kept, block = kept[regular], block[regular]
             regular = np.linalg.cond(kept) < 1e8
             inverse = np.linalg.inv(kept[regular])
-            own = np.swapaxes(inverse, 1, 2) @ own[regular] @ inverse
+            block = np.swapaxes(inverse, 1, 2) @ block[regular] @ inverse
         at = 0
         for body in bodies:
             joint = model.joints[body]
             if joint.nv == 1 or joint.type == "spherical":
-                values = np.mean(np.diagonal(own, axis1=1, axis2=2)[:, at : at + joint.nv], axis=1)
+                values = np.mean(
+                    np.diagonal(block, axis1=1, axis2=2)[:, at : at + joint.nv], axis=1
+                )
                 unit = "kg" if joint.type == "prismatic" else "kg m²"
-                result.append(_armature(joint.name, said[joint.name], values, unit))
+                result.append(_armature(joint.name, values_in_file[joint.name], values, unit))
             at += joint.nv
     return tuple(result)
 

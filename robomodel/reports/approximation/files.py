@@ -61,9 +61,9 @@ def annotate_drake(text: str, file: str, motors: Mapping[str, Motor]) -> Annotat
     """
     markup = Markup(text, file, "robot")
     root = markup.root
-    known = {joint.attributes.get("name") for joint in root.all("joint")}
+    joints = {joint.attributes.get("name") for joint in root.all("joint")}
     taken = {each.attributes.get("name") for each in root.all("transmission")}
-    written = [joint for joint in motors if joint in known]
+    written = [joint for joint in motors if joint in joints]
     if written and "xmlns:drake" not in root.attributes:
         markup.set(root, "xmlns:drake", DRAKE)
     for joint in written:
@@ -75,9 +75,9 @@ def annotate_drake(text: str, file: str, motors: Mapping[str, Motor]) -> Annotat
             continue
         missing = []
         for tag, value in words.items():
-            found = actuator.all(f"drake:{tag}")
-            if found:
-                markup.set(found[0], "value", value)
+            tags = actuator.all(f"drake:{tag}")
+            if tags:
+                markup.set(tags[0], "value", value)
             else:
                 missing.append(f'<drake:{tag} value="{value}"/>')
         if missing:
@@ -103,14 +103,14 @@ def _transmission(joint: str, words: Mapping[str, str], taken: set[str | None]) 
     while name in taken:
         name += "_"
     taken.add(name)
-    said = "".join(f'\n    <drake:{tag} value="{value}"/>' for tag, value in words.items())
+    parts = "".join(f'\n    <drake:{tag} value="{value}"/>' for tag, value in words.items())
     return (
         f"<transmission name={quoteattr(name)}>\n"
         f"  <type>{_SIMPLE}</type>\n"
         f"  <joint name={quoteattr(joint)}>\n"
         "    <hardwareInterface>hardware_interface/EffortJointInterface</hardwareInterface>\n"
         "  </joint>\n"
-        f"  <actuator name={quoteattr(f'{joint}_actuator')}>{said}\n"
+        f"  <actuator name={quoteattr(f'{joint}_actuator')}>{parts}\n"
         "  </actuator>\n"
         "</transmission>"
     )
@@ -124,14 +124,14 @@ def motors(model: Model, armature: Mapping[str, float]) -> dict[str, Motor]:
             of_joint.setdefault(joint, []).append(Motor(rotor.inertia, ratio))
     result = {}
     for joint, value in armature.items():
-        found = of_joint.get(joint, [])
-        geared = len(found) == 1 and math.isclose(
-            found[0].ratio ** 2 * found[0].inertia, value, rel_tol=_AGREES
+        rotors = of_joint.get(joint, [])
+        geared = len(rotors) == 1 and math.isclose(
+            rotors[0].ratio ** 2 * rotors[0].inertia, value, rel_tol=_AGREES
         )
-        result[joint] = found[0] if geared else Motor(value, 1.0)
+        result[joint] = rotors[0] if geared else Motor(value, 1.0)
     return result
 
 
-def _annotated(markup: Markup, written: list[str], wanted: Mapping[str, object]) -> Annotated:
-    missing = tuple(name for name in wanted if name not in written)
+def _annotated(markup: Markup, written: list[str], names: Mapping[str, object]) -> Annotated:
+    missing = tuple(name for name in names if name not in written)
     return Annotated(markup.text(), tuple(written), missing)

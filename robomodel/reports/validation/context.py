@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from robomodel.description import Joint as SaidJoint
+from robomodel.description import Joint as FileJoint
 from robomodel.description import Link, Loop, Vec3
 from robomodel.dynamics import crba
 from robomodel.errors import NOWHERE, ClosureError, Source
@@ -117,7 +117,7 @@ class CheckContext:
         return {link.name: link for link in self.model.description.links}
 
     @cached_property
-    def said(self) -> dict[str, SaidJoint]:
+    def file_joints(self) -> dict[str, FileJoint]:
         """The file's joints by name."""
         return {joint.name: joint for joint in self.model.description.joints}
 
@@ -140,13 +140,13 @@ class CheckContext:
     @cached_property
     def couplings(self) -> dict[str, Source]:
         """Where couplings and mimics stand, by name."""
-        said = {each.name: each.source for each in self.model.description.couplings}
-        return {each.name: self.joint_source(each.name) for each in self.model.couplings} | said
+        sources = {each.name: each.source for each in self.model.description.couplings}
+        return {each.name: self.joint_source(each.name) for each in self.model.couplings} | sources
 
     def joint_source(self, joint: str) -> Source:
         """Where a joint, or the joint of a freedom's label, stands."""
-        name = joint if joint in self.said else joint.rpartition(".")[0]
-        return self.said[name].source if name in self.said else NOWHERE
+        name = joint if joint in self.file_joints else joint.rpartition(".")[0]
+        return self.file_joints[name].source if name in self.file_joints else NOWHERE
 
     def cluster_source(self, cluster: Cluster) -> Source:
         """Where the first loop or coupling of a cluster stands."""
@@ -160,7 +160,7 @@ class CheckContext:
 
     def is_mimic(self, joint: str) -> bool:
         """Whether the file has a joint mimic another."""
-        return joint in self.said and self.said[joint].mimic is not None
+        return joint in self.file_joints and self.file_joints[joint].mimic is not None
 
     @cached_property
     def linkages(self) -> dict[str, Linkage]:
@@ -221,23 +221,23 @@ class CheckContext:
     def beyond(self) -> list[list[int]]:
         """For each body itself and what hangs on it, without rotors."""
         rotors = {rotor.body for rotor in self.rotors}
-        found: list[list[int]] = [[] for _ in self.model.nodes]
+        bodies: list[list[int]] = [[] for _ in self.model.nodes]
         for body in range(len(self.model.nodes)):
             if body not in rotors:
                 above = body
                 while above != WORLD:
-                    found[above].append(body)
+                    bodies[above].append(body)
                     above = self.model.nodes[above].parent
-        return found
+        return bodies
 
     @cached_property
     def turning(self) -> list[bool]:
         """Whether each body can turn: only then its moments of inertia have a say."""
-        found: list[bool] = []
+        turns: list[bool] = []
         for node in self.model.nodes:
-            own = any(any(motion.angular) for motion in node.joint.subspace)
-            found.append(own or (node.parent != WORLD and found[node.parent]))
-        return found
+            turns_itself = any(any(motion.angular) for motion in node.joint.subspace)
+            turns.append(turns_itself or (node.parent != WORLD and turns[node.parent]))
+        return turns
 
     def carried(self, body: int) -> tuple[float, float]:
         """What the joint of a body moves without rotors [kg m² or kg]: the least and the most.
@@ -249,15 +249,15 @@ class CheckContext:
             felt = self._felt[:, self.model.nodes[body].v]
             felt = felt[np.isfinite(felt)]
             return (float(felt.min()), float(felt.max())) if len(felt) else (0.0, math.inf)
-        own = self.beyond[body]
-        found = []
+        bodies = self.beyond[body]
+        moments = []
         for places in self._poses:
             if self.slides(body):
-                found.append(float(np.sum(places.mass[own])))
+                moments.append(float(np.sum(places.mass[bodies])))
             else:
                 axis = places.turns[body] @ self._direction(body)
-                found.append(places.about(places.origins[body], axis, own))
-        return min(found), max(found)
+                moments.append(places.about(places.origins[body], axis, bodies))
+        return min(moments), max(moments)
 
     @cached_property
     def _felt(self) -> Array:
@@ -301,7 +301,7 @@ class CheckContext:
         model = self.model
         carriers = {node.parent for node in model.nodes}
         carriers |= {body for loop in model.loops for body in self._ends(loop.name)}
-        found = []
+        rotors = []
         for cluster in model.clusters:
             for body, ratios in self._geared(cluster):
                 node = model.nodes[body]
@@ -313,14 +313,14 @@ class CheckContext:
                 k = next(i for i, x in enumerate(node.joint.subspace[0].angular) if x)
                 inertia = float(node.inertia.inertia[k][k])
                 link = self.links[model.bodies[body].name]
-                found.append(Rotor(body, ratios, inertia, model.bodies[body].mass, link.source))
-        return found
+                rotors.append(Rotor(body, ratios, inertia, model.bodies[body].mass, link.source))
+        return rotors
 
     def _ends(self, loop: str) -> tuple[int, int]:
         """The bodies that a loop joins."""
-        said = self.loops[loop]
+        ends = self.loops[loop]
         first, second = (self.model.frame(end.link).body
-                         for end in (said.predecessor, said.successor))  # fmt: skip
+                         for end in (ends.predecessor, ends.successor))  # fmt: skip
         return first, second
 
     def _geared(self, cluster: Cluster) -> Iterator[tuple[int, dict[str, float]]]:
@@ -350,8 +350,8 @@ class CheckContext:
                 name = model.joints[body].name
                 tied = [dict(each.terms) for each in model.couplings if name in dict(each.terms)]
                 if len(tied) == 1:
-                    own = tied[0].pop(name)
-                    yield body, {joint: -k / own for joint, k in tied[0].items() if k}
+                    coefficient = tied[0].pop(name)
+                    yield body, {joint: -k / coefficient for joint, k in tied[0].items() if k}
 
 
 def _middle(lengths: list[float]) -> float:

@@ -116,22 +116,22 @@ class _Trail:
     ring: bool = False
 
 
-def _held(own: ClusterMotion, column: int) -> list[int]:
+def _held(motion: ClusterMotion, column: int) -> list[int]:
     """The independent velocities that rest while one is swept."""
-    return [c for c in own.cluster.columns if c != column]
+    return [c for c in motion.cluster.columns if c != column]
 
 
-def _matrix(own: ClusterMotion, q: Array, columns: Sequence[int]) -> Array:
+def _matrix(motion: ClusterMotion, q: Array, columns: Sequence[int]) -> Array:
     """K in comparable units above the velocities that rest, one swept column for each q."""
-    rest = np.eye(len(own.columns))[[_held(own, column) for column in columns]]
-    return np.concatenate([own.matrix(q), rest.reshape(len(q), -1, len(own.columns))], axis=1)
+    rest = np.eye(len(motion.columns))[[_held(motion, column) for column in columns]]
+    return np.concatenate([motion.matrix(q), rest.reshape(len(q), -1, len(motion.columns))], axis=1)
 
 
 def _look(
-    own: ClusterMotion, q: Array, before: Array, trails: Sequence[_Trail]
+    motion: ClusterMotion, q: Array, before: Array, trails: Sequence[_Trail]
 ) -> tuple[Array, Array, Array]:
     """Unit tangents (ahead, as ``before``), K's orientation with them, and its regularity."""
-    a = _matrix(own, q, [trail.column for trail in trails])
+    a = _matrix(motion, q, [trail.column for trail in trails])
     _, singular, right = np.linalg.svd(a)
     n = a.shape[2]
     tangent = right[:, n - 1]
@@ -144,39 +144,39 @@ def _look(
 
 
 def _step(
-    own: ClusterMotion, q: Array, tangent: Array, length: Array, trails: Sequence[_Trail]
+    motion: ClusterMotion, q: Array, tangent: Array, length: Array, trails: Sequence[_Trail]
 ) -> tuple[Array, Mask]:
     """Along the tangents, then back to where the loops close; whether they do."""
-    q = own.geometry.integrate(q, tangent * own.unit * length[:, None])
+    q = motion.geometry.integrate(q, tangent * motion.unit * length[:, None])
     gap = np.empty(len(q))
     columns = np.array([trail.column for trail in trails])
     for column in np.unique(columns).tolist():
-        mine = columns == column
-        q[mine], gap[mine] = newton.close(
-            own.geometry, q[mine], held=_held(own, column), rows=own.cluster.closing_rows
+        swept = columns == column
+        q[swept], gap[swept] = newton.close(
+            motion.geometry, q[swept], held=_held(motion, column), rows=motion.cluster.closing_rows
         )
     return q, gap < EXACT
 
 
-def sweep_all(own: ClusterMotion, starts: Sequence[Array]) -> list[Sweep]:
+def sweep_all(motion: ClusterMotion, starts: Sequence[Array]) -> list[Sweep]:
     """The curves of every independent velocity from every start, both ways."""
-    columns = [column for _ in starts for column in own.cluster.columns for _ in (0, 1)]
-    q = np.repeat(np.array(starts), 2 * own.cluster.nv, axis=0)
-    matrices = _matrix(own, q, columns)
+    columns = [column for _ in starts for column in motion.cluster.columns for _ in (0, 1)]
+    q = np.repeat(np.array(starts), 2 * motion.cluster.nv, axis=0)
+    matrices = _matrix(motion, q, columns)
     trails = [
-        _Trail(column, full_rank_rows(each, len(own.columns) - 1), [at], [], [], [0.0])
+        _Trail(column, full_rank_rows(each, len(motion.columns) - 1), [at], [], [], [0.0])
         for column, each, at in zip(columns, matrices, q, strict=True)
     ]
-    _follow(own, trails)
-    return [_sweep(own, *pair) for pair in zip(trails[::2], trails[1::2], strict=True)]
+    _follow(motion, trails)
+    return [_sweep(motion, *pair) for pair in zip(trails[::2], trails[1::2], strict=True)]
 
 
-def _follow(own: ClusterMotion, trails: Sequence[_Trail]) -> None:
+def _follow(motion: ClusterMotion, trails: Sequence[_Trail]) -> None:
     """Walk all curves at once, every second one against its joint."""
     q = np.array([trail.q[0] for trail in trails])
-    ahead = np.eye(len(own.columns))[[trail.column for trail in trails]]
+    ahead = np.eye(len(motion.columns))[[trail.column for trail in trails]]
     ahead[1::2] *= -1.0
-    tangents, orientations, _ = _look(own, q, ahead, trails)
+    tangents, orientations, _ = _look(motion, q, ahead, trails)
     for trail, tangent, orientation in zip(trails, tangents, orientations, strict=True):
         trail.tangent.append(tangent)
         trail.orientation.append(float(orientation))
@@ -186,8 +186,8 @@ def _follow(own: ClusterMotion, trails: Sequence[_Trail]) -> None:
         strides = np.array([stride for _, stride in active])
         at = np.array([trail.q[-1] for trail in walking])
         before = np.array([trail.tangent[-1] for trail in walking])
-        there, closed = _step(own, at, before, strides, walking)
-        along, turned, _ = _look(own, there, before, walking)
+        moved, closed = _step(motion, at, before, strides, walking)
+        along, turned, _ = _look(motion, moved, before, walking)
         good = closed & (np.einsum("ci,ci->c", along, before) > 0.95)
         going = []
         for n, (trail, stride) in enumerate(active):
@@ -195,23 +195,25 @@ def _follow(own: ClusterMotion, trails: Sequence[_Trail]) -> None:
                 if stride > 2e-5:
                     going.append((trail, stride / 2))
                 continue
-            trail.q.append(there[n])
+            trail.q.append(moved[n])
             trail.tangent.append(along[n])
             trail.orientation.append(float(turned[n]))
             trail.length.append(trail.length[-1] + stride)
-            away = wrapped(own, own.geometry.difference(trail.q[0], there[n]))
+            away = wrapped(motion, motion.geometry.difference(trail.q[0], moved[n]))
             trail.ring = (
                 trail.length[-1] > 10 * STEP
                 and float(np.linalg.norm(away)) < 0.8 * STEP
                 and float(trail.tangent[0] @ along[n]) > 0.9
             )
-            turned_far = not own.columns[trail.column].length and math.pi <= abs(_way(own, trail))
+            turned_far = not motion.columns[trail.column].length and math.pi <= abs(
+                _way(motion, trail)
+            )
             if not trail.ring and not turned_far and trail.length[-1] < LONGEST:
                 going.append((trail, min(STEP, 2 * stride)))
         active = going
 
 
-def _sweep(own: ClusterMotion, ahead: _Trail, behind: _Trail) -> Sweep:
+def _sweep(motion: ClusterMotion, ahead: _Trail, behind: _Trail) -> Sweep:
     """Both halves of a curve as one, with what happens on it."""
     column = ahead.column
     if ahead.ring:  # each half has the whole of it
@@ -219,44 +221,46 @@ def _sweep(own: ClusterMotion, ahead: _Trail, behind: _Trail) -> Sweep:
             keep = sum(length <= 0.5 * trail.length[-1] + STEP for length in trail.length)
             for values in (trail.q, trail.tangent, trail.orientation, trail.length):
                 del values[keep:]
-    start = _position(own, ahead)[0]
-    position = np.concatenate([_position(own, behind)[:0:-1], _position(own, ahead)])
+    start = _position(motion, ahead)[0]
+    position = np.concatenate([_position(motion, behind)[:0:-1], _position(motion, ahead)])
     q = np.array(behind.q[:0:-1] + ahead.q)
     tangent = np.concatenate([-np.array(behind.tangent)[:0:-1], np.array(ahead.tangent)])
-    reached = np.concatenate([_reach(own, behind)[:0:-1], _reach(own, ahead)])
+    reached = np.concatenate([_reach(motion, behind)[:0:-1], _reach(motion, ahead)])
     with np.errstate(divide="ignore", invalid="ignore"):
         # in units of the joints: tangents are in comparable ones
-        rates = tangent * own.unit / (tangent[:, column : column + 1] * own.unit[column])
-        condition = 1.0 / conditioning(own.null(q), own.cluster.columns)
-    events = [event for trail in (ahead, behind) for event in _events(own, trail)]
-    ends = [_end(own, trail) for trail in (ahead, behind)]
+        rates = tangent * motion.unit / (tangent[:, column : column + 1] * motion.unit[column])
+        condition = 1.0 / conditioning(motion.null(q), motion.cluster.columns)
+    events = [event for trail in (ahead, behind) for event in _events(motion, trail)]
+    ends = [_end(motion, trail) for trail in (ahead, behind)]
     ends += [*position[reached].tolist(), *(each.position for each in events if each.reached)]
-    at = own.positions(q[len(behind.q) - 1])
+    at = motion.positions(q[len(behind.q) - 1])
     return Sweep(
-        own.labels[column],
+        motion.labels[column],
         float(start),
-        {own.labels[c]: float(at[c]) for c in _held(own, column)},
+        {motion.labels[c]: float(at[c]) for c in _held(motion, column)},
         q,
         position,
-        own.positions(q),
+        motion.positions(q),
         rates,
         condition,
         reached,
         (float(np.min(ends)), float(np.max(ends))),
-        float(np.max(own.geometry.gap(q))),
+        float(np.max(motion.geometry.gap(q))),
         tuple(sorted(_once(events), key=lambda each: each.away)),
     )
 
 
-def _crossing(own: ClusterMotion, trail: _Trail, i: int, value: Callable[[Array], float]) -> Array:
+def _crossing(
+    motion: ClusterMotion, trail: _Trail, i: int, value: Callable[[Array], float]
+) -> Array:
     """The configuration between points i and i + 1 of a trail at which a function vanishes."""
     from scipy.optimize import brentq
 
     q, tangent = trail.q[i][None], trail.tangent[i][None]
 
     def at(length: float) -> Array:
-        there: Array = _step(own, q, tangent, np.array([length]), [trail])[0][0]
-        return there
+        moved: Array = _step(motion, q, tangent, np.array([length]), [trail])[0][0]
+        return moved
 
     whole = trail.length[i + 1] - trail.length[i]
     if value(trail.q[i]) * value(at(whole)) >= 0.0:
@@ -264,16 +268,16 @@ def _crossing(own: ClusterMotion, trail: _Trail, i: int, value: Callable[[Array]
     return at(brentq(lambda length: value(at(length)), 0.0, whole, xtol=1e-11, disp=False))
 
 
-def _end(own: ClusterMotion, trail: _Trail) -> float:
+def _end(motion: ClusterMotion, trail: _Trail) -> float:
     """The position where the first limit is met, else that of the trail's end."""
-    within, position = _reach(own, trail), _position(own, trail)
+    within, position = _reach(motion, trail), _position(motion, trail)
     if within[-1]:
         return float(position[-1])
     last = int(np.argmin(within)) - 1
-    link = own.geometry.links[own.columns[trail.column].link]
+    link = motion.geometry.links[motion.columns[trail.column].link]
     if link.joint.nq != 1:
         return float(position[last])
-    return float(_crossing(own, trail, last, lambda q: float(own.room(q)))[link.q])
+    return float(_crossing(motion, trail, last, lambda q: float(motion.room(q)))[link.q])
 
 
 def _once(events: list[Singularity]) -> list[Singularity]:
@@ -292,38 +296,38 @@ def _once(events: list[Singularity]) -> list[Singularity]:
     return kept
 
 
-def _position(own: ClusterMotion, trail: _Trail) -> Array:
+def _position(motion: ClusterMotion, trail: _Trail) -> Array:
     """Of the swept joint; of a joint with several freedoms, the way travelled."""
-    link = own.geometry.links[own.columns[trail.column].link]
+    link = motion.geometry.links[motion.columns[trail.column].link]
     if link.joint.nq == 1:
         return np.array(trail.q)[:, link.q]
-    speed = np.array(trail.tangent)[:, trail.column] * own.unit[trail.column]
+    speed = np.array(trail.tangent)[:, trail.column] * motion.unit[trail.column]
     return np.concatenate(
         [[0.0], np.cumsum(0.5 * (speed[1:] + speed[:-1]) * np.diff(trail.length))]
     )
 
 
-def _way(own: ClusterMotion, trail: _Trail) -> float:
+def _way(motion: ClusterMotion, trail: _Trail) -> float:
     """How far the swept joint is from where it started."""
-    link = own.geometry.links[own.columns[trail.column].link]
+    link = motion.geometry.links[motion.columns[trail.column].link]
     if link.joint.nq == 1:
         return float(trail.q[-1][link.q] - trail.q[0][link.q])
     return 0.0
 
 
-def _reach(own: ClusterMotion, trail: _Trail) -> Mask:
+def _reach(motion: ClusterMotion, trail: _Trail) -> Mask:
     """Up to where the limits are first left; the start counts as reached."""
-    inside = own.within(np.array(trail.q))
+    inside = motion.within(np.array(trail.q))
     inside[0] = True
     reached: Mask = np.logical_and.accumulate(inside)
     return reached
 
 
-def _events(own: ClusterMotion, trail: _Trail) -> Iterator[Singularity]:
+def _events(motion: ClusterMotion, trail: _Trail) -> Iterator[Singularity]:
     """Where the swept joint or the orientation of K passes through zero."""
     speed = np.array(trail.tangent)[:, trail.column]
-    reach, position = _reach(own, trail), _position(own, trail)
-    link = own.geometry.links[own.columns[trail.column].link]
+    reach, position = _reach(motion, trail), _position(motion, trail)
+    link = motion.geometry.links[motion.columns[trail.column].link]
     signals: tuple[tuple[Kind, Array], ...] = (
         ("dead point", speed),
         ("change point", np.array(trail.orientation)),
@@ -333,22 +337,22 @@ def _events(own: ClusterMotion, trail: _Trail) -> Iterator[Singularity]:
             before = trail.tangent[i][None]
 
             def value(q: Array, before: Array = before, kind: Kind = kind) -> float:
-                tangent, orientation, _ = _look(own, q[None], before, [trail])
+                tangent, orientation, _ = _look(motion, q[None], before, [trail])
                 return float(tangent[0, trail.column] if kind == "dead point" else orientation[0])
 
-            q = _crossing(own, trail, i, value)
-            if kind == "change point" and _look(own, q[None], before, [trail])[2][0] > 1e-5:
+            q = _crossing(motion, trail, i, value)
+            if kind == "change point" and _look(motion, q[None], before, [trail])[2][0] > 1e-5:
                 continue  # the rows chosen to stand for K lose rank there, K does not
             x = float(q[link.q]) if link.joint.nq == 1 else float(position[i])
-            reached = bool(reach[i]) and bool(own.within(q))
+            reached = bool(reach[i]) and bool(motion.within(q))
             yield Singularity(kind, x, abs(x - float(position[0])), reached, tuple(q.tolist()))
 
 
-def wrapped(own: ClusterMotion, way: Array) -> Array:
+def wrapped(motion: ClusterMotion, way: Array) -> Array:
     """Comparable units, full turns taken off."""
-    length = np.array([column.length for column in own.columns])
+    length = np.array([column.length for column in motion.columns])
     turns = np.where(length, 0.0, np.round(way / (2 * math.pi)))
-    result: Array = (way - turns * 2 * math.pi) / own.unit
+    result: Array = (way - turns * 2 * math.pi) / motion.unit
     return result
 
 

@@ -151,8 +151,8 @@ def check_centres(context: CheckContext) -> Iterator[Finding]:
             continue
         if not inertial.mass or is_dummy(context, inertial.mass, 0.0):
             continue
-        own = np.array(points[body])
-        low, high = np.min(own, axis=0), np.max(own, axis=0)
+        around = np.array(points[body])
+        low, high = np.min(around, axis=0), np.max(around, axis=0)
         extent = float(np.linalg.norm(high - low))
         shaped = any(_corners(shape.kind, shape.size) for shape in link.shapes)
         if shaped and all(shape.kind != "mesh" for shape in link.shapes):

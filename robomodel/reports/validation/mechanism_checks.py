@@ -235,20 +235,20 @@ def _linkages(context: CheckContext) -> Iterator[tuple[Cluster, Linkage]]:
 def check_singularities(context: CheckContext) -> Iterator[Finding]:
     """Dead points and change points within the limits, or just beyond them."""
     for cluster, linkage in _linkages(context):
-        own = [joint for joint in context.model.joints if joint.cluster == cluster.name]
-        limited = any(math.isfinite(joint.lower) or math.isfinite(joint.upper) for joint in own)
+        joints = [joint for joint in context.model.joints if joint.cluster == cluster.name]
+        limited = any(math.isfinite(joint.lower) or math.isfinite(joint.upper) for joint in joints)
         for kind in ("dead point", "change point"):
-            found = [
+            events = [
                 (each, sweep)
                 for sweep in linkage.sweeps
                 for each in sweep.singularities
                 if each.kind == kind
             ]
-            reached = [pair for pair in found if pair[0].reached]
+            reached = [pair for pair in events if pair[0].reached]
             if reached:
                 yield _singular(context, linkage, reached, limited=limited)
                 continue
-            for event, sweep in sorted(found, key=lambda pair: _beyond(*pair))[:1]:
+            for event, sweep in sorted(events, key=lambda pair: _beyond(*pair))[:1]:
                 beyond = _beyond(event, sweep)
                 if limited and beyond < NEAR:
                     yield note(
@@ -279,7 +279,7 @@ def _singular(
     # curves from neutral come first, so that the distance is one from there where it can be
     neutral = [pair for pair in reached if pair[1] in linkage.sweeps[: linkage.mobility]]
     event, sweep = min(neutral or reached, key=lambda pair: pair[0].away)
-    there = "as the limits allow it" if limited else "as no limits keep it away"
+    limits = "as the limits allow it" if limited else "as no limits keep it away"
     what = {
         "dead point": f"the cluster '{linkage.cluster}' has a dead point, where its other joints "
         f"move while {_names(linkage.independent)} rest{'s' if linkage.mobility == 1 else ''}, so "
@@ -302,7 +302,7 @@ def _singular(
     return warning(
         "singularity",
         context.joint_source(sweep.joint),
-        f"{what}: at {position:.6g}{others}{_held(sweep)}{distance}, {there}",
+        f"{what}: at {position:.6g}{others}{_held(sweep)}{distance}, {limits}",
         f"limit the cluster's joints to this side of it, or make {_names(best.joints)} independent"
         if better and best is not None
         else "limit the cluster's joints to this side of it",
@@ -364,9 +364,9 @@ def check_limits(context: CheckContext) -> Iterator[Finding]:
             ((leader, gain),) = gains.items()
             ends = sorted((end - float(zero[link.q])) / gain for end in (joint.lower, joint.upper))
             ranges.setdefault(leader, []).append((ends[0], ends[1], joint.name))
-        for leader, found in ranges.items():
-            low = max(found, key=lambda each: each[0])
-            high = min(found, key=lambda each: each[1])
+        for leader, intervals in ranges.items():
+            low = max(intervals, key=lambda each: each[0])
+            high = min(intervals, key=lambda each: each[1])
             if low[0] > high[1]:
                 yield warning(
                     "limits",
@@ -377,17 +377,17 @@ def check_limits(context: CheckContext) -> Iterator[Finding]:
                     low[0] - high[1],
                     "rad or m",
                 )
-            own = next((each for each in found if each[2] == leader), None)
-            if own is not None and low[0] <= high[1]:
-                for side, mine, end, tightest in (
-                    ("lower", own[0], low[0], low[2]),
-                    ("upper", own[1], high[1], high[2]),
+            leading = next((each for each in intervals if each[2] == leader), None)
+            if leading is not None and low[0] <= high[1]:
+                for side, limit, end, tightest in (
+                    ("lower", leading[0], low[0], low[2]),
+                    ("upper", leading[1], high[1], high[2]),
                 ):
-                    if abs(end - mine) > 0.01 * max(1e-6, own[1] - own[0]):
+                    if abs(end - limit) > 0.01 * max(1e-6, leading[1] - leading[0]):
                         yield note(
                             "limits",
                             context.joint_source(leader),
-                            f"its {side} limit {mine:.4g} is never reached: '{tightest}', which "
+                            f"its {side} limit {limit:.4g} is never reached: '{tightest}', which "
                             f"it moves, stops it at {end:.4g}",
                             "nothing to do if that is so; else mend one of the limits",
                             end,

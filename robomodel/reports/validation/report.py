@@ -62,8 +62,8 @@ class Report:
     @cached_property
     def counts(self) -> dict[Severity, int]:
         """The number of findings of each severity."""
-        found = Counter(finding.severity for finding in self.findings)
-        return {severity: found[severity] for severity in SEVERITIES}
+        counter = Counter(finding.severity for finding in self.findings)
+        return {severity: counter[severity] for severity in SEVERITIES}
 
     @property
     def ok(self) -> bool:
@@ -256,12 +256,12 @@ def _lines(
     """The columns of ``what`` along a sweep, and dashed on the other way to close."""
     lines = []
     for each in (sweep, *others):
-        mine = each.ahead if each is sweep else np.zeros(len(each.position), dtype=bool)
-        for dashed, there in ((False, mine), (True, ~mine)):
-            if np.any(there):
+        ahead = each.ahead if each is sweep else np.zeros(len(each.position), dtype=bool)
+        for dashed, shown in ((False, ahead), (True, ~ahead)):
+            if np.any(shown):
                 lines += [
                     Line(linkage.labels[c], each.position,
-                         np.where(there, getattr(each, what)[:, c], np.nan), n, dashed)
+                         np.where(shown, getattr(each, what)[:, c], np.nan), n, dashed)
                     for n, c in enumerate(columns)
                 ]  # fmt: skip
     return lines

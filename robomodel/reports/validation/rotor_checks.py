@@ -33,8 +33,8 @@ def check_rotors(context: CheckContext) -> Iterator[Finding]:
     senses: list[tuple[Rotor, str, float]] = []
     for rotor in rotors:
         node = model.nodes[rotor.body]
-        found = list(_rotor_masses(context, rotor))
-        yield from found or _reflected(context, rotor, body_of)
+        masses = list(_rotor_masses(context, rotor))
+        yield from masses or _reflected(context, rotor, body_of)
         if len(rotor.ratios) != 1:
             continue
         ((joint, ratio),) = rotor.ratios.items()
@@ -122,17 +122,17 @@ def _reduction(context: CheckContext, rotor: Rotor, joint: str, ratio: float) ->
             continue
         reductions = [end.reduction for end in each.joints]
         reductions += [end.reduction for end in each.actuators]
-        said = [reduction for reduction in reductions if reduction]
-        if abs(math.prod(said)) == PLACEHOLDER:
+        stated = [reduction for reduction in reductions if reduction]
+        if abs(math.prod(stated)) == PLACEHOLDER:
             continue
-        if abs(abs(math.prod(said)) - abs(ratio)) > 1e-6 * abs(ratio):
+        if abs(abs(math.prod(stated)) - abs(ratio)) > 1e-6 * abs(ratio):
             yield warning(
                 "ratio",
                 each.source,
-                f"says a reduction of {math.prod(said):.6g} for '{joint}', whose rotor "
+                f"says a reduction of {math.prod(stated):.6g} for '{joint}', whose rotor "
                 f"'{context.model.bodies[rotor.body].name}' turns {ratio:.6g} times as far",
                 "mend one of them",
-                math.prod(said),
+                math.prod(stated),
                 "ratio",
             )
 

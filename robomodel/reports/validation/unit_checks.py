@@ -23,10 +23,10 @@ SAME = 1e-9
 def check_units(context: CheckContext) -> Iterator[Finding]:
     """Numbers that look like millimetres, grams or degrees."""
     yield from _degrees(context)
-    said = context.model.description
-    inertials = [link.inertial for link in said.links if link.inertial is not None]
+    description = context.model.description
+    inertials = [link.inertial for link in description.links if link.inertial is not None]
     for what, whence, things in (
-        ("is", "its parent's frame", said.joints),
+        ("is", "its parent's frame", description.joints),
         ("its centre of mass is", "the link's frame", inertials),
     ):
         for each in things:
@@ -40,7 +40,7 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
                     length,
                     "m",
                 )
-    for joint in said.joints:
+    for joint in description.joints:
         ends = [end for end in (joint.limits.lower, joint.limits.upper) if math.isfinite(end)]
         if joint.type == "prismatic" and any(LONG < abs(end) < ENDLESS for end in ends):
             yield warning(
@@ -66,10 +66,10 @@ def check_units(context: CheckContext) -> Iterator[Finding]:
 def _degrees(context: CheckContext) -> Iterator[Finding]:
     for joint in context.model.description.joints:
         if joint.type in ("revolute", "screw", "continuous"):
-            said = [("limit", joint.limits.lower), ("limit", joint.limits.upper)]
-            said += [("initial position", joint.initial)] if joint.initial is not None else []
-            said += [("mimic offset", joint.mimic.offset)] if joint.mimic else []
-            for what, value in said:
+            values = [("limit", joint.limits.lower), ("limit", joint.limits.upper)]
+            values += [("initial position", joint.initial)] if joint.initial is not None else []
+            values += [("mimic offset", joint.mimic.offset)] if joint.mimic else []
+            for what, value in values:
                 if TURNS[0] < abs(value) <= TURNS[1] and value == round(value):
                     yield warning(
                         "degrees",
