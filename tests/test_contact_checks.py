@@ -99,11 +99,16 @@ def test_a_sliding_rod_jams() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             a, _ = rm.contact_aba(rod, q, v, np.zeros(6), [end], friction=2.0)
-        motion = rm.simulate(
-            rod, q, v, duration=0.002, ground=rm.Ground(friction=2.0), contacts=[end]
-        )
-        assert motion.contact_residual.max() <= 1e-10
-        assert np.all(np.diff(motion.energy) <= 1e-5)  # second order in the step
+        rises = []
+        for step in (5e-4, 1e-3):
+            motion = rm.simulate(
+                rod, q, v, duration=8 * step, step=step, ground=rm.Ground(friction=2.0),
+                contacts=[end],
+            )  # fmt: skip
+            assert motion.contact_residual.max() <= 1e-10
+            rises.append(np.diff(motion.energy).max())
+        assert rises[1] <= 1e-6  # of 9 J, in the step after it has jammed
+        assert rises[0] <= max(0.3 * rises[1], 0.0)  # of second order in the step; none in sliding
         pose = rm.frame_pose(rod, motion.q[1], end)[:3, :3]
         slip = pose @ rm.frame_velocity(rod, motion.q[1], motion.v[1], end)[3:]
         jammed = bool(np.isnan(a).all())

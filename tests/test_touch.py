@@ -16,7 +16,7 @@ import robomodel as rm
 from robomodel.dynamics.contact import points
 from robomodel.dynamics.contact.complementarity import Problem, solve
 from robomodel.dynamics.contact.gauss_seidel import Rows
-from robomodel.dynamics.contact.points import without_gain
+from robomodel.dynamics.contact.points import rebounding
 
 Array = NDArray[np.float64]
 G = 9.81
@@ -331,7 +331,7 @@ def test_rebounds_that_would_win_energy_win_none(seed: int) -> None:
         return float(plain @ x + 0.5 * x @ g @ x)
 
     free, _ = solve(problem, np.zeros(6), 1e-12)
-    found, _ = without_gain(problem, plain, np.zeros(6), 1e-12)
+    found, _ = rebounding(problem, plain, np.zeros(6), 1e-12)
     assert won(free) > 0.05
     assert abs(won(found)) <= 1e-12 * won(free) * max(1.0, float(np.max(np.abs(free))) ** 2)
     assert np.all(found[2::3] >= -1e-12)

@@ -20,6 +20,7 @@ import numpy as np
 
 from robomodel.description import Shape
 from robomodel.dynamics import frame_pose
+from robomodel.dynamics.contact.gauss_seidel import basis
 from robomodel.errors import Issue, MissingPackageError, as_real, warn_of_all
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array, Floating
@@ -412,7 +413,7 @@ def _clipped(a: Convex, b: Convex, normal: Array, depth: float) -> Manifold:
 
     ``depth``: how far behind the foremost points what may touch begins.
     """
-    axes = _across(normal)
+    axes = np.array(basis(tuple(normal.tolist()))[:2]).T
     upper = _outline(*a.outermost(-normal, depth), -normal, axes)
     lower = _outline(*b.outermost(normal, depth), normal, axes)
     made: Manifold = []
@@ -519,19 +520,6 @@ def _crossing(p: complex, q: complex, r: complex, s: complex) -> tuple[float, fl
         return None
     one, other = _turn(r - p, across) / square, _turn(r - p, along) / square
     return (one, other) if 0.0 < one < 1.0 and 0.0 < other < 1.0 else None
-
-
-def _across(normal: Array) -> Array:
-    """Two axes (3, 2) perpendicular to a unit vector, a right-handed frame with it."""
-    x, y, z = normal.tolist()
-    if abs(x) <= max(abs(y), abs(z)):
-        size = math.hypot(y, z)
-        first = (0.0, -z / size, y / size)  # the x axis x the normal
-    else:
-        size = math.hypot(x, z)
-        first = (z / size, 0.0, -x / size)  # the y axis x the normal
-    a, b, c = first
-    return np.array([[a, y * c - z * b], [b, z * a - x * c], [c, x * b - y * a]])
 
 
 def _few(made: Manifold) -> Manifold:

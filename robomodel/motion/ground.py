@@ -136,11 +136,6 @@ class Ground:
         """Whether it is a plane."""
         return self._grid.ndim == 0
 
-    def against(self, point: Placed) -> tuple[float, float]:
-        """Friction and restitution of a point on this ground."""
-        law = self.law(point)
-        return law.friction, law.restitution
-
     def law(self, point: Placed) -> ContactLaw:
         """What holds between a point and this ground.
 

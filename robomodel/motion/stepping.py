@@ -238,7 +238,7 @@ class Stepper:
             x, residual = _scaled(problem, start)
             if self.setting.rebounds:
                 rest, _ = _scaled(replace(problem, b=parts[4]), start)
-                x = _without_gain(matrix, parts[5], x, rest)
+                x = problem.without_gain(parts[5], x, rest)
             given = np.concatenate([x, np.zeros(k), [residual]])
             found = np.asarray(step.with_impulses(state, tau, length, mean, given, *more))
             result, mean = found[: step.results], found[step.results :]
@@ -271,21 +271,6 @@ def _scaled(problem: Problem, start: Array) -> tuple[Array, float]:
             best, residual = other, less
     x[at] = best
     return x, residual
-
-
-def _without_gain(matrix: Array, work: Array, x: Array, rest: Array) -> Array:
-    """As :meth:`robomodel.motion.time_stepping.Assembly.without_gain`."""
-
-    def energy(y: Array) -> float:
-        return float(work @ y + 0.5 * y @ matrix @ y)
-
-    if energy(x) <= 0.0:
-        return x
-    d = x - rest
-    square, linear = 0.5 * float(d @ matrix @ d), float(d @ (work + matrix @ rest))
-    root = np.sqrt(max(linear * linear - 4.0 * square * energy(rest), 0.0)) - linear
-    share = min(max(root / max(2.0 * square, 1e-300), 0.0), 1.0)
-    return np.asarray(rest + share * d)
 
 
 # ---- one motion, with records --------------------------------------------------------------------

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from robomodel.dynamics.actuators.saturation import saturated
-from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps
+from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, without_gain
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.state import Configuration, Forces
 from robomodel.dynamics.recursions import orthonormal
@@ -53,7 +53,7 @@ from robomodel.scalars import Scalar, Vector, added, div, dot, moved, mul, sub, 
 
 SWEEPS = 4  # of Gauss-Seidel on a contact problem, from the last step's impulses on
 POLISH = 2  # steps of Newton's method after these: 4 + 2 solve what 8 sweeps leave at 1e-10
-FEW = 24  # rows (of eight points) from which on a step of Newton's costs more than the rest
+FEW = 16  # rows (of five points) beyond which two steps of Newton's cost more than all the rest
 SOLVED = 1e-11  # residual of contact problems, relative to their velocities, that is asked for
 
 # stage by stage: the share of a step at which it stands, its weight, whether it is the first, the
@@ -364,7 +364,7 @@ class FixedStep:
                 residual = div(terms.problem(rows).residual(x), terms.size)
                 if self._setting.rebounds:
                     rest, _ = self._swept(terms.without_restitution(rows), start, slips, goal)
-                    x = terms.without_gain(x, rest)
+                    x = without_gain(terms.delassus, terms.work, x, rest)
             if n + 1 < self.passes:
                 mean = predicted(self.model, terms, x)
         return self._outcome(terms, x, slips, residual, inputs)

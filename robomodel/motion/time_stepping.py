@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from robomodel.dynamics.baselines.projection import projected, spanning_tree
-from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, wedged, within_reach
+from robomodel.dynamics.contact.gauss_seidel import Rows, Sweeps, basis, wedged, within_reach
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import joint_forces
 from robomodel.dynamics.kinematics.state import Configuration, State
@@ -63,11 +63,10 @@ from robomodel.scalars import (
     mul,
     neg,
     select,
-    sqrt,
     sub,
     subtracted,
 )
-from robomodel.spatial import ZERO, Mat, Transform, Vec, Wrench, cross, inner, minus
+from robomodel.spatial import ZERO, Mat, Transform, Vec, Wrench, inner, minus
 
 NEAR = 0.01  # m (rad at joints): contacts whose gaps are expected to end above it take no part
 SLOP = 1e-4  # m: positions are corrected where gaps are smaller
@@ -244,24 +243,6 @@ class Assembly:
     def without_restitution(self, rows: Rows) -> Sweeps:
         """The contact problem if nothing rebounded."""
         return Sweeps(rows, self.delassus, self.plain, self.friction, self.bounds)
-
-    def without_gain(self, x: Vector, x0: Vector) -> list[Scalar]:
-        """Impulses between those with restitution, x, and those without, that win no energy.
-
-        Newton's restitution may win some where several contacts rub (x: a kinetic energy W > 0).
-        W(x₀ + t (x - x₀)) = 0 has one root t in [0, 1] then.
-        """
-        d = subtracted(x, x0)
-        gd = [dot(row, d) for row in self.delassus]
-        g0 = [dot(row, x0) for row in self.delassus]
-        square = mul(0.5, dot(d, gd))
-        linear = add(dot(d, self.work), dot(d, g0))
-        first = add(dot(x0, self.work), mul(0.5, dot(x0, g0)))
-        last = add(add(square, linear), first)
-        inner_ = sub(mul(linear, linear), mul(4.0, mul(square, first)))
-        root = div(sub(sqrt(maximum(inner_, 0.0)), linear), mul(2.0, maximum(square, TINY)))
-        share = select(neg(last), minimum(maximum(root, 0.0), 1.0), 1.0)
-        return [add(a, mul(share, b)) for a, b in zip(x0, d, strict=True)]
 
     def in_world(self, impulses: Vector) -> list[Scalar]:
         """Impulses of the contacts in world axes."""
@@ -589,17 +570,6 @@ def _plane(
         return None, sub(origin[2], setting.height)
     normal = _vec(numbers)
     return basis(normal), sub(inner(normal, origin), numbers[3])
-
-
-def basis(normal: Vec) -> tuple[Vec, Vec, Vec]:
-    """Two tangents and the normal."""
-    x, y, z = normal
-    across = sub(mul(y, y), 0.81)  # negative where y is far enough from the normal
-    first: Vec = (select(across, z, 0.0), select(across, 0.0, neg(z)),
-                  select(across, neg(x), y))  # fmt: skip
-    inverse = div(1.0, sqrt(inner(first, first)))
-    first = _vec([mul(inverse, each) for each in first])
-    return first, cross(normal, first), normal
 
 
 # ---- laws ----------------------------------------------------------------------------------------

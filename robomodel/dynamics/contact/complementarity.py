@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robomodel.dynamics.contact.gauss_seidel import SLIPS, TINY, Rows, Sweeps
+from robomodel.dynamics.contact.gauss_seidel import SLIPS, TINY, Rows, Sweeps, without_gain
 from robomodel.kernels import Iteration
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
@@ -91,6 +91,11 @@ class Problem:
         """Of each row: a velocity."""
         step = x - self.projected(x - self.shifted(self.matrix @ x + self.b) / self.traces)
         return np.abs(step * self.traces)
+
+    def without_gain(self, work: Array, x: Array, x0: Array) -> Array:
+        """As :func:`robomodel.dynamics.contact.gauss_seidel.without_gain`."""
+        numbers = (each.tolist() for each in (self.matrix, work, x, x0))
+        return np.array(without_gain(*numbers), dtype=float)
 
     def residual(self, x: Array) -> float:
         """Of the whole problem: a velocity."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from robomodel.scalars import Scalar, Vector, add, div, dot, maximum, minimum, mul, neg, select, sub
 from robomodel.scalars import sqrt as root_of
+from robomodel.spatial import Vec, cross, inner, scale
 
 PROXIMAL = 1e-9  # of a block's trace, on its diagonal in both places: planar robots' are singular
 
@@ -169,6 +170,35 @@ class Contact:
         x1 = add(mul(self.cosine, y[1]), mul(self.sine, y[0]))
         share = minimum(div(mul(self.friction, n), maximum(_length(x0, x1), TINY)), 1.0)
         return mul(share, x0), mul(share, x1), n
+
+
+def basis(normal: Vec) -> tuple[Vec, Vec, Vec]:
+    """Two tangents and the normal; the world's axes where that is z."""
+    x, y, z = normal
+    steep = sub(mul(y, y), 0.81)  # negative where y is far enough from the normal, else x is taken
+    first: Vec = (select(steep, z, 0.0), select(steep, 0.0, neg(z)), select(steep, neg(x), y))
+    first = scale(div(1.0, root_of(inner(first, first))), first)
+    return first, cross(normal, first), normal
+
+
+def without_gain(matrix: Sequence[Vector], work: Vector, x: Vector, x0: Vector) -> list[Scalar]:
+    """Impulses between those with restitution, x, and those without, x0, that win no energy.
+
+    Newton's restitution may win some where several contacts rub: W(x) = workᵀ x + ½ xᵀ G x > 0,
+    ``work`` being the velocities of the rows before. The sets of impulses being convex, x0 + t (x -
+    x0) with the one root t in [0, 1] of W = 0 is allowed.
+    """
+    d = [sub(a, b) for a, b in zip(x, x0, strict=True)]
+    gd = [dot(row, d) for row in matrix]
+    g0 = [dot(row, x0) for row in matrix]
+    square = mul(0.5, dot(d, gd))
+    linear = add(dot(d, work), dot(d, g0))
+    first = add(dot(x0, work), mul(0.5, dot(x0, g0)))
+    last = add(add(square, linear), first)
+    inside = sub(mul(linear, linear), mul(4.0, mul(square, first)))
+    root = div(sub(root_of(maximum(inside, 0.0)), linear), mul(2.0, maximum(square, TINY)))
+    share = select(neg(last), minimum(maximum(root, 0.0), 1.0), 1.0)
+    return [add(a, mul(share, b)) for a, b in zip(x0, d, strict=True)]
 
 
 def _length(x: Scalar, y: Scalar) -> Scalar:

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from robomodel.dynamics.contact.gauss_seidel import TINY, Rows, Sweeps
+from robomodel.dynamics.contact.gauss_seidel import TINY, Rows, Sweeps, basis
 from robomodel.dynamics.kinematics.state import Matrix
 from robomodel.kernels.cache import digest
 from robomodel.kernels.function import TracedFunction
@@ -142,26 +142,14 @@ def _of_numbers(x: Vector, residual: Scalar) -> Scalar:
     return select(sub(dot(x, x), HUGE), residual, 1.0)
 
 
-def _basis(normal: Vector) -> list[list[Scalar]]:
-    """Two tangents and the normal, as rows."""
-    x, y, z = normal
-    steep = sub(mul(y, y), 0.81)  # the axis that the normal is far from: y, or x
-    first = [select(steep, z, 0.0), select(steep, 0.0, neg(z)), select(steep, neg(x), y)]
-    length = sqrt(dot(first, first))
-    first = [div(e, length) for e in first]
-    second = [sub(mul(y, first[2]), mul(z, first[1])), sub(mul(z, first[0]), mul(x, first[2])),
-              sub(mul(x, first[1]), mul(y, first[0]))]  # fmt: skip
-    return [first, second, list(normal)]
-
-
 def _turned(bases: Sequence[Matrix], x: Vector) -> list[Scalar]:
     return _projected(bases, x)
 
 
 def _back(bases: Sequence[Matrix], x: Vector) -> list[Scalar]:
     return [
-        dot([row[c] for row in basis], x[3 * i : 3 * i + 3])
-        for i, basis in enumerate(bases)
+        dot([row[c] for row in axes], x[3 * i : 3 * i + 3])
+        for i, axes in enumerate(bases)
         for c in range(3)
     ]
 
@@ -173,7 +161,8 @@ def forces(
 
     :data:`COLLISION` is the residual where a point runs into what it touches.
     """
-    bases = [_basis(normals[3 * i : 3 * i + 3]) for i in range(k)]
+    axes = [basis((normals[3 * i], normals[3 * i + 1], normals[3 * i + 2])) for i in range(k)]
+    bases = [[list(axis) for axis in each] for each in axes]
     rows = [_turned(bases, inverse[3 * k * i : 3 * k * (i + 1)]) for i in range(3 * k)]
     matrix = [list(row) for row in zip(*(_turned(bases, c) for c in zip(*rows, strict=True)),
                                        strict=True)]  # fmt: skip

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.contact.complementarity import Problem, solve
-from robomodel.dynamics.contact.gauss_seidel import Rows
+from robomodel.dynamics.contact.gauss_seidel import Rows, basis
 from robomodel.dynamics.contact.instant import COLLISION, GOAL, STILL, sharer, solver
 from robomodel.dynamics.kinematics.frames import Place, joint_forces
 from robomodel.dynamics.kinematics.state import State
@@ -206,7 +206,7 @@ def unilateral(
     """
     inverse, k = touch.inverse, touch.points
     normals = normals.reshape(k, 3)
-    bases = np.array([basis(normal) for normal in normals])
+    bases = np.array([basis(tuple(normal)) for normal in normals])
     speeds = np.einsum("kij,kj->ki", bases, rates.reshape(k, 3))
     if not np.all(np.isfinite(inverse)) or not np.all(np.isfinite(accelerations)):
         return np.full_like(free, np.nan), np.full((k, 3), np.nan), ""
@@ -308,15 +308,6 @@ def _placed(blocks: Sequence[Array], at: Sequence[int], k: int) -> Array:
     return rows
 
 
-def basis(normal: Array) -> Array:
-    """Two tangents and the normal, as rows; world axes where the normal is z."""
-    if normal[2] == 1.0:
-        return np.eye(3)
-    first = np.cross((0.0, 1.0, 0.0) if abs(normal[1]) < 0.9 else (1.0, 0.0, 0.0), normal)
-    first /= np.linalg.norm(first)
-    return np.stack([first, np.cross(normal, first), normal])
-
-
 def rebound(
     touch: Touch,
     v: Array,
@@ -334,39 +325,30 @@ def rebound(
     normals = normals.reshape(k, 3)
     turn = np.zeros((3 * k, 3 * k))
     for i in range(k):
-        turn[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] = basis(normals[i])
+        turn[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] = basis(tuple(normals[i]))
     if not np.all(np.isfinite(inverse)):
         return np.full_like(v, np.nan), np.full((k, 3), np.nan), 0.0
     plain = turn @ rates
     shift = np.zeros(3 * k)
     shift[2::3] = restitution * np.minimum(plain[2::3], 0.0)
     problem = Problem(turn @ inverse @ turn.T, plain + shift, Rows(k), friction, np.empty(0))
-    x, residual = without_gain(problem, plain, np.zeros(3 * k), TIGHT)
+    x, residual = rebounding(problem, plain, np.zeros(3 * k), TIGHT)
     flat = turn.T @ x
     return v + touch.changes(flat), flat.reshape(k, 3), residual
 
 
-def without_gain(
-    problem: Problem,
-    plain: Array,
-    start: Array,
-    tolerance: float = 1e-10,
-    before: Array | None = None,
+def rebounding(
+    problem: Problem, plain: Array, start: Array, tolerance: float = 1e-10
 ) -> tuple[Array, float]:
     """The solution of a problem with rebounds, drawn back until no energy is won, and its residual.
 
     ``plain`` is y without impulses; ``problem.b`` has the rebounds (negative) and gaps (positive)
-    beside it. Newton's law of restitution can win energy where friction couples several contacts.
-    W(x) = beforeᵀ x + ½ xᵀ G x is the energy that impulses add to a motion that comes with the
-    velocities ``before`` (where forces act beside impulses, ``plain`` has their part already); all
-    of the sets being convex, between the solution without rebounds and that with them there is one
-    of W = 0.
+    beside it; see :func:`.gauss_seidel.without_gain`.
 
     Where a robot cannot stick and rebound at once (a pendulum's end moves along one line, aslant to
     the ground) there is no solution: those rebounds are without friction then.
     """
-    g, shift = problem.matrix, problem.b - plain
-    coming = plain if before is None else before
+    shift = problem.b - plain
     x, residual = solve(problem, start, tolerance)
     if not np.any(shift < 0.0):
         return x, residual
@@ -376,24 +358,14 @@ def without_gain(
         most = float(np.max(np.abs(still), initial=0.0))
         return residual > UNSOLVED or float(np.max(np.abs(x))) > WEDGED * most > 0.0
 
-    def work(x: Array) -> float:
-        return float(coming @ x + 0.5 * x @ g @ x)
-
     if lost(x, residual):
         back = shift[2 : 3 * problem.rows.contacts : 3] < 0.0
         smooth = replace(problem, friction=np.where(back, 0.0, problem.friction))
         x, residual = solve(smooth, still, tolerance)
         if lost(x, residual):
             return still, left
-    if work(x) <= 0.0:
-        return x, residual
-    apart = x - still
-    a, slope = 0.5 * float(apart @ g @ apart), float(apart @ (coming + g @ still))
-    rest = work(still)
-    if a <= 0.0 or rest > 0.0:
-        return still, left
-    share = (-slope + np.sqrt(slope * slope - 4.0 * a * rest)) / (2.0 * a)
-    return np.asarray(still + min(max(share, 0.0), 1.0) * apart), left
+    less = problem.without_gain(plain, x, still)
+    return less, residual if np.array_equal(less, x) else left
 
 
 # ---- batches -------------------------------------------------------------------------------------
