@@ -138,7 +138,7 @@ class Adaptive(Run):
     ``every``: the time between states that are kept; None: at the method's own steps.
     """
 
-    of: FixedStep
+    layout: FixedStep
     every: float | None
     tolerances: tuple[float, float]
     knots: list[float] = field(default_factory=list, init=False)
@@ -149,7 +149,7 @@ class Adaptive(Run):
     @property
     def step(self) -> FixedStep:
         """What states are those of."""
-        return self.of
+        return self.layout
 
     def _begin(self, x: Array) -> Array:
         return self.step.tangent_row(super()._begin(x))

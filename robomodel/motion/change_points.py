@@ -23,7 +23,7 @@ from robomodel.motion.integrator_functions import settling
 from robomodel.motion.tangent import kernel, linkages
 
 ROUNDING = 1e-13  # gaps below this are rounding, and left alone
-SINGULAR = 1e6  # condition of loops beyond which a start counts as singular
+START_CONDITION = 1e6  # condition of loops beyond which a start counts as singular
 NEARLY = 30.0  # condition of loops from which on a step that fails may fail for them
 EXACT = 1e-7  # singular values of K below this share are zero
 

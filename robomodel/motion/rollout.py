@@ -21,9 +21,14 @@ from robomodel.motion.collision import Collisions, kernel_pairs
 from robomodel.motion.forces import Acting, named, steps_by_impulses
 from robomodel.motion.ground import Ground, Point, touching_points
 from robomodel.motion.inputs import Inputs
-from robomodel.motion.limits import Limits, warn_of_starts_beyond
+from robomodel.motion.limits import (
+    ROUNDED,
+    Limits,
+    closed_start,
+    in_single_precision,
+    warn_of_starts_beyond,
+)
 from robomodel.motion.run import Grid
-from robomodel.motion.starts import ROUNDED, closed_start, in_single_precision
 from robomodel.motion.stepping import SINGULAR, TORN, Stepper, Steps, on_ground
 from robomodel.motion.steps import SOLVED, SWEEPS, FixedStep
 from robomodel.motion.tangent import UNSAID, linkages

@@ -11,7 +11,7 @@ import numpy as np
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion.change_points import NEARLY, SINGULAR, advice, condition
+from robomodel.motion.change_points import NEARLY, START_CONDITION, advice, condition
 from robomodel.motion.inputs import Inputs, Saturated, Signals
 from robomodel.motion.integrator_functions import independent_columns
 from robomodel.motion.limits import Limits
@@ -97,7 +97,7 @@ class Run:
     def _begin(self, x: Array) -> Array:
         nq = self.model.nq
         state, start = self.step.start(x[:nq], x[nq:])
-        if not start.regularity >= 1.0 / SINGULAR:
+        if not start.regularity >= 1.0 / START_CONDITION:
             raise self._error(
                 0.0, "it starts at a singular position", *condition(self.model, x[:nq]), x
             )

@@ -20,9 +20,8 @@ from robomodel.motion.collision import Collisions, between_links
 from robomodel.motion.forces import Acting, named, steps_by_impulses
 from robomodel.motion.ground import Contacts, Ground, Point, touching_points
 from robomodel.motion.inputs import Controller, Inputs, Pusher, Wrenches
-from robomodel.motion.limits import Limits, warn_of_starts_beyond
+from robomodel.motion.limits import Limits, closed_start, in_single_precision, warn_of_starts_beyond
 from robomodel.motion.run import Grid, Run, count_steps
-from robomodel.motion.starts import closed_start, in_single_precision
 from robomodel.motion.stepping import Stepper, Steps, on_ground
 from robomodel.motion.steps import FixedStep
 from robomodel.motion.trajectory import Trajectory
