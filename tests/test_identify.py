@@ -311,7 +311,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     full = written(tmp_path / "full.csv", labels, [q, v, a, tau])
     status, text, _ = run(plain, full)
     assert status == 0
-    assert "What changed most" in text
+    assert "Largest changes" in text
     assert "Of these the motions took away less than a tenth" in text
 
     lines = log.read_text(encoding="utf-8").splitlines()

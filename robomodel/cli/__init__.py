@@ -45,7 +45,7 @@ Usage: robomodel COMMAND [ROBOT] [OPTIONS]
 The exact dynamics of robots as they are built. Three steps to begin with:
 
   robomodel robots                what is shipped, to try things on
-  robomodel info mini_cheetah     what a robot is made of; or: info yours.urdf
+  robomodel info mini_cheetah     bodies, joints, clusters; or: info yours.urdf
   robomodel validate crank_rocker what is wrong or odd in it, and what to do
 
 robomodel --help lists the commands; robomodel COMMAND --help ends in examples.

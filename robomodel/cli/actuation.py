@@ -39,7 +39,7 @@ def command(
         Literal["png", "svg", "pdf", "csv"], typer.Option("--format", help="Of these files.")
     ] = "png",
 ) -> Result:
-    """Say what motors can do through gears and linkages: ratios, torque, speed, range, workspace.
+    """Print what motors do through gears and linkages: ratios, torque, speed, range, workspace.
 
     Keys of the JSON document: robot, file, actuators (name, joint, effort_limit, velocity_limit,
     stall_torque, no_load_speed, slides, ratios), joints (joint, tree, actuators, lower, upper,

@@ -51,7 +51,7 @@ Html: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a command has found.
+    """The result of a command.
 
     ``document`` is printed as text or, for ``--json``, as its data; ``text`` stands for its text.
     ``output`` is the file for either, else they are printed. ``status`` is the exit status,
@@ -254,7 +254,7 @@ _COMPLETED = {
 
 
 def documented(source: Any, parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
-    """Parameters with what the docstring's last section, ``Options:``, says of them.
+    """Parameters with their help, from the docstring's last section ``Options:``.
 
     An entry is ``-o, --option VALUE: what it is``; it belongs to the parameter of that name.
     """
@@ -280,7 +280,7 @@ def documented(source: Any, parameters: Iterable[inspect.Parameter]) -> Iterator
 def signature_options(
     function: Callable[..., Any], names: Sequence[str]
 ) -> Iterator[inspect.Parameter]:
-    """Options that are a function's parameters, with their defaults and what its docstring says."""
+    """Options that are a function's parameters, with their defaults and their help."""
     function = inspect.unwrap(function)
     _, _, arguments = (inspect.getdoc(function) or "").partition("\nArgs:\n")
     helps = dict(re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", arguments, re.MULTILINE))

@@ -111,7 +111,7 @@ def command(
 
 
 def _approximation_errors(model: Model) -> ApproximationErrors | None:
-    """What the open tree costs; None where no random states of the mechanism are found."""
+    """What the open tree costs; None where the mechanism has no random states."""
     try:
         return approximation_errors(model)
     except (ValueError, ArithmeticError):

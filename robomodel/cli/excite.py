@@ -1,4 +1,4 @@
-"""``robomodel excite``: a motion from which a robot's parameters can be told."""
+"""``robomodel excite``: a motion from which a robot's parameters can be identified."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(
     torque: list[str] | None = None,
     **options: Any,
 ) -> Result:
-    """A motion that tells a robot's parameters well, within all limits, for identify to use.
+    """Plan a motion that identifies a robot's parameters well, within all limits.
 
     It is periodic, begins and ends at rest, and its loops are closed at each sample.
     docs/parameters.md explains it.
@@ -80,7 +80,7 @@ def command(
     sections = [
         Section("", [f"{output} written"]),
         Section("Limits reached", [Bullets([str(each) for each in motion.reached[:SHOWN]])]),
-        Section("To know", [Bullets(notes)]),
+        Section("Notes", [Bullets(notes)]),
     ]
     return Result(document=Document(model.name, summary, sections, data))
 

@@ -63,9 +63,9 @@ def command(
     contact: list[str] | None = None,
     **options: Any,
 ) -> Result:
-    """A robot's parameters from a log of its motion; what forces can tell of them, and what never.
+    """Identify a robot's parameters from a log of its motion, or list what is identifiable.
 
-    Every body found is one that can exist. docs/parameters.md explains it.
+    Bodies stay physically consistent. docs/parameters.md explains it.
 
     Keys of the JSON document: robot, output, samples, coordinates (of each name, residual, before,
     forces and validation: root mean squares), groups (combinations that forces can tell: of each
@@ -111,7 +111,7 @@ def command(
 
 
 def _constants(texts: list[str]) -> str | dict[str, float] | None:
-    """Torque constants by actuator; nan for those to be found."""
+    """Torque constants by actuator; nan for those to be identified."""
     if texts == ["unknown"]:
         return "unknown"
     constants: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""``robomodel info``: what a robot is made of, and what was assumed."""
+"""``robomodel info``: a robot's bodies, joints, clusters, and what was assumed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXAMPLES = (
 
 
 def command(robot: Robot) -> Result:
-    """Say what a robot is made of, and what was assumed.
+    """Print a robot's bodies, joints, clusters and limits, and what was assumed.
 
     Keys of the JSON document: robot, file, nq, nv, dof_names, mass, gravity, floating_base,
     bodies, joints, rotors (name, inertia, ratios by joint), clusters, loops, couplings,

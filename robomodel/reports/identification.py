@@ -1,4 +1,4 @@
-"""The report on an identification: forces measured and predicted, what changed, what is unknown."""
+"""The report on an identification: forces measured and predicted, changes, unknowns."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ COORDINATE = ("name", "residual", "before", "forces", "validation")
 PARAMETER = ("name", "before", "value", "deviation", "information_gain")
 REACH = 4.0  # deviations, of a histogram
 UNKNOWN = (
-    "Of these the motions took away less than a tenth of the variance that was assumed: they stay "
-    "near the file's values."
+    "The log reduces the assumed variance of these by less than a tenth: they stay near the file's "
+    "values."
 )
 
 
@@ -34,20 +34,18 @@ def document(fit: Identified, model: Model, source: str, unused: Sequence[str] =
     identified = [group for group in fit.groups if group.known]
     sections = [
         Section("Suspicious: look at the log before the results", [Bullets(fit.suspicions)]),
-        Section("To know", [Bullets(fit.notes)]),
-        Section(
-            "What the log tells: combinations that forces can tell apart", [_groups(identified)]
-        ),
+        Section("Notes", [Bullets(fit.notes)]),
+        Section("Identifiable combinations of parameters", [_groups(identified)]),
         Section(
             "Root mean squares of forces, and of what is left of them", [_residuals(fit, model)]
         ),
         Section("Measured and predicted forces", list(_plots(fit, model.dof_names))),
         Section(
-            "What changed most, beside how well it is known",
+            "Largest changes, with their uncertainty",
             [_changes(fit, before, fit.changes(before))],
         ),
         Section("Sensors", [_sensors(fit)]),
-        Section("What could not be known", unknown),
+        Section("Not identifiable from this log", unknown),
         Section("Columns that were not used", [Bullets(unused)]),
     ]
     data = _data(fit, model, before, unused)
@@ -79,7 +77,7 @@ def _groups(groups: Sequence[IdentifiedGroup]) -> Table:
          each.name]
         for each in groups
     ]  # fmt: skip
-    return Table(["value", "deviation", "unit", "told by motions", "combination"], rows, digits=4)
+    return Table(["value", "deviation", "unit", "information gain", "combination"], rows, digits=4)
 
 
 def _residuals(fit: Identified, model: Model) -> Table:
@@ -143,7 +141,7 @@ def _histogram(name: str, error: Array) -> Plot:
 
 
 def _changes(fit: Identified, before: Array, which: Sequence[int]) -> Table:
-    """Parameters beside the file's; those that the motions do not tell are grey."""
+    """Parameters beside the file's; those that the motions do not identify are grey."""
     ends, unknown = fit.interval(), set(fit.unknown)
     rows: list[list[Cell]] = [
         [fit.names[i], float(before[i]), float(fit.values[i]),
@@ -151,7 +149,7 @@ def _changes(fit: Identified, before: Array, which: Sequence[int]) -> Table:
          f"{100.0 * fit.information_gain[i]:.0f} %", "unknown" if fit.names[i] in unknown else ""]
         for i in which
     ]  # fmt: skip
-    columns = ["parameter", "file", "identified", "95 % between", "told by motions", ""]
+    columns = ["parameter", "file", "identified", "95 % between", "information gain", ""]
     faint = [n for n, i in enumerate(which) if fit.names[i] in unknown]
     return Table(columns, rows, digits=4, faint=faint)
 

@@ -102,7 +102,7 @@ class Viewer:
             self._say()
 
     def move(self, values: Mapping[str, float]) -> None:
-        """Put freedoms, by name, where sliders would; what cannot close is said on the page."""
+        """Put freedoms, by name, where sliders would; the page shows what cannot close."""
         for name, value in values.items():
             self.sliders[name].value = value
         self._follow()
@@ -396,7 +396,7 @@ def bytes_of(rgba: tuple[float, float, float, float]) -> tuple[int, int, int]:
 
 
 def _silent() -> contextlib.redirect_stdout[io.StringIO]:
-    """For viser, which prints where it serves; ``url`` says so."""
+    """Silences viser, which prints its address."""
     return contextlib.redirect_stdout(io.StringIO())
 
 

@@ -1,4 +1,4 @@
-"""The report on actuators: what is said of ratios, torque, speed, range, four-bars, workspace."""
+"""The report on actuators: ratios, torque, speed, range, four-bars, workspace."""
 
 from __future__ import annotations
 

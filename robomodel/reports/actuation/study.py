@@ -100,7 +100,7 @@ class SpeedTorque:
 
 @dataclass(frozen=True)
 class Actuation:
-    """What :func:`robomodel.actuation` found; ``str()`` is text, :meth:`html` a page.
+    """The result of :func:`robomodel.actuation`; ``str()`` is text, :meth:`html` a page.
 
     Attributes:
         robot: The robot's name.

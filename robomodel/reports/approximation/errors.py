@@ -146,7 +146,7 @@ def _data(errors: ApproximationErrors) -> dict[str, Any]:
 
 
 def _document(errors: ApproximationErrors) -> Document:
-    """Armatures, errors of each freedom, what no armature says, and the verdict."""
+    """Armatures, errors of each freedom, inertia between joints, and the verdict."""
     armatures: list[list[Cell]] = [
         [each.joint, each.value, None, None, None, each.unit]
         if each.constant

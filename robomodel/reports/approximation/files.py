@@ -30,7 +30,7 @@ class Motor:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """A file's new text, the joints that were found in it, and those that were not."""
+    """A file's new text, the joints that it has, and those that it lacks."""
 
     text: str
     written: tuple[str, ...]

@@ -138,7 +138,7 @@ def _is_felt(context: CheckContext, body: int, moment: float) -> bool:
 
 
 def check_centres(context: CheckContext) -> Iterator[Finding]:
-    """Centres of mass far outside of what the file says of a body's extent."""
+    """Centres of mass far outside of the extent that the file gives a body."""
     model = context.model
     points: list[list[Array]] = [[] for _ in model.bodies]
     for link in model.description.links:

@@ -1,4 +1,4 @@
-"""What validation says: findings, and what was measured of the robot's linkages."""
+"""The report of a validation: findings, and measurements of the robot's linkages."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Report:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as plain dicts, lists, numbers and strings; None is not finite or not said."""
+        """The report as plain dicts, lists, numbers and strings; None is not finite or missing."""
         return self.document.as_dict()
 
     def html(self) -> str:
@@ -181,7 +181,7 @@ def _numbers(linkage: Linkage) -> Table:
 
 
 def _ranges(linkage: Linkage) -> Table:
-    """The first sweeps, and those further ones on which singular positions were found."""
+    """The first sweeps, and those further ones with singular positions."""
     units = linkage.units
     rows: list[list[str | float]] = []
     for i, sweep in enumerate(linkage.sweeps):

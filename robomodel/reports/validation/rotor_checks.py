@@ -116,7 +116,7 @@ def _rotor_masses(context: CheckContext, rotor: Rotor) -> Iterator[Finding]:
 
 
 def _reduction(context: CheckContext, rotor: Rotor, joint: str, ratio: float) -> Iterator[Finding]:
-    """A transmission of the same joint that says another ratio."""
+    """A transmission of the same joint with another ratio."""
     for each in context.model.description.transmissions:
         if kind_of(each) != SIMPLE or [end.name for end in each.joints] != [joint]:
             continue
