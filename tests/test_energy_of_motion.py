@@ -209,3 +209,20 @@ def test_belts_static_friction_and_compliance() -> None:
     motion = rm.simulate(box, box.neutral(), duration=3.0, ground=soft, contacts=corners)
     assert motion.q[-1, 2] == pytest.approx(-2.0 * 9.81 / (4 * 2e3), rel=1e-6)
     assert math.isclose(motion.contact_forces[-1, :, 2].sum(), 2.0 * 9.81, rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["four_bar", "planar_leg_linkage"])
+def test_rollouts_pass_change_points_at_any_speed(name: str) -> None:
+    """Parallelograms that swing through their flat positions: none is lost, energy stays."""
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(11)
+    q = np.array([model.random_configuration(rng) for _ in range(100)])
+    tau = np.zeros((150, model.nv))
+    for speed in (3.0, 10.0, 25.0):
+        v = speed * rng.standard_normal((len(q), model.nv))
+        states = rm.rollout(model, q, v, tau, 1e-3, "time_stepping", friction=False, passive=False)
+        kinetic, potential = rm.energy(model, *states)
+        total = kinetic + potential
+        assert np.all(np.isfinite(total))
+        off = np.abs(total - total[:, :1]).max(axis=1) / kinetic.max(axis=1)
+        assert np.quantile(off, 0.9) <= (5e-6 if speed < 5.0 else 1e-3)

@@ -39,6 +39,7 @@ Method: TypeAlias = Literal["rk4", "semi_implicit_euler", "time_stepping"]
 METHODS = ("rk4", "semi_implicit_euler", "time_stepping")
 UNSOLVED = {"float64": 1e-6, "float32": 1e-3}  # contact residual from which on a motion is told of
 OPEN = {"float64": CLOSED, "float32": ROUNDED}  # gap of loops from which on a motion is lost
+CHANGE = {"float64": SINGULAR, "float32": 5e-7}  # regularity below which steps do not end
 WHOLE = 64  # steps in a kernel's call between looks at contact problems that it has not solved
 LONG = 1.0 / 3.0  # growth of ‖G‖² within a step from which on a linkage turns too fast for it
 
@@ -337,7 +338,7 @@ def _tell(
     with np.errstate(invalid="ignore", over="ignore"):
         gap, growth = rows[:, 1:, step.size], rows[:, 1:, step.size + 1]
         opened = ~(gap <= limit) | ~(growth < TORN)
-        opened |= ~(rows[:, 1:, step.size + 2] > SINGULAR)
+        opened |= ~(rows[:, 1:, step.size + 2] > CHANGE[step.dtype])
         turned = np.any(growth > 1.0 + LONG, axis=1)
     times = rows.shape[1] - 1
     can_lead = h > 0.0 and step.dtype == "float64" and not step.saturate

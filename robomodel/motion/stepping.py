@@ -38,10 +38,10 @@ from robomodel.scalars import Scalar, Vector
 
 NEWTON = 8  # steps of Newton's method where sweeps have not solved a contact problem
 PLANES = 2  # planes at once of a point on heights
-TORN = 1.5  # growth of ‖G‖² that no step has that keeps to a branch
+TORN = 1.5  # growth of ‖G‖²: tangents of one mobility turn by acos √(2/3) = 35° within the step
 AT_CHANGE_POINT = "ends too near to a change point"
 CAREFUL = 8  # steps of Newton's method that close loops near change points
-SINGULAR = 5e-7  # regularity of K below which steps do not end
+SINGULAR = 1e-10  # regularity, a square, of K below which steps do not end: six digits are left
 BEYOND = (
     0.5,
     0.3,
@@ -178,12 +178,12 @@ class Stepper:
 
     def impulses(self, forces: Array, h: float) -> Array:
         """Impulses (T, 3 k) of steps, from the forces (T, k, 3), at a point's first plane."""
-        count = len(self.points)
-        each = h * forces[:, :count, None]
-        if self.setting.height is None:
-            each = np.concatenate([each, np.zeros_like(each)], axis=2)
-        rest = h * forces[:, count:]
-        return np.concatenate([each.reshape(len(forces), -1), rest.reshape(len(rest), -1)], axis=1)
+        count, setting = len(self.points), self.setting
+        impulses = np.zeros((len(forces), setting.contacts, 3))
+        stride = len(setting.points) // max(count, 1) or 1
+        impulses[:, : len(setting.points) : stride] = h * forces[:, :count]
+        impulses[:, len(setting.points) :] = h * forces[:, count:]
+        return impulses.reshape(len(forces), 3 * setting.contacts)
 
     # ---- steps
 
