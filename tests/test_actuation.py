@@ -521,6 +521,17 @@ def test_limits_of_a_batch_are_those_of_each_state() -> None:
     np.testing.assert_allclose(rest, np.broadcast_to([21.0, 3.0], (4, 3, 2)))
 
 
+@pytest.mark.parametrize("name", ["mini_cheetah", "tello", "belt_leg", "four_bar"])
+def test_compiled_limits_are_those_by_singular_values(name: str) -> None:
+    model = rm.robots.load(name)
+    rng = np.random.default_rng(1)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    for v in (None, 3.0 * rng.standard_normal((3, model.nv))):
+        plain = rm.torque_limits(model, q, v, backend="numpy")
+        for x, y in zip(rm.torque_limits(model, q, v), plain, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-9)
+
+
 def test_limits_behind_a_gear_of_any_size() -> None:
     for ratio in (1e-7, 1.0, 1e7):
         least, most = limits(np.array([[ratio]]), np.array([-2.0]), np.array([3.0]))

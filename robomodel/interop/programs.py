@@ -95,7 +95,7 @@ ELSEWHERE: Mapping[str, str] = {
     "configuration": "how far to go depends on the numbers; use 'close'",
     "random_configuration": "it draws numbers",
     "difference": "logarithms of rotations branch on their angle",
-    "torque_limits": "it sorts; use 'actuator_map'",
+    "torque_limits": "it needs singular values where motors are redundant; use 'actuator_map'",
     "torque_polytope": "how many vertices there are depends on the numbers; use 'actuator_map'",
     "actuator_forces": "it needs singular values; use 'actuator_map'",
     "contact_aba": "contacts are solved by iteration; use 'contact'",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from robomodel.dynamics.actuators.maps import actuator_map, blocks, driving, unlimited
+from robomodel.dynamics.actuators.maps import HUGE, actuator_map, blocks, driving, unlimited
 from robomodel.model.actuators import Actuator
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
@@ -19,18 +19,23 @@ from robomodel.model.model import Model
 from robomodel.scalars import (
     Scalar,
     Vector,
+    add,
     div,
     dot,
     is_zero,
     maximum,
     minimum,
     mul,
+    neg,
     select,
     solve,
     sub,
 )
 
 BAND = 0.01  # of a velocity limit without a curve: where driving force falls to zero, below it
+REGULAR = 1e-12  # of B B⁻¹ - 1
+UNFELT = 1e-12  # share of a motor in a coordinate that counts as none
+UNLIMITED = 1e100
 SAMPLES = 3  # configurations at which ranks are counted
 
 
@@ -128,3 +133,54 @@ def _sampled(model: Model) -> list[Array]:
     rng = np.random.default_rng(0)
     states = [model.random_configuration(rng).tolist() for _ in range(SAMPLES)]
     return [np.array(actuator_map(model, q)) for q in states]
+
+
+def limits_alone(
+    model: Model, q: Vector, v: Vector
+) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+    """Least and greatest tau (nv) of each coordinate while the others get nothing, and a doubt.
+
+    The doubt is 0 where each block of B is regular, so that motor forces are B⁻¹ tau, and 1
+    elsewhere: :func:`~robomodel.dynamics.actuators.maps.limits` has singular values for these.
+    Beyond :data:`UNLIMITED` nothing limits.
+    """
+    matrix = actuator_map(model, q)
+    least: list[Scalar] = [0.0] * model.nv
+    most: list[Scalar] = [0.0] * model.nv
+    error = dot(v, v)  # not a number where a rate is none
+    error = select(sub(error, HUGE), 0.0, 1.0)
+    for rows, columns in blocks([[not is_zero(x) for x in row] for row in matrix]):
+        if len(rows) != len(columns):
+            return least, most, [1.0]
+        block = [[matrix[i][n] for n in columns] for i in rows]
+        ends = []
+        for n, column in zip(columns, zip(*block, strict=True), strict=True):
+            rate, each = dot(column, [v[i] for i in rows]), model.actuators[n]
+            back, ahead = driving(each, neg(rate)), driving(each, rate)
+            ends.append([HUGE if unlimited(x) else minimum(x, HUGE) for x in (back, ahead)])
+        unit = [[1.0 if i == j else 0.0 for j in range(len(rows))] for i in range(len(rows))]
+        inverse = solve(block, unit)
+        for j, i in enumerate(rows):
+            least[i], most[i] = _reach([row[j] for row in inverse], ends)
+        for x, target in zip(block, unit, strict=True):
+            for y, wanted in zip(zip(*inverse, strict=True), target, strict=True):
+                left = sub(dot(x, y), wanted)
+                error = add(error, mul(left, left))
+    return least, most, [select(sub(error, REGULAR * REGULAR), 0.0, 1.0)]
+
+
+def _reach(share: Vector, ends: Sequence[Vector]) -> tuple[Scalar, Scalar]:
+    """How far a coordinate gets, from its motors' forces for a unit of it and their limits."""
+    low: Scalar = -HUGE
+    high: Scalar = HUGE
+    sizes = [select(s, neg(s), s) for s in share]
+    largest: Scalar = 0.0
+    for size in sizes:
+        largest = maximum(size, largest)
+    for s, size, (back, ahead) in zip(share, sizes, ends, strict=True):
+        unused = sub(size, mul(UNFELT, largest))  # negative where it is
+        down = div(select(s, ahead, back), size)
+        up = div(select(s, back, ahead), size)
+        low = select(unused, low, maximum(low, neg(down)))
+        high = select(unused, high, minimum(high, up))
+    return low, high

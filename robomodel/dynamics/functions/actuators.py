@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.actuators.maps import Reflected
-from robomodel.dynamics.actuators.saturation import saturated
+from robomodel.dynamics.actuators.saturation import UNLIMITED, limits_alone, saturated
 from robomodel.dynamics.algorithm import declare
 from robomodel.dynamics.declaration import (
     Options,
@@ -31,6 +31,7 @@ declare(
     damping=("nv", "nu"),
     friction=("nv", "nu"),
 )
+declare("torque_limits", limits_alone, least=("nv",), most=("nv",), doubt=(1,))
 declare("saturate", saturated, tau=("nv",), u=("nu",), lost=("nu",))
 
 
@@ -141,8 +142,20 @@ def torque_limits(
     """
     if options.get("check"):
         model.check(q, v)
-    matrix, lower, upper = _motors(model, q, v, **options)
-    return actuation.limits(matrix, lower, upper)
+    rates = np.zeros(model.nv) if v is None else v
+    if not model.actuators:
+        arrays = {"q": as_array(q, model.nq, "q", "nq"), "v": as_array(rates, model.nv, "v", "nv")}
+        none = np.zeros((*common_batch(**arrays), model.nv))
+        return none, none.copy()
+    if options.get("backend") == "numpy":
+        return actuation.limits(*_motors(model, q, v, **options))
+    with np.errstate(all="ignore"):
+        least, most, doubt = run(model, "torque_limits", {"q": q, "v": rates})
+    left = doubt[..., 0] > 0.0
+    if left.any():
+        lower, upper = actuation.limits(*_motors(model, q, v))
+        least, most = (np.where(left[..., None], x, y) for x, y in ((lower, least), (upper, most)))
+    return np.where(least < -UNLIMITED, -np.inf, least), np.where(most > UNLIMITED, np.inf, most)
 
 
 @documented
