@@ -301,7 +301,9 @@ class TestGazebo:
         assert ours["spin"] == pytest.approx(float(theirs["spin"]), rel=1e-12)
         assert abs(ours["spin"]) > 1.0
         q, p = (each.configuration({"slide": 0.01}) for each in (model, reference))
-        np.testing.assert_allclose(rm.crba(model, q), rm.crba(reference, p), rtol=1e-11)
+        np.testing.assert_allclose(
+            rm.crba(model, q, **NUMPY), rm.crba(reference, p, **NUMPY), rtol=1e-11
+        )
 
     @pytest.mark.parametrize(
         ("kind", "nv", "loops"),

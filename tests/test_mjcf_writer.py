@@ -30,6 +30,7 @@ from robomodel.parsers import read
 from robomodel.parsers.mjcf.writer import to_mjcf
 from robomodel.parsers.shared.inertias import physical_inertias
 
+NUMPY = {"backend": "numpy"}  # no kernels are made
 QUICK = [
     pytest.param(name, marks=pytest.mark.slow) if name == "tello_with_arms" else name
     for name in rm.robots.names()
@@ -495,7 +496,9 @@ def test_the_model_s_choice_of_independent_joints_is_said():
     assert read.dof_names == model.dof_names == ("nut", "tip")
     q = model.random_configuration(3)
     there = read.configuration(model.joint_positions(q))
-    np.testing.assert_allclose(rm.crba(read, there), rm.crba(model, q), rtol=1e-10)
+    np.testing.assert_allclose(
+        rm.crba(read, there, **NUMPY), rm.crba(model, q, **NUMPY), rtol=1e-10
+    )
 
 
 def test_the_choice_among_joints_of_a_belt_is_said():
@@ -556,4 +559,6 @@ def test_the_choice_among_freedoms_of_a_held_base_is_said():
     assert read.dof_names == model.dof_names
     q = model.random_configuration(3)
     there = read.configuration({**model.joint_positions(q), "flight": q[:7]})
-    np.testing.assert_allclose(rm.crba(read, there), rm.crba(model, q), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        rm.crba(read, there, **NUMPY), rm.crba(model, q, **NUMPY), rtol=0, atol=1e-10
+    )

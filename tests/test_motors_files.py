@@ -21,6 +21,7 @@ MJCF = """
   <tendon><fixed name="t"><joint joint="j" coef="2"/><joint joint="k" coef="-3"/></fixed></tendon>
   <actuator>{actuators}</actuator></mujoco>
 """
+NUMPY = {"backend": "numpy"}  # no kernels are made
 DC = '<motor torque_constant="0.1" resistance="0.5" voltage="24" current="20"/>'
 
 
@@ -64,7 +65,7 @@ def test_efforts_are_mujocos(actuator: str, joint: str, effort: float) -> None:
     (found,) = model.actuators
     assert (found.name, found.joint) == ("m", "j")
     assert found.effort_limit == pytest.approx(effort)
-    _, upper = rm.torque_limits(model, model.neutral())
+    _, upper = rm.torque_limits(model, model.neutral(), **NUMPY)
     assert upper[0] == pytest.approx(effort)
     if math.isfinite(effort) and "dyntype" not in actuator and "velocity" not in actuator:
         assert abs(most(text)[0, 0]) == pytest.approx(effort)
@@ -93,7 +94,7 @@ def test_dc_motors_are_mujocos() -> None:
         pytest.skip("this MuJoCo has no DC motors")
     model = rm.load(text)
     for speed in (0.0, 3.0, 20.0):
-        _, upper = rm.torque_limits(model, model.neutral(), [speed, 0.0])
+        _, upper = rm.torque_limits(model, model.neutral(), [speed, 0.0], **NUMPY)
         assert upper[0] == pytest.approx(most(text, (speed, 0.0))[0, 0])
     heat = rm.copper_loss(model, [2.0])  # 0.4 N m at the shaft are 4 A
     assert heat[0] == pytest.approx(2.0 * 4.0**2)
@@ -113,7 +114,7 @@ def test_damping_of_actuators_is_mujocos() -> None:
     mujoco.mj_forward(compiled, data)
     model = rm.load(text)
     np.testing.assert_allclose(
-        rm.passive_force(model, model.neutral(), [1.0, 0.5]), data.qfrc_passive, rtol=1e-12
+        rm.passive_force(model, model.neutral(), [1.0, 0.5], **NUMPY), data.qfrc_passive, rtol=1e-12
     )
 
 
@@ -161,7 +162,9 @@ def test_written_and_read_back(name: str, form: str, tmp_path) -> None:
     for v in (0.0, 0.3, -0.7, 40.0):
         rates = v * np.ones(model.nv)
         for one, other in zip(
-            rm.torque_limits(again, q, rates), rm.torque_limits(model, q, rates), strict=True
+            rm.torque_limits(again, q, rates, **NUMPY),
+            rm.torque_limits(model, q, rates, **NUMPY),
+            strict=True,
         ):
             np.testing.assert_allclose(one, other, rtol=1e-12)
     for one, other in zip(again.actuators, model.actuators, strict=True):

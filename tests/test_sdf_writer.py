@@ -18,6 +18,8 @@ from robomodel.parsers import read
 from robomodel.parsers.sdf.writer import to_sdf
 from robomodel.writing import shown_positions
 
+NUMPY = {"backend": "numpy"}  # no kernels are made
+
 
 def placed(model: Model, q, other: Model):
     """The configuration of ``other`` in which every joint stands as in ``model`` at ``q``."""
@@ -244,8 +246,11 @@ def test_springs_of_loops_rest_where_they_did(kind, other, axis):
         q, v = model.random_configuration(rng), rng.standard_normal(model.nv)
         there = other_model.configuration(model.joint_positions(q))
         for found, expected in (
-            (rm.passive_force(other_model, there, v), rm.passive_force(model, q, v)),
-            (rm.energy(other_model, there, v)[1], rm.energy(model, q, v)[1]),
+            (
+                rm.passive_force(other_model, there, v, **NUMPY),
+                rm.passive_force(model, q, v, **NUMPY),
+            ),
+            (rm.energy(other_model, there, v, **NUMPY)[1], rm.energy(model, q, v, **NUMPY)[1]),
         ):
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
@@ -266,7 +271,9 @@ def test_a_free_base_whose_foot_is_held_stays_the_base():
     assert [each.name for each in other.loops] == ["pin"]
     q = model.random_configuration(4)
     there = other.configuration(model.joint_positions(q), base_pose=q[:7])
-    np.testing.assert_allclose(rm.crba(other, there), rm.crba(model, q), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        rm.crba(other, there, **NUMPY), rm.crba(model, q, **NUMPY), rtol=0, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("write", [rm.write_sdf, rm.write_mjcf])

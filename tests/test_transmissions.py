@@ -24,6 +24,7 @@ from robomodel.description.transmissions import SIMPLE, actuator_rows, kind_of
 from robomodel.parsers import read
 from robomodel.parsers.shared.rotors import with_rotors
 
+NUMPY = {"backend": "numpy"}  # no kernels are made
 J = 2.5e-5  # kg m², a rotor's moment of inertia
 
 ARM = robot(
@@ -118,8 +119,12 @@ def test_it_moves_as_one_that_is_written_out() -> None:
     rng = np.random.default_rng(1)
     q = ours.random_configuration(rng)
     v, a = rng.normal(size=(2, ours.nv))
-    np.testing.assert_allclose(rm.rnea(ours, q, v, a), rm.rnea(theirs, q, v, a), rtol=1e-13)
-    np.testing.assert_allclose(rm.aba(ours, q, v, a), rm.aba(theirs, q, v, a), rtol=1e-12)
+    np.testing.assert_allclose(
+        rm.rnea(ours, q, v, a, **NUMPY), rm.rnea(theirs, q, v, a, **NUMPY), rtol=1e-13
+    )
+    np.testing.assert_allclose(
+        rm.aba(ours, q, v, a, **NUMPY), rm.aba(theirs, q, v, a, **NUMPY), rtol=1e-12
+    )
 
 
 def test_what_a_massless_rotor_adds_to_the_mass_matrix() -> None:
@@ -131,7 +136,7 @@ def test_what_a_massless_rotor_adds_to_the_mass_matrix() -> None:
     plain = rm.load(ARM)
     (elbow,) = (each for each in plain.description.joints if each.name == "elbow")
     s = float(np.array(elbow.origin.rotation).T[:, 1] @ [0.6, 0.0, 0.8])
-    added = rm.crba(model, Q) - rm.crba(plain, Q)
+    added = rm.crba(model, Q, **NUMPY) - rm.crba(plain, Q, **NUMPY)
     np.testing.assert_allclose(added, J * np.outer([s, 9.0], [s, 9.0]), rtol=0, atol=1e-16)
     assert model.mass == plain.mass
 
@@ -226,7 +231,7 @@ def test_every_way_to_say_a_simple_one(words, prefix, kind) -> None:
     body = transmission(kind, '<joint name="shoulder"/>', f'<actuator name="m">{words}</actuator>')
     text = f'<?xml version="1.0"?>\n<!-- <robot> --><robot name="r"{prefix}>\n{body}</robot>'
     model = rm.load(ARM, extend=text, strict=True)
-    added = rm.crba(model, Q) - rm.crba(rm.load(ARM), Q)
+    added = rm.crba(model, Q, **NUMPY) - rm.crba(rm.load(ARM), Q, **NUMPY)
     np.testing.assert_allclose(added, [[81 * J, 0.0], [0.0, 0.0]], rtol=0, atol=1e-16)
     assert model.couplings[-1].name == "m_rotor"
     assert model.description.joints[-1].source.line == 3
@@ -294,7 +299,7 @@ def test_their_rotors_are_coaxial_with_the_joint_nearer_to_the_base(kind) -> Non
         assert (rotor.parent, rotor.axis) == ("base", (0.0, 1.0, 0.0))
     # the base rests, so what they add is J for each row of d(actuators) / d(joints)
     rows = np.array([7.0, 5.0])[:, None] * np.array(actuator_rows(kind, (2.0, -3.0)))
-    added = rm.crba(model, Q) - rm.crba(rm.load(ARM), Q)
+    added = rm.crba(model, Q, **NUMPY) - rm.crba(rm.load(ARM), Q, **NUMPY)
     np.testing.assert_allclose(added, J * rows.T @ rows, rtol=1e-10, atol=1e-15)
 
 
@@ -422,7 +427,9 @@ def test_a_prismatic_joint_is_driven_by_a_ratio_in_radians_a_metre() -> None:
     slide = robot(link("cart"), joint("rail", "base", "cart", axis="0 1 0", kind="prismatic",
                   more='<limit lower="0" upper="1" effort="1" velocity="1"/>'))  # fmt: skip
     more = extension(f'<joint name="rail"><rotor inertia="{J}" ratio="400"/></joint>')
-    added = rm.crba(rm.load(slide, extend=more), [0.2]) - rm.crba(rm.load(slide), [0.2])
+    added = rm.crba(rm.load(slide, extend=more), [0.2], **NUMPY) - rm.crba(
+        rm.load(slide), [0.2], **NUMPY
+    )
     assert added[0, 0] == pytest.approx(400**2 * J, rel=1e-13)
 
 
