@@ -254,20 +254,6 @@ XACRO = (
 )
 
 
-__all__ = [
-    "CUSTOM",
-    "DRAKE",
-    "MAX_BYTES",
-    "Document",
-    "Element",
-    "decode",
-    "parse",
-    "refuse_xacro",
-    "shown",
-    "spelled",
-    "words",
-]
-
 CUSTOM = "urn:robomodel"
 """The namespace of this package's own attributes and elements, which other readers ignore."""
 DRAKE = "http://drake.mit.edu"

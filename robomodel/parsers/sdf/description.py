@@ -16,7 +16,6 @@ from robomodel.description import (
     JointSpring,
     Link,
     Loop,
-    LoopType,
     Mimic,
     Pose,
     Spring,
@@ -38,6 +37,7 @@ from robomodel.parsers.sdf.frames import Frame, Frames, source_of
 from robomodel.parsers.sdf.joints import (
     JOINT,
     JOINT_IRRELEVANT,
+    KINDS,
     Carriers,
     Connection,
     Gearboxes,
@@ -61,11 +61,6 @@ from robomodel.parsers.shared.springs import (
 from robomodel.parsers.text import Names
 from robomodel.parsers.xml import CUSTOM, Element, shown
 from robomodel.spatial import transpose
-
-_LOOPS: dict[str, LoopType] = {
-    **{"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"},
-    **{"fixed": "fixed", "ball": "spherical", "universal": "universal"},
-}
 
 _ACROSS = 1e-6  # cosine of the angle between axes that are perpendicular
 _ON_AXIS = 1e-12  # m
@@ -269,7 +264,7 @@ class Describer:
 
     def _loop(self, each: Connection, tied: set[Connection]) -> None:
         """A connection that the tree does not hold."""
-        kind, joints = _LOOPS.get(each.kind), [step.joint for step in each.steps]
+        kind, joints = KINDS[each.kind].loop, [step.joint for step in each.steps]
         if kind == "universal" and abs(cosine(joints[0].axis, joints[1].axis)) > _ACROSS:
             kind = None
         document, element, source = each.frame.document, each.frame.element, source_of(each.frame)

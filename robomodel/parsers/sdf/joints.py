@@ -21,6 +21,7 @@ from robomodel.description import (
     JointType,
     Limits,
     LinkCoupling,
+    LoopType,
     Pose,
     Vec3,
 )
@@ -157,7 +158,32 @@ def pitch(document: SdfDocument, element: Element) -> float:
 
 
 _NOTHING = 9  # rank of what a link carries that carries nothing
-RANKS = {"fixed": 0, "universal": 2, "revolute2": 2, "ball": 3}  # others have 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type of joints: how many axes it has, and the loop that it is where it closes one.
+
+    The lower its ``rank``, the rather it is a joint of the tree.
+    """
+
+    axes: int
+    rank: int = 1
+    loop: LoopType | None = None
+
+
+KINDS = {
+    "revolute": Kind(1, loop="revolute"),
+    "continuous": Kind(1, loop="continuous"),
+    "prismatic": Kind(1, loop="prismatic"),
+    "screw": Kind(1),
+    "fixed": Kind(0, 0, "fixed"),
+    "ball": Kind(0, 3, "spherical"),
+    "universal": Kind(2, 2, "universal"),
+    "revolute2": Kind(2, 2),
+    "gearbox": Kind(2),
+}
+"""SDF's joints by ``type``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +232,7 @@ class Connection:
     @property
     def rank(self) -> int:
         """The lower, the rather it is a joint of the tree."""
-        return RANKS.get(self.kind, 1)
+        return KINDS[self.kind].rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,10 +308,6 @@ def _roots(links: Sequence[Frame], connections: Sequence[Connection]) -> list[Fr
     return sorted(links, key=lambda link: (link in children, carries.get(link, _NOTHING)))
 
 
-AXES = {  # how many each type has
-    **{"revolute": 1, "continuous": 1, "prismatic": 1, "screw": 1, "fixed": 0, "ball": 0},
-    **{"universal": 2, "revolute2": 2, "gearbox": 2},
-}
 JOINT = words(
     "parent child pose axis axis2 physics thread_pitch screw_thread_pitch gearbox_ratio "
     "gearbox_reference_body"
@@ -300,7 +322,7 @@ def type_of(frame: Frame) -> str:
     remedy = ""
     if frame.element.get("type") == "piston":
         remedy = "; write a prismatic and a revolute joint with a link without mass between"
-    return read_type(frame.document, frame.element, AXES, remedy=remedy)
+    return read_type(frame.document, frame.element, KINDS, remedy=remedy)
 
 
 def is_world(joint: Frame, name: str) -> bool:
@@ -354,7 +376,7 @@ def direction(frames: Frames, frame: Frame, axis: Axis) -> Vec3:
 def read_steps(frames: Frames, frame: Frame, kind: str) -> tuple[Step, ...]:
     """The simple joints that a joint of the file is made of."""
     document, element = frame.document, frame.element
-    count = AXES[kind]
+    count = KINDS[kind].axes
     if count < 2 and (second := element.find("axis2")) is not None:
         document.warn_at(second, f"<axis2> means nothing in a {kind} joint; it is ignored")
     if kind == "fixed":

@@ -63,6 +63,7 @@ from robomodel.parsers.sdf.document import (
     prefix,
     set_custom,
 )
+from robomodel.parsers.sdf.joints import KINDS
 from robomodel.parsers.sdf.links import add_inertial, add_shape
 from robomodel.parsers.shared.inertias import physical_inertias
 from robomodel.parsers.shared.motors import add_motor, add_transmission
@@ -76,10 +77,7 @@ from robomodel.parsers.text import Names, number, numbers
 from robomodel.parsers.urdf.joints import independent_text
 from robomodel.parsers.xml import CUSTOM, DRAKE
 
-LOOPS = {
-    **{"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic"},
-    **{"fixed": "fixed", "spherical": "ball", "universal": "universal"},
-}
+LOOPS = {kind.loop: name for name, kind in KINDS.items() if kind.loop}
 """The joint of SDF for each type of loop that it has."""
 _ON_AXIS = 1e-12  # m
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from lxml import etree
 
@@ -131,13 +130,6 @@ _TENDON_NUMBERS = {  # and what each is where it is not given
 }
 
 
-class ReadNumber(Protocol):
-    """Reads the number that an element holds, finite unless it may be ``infinite``."""
-
-    def __call__(self, element: Element, /, *, infinite: bool = False) -> float:
-        """The number."""
-
-
 @dataclass(frozen=True, slots=True)
 class Notation:
     """How a format holds values: in an attribute in URDF, as text in SDF; names of bodies, joints.
@@ -145,7 +137,7 @@ class Notation:
     Each is a function of the element that holds the value.
     """
 
-    number: ReadNumber
+    number: Callable[..., float]  # also an infinite one with ``infinite=True``
     point: Callable[[Element], Vec3]
     body: Callable[[Element], str]
     joint: Callable[[Element], str]

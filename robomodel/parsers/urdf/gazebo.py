@@ -19,7 +19,6 @@ from robomodel.description import (
     Joint,
     Link,
     Loop,
-    LoopType,
     Mimic,
     Pose,
 )
@@ -28,19 +27,12 @@ from robomodel.errors import did_you_mean
 from robomodel.parsers.schema import DYNAMICS
 from robomodel.parsers.sdf.document import WORLD, Placed, SdfDocument, read_placed
 from robomodel.parsers.sdf.frames import Frame, Frames, Scope
-from robomodel.parsers.sdf.joints import AXES, JOINT, JOINT_IRRELEVANT, Step, read_steps
+from robomodel.parsers.sdf.joints import JOINT, JOINT_IRRELEVANT, KINDS, Step, read_steps
 from robomodel.parsers.sdf.links import read_friction, read_surface
 from robomodel.parsers.shared.frames import warn_of_limits
 from robomodel.parsers.urdf.joints import with_mimics
 from robomodel.parsers.xml import Document, Element
 
-_LOOPS: dict[str, LoopType] = {
-    "revolute": "revolute",
-    "continuous": "revolute",
-    "prismatic": "prismatic",
-    "fixed": "fixed",
-    "ball": "spherical",
-}
 _UNREAD = frozenset(("link", "model", "frame", "include"))
 _SURFACE = ("mu1", "mu2", "collision")
 _SPRING = ("springStiffness", "springReference")
@@ -163,7 +155,7 @@ class _Reader:
         document = self.document
         name, kind = document.text(element, "name"), document.text(element, "type")
         source = document.source(element, f"joint '{name}'")
-        if kind not in AXES or kind == "gearbox":
+        if kind not in KINDS or kind == "gearbox":
             document.warn_at(element, f"a {kind} joint within <gazebo> is not read")
             return
         if name in self.joints:
@@ -200,9 +192,10 @@ class _Reader:
             self.above[child] = self.joints[fixed]
             return
         there = Anchor(parent, self.frames.pose(self._link(parent), frame))
-        if kind not in _LOOPS:  # joints to a link that is fixed to the child
-            there = Anchor(self._chain(element, steps, there)[0])
-        loop = Loop(name, _LOOPS.get(kind, "fixed"), there, here, source=source)
+        loop_type = KINDS[kind].loop
+        if loop_type is None or kind == "universal":  # joints to a link fixed to the child
+            there, loop_type = Anchor(self._chain(element, steps, there)[0]), "fixed"
+        loop = Loop(name, loop_type, there, here, source=source)
         if loop.type in LOOP_COORDINATES:
             joint = steps[0].joint
             warn_of_limits(document, element, joint.limits)
