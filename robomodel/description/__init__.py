@@ -1,4 +1,4 @@
-"""What a robot file says, and nothing more: links, joints, loops, couplings, each with its line.
+"""The content of a robot file: links, joints, loops, couplings, each with its line.
 
 A description is format-neutral: parsers make it, writers write it, :mod:`robomodel.model` turns it
 into mathematics. Poses are the file's: ``xyz`` in metres and ``rpy`` as URDF defines them
@@ -41,14 +41,14 @@ FREEDOMS = {"fixed": 0, "floating": 6, "planar": 3, "spherical": 3} | dict.fromk
 IDENTITY: Rows3 = UNIT
 
 GRAVITY: Vec3 = (0.0, 0.0, -9.81)
-"""Where a file says none [m/s²]."""
+"""The gravity of files without one [m/s²]."""
 
 
 def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Rows3:
     """Rotation matrix (rows) of URDF's roll, pitch, yaw; exact at multiples of a right angle.
 
     Files write right angles as 1.5708 or 1.5707963; only a double nearest to the right angle is
-    snapped, so nothing a file says is altered.
+    snapped, so no angle of a file is altered.
     """
     sr, cr = _sincos(roll)
     sp, cp = _sincos(pitch)
@@ -184,7 +184,7 @@ class Motor:
 
     ``effort`` [N m or N] and ``velocity`` [rad/s or m/s] are infinite where they are not given.
     The curve falls linearly from ``stall_torque`` at rest to zero at ``no_load_speed``; a DC motor
-    says the same by ``torque_constant`` [N m/A], ``resistance`` [Ω] and ``voltage`` [V], and its
+    has the same by ``torque_constant`` [N m/A], ``resistance`` [Ω] and ``voltage`` [V], and its
     ``current`` [A] limits the torque.
     """
 
@@ -221,7 +221,7 @@ class Joint:
     """A joint of the tree. ``origin`` places the child's frame in the parent's at position zero.
 
     ``axis`` is in the child's frame and need not be a unit vector here. ``independent`` is None
-    where the file does not say, one value for the joint or one for each of its freedoms. ``pitch``
+    where the file has none, one value for the joint or one for each of its freedoms. ``pitch``
     (screw only) is metres per radian. ``initial`` is where loop closing starts from. ``damping``
     and dry ``friction`` resist each of its velocities; a spring of ``stiffness`` pulls it to
     ``reference`` (joints of one degree of freedom, and spherical ones, whose reference is zero).
@@ -382,7 +382,7 @@ class Transmission:
 
 @dataclass(frozen=True, slots=True)
 class Sensor:
-    """A sensor that a file names; no dynamics has it, and no writer says it."""
+    """A sensor that a file names; no dynamics uses it, and no writer writes it."""
 
     name: str
     type: str = ""
@@ -391,7 +391,7 @@ class Sensor:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A whole robot as its file says it, in the file's order; gravity where the file states it.
+    """A whole robot as in its file, in the file's order; gravity where the file states it.
 
     ``simulated``: the format is a simulator's, for which loops that leave no motion hold their
     links like welds. Elsewhere they are taken for mistakes.

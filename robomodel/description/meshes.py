@@ -225,7 +225,7 @@ def _excess(data: bytes, kind: str) -> str:
             if others := [uri for uri in uris if not uri.startswith("data:")]:
                 return f"its numbers are in another file, '{others[0]}'; convert it to one .glb"
             if any(each.get("count", 0) > len(data) for each in document.get("accessors", ())):
-                return "it says to hold more numbers than it has bytes"
+                return "it claims to hold more numbers than it has bytes"
     return f"it makes more than {MAX_COPIES} copies of its parts" if copies > MAX_COPIES else ""
 
 

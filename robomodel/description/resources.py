@@ -1,7 +1,7 @@
 """Folders in which packages are looked for: what ``package://NAME`` and ``model://NAME`` mean.
 
-Nothing is looked for but where the user says so: in folders, or in those of ROS's and Gazebo's
-environment variables if these are named.
+Packages are looked for only where the user asks for it: in folders, or in those of ROS's and
+Gazebo's environment variables if these are named.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from robomodel.parsers.mjcf.actuators import JOINT_MOTOR, Actuators
 from robomodel.parsers.mjcf.constraints import Springs, Ties
 from robomodel.parsers.mjcf.elements import JOINT_KINDS, Section, pose
 from robomodel.parsers.schema import SIZES
-from robomodel.parsers.shared.frames import as_limit
+from robomodel.parsers.shared.frames import as_limit, marks_of
 from robomodel.spatial import minus
 
 INDEPENDENT = "robomodel_independent:"
@@ -225,7 +225,10 @@ class Bodies(Section):
             origin,
             vec(model.jnt_axis[number]) if kind in ("slide", "hinge") else (1.0, 0.0, 0.0),
             limits,
-            independent=self._independent(name, kind),
+            independent=marks_of(
+                self.elements.compiled.custom.get(INDEPENDENT + name, "").split(),
+                _FREEDOMS.get(kind, 1),
+            ),
             damping=float(model.dof_damping[dof]) + self.actuators.damping.get(number, 0.0),
             friction=float(model.dof_frictionloss[dof]),
             initial=initial,
@@ -241,12 +244,3 @@ class Bodies(Section):
             return float(self.elements.compiled.custom.get(key, "inf"))
         except ValueError:
             return math.inf
-
-    def _independent(self, name: str, kind: str) -> bool | tuple[bool, ...] | None:
-        """Which freedoms the file's ``<custom>`` makes independent; None without a text."""
-        words = self.elements.compiled.custom.get(INDEPENDENT + name, "").split()
-        if not words or not {"true", "false"}.issuperset(words):
-            return None
-        marks = tuple(word == "true" for word in words)
-        freedoms = _FREEDOMS.get(kind, 1)
-        return marks[0] if len(marks) == 1 else marks if len(marks) == freedoms else None

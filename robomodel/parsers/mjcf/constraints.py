@@ -228,8 +228,8 @@ class Ties(Section):
             )
         if length <= 0.0:
             raise DescriptionError(
-                f"holds the length of its tendon at {length:g}; that of a rod is positive, and of "
-                "two points that meet <connect> tells",
+                f"holds the length of its tendon at {length:g}; that of a rod is positive; two "
+                "points that coincide are tied by <connect>",
                 tie.source,
             )
         self._between(tie, "rod", ends, length)

@@ -62,6 +62,7 @@ from robomodel.parsers.meshes import MUJOCO
 from robomodel.parsers.mjcf.actuators import ACTUATOR_MOTOR, JOINT_MOTOR, WORLD
 from robomodel.parsers.mjcf.bodies import EFFORT_LIMIT, INDEPENDENT, NO_LIMIT, VELOCITY_LIMIT
 from robomodel.parsers.schema import DYNAMICS, MOTOR, SIZES, SPRING, add, write_mjcf
+from robomodel.parsers.shared.frames import independent_text
 from robomodel.parsers.shared.inertias import (
     NEARLY_NOTHING,
     carriers,
@@ -72,7 +73,6 @@ from robomodel.parsers.shared.inertias import (
 )
 from robomodel.parsers.shared.springs import rest_length
 from robomodel.parsers.text import Names, number, numbers
-from robomodel.parsers.urdf.joints import independent_text
 from robomodel.spatial import apply, inner, matmul, transpose
 
 _SECTIONS = ("default", "asset", "worldbody", "tendon", "equality", "actuator", "custom")
@@ -259,7 +259,7 @@ _ARM = 0.1  # m: how far along an axis the point is that stands for it
 _STIFF = "0.9999 0.9999 0.001 0.5 2"  # solimp: as little as MuJoCo lets its constraints yield
 _YIELDS = (
     " Equality constraints of MuJoCo yield. Written as stiff as they can be, these let through a"
-    " ten-thousandth or so of what they hold; docs/mjcf.md tells how far accelerations are off. "
+    " ten-thousandth or so of what they hold; docs/mjcf.md has the errors of accelerations. "
 )
 
 _Relation = Sequence[tuple[str, float]]  # joints and coefficients

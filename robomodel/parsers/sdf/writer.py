@@ -65,6 +65,7 @@ from robomodel.parsers.sdf.document import (
 )
 from robomodel.parsers.sdf.joints import KINDS
 from robomodel.parsers.sdf.links import add_inertial, add_shape
+from robomodel.parsers.shared.frames import independent_text
 from robomodel.parsers.shared.inertias import physical_inertias
 from robomodel.parsers.shared.motors import add_motor, add_transmission
 from robomodel.parsers.shared.springs import (
@@ -74,7 +75,6 @@ from robomodel.parsers.shared.springs import (
     rest_length,
 )
 from robomodel.parsers.text import Names, number, numbers
-from robomodel.parsers.urdf.joints import independent_text
 from robomodel.parsers.xml import CUSTOM, DRAKE
 
 LOOPS = {kind.loop: name for name, kind in KINDS.items() if kind.loop}

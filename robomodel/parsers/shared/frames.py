@@ -178,7 +178,21 @@ def add_terms(parent: Element, terms: Sequence[tuple[str, float]]) -> None:
         add(parent, "joint", name=joint, ratio=number(ratio))
 
 
-# --- limits ---------------------------------------------------------------------------------------
+# --- independent freedoms and limits --------------------------------------------------------------
+
+
+def marks_of(words: Sequence[str], freedoms: int) -> bool | tuple[bool, ...] | None:
+    """Which freedoms are independent, by "true" or "false" for all or for each; None for others."""
+    if len(words) not in (1, freedoms) or not {"true", "false"}.issuperset(words):
+        return None
+    marks = tuple(word == "true" for word in words)
+    return marks if len(marks) > 1 else marks[0]
+
+
+def independent_text(independent: bool | Iterable[bool]) -> str:
+    """Which freedoms are independent, as a word for all or one for each."""
+    marks = (independent,) if isinstance(independent, bool) else independent
+    return " ".join("true" if mark else "false" for mark in marks)
 
 
 def as_limit(value: float, most: float) -> float:

@@ -49,9 +49,9 @@ def motor_fault(values: Mapping[str, float]) -> str:
             return f"the torque-speed curve has {one} but no {other}; it needs both"
     if "voltage" in values:
         if missing := [n for n in ("torque_constant", "resistance") if n not in values]:
-            return f"voltage says a torque-speed curve only with {missing[0]}; give it"
+            return f"voltage gives a torque-speed curve only with {missing[0]}; give it"
         if "stall_torque" in values:
-            return "voltage and stall_torque both say a torque-speed curve; keep one of them"
+            return "voltage and stall_torque both give a torque-speed curve; keep one of them"
     if "current" in values and "torque_constant" not in values:
         return "current limits the torque only with torque_constant; give it"
     return ""

@@ -193,7 +193,7 @@ def _of_joint(joint: Joint, tree: _Tree) -> _Body:
     if ratio is None:
         raise DescriptionError(
             'needs ratio="...", how far it turns for one turn of the joint (1 for a direct drive), '
-            "as no transmission says a reduction",
+            "as no transmission has a reduction",
             rotor.source,
         )
     return _coupled(rotor, joint.name, tree, joint, joint, ratio, offset)

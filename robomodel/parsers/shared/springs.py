@@ -234,7 +234,7 @@ def tendon(
         document.warn_at(
             element,
             f"the tendon constraint is left out: between its limits {lower:g} and {upper:g} it "
-            "lets joints move freely, which no word says",
+            "lets joints move freely, for which there is no element",
         )
         return None
     rest = lower - values["offset"]

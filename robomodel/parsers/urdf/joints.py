@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
@@ -30,7 +30,9 @@ from robomodel.parsers.schema import DYNAMICS, LARGEST, LIMIT, MIMIC, Fields, ad
 from robomodel.parsers.shared.frames import (
     X,
     add_origin,
+    independent_text,
     limits_of,
+    marks_of,
     read_axis,
     read_linked,
     read_origin,
@@ -96,7 +98,7 @@ def with_mimics(
         elif fixed := [each for each in (name, mimic.joint) if joints[each].type not in ONE_DOF]:
             message = f"the joint '{fixed[0]}' is {joints[fixed[0]].type}, and cannot be mimicked"
         elif joints[name].mimic not in (None, mimic):
-            message = f"the joint '{name}' says another <mimic> itself, which is read"
+            message = f"the joint '{name}' has another <mimic> itself, which is read"
         else:
             joints[name] = replace(joints[name], mimic=mimic)
             continue
@@ -238,14 +240,14 @@ def _independent(document: Document, element: Element, kind: str) -> bool | tupl
     if len(marks := text.lower().split()) < 2:
         return document.flag(element, text, "independent")
     freedoms = FREEDOMS.get(kind, 1)
-    if len(marks) != freedoms or not {"true", "false"}.issuperset(marks):
+    if (independent := marks_of(marks, freedoms)) is None:
         raise document.error(
             element,
             f"independent of a {kind} joint must be 'true' or 'false'"
             + (f", or {freedoms} of these words" if freedoms > 1 else "")
             + f", got {spelled(' '.join(marks))}",
         )
-    return tuple(mark == "true" for mark in marks)
+    return independent
 
 
 def _limits(document: Document, element: Element, kind: str) -> Limits:
@@ -358,9 +360,3 @@ def add_joint(root: Element, joint: Joint) -> None:
         add_motor(element, joint.motor)
     if joint.initial is not None and joint.type in ONE_DOF:
         add(element, "initial", position=number(joint.initial))
-
-
-def independent_text(independent: bool | Iterable[bool]) -> str:
-    """Which freedoms are independent, as a word for all or one for each."""
-    marks = (independent,) if isinstance(independent, bool) else independent
-    return " ".join("true" if mark else "false" for mark in marks)
