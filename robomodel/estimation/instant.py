@@ -6,7 +6,6 @@ sensors, make a problem in the same way (documents 003 and 001).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,14 +21,14 @@ from robomodel.estimation.elimination import CONTRADICTION, ContradictionError, 
 from robomodel.estimation.equations import LoopRowsKept, Piece, Split, View, equations, pieces
 from robomodel.estimation.orders import FactorGraph, scalar_order
 from robomodel.estimation.orders import order as named_order
-from robomodel.estimation.sensors import Sensor, motion_at, wrench_at
+from robomodel.estimation.sensors import Sensor, in_link_axes
 from robomodel.estimation.system import Group, System, backward_error
 from robomodel.model.arguments import as_array
 from robomodel.model.derived import cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar
-from robomodel.spatial import Motion, Transform, Wrench
+from robomodel.scalars import Scalar, stack, unstack
+from robomodel.spatial import Wrench
 
 if TYPE_CHECKING:
     from robomodel.estimation.instant_solver import Solver
@@ -459,26 +458,11 @@ class Solution(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Array:
         if name not in self.raw:
             raise UnknownNameError(f"no unknown '{name}'{did_you_mean(name, self.raw)}")
-        value = self.raw[name]
-        kind, _, owner = name.partition("[")
-        link = owner[:-1]
-        if kind not in ("a", "f", "fx", "net") or ":" in link:
-            return value
-        pose = self.problem.model.frame(link).pose
-        body = self.problem.model.frame(link).body
-        result = np.empty_like(value)
-        q = np.broadcast_to(self.q, (*value.shape[:-1], self.q.shape[-1]))
-        v = np.broadcast_to(self.v, (*value.shape[:-1], self.v.shape[-1]))
-        for index in np.ndindex(*value.shape[:-1]):
-            numbers = value[index].tolist()
-            if kind == "a":
-                everything = range(len(self.problem.model.nodes))
-                state = State(self.problem.model, q[index].tolist(), everything, v[index].tolist())
-                around = state.centripetal[body] if _offset(pose) else None
-                result[index] = motion_at(Motion.of(numbers), pose, around).entries()
-            else:
-                result[index] = wrench_at(Wrench.of(numbers), pose).entries()
-        return result
+        value, model = self.raw[name], self.problem.model
+        state = State(model, unstack(self.q), range(len(model.nodes)), unstack(self.v))
+        shown = in_link_axes(name, value.shape[-1], state)
+        turned: Array = value @ np.array(shown.blocks[name]).T
+        return turned + stack(shown.constant, value.shape[:-1])
 
     def _by_dof(self, kind: str) -> Array:
         parts: list[tuple[Piece, Array]] = []
@@ -502,10 +486,6 @@ class Solution(Mapping[str, Any]):
     def acceleration(self) -> Array:
         """Accelerations of the independent joints, (..., nv), known ones included."""
         return self._by_dof("qdd")
-
-
-def _offset(pose: Transform) -> bool:
-    return any(not math.isclose(x, 0.0, abs_tol=0.0) for x in pose.offset)
 
 
 @cached_on_model

@@ -21,7 +21,7 @@ from robomodel.errors import UnknownNameError, check_names, did_you_mean
 from robomodel.estimation import gauss, symmetric
 from robomodel.estimation.elimination import CONTRADICTION, ContradictionError
 from robomodel.estimation.gauss import WeightedElimination
-from robomodel.estimation.sensors import Sensor, motion_at, wrench_at
+from robomodel.estimation.sensors import Sensor, in_link_axes
 from robomodel.estimation.system import (
     Group,
     LinearFactor,
@@ -34,8 +34,8 @@ from robomodel.kernels.function import TracedFunction
 from robomodel.kernels.program import Program
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
-from robomodel.scalars import Scalar, add, dot, transposed
-from robomodel.spatial import UNIT_MOTIONS, UNIT_WRENCHES, ZERO, Motion, Wrench
+from robomodel.scalars import Scalar, add, dot
+from robomodel.spatial import Wrench
 
 if TYPE_CHECKING:
     from robomodel.estimation.instant import Problem
@@ -258,7 +258,7 @@ class SolverKernel:
         every = range(len(model.nodes)) if self.turned is None else self.turned
         state = State(model, q, every, v)
         names = (*self.solver.variables, *self.solver.covariances)
-        shown = {name: _shown(name, system.by_name[name].size, state) for name in names}
+        shown = {name: in_link_axes(name, system.by_name[name].size, state) for name in names}
         asked = [
             replace(shown[n], deviation=(math.inf,) * shown[n].rows)
             for n in self.solver.covariances
@@ -455,25 +455,6 @@ def tips(problem: Problem) -> tuple[str, ...]:
     late = ("dependent", "lambda", "base", "qdd", "fx")
     first = [n for kind in kinds if kind not in late for n in kinds[kind]]
     return (*first, *bodies, *(n for kind in late for n in kinds.get(kind, [])))
-
-
-def _shown(name: str, size: int, state: State) -> LinearFactor:
-    """A variable as it is given out: about the link's origin, in the link's axes."""
-    kind, _, owner = name.partition("[")
-    link = owner[:-1]
-    if kind not in ("a", "f", "fx", "net") or ":" in link:
-        unit = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
-        return LinearFactor(f"{name} itself", "asked", {name: unit}, [0.0] * size)
-    at = place(state.model, link)
-    constant: Sequence[Scalar] = [0.0] * 6
-    if kind == "a":
-        columns = [motion_at(m, at.pose).entries() for m in UNIT_MOTIONS]
-        if any(not math.isclose(x, 0.0, abs_tol=0.0) for x in at.pose.offset):
-            around = state.centripetal[at.body]
-            constant = motion_at(Motion(ZERO, ZERO), at.pose, around).entries()
-    else:
-        columns = [wrench_at(f, at.pose).entries() for f in UNIT_WRENCHES]
-    return LinearFactor(f"{name} itself", "asked", {name: transposed(columns)}, constant)
 
 
 def _joined(parts: Sequence[Array]) -> Array:

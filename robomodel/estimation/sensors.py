@@ -7,6 +7,7 @@ frame named.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +22,7 @@ from robomodel.estimation.system import LinearFactor
 from robomodel.model.arguments import as_numbers
 from robomodel.model.constraints import LoopConstraint
 from robomodel.model.graph import WORLD
-from robomodel.scalars import Scalar, add, dot, neg
+from robomodel.scalars import Scalar, add, dot, neg, transposed
 from robomodel.spatial import (
     NO_WRENCH,
     UNIT_MOTIONS,
@@ -187,6 +188,25 @@ def wrench_at(wrench: Wrench, pose: Transform) -> Wrench:
     """The same wrench about the origin of a frame placed by ``pose``, in its axes."""
     moment = minus(wrench.moment, cross(pose.offset, wrench.force))
     return Wrench(pose.unrotate(moment), pose.unrotate(wrench.force))
+
+
+def in_link_axes(name: str, size: int, state: State) -> LinearFactor:
+    """A variable about its link's origin and in the link's axes, as rows on the variable itself."""
+    kind, _, owner = name.partition("[")
+    link = owner[:-1]
+    if kind not in ("a", "f", "fx", "net") or ":" in link:
+        unit = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
+        return LinearFactor(f"{name} itself", "asked", {name: unit}, [0.0] * size)
+    at = place(state.model, link)
+    constant: Sequence[Scalar] = [0.0] * 6
+    if kind == "a":
+        columns = [motion_at(m, at.pose).entries() for m in UNIT_MOTIONS]
+        if any(not math.isclose(x, 0.0, abs_tol=0.0) for x in at.pose.offset):
+            around = state.centripetal[at.body]
+            constant = motion_at(Motion(ZERO, ZERO), at.pose, around).entries()
+    else:
+        columns = [wrench_at(f, at.pose).entries() for f in UNIT_WRENCHES]
+    return LinearFactor(f"{name} itself", "asked", {name: transposed(columns)}, constant)
 
 
 def _joint(sensor: Sensor, _state: State, _names: Sequence[str]) -> Reading:
