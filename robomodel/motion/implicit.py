@@ -23,7 +23,6 @@ from robomodel.dynamics.recursions.passive import elements
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Factorization, Scalar, Vector, add, mul, subtracted
 
 RK4_REACH = 2.0
@@ -64,16 +63,6 @@ def press(
         force[i] = add(force[i], mul(a, pull))
         for j, b in row.items():
             matrix[i][j] = add(matrix[i][j], mul(weight, mul(a, b)))
-
-
-def compiled_acceleration(model: Model) -> Function:
-    """(q, v, tau, h) → (v₁ - v)/h."""
-    nq, nv = model.nq, model.nv
-
-    def build(q: Vector, v: Vector, tau: Vector, h: Vector) -> list[Scalar]:
-        return acceleration(model, q, v, tau, h[0])
-
-    return function(model, "implicit acceleration", (nq, nv, nv, 1, nv), build)
 
 
 def too_stiff(model: Model, states: Array, step: float) -> bool:

@@ -25,8 +25,7 @@ from robomodel.model.configurations.functions import left_open
 from robomodel.model.derived import LARGE, cache_key, cached_on_model
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion.positions import settled
-from robomodel.motion.tangent import in_tangents, numbers, regularity, renewed
+from robomodel.motion.tangent import in_tangents, numbers, regularity, renewed, settled
 from robomodel.scalars import Scalar, Vector, sub
 
 Function = TracedFunction

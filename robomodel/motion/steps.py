@@ -37,8 +37,7 @@ from robomodel.motion.integrator_functions import (
     independent_columns,
     joint_rates,
 )
-from robomodel.motion.positions import settled
-from robomodel.motion.tangent import in_tangents, linkages
+from robomodel.motion.tangent import in_tangents, linkages, settled
 from robomodel.motion.time_stepping import (
     Assembly,
     Inputs,

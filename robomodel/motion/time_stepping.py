@@ -47,8 +47,15 @@ from robomodel.motion.capsules import Proximity, RoundPair, round_contacts
 from robomodel.motion.forces import Acting
 from robomodel.motion.ground import ContactLaw, Placed
 from robomodel.motion.implicit import press
-from robomodel.motion.positions import axes_rates, displaced, in_turned_axes, settled
-from robomodel.motion.tangent import constraint_of, in_tangents, linkages
+from robomodel.motion.tangent import (
+    axes_rates,
+    constraint_of,
+    displaced,
+    in_tangents,
+    in_turned_axes,
+    linkages,
+    settled,
+)
 from robomodel.scalars import (
     Factorization,
     Scalar,

@@ -28,13 +28,11 @@ class Block:
 class Closing:
     """Towards closed loops: a motion of the spanning joints for unit time, and where it starts.
 
-    ``gaps`` are the loop rows' values. ``systems``: for every block, the matrix of its dependent
-    velocities, and the same rows over all of z.
+    ``gaps`` are the loop rows' values.
     """
 
     step: list[Scalar]
     gaps: list[Scalar]
-    systems: Sequence[tuple[Rows, Rows]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +117,7 @@ class LoopConstraint:
     def closing(self, positions: Vector) -> Closing:
         """Newton's step to closed loops, independent joints held; and what it starts from."""
         loops = evaluate_loops(self.links, self.loops, positions, keep=self.keep)
-        columns = list(zip(*self.expand, strict=True))
-        reduced = [[dot(row, column) for column in columns] for row in loops.jacobian]
-        systems = [
-            ([[reduced[r][c] for c in b.columns] for r in b.rows], [reduced[r] for r in b.rows])
-            for b in self.blocks
-        ]
-        step = self._held(loops.jacobian, [neg(x) for x in loops.values])
-        return Closing(step, loops.values, systems)
+        return Closing(self._held(loops.jacobian, [neg(x) for x in loops.values]), loops.values)
 
     def _held(self, jacobian: Rows, right: Vector) -> list[Scalar]:
         """expand · [0; K_d⁻¹ right]."""
