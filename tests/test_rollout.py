@@ -149,9 +149,6 @@ def test_newtons_step_holds_independent_joints(kind: str) -> None:
         assert before > 1e-8
         assert after < 1e-2 * before
         assert np.max(np.abs(found.gaps)) <= before
-        for block, (system, rows) in zip(cluster.constraint.blocks, found.systems, strict=True):
-            assert np.shape(system) == (len(block.rows), len(block.columns))
-            np.testing.assert_array_equal(np.array(rows)[:, list(block.columns)], system)
 
 
 # ---- rollouts ------------------------------------------------------------------------------------
