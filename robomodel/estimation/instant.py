@@ -461,8 +461,8 @@ class Solution(Mapping[str, Any]):
         value, model = self.raw[name], self.problem.model
         state = State(model, unstack(self.q), range(len(model.nodes)), unstack(self.v))
         shown = in_link_axes(name, value.shape[-1], state)
-        turned: Array = value @ np.array(shown.blocks[name]).T
-        return turned + stack(shown.constant, value.shape[:-1])
+        constant: Array = stack(shown.constant, value.shape[:-1])
+        return constant + value @ np.array(shown.blocks[name]).T
 
     def _by_dof(self, kind: str) -> Array:
         parts: list[tuple[Piece, Array]] = []
