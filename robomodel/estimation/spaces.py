@@ -189,7 +189,7 @@ def _following(model: Model) -> Function:
 
     def build(q: Vector, dx: Vector) -> list[Scalar]:
         result = integrated(model, q, dx, NEWTON)
-        gaps = [x for cluster, loop in loops for x in loop.closing(result[cluster.q]).gaps]
+        gaps = [x for cluster, loop in loops for x in loop.rows(result[cluster.q])[0]]
         return [*result, *gaps]
 
     count = sum(len(constraint.keep) for _, constraint in loops)

@@ -217,7 +217,6 @@ class _Builder:
 
     def _node(self, body: int, cluster: Cluster) -> Node:
         joint, axes = self.moves[body]
-        element = self.tree.joints[body]
         link = cluster.geometry.links[body - cluster.bodies[0]]
         inertia = self.inertias[body]
         inertia = inertia if inertia is NO_INERTIA else masses.turned(inertia, axes)
@@ -230,14 +229,10 @@ class _Builder:
             offset=link.offset,
             axes=axes,
             inertia=inertia,
-            armature=float(element.armature),
+            armature=float(self.tree.joints[body].armature),
             axisymmetric=body not in self.loaded and axisymmetric(joint, inertia),
             q=cluster.spanning_q.start + link.q,
             v=cluster.spanning_v.start + link.v,
-            damping=float(element.damping),
-            friction=float(element.friction),
-            stiffness=float(element.stiffness),
-            reference=float(element.reference),
         )
 
     def _body(self, body: int, cluster: Cluster) -> Body:
@@ -266,15 +261,15 @@ class _Builder:
             upper=joint.limits.upper,
             velocity_limit=joint.limits.velocity,
             effort_limit=joint.limits.effort,
-            damping=joint.damping,
-            friction=joint.friction,
+            damping=float(joint.damping),
+            friction=float(joint.friction),
             armature=float(joint.armature),
             independent=all(label in independent for label in labels(joint)),
             nq=model.nq,
             nv=model.nv,
             cluster=cluster.name,
-            stiffness=joint.stiffness,
-            reference=joint.reference,
+            stiffness=float(joint.stiffness),
+            reference=float(joint.reference),
         )
 
     def _frames(self) -> tuple[Frame, ...]:

@@ -111,9 +111,8 @@ class Node(Link):
 
     ``parent``, ``q`` and ``v`` count over the whole robot. ``axes`` are the rows of the matrix from
     internal to link coordinates. ``axisymmetric``: turning about the joint's axis changes neither
-    its inertia nor anything that hangs on it: its rotation is not computed. ``armature``,
-    ``damping`` and ``friction`` are its joint's, on each spanning velocity; ``stiffness`` and
-    ``reference`` its spring's.
+    its inertia nor anything that hangs on it: its rotation is not computed. ``armature`` is its
+    joint's, on each spanning velocity.
     """
 
     name: str
@@ -122,10 +121,6 @@ class Node(Link):
     inertia: RigidInertia
     armature: float
     axisymmetric: bool
-    damping: float = 0.0
-    friction: float = 0.0
-    stiffness: float = 0.0
-    reference: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

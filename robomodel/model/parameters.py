@@ -170,7 +170,7 @@ def with_parameters(model: Model, values: ArrayLike | Mapping[str, float]) -> Mo
             value if each == kind else x for each, x in zip(OF_JOINTS, resisting[i], strict=True)
         )
         resisting[i] = a, d, f
-        nodes[i] = replace(nodes[i], armature=a, damping=d, friction=f)
+        nodes[i] = replace(nodes[i], armature=a)
         joints[i] = replace(joints[i], armature=a, damping=d, friction=f)
         described[name] = replace(described[name], armature=a, damping=d, friction=f)
     warn_of_all(issues, strict=False)

@@ -22,7 +22,7 @@ class Acting:
         """The friction of each coordinate that has some, in the order of the rows."""
         if not self.friction:
             return []
-        found = [node.friction for node in model.nodes for _ in node.freedoms if node.friction]
+        found = [j.friction for j in model.joints for _ in range(j.nv) if j.friction]
         return found + [spring.friction for spring in model.springs if spring.friction]
 
     def bounds(self, model: Model) -> list[tuple[int, float, float]]:

@@ -34,7 +34,7 @@ MANY = 1e5
 
 def is_sprung(model: Model) -> bool:
     """Whether springs or dampers act on it."""
-    return any(node.stiffness or node.damping for node in model.nodes) or any(
+    return any(joint.stiffness or joint.damping for joint in model.joints) or any(
         spring.stiffness or spring.damping for spring in model.springs
     )
 

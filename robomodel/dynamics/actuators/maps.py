@@ -64,11 +64,8 @@ def _shaft(model: Model, actuator: Actuator) -> tuple[float, float, float]:
     driven = dict(actuator.terms)
     if actuator.joint in driven and len(driven) > 1:
         return 0.0, 0.0, 0.0
-    node = next(
-        node
-        for joint, node in zip(model.joints, model.nodes, strict=True)
-        if joint.name == actuator.joint
-    )
+    body = model.joint_names.index(actuator.joint)
+    node, joint = model.nodes[body], model.joints[body]
     inertia = node.armature
     tied = model.clusters[node.cluster].kind != "joint"
     if (
@@ -77,7 +74,7 @@ def _shaft(model: Model, actuator: Actuator) -> tuple[float, float, float]:
         and (actuator.joint not in driven or tied)
     ):
         inertia += float(node.inertia.inertia[node.joint.k][node.joint.k])
-    return inertia, node.damping, node.friction
+    return inertia, joint.damping, joint.friction
 
 
 def forces(matrix: Array, tau: Array) -> Array:

@@ -54,15 +54,15 @@ def elements(state: Configuration) -> Iterator[Element]:
     model = state.model
     for cluster in model.clusters:
         for body in cluster.bodies:
-            node = model.nodes[body]
-            if not (node.stiffness or node.damping or node.friction):
+            joint = model.joints[body]
+            if not (joint.stiffness or joint.damping or joint.friction):
                 continue
             values = _positions(state, body)
-            for i, r in enumerate(node.freedoms):
+            for i, r in enumerate(model.nodes[body].freedoms):
                 row = dict(enumerate(state.rows[r], cluster.v.start))
                 yield Element(
-                    model.joints[body].name, values[i], row, node.stiffness, node.reference,
-                    node.damping, node.friction,
+                    joint.name, values[i], row, joint.stiffness, joint.reference,
+                    joint.damping, joint.friction,
                 )  # fmt: skip
     for spring in model.springs:
         x, row = measure(state, spring)

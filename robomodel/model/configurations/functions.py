@@ -101,7 +101,7 @@ def settled(model: Model, q: Vector, times: int) -> list[Scalar]:
             linear = couplings(cluster, constraint)
             for _ in range(times):
                 at = coupled(linear, at)
-                at = stepped(model, cluster, at, constraint.closing(at).step)
+                at = stepped(model, cluster, at, constraint.closing(at))
             at = coupled(linear, at)
         q[cluster.q] = at
     return q
@@ -427,7 +427,7 @@ def closing(model: Model) -> TracedFunction:
                 linear = couplings(cluster, constraint)
                 at = coupled(linear, at)
                 gap = _gap(cluster, at)
-                step = constraint.closing(at).step
+                step = constraint.closing(at)
                 longest: Scalar = LONGEST
                 for x in step:
                     longest = maximum(longest, maximum(x, neg(x)))
@@ -449,7 +449,10 @@ def closing(model: Model) -> TracedFunction:
         return [*result, *checks]
 
     results = {"q": (model.nq,), "checks": (len(model.clusters), 3)}
-    return TracedFunction("closing", {"q": model.nq, "times": 1}, results, build, Iteration((1,)))
+    return TracedFunction(
+        "closing", {"q": model.nq, "times": 1}, results, build, Iteration((1,)),
+        compiles=any(cluster.implicit for cluster in model.clusters),  # else there is little to do
+    )  # fmt: skip
 
 
 def _beyond(joint: Joint, x: Scalar, worst: Scalar) -> Scalar:

@@ -25,17 +25,6 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
-    """Towards closed loops: a motion of the spanning joints for unit time, and where it starts.
-
-    ``gaps`` are the loop rows' values.
-    """
-
-    step: list[Scalar]
-    gaps: list[Scalar]
-
-
-@dataclass(frozen=True, slots=True)
 class LoopConstraint:
     """Implicit: K(q) q̇ = 0 of loop joints, with linear couplings eliminated beforehand.
 
@@ -114,10 +103,10 @@ class LoopConstraint:
         loops = evaluate_loops(self.links, self.loops, positions, keep=self.keep)
         return loops.values, loops.jacobian
 
-    def closing(self, positions: Vector) -> Closing:
-        """Newton's step to closed loops, independent joints held; and what it starts from."""
-        loops = evaluate_loops(self.links, self.loops, positions, keep=self.keep)
-        return Closing(self._held(loops.jacobian, [neg(x) for x in loops.values]), loops.values)
+    def closing(self, positions: Vector) -> list[Scalar]:
+        """Newton's step of the spanning joints to closed loops, independent joints held."""
+        values, jacobian = self.rows(positions)
+        return self._held(jacobian, [neg(x) for x in values])
 
     def _held(self, jacobian: Rows, right: Vector) -> list[Scalar]:
         """expand · [0; K_d⁻¹ right]."""

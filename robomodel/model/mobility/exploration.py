@@ -210,11 +210,15 @@ def distances_from_start(problem: ClusterProblem, q: Array) -> Array:
     return away
 
 
-def outside_limits(problem: ClusterProblem, q: Array) -> Mask:
-    """Which configurations (n, nq) are beyond a joint limit."""
+def outside_limits(problem: ClusterProblem, q: Array, at: Array | None = None) -> Mask:
+    """Which configurations (n, nq) are beyond a joint limit, and further beyond it than ``at``."""
     geometry, (low, high) = problem.geometry, problem.limits
-    at = geometry.difference(np.broadcast_to(geometry.zero(), q.shape), q)
-    outside: Mask = np.any((at < low - 1e-9) | (at > high + 1e-9), axis=1)
+    zero = geometry.zero()
+    if at is not None:
+        here = geometry.difference(zero, at)
+        low, high = np.minimum(low, here) - 1e-6, np.maximum(high, here) + 1e-6
+    there = geometry.difference(np.broadcast_to(zero, q.shape), q)
+    outside: Mask = np.any((there < low - 1e-9) | (there > high + 1e-9), axis=1)
     return outside
 
 
@@ -237,21 +241,19 @@ def random_positions(
 ) -> Array:
     """Spanning positions drawn within :func:`column_ranges`; all quaternions are as likely."""
     low, high = (x[:, None] for x in ranges)
-    if geometry.nq == geometry.nv:
-        return rng.uniform(low, high, (geometry.nv, count)).T
-    q = np.empty((count, geometry.nq))
+    nq = geometry.nq
+    if nq == len(low):
+        return rng.uniform(low, high, (nq, count)).T
+    q = np.empty((count, nq))
     for link in geometry.links:
         joint, part = link.joint, slice(link.q, link.q + link.joint.nq)
         along = slice(link.v, link.v + joint.nv)
         drawn = rng.uniform(low[along], high[along], (joint.nv, count)).T
-        if joint.nq == joint.nv:
-            q[:, part] = drawn
-        else:
-            neutral = np.broadcast_to(np.array(joint.neutral()), (count, joint.nq))
-            q[:, part] = joint.integrate(neutral, drawn)
+        if joint.nq != joint.nv:  # the rotation by a quaternion instead
             quaternion = rng.standard_normal((count, 4))
             quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
-            q[:, part.stop - 4 : part.stop] = quaternion
+            drawn = np.concatenate([drawn[:, 3:], quaternion], axis=1)
+        q[:, part] = drawn
     return q
 
 
@@ -314,7 +316,7 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
         way = np.linalg.norm(geometry.difference(before, q) / unit, axis=1)
         gap = np.max(np.abs(values / problem.row_unit), axis=1, initial=0.0)
         good = (gap <= closed) & (way < 2 * STRIDE) & ~geometry.flipped(q)
-        good &= _within(problem, at, q)
+        good &= ~outside_limits(problem, q, at)
         if not np.any(good):
             break
         _, singular, right = np.linalg.svd(scaled[good])
@@ -340,18 +342,6 @@ def _directions(projection: Array) -> Array:
             directions.append(direction)
     ways = np.array(directions).reshape(-1, len(projection))
     return np.concatenate([ways, -ways])
-
-
-def _within(problem: ClusterProblem, at: Array, q: Array) -> Array:
-    """Which configurations are no further out of the joint limits than ``at`` is."""
-    geometry = problem.geometry
-    low, high = problem.limits
-    zero = geometry.zero()
-    here = geometry.difference(zero, at)
-    there = geometry.difference(np.broadcast_to(zero, q.shape), q)
-    low, high = np.minimum(low, here) - 1e-6, np.maximum(high, here) + 1e-6
-    inside: Array = np.all((there >= low) & (there <= high), axis=1)
-    return inside
 
 
 def choose_independent(

@@ -79,7 +79,7 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
     if samples.gap > CLOSED:
         nearly += "; " + at_most(describe_gaps(problem, nearest, 0.5 * samples.gap))
     exact = samples.gap <= CLOSED and off <= 1e-9
-    if not exact and not problem.tolerance.given:
+    if not exact and not problem.tolerance.stated:
         suspicions.append(
             (
                 f"{nearly}); taken as exact, but check the anchors and write angles with all "
@@ -88,7 +88,7 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
             )
         )
     independent, notes = _independent(problem, explored, mobility)
-    if not exact and problem.tolerance.given:
+    if not exact and problem.tolerance.stated:
         notes.append(f"cluster '{problem.name}': {nearly}); taken as exact within its tolerance")
     ranks, repeated = added_ranks(problem, jacobian)
     suspicions += [

@@ -50,22 +50,22 @@ class ClosureTolerance:
     """How exactly loops must close.
 
     ``gap``: as far as their ends may stay apart [m, or sine of an angle]; ``rank``: singular values
-    of the conditions' Jacobian below this share of the largest count as zero. ``given``: by the
-    file or the caller.
+    of the conditions' Jacobian below this share of the largest count as zero. ``stated``: by
+    the file or the caller.
     """
 
     gap: float
     rank: float
-    given: bool = False
+    stated: bool = False
 
     @staticmethod
     def of(tolerances: Sequence[float | None], scale: float) -> ClosureTolerance:
         """The largest of a cluster's loops [m, rad]; else what rounding in a file explains."""
-        given = [tolerance for tolerance in tolerances if tolerance is not None]
-        if not given:
+        stated = [tolerance for tolerance in tolerances if tolerance is not None]
+        if not stated:
             return ClosureTolerance(1e-4 * scale, 1e-5)
-        largest = max(given)
-        return ClosureTolerance(max(largest, CLOSED), max(largest, 1e-9), given=True)
+        largest = max(stated)
+        return ClosureTolerance(max(largest, CLOSED), max(largest, 1e-9), stated=True)
 
 
 @dataclass(frozen=True, slots=True)
