@@ -34,8 +34,8 @@ def as_array(values: ArrayLike, size: int, name: str, size_name: str) -> Array:
 def check_one_configuration(q: Array, name: str) -> None:
     """ValueError for a batch of configurations, and for numbers that are not finite."""
     if q.ndim != 1 or not np.all(np.isfinite(q)):
-        told = f"got shape {q.shape}" if q.ndim != 1 else "and finite"
-        raise ValueError(f"{name} must be one configuration, {told}")
+        fault = f"got shape {q.shape}" if q.ndim != 1 else "and finite"
+        raise ValueError(f"{name} must be one configuration, {fault}")
 
 
 def as_numbers(values: ArrayLike, name: str) -> Array:

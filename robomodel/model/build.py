@@ -75,7 +75,7 @@ def build(
     tolerance: float | None = None,
 ) -> Model:
     """The model of a description. Arguments and errors as of :func:`robomodel.load`."""
-    given = len(description.links)
+    links = len(description.links)
     description = with_options(
         description,
         floating_base=floating_base,
@@ -89,7 +89,7 @@ def build(
     tree = tree.renumbered([body for group in groups for body in group])
     sizes = [len(group) for group in groups]
     model = _Builder(description, tree, sizes, strict).model()
-    if len(description.links) > given:
+    if len(description.links) > links:
         free = tree.joints[0]
         note = f"the joint '{free.name}' was added to free the root link '{free.child}'"
         model = replace(model, notes=(note, *model.notes))

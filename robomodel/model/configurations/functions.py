@@ -133,8 +133,8 @@ def couplings(cluster: Cluster, constraint: LoopConstraint) -> list[Coupled]:
         next(i for i, row in enumerate(matrix) if row[c] == 1.0 and np.count_nonzero(row) == 1)
         for c in range(matrix.shape[1])
     ]
-    given = [i for i in range(len(matrix)) if i not in first]
-    if not given:
+    dependent = [i for i in range(len(matrix)) if i not in first]
+    if not dependent:
         return []
     position = {link.v: link.q for link in geometry.links if link.joint.nv == 1}
     conditions = np.zeros((len(geometry.linear), len(matrix)))
@@ -142,14 +142,14 @@ def couplings(cluster: Cluster, constraint: LoopConstraint) -> list[Coupled]:
         for link, coefficient in coupling.terms:
             conditions[n, geometry.links[link].v] += coefficient
     wanted = np.array([coupling.offset for coupling in geometry.linear])
-    offsets = np.linalg.lstsq(conditions[:, given], wanted, rcond=None)[0]
+    offsets = np.linalg.lstsq(conditions[:, dependent], wanted, rcond=None)[0]
     return [
         (
             position[i],
             tuple((float(matrix[i, c]), position[first[c]]) for c in np.flatnonzero(matrix[i])),
             float(offset),
         )
-        for i, offset in zip(given, offsets, strict=True)
+        for i, offset in zip(dependent, offsets, strict=True)
     ]
 
 

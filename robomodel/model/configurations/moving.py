@@ -467,12 +467,12 @@ def _driven(
     return reached if gap <= CLOSED else None
 
 
-def _solve_explicit(model: Model, cluster: Cluster, given: Mapping[int, Array], q: Array) -> Array:
+def _solve_explicit(model: Model, cluster: Cluster, named: Mapping[int, Array], q: Array) -> Array:
     """Positions linear in the independent ones: least change that gives the named joints theirs."""
     first = model.nodes[cluster.bodies[0]].q
-    names = [model.joints[body].name for body in given]
+    names = [model.joints[body].name for body in named]
     if cluster.kind == "joint":
-        return next(iter(given.values()))
+        return next(iter(named.values()))
     offset = np.array(cluster.constraint.positions([0.0] * len(q)))
     matrix = np.array(
         [
@@ -482,7 +482,7 @@ def _solve_explicit(model: Model, cluster: Cluster, given: Mapping[int, Array], 
     ).T
     rows: list[int] = []
     wanted: list[float] = []
-    for body, value in given.items():
+    for body, value in named.items():
         at = model.nodes[body].q - first
         rows += range(at, at + len(value))
         wanted += list(value)
