@@ -28,7 +28,7 @@ from pathlib import Path
 from mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("dynamics", "model", "kernels", "parsers", "description")
+PACKAGES = ("dynamics", "model", "kernels", "motion", "parsers", "description")
 BESIDE = ("tests", "docs", "examples", "benchmarks", "pyproject.toml", "README.md")
 
 # Test files by module, the most telling first; a folder's entry serves modules without their own.
@@ -124,6 +124,18 @@ TESTS: dict[str, str] = {
     "model/model.py": "model configuration states frames constraints singular conventions",
     "model/options.py": "options graph model closing rigid",
     "model/springs.py": "passive",
+    "motion": "simulate simulate_inputs rollout singular",
+    "motion/capsules.py": "collision",
+    "motion/collision.py": "collision",
+    "motion/events.py": "events",
+    "motion/forces.py": "contact simulate",
+    "motion/ground.py": "surfaces contact contact_rollouts",
+    "motion/positions.py": "energy_of_motion contact rollout",
+    "motion/rollout.py": "rollout contact_rollouts singular",
+    "motion/stepping.py": "energy_of_motion contact_checks contact singular",
+    "motion/steps.py": "rollout energy_of_motion contact_rollouts",
+    "motion/tangent.py": "singular rollout energy_of_motion",
+    "motion/time_stepping.py": "energy_of_motion contact_checks contact",
 }
 
 
