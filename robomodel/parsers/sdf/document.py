@@ -56,9 +56,8 @@ class SdfDocument(Document):
 
         Drake's own words have mechanics, so those that are not read are warned of.
         """
-        foreign = {
-            child.tag for child in element if child.tag.startswith("{") and _passed_over(child)
-        }
+        prefixed = [(child.tag, shown(child)) for child in element if child.tag.startswith("{")]
+        foreign = {tag for tag, name in prefixed if not name.startswith("drake:") or name in _DRAKE}
         return Document.parts(self, element, tags, irrelevant | foreign)
 
     # ---- values
@@ -113,11 +112,6 @@ class SdfDocument(Document):
 
 
 _DRAKE = ("drake:rotor_inertia", "drake:gear_ratio", "drake:mimic")  # are read by themselves
-
-
-def _passed_over(element: Element) -> bool:
-    tag = shown(element)
-    return not tag.startswith("drake:") or tag in _DRAKE
 
 
 # --- poses ----------------------------------------------------------------------------------------

@@ -107,7 +107,8 @@ class Plan:
         self.crosses: dict[str, tuple[Joint, Joint]] = {}
         self.carriers: dict[str, tuple[str, Pose]] = {}
         self.frames: set[str] = set()
-        self.ground = self._is_ground()
+        floats = [joint.type for joint in self.below[self.root]] == ["floating"]
+        self.ground = not self._has_substance(self.root) and (floats or self.root == WORLD)
         self._decide()
 
     def _decide(self) -> None:
@@ -132,11 +133,6 @@ class Plan:
                 and joint.type not in ("floating", "planar")
             ):
                 self.carriers[link.name] = fixed.child, fixed.origin
-
-    def _is_ground(self) -> bool:
-        """Whether the root link is the world itself, and no link of its own."""
-        floats = [joint.type for joint in self.below[self.root]] == ["floating"]
-        return not self._has_substance(self.root) and (floats or self.root == WORLD)
 
     def _has_substance(self, name: str) -> bool:
         link = self.links[name]
@@ -163,10 +159,6 @@ class Plan:
         return second if plain and off_axis(second.origin.xyz, axis) <= _ON_AXIS else None
 
     # ---- links
-
-    def is_implied(self, name: str) -> bool:
-        """Whether no element stands for a link: the world, and that between a joint's two axes."""
-        return name in self.crosses or (self.ground and name == self.root)
 
     def is_frame_of_joint(self, name: str) -> bool:
         """Whether a link that is fixed to the one it moves is what reading makes of the joint."""
@@ -528,7 +520,8 @@ class _Writer:
         plan, names = self.plan, self.draft.links
         if plan.ground:
             names[plan.root] = WORLD
-        links = [link for link in plan.description.links if not plan.is_implied(link.name)]
+        implied = plan.crosses.keys() | ({plan.root} if plan.ground else set())
+        links = [link for link in plan.description.links if link.name not in implied]
         for link in links:
             if link.name not in plan.carriers:
                 joint = plan.above.get(link.name)

@@ -113,14 +113,12 @@ def _taken(inertial: Inertial, *, moves: bool = True) -> bool:
     return weighs and of_a_body(moments, moves=moves) == moments
 
 
-def _something(inertial: Inertial | None) -> Inertial | None:
-    """An inertia, or None for what weighs and resists nothing."""
-    return inertial if inertial and (inertial.mass or any(inertial.inertia)) else None
-
-
 def _joined(description: Description, moved_by: Mapping[str, Joint]) -> dict[str, Inertial | None]:
     """The inertias of all links, those of fixed links within their carriers' where that helps."""
-    inertials = {link.name: _something(link.inertial) for link in description.links}
+    inertials = {
+        link.name: each if (each := link.inertial) and (each.mass or any(each.inertia)) else None
+        for link in description.links
+    }
     fixed: dict[str, list[tuple[str, Pose]]] = {}  # the link that moves → those fixed to it
     for link in description.links:
         name, pose = link.name, Pose()

@@ -167,10 +167,6 @@ class _Tree:
         self.joints = {joint.name: joint for joint in description.joints}
         self.above = {joint.child: joint for joint in description.joints}
 
-    def is_above(self, upper: Joint, lower: Joint) -> bool:
-        """Whether the first joint lies between the second one and the root."""
-        return any(joint is upper for joint in line(self.above, lower.parent))
-
     def body(self, link: str) -> tuple[str, Rows3]:
         """The link that carries this one by fixed joints, and how this one stands in it."""
         rotation = IDENTITY
@@ -243,7 +239,9 @@ def _of_transmission(transmission: Transmission, tree: _Tree, strict: bool) -> l
         look_up(end.name, joints, "the joint", source)
         _one_dof(joints[end.name], source)
     driven = [joints[end.name] for end in ends]
-    base = driven[1] if len(driven) == 2 and tree.is_above(driven[1], driven[0]) else driven[0]
+    base = driven[0]
+    if len(driven) == 2 and driven[1] in line(tree.above, driven[0].parent):
+        base = driven[1]
     rows = actuator_rows(kind, reductions(ends))
     added = []
     for actuator, row in zip(actuators, rows, strict=True):

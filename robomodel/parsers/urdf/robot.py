@@ -256,19 +256,17 @@ def _with_some_mass(description: Description) -> Description:
     """A trace of mass for each link that moves without one: MuJoCo refuses a file with less."""
     light = {joint.child for joint in description.joints if joint.type != "fixed"}
     light -= carriers(description)
-    links = (
-        replace(link, inertial=_with_trace(link.inertial or Inertial(0.0, (0.0,) * 6)))
-        if link.name in light and not heavy(link.inertial)
-        else link
-        for link in description.links
-    )
+    links = []
+    for link in description.links:
+        inertial = link.inertial or Inertial(0.0, (0.0,) * 6)
+        if link.name in light and not heavy(inertial):
+            xx, xy, xz, yy, yz, zz = inertial.inertia
+            moments = xx + _TRACE, xy, xz, yy + _TRACE, yz, zz + _TRACE
+            inertial = replace(inertial, mass=inertial.mass or _TRACE, inertia=moments)
+            links.append(replace(link, inertial=inertial))
+        else:
+            links.append(link)
     return replace(description, links=tuple(links))
-
-
-def _with_trace(inertial: Inertial) -> Inertial:
-    xx, xy, xz, yy, yz, zz = inertial.inertia
-    moments = xx + _TRACE, xy, xz, yy + _TRACE, yz, zz + _TRACE
-    return replace(inertial, mass=inertial.mass or _TRACE, inertia=moments)
 
 
 def _add_words(root: etree._Element, description: Description) -> None:
