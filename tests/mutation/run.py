@@ -125,17 +125,19 @@ TESTS: dict[str, str] = {
     "model/options.py": "options graph model closing rigid",
     "model/springs.py": "passive",
     "motion": "simulate simulate_inputs rollout singular",
+    "motion/adaptive.py": "simulate simulate_inputs singular multibody",
     "motion/capsules.py": "collision",
+    "motion/change_points.py": "singular",
     "motion/collision.py": "collision",
     "motion/events.py": "events",
     "motion/forces.py": "contact simulate",
     "motion/ground.py": "surfaces contact contact_rollouts",
-    "motion/positions.py": "energy_of_motion contact rollout",
     "motion/rollout.py": "rollout contact_rollouts singular",
     "motion/stepping.py": "energy_of_motion contact_checks contact singular",
     "motion/steps.py": "rollout energy_of_motion contact_rollouts",
-    "motion/tangent.py": "singular rollout energy_of_motion",
+    "motion/tangent.py": "singular rollout energy_of_motion contact",
     "motion/time_stepping.py": "energy_of_motion contact_checks contact",
+    "motion/variational.py": "simulate singular",
 }
 
 
