@@ -312,7 +312,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, text, _ = run(plain, full)
     assert status == 0
     assert "Largest changes" in text
-    assert "Of these the motions took away less than a tenth" in text
+    assert "reduces the assumed variance of these by less than a tenth" in text
 
     lines = log.read_text(encoding="utf-8").splitlines()
     header, *samples = lines
