@@ -297,8 +297,9 @@ def _colour(document: SdfDocument, element: Element) -> tuple[float, float, floa
         return None
     for tag in ("diffuse", "ambient"):
         if (colour := material.find(tag)) is not None:
-            numbers = document.contents(colour, min(max(len((colour.text or "").split()), 3), 4))
-            return (*numbers[:3], numbers[3] if len(numbers) > 3 else 1.0)  # type: ignore[return-value]
+            count = min(max(len((colour.text or "").split()), 3), 4)
+            red, green, blue, *alpha = document.contents(colour, count)
+            return red, green, blue, alpha[0] if alpha else 1.0
     return None
 
 
