@@ -142,13 +142,11 @@ def test_newtons_step_holds_independent_joints(kind: str) -> None:
         away = geometry.integrate(
             q[cluster.q], matrix @ (1e-5 * rng.standard_normal(matrix.shape[1]))
         )
-        found = cluster.constraint.closing(away.tolist())
-        step = np.array(found.step)
+        step = np.array(cluster.constraint.closing(away.tolist()))
         np.testing.assert_array_equal(step[columns], 0.0)
         before, after = geometry.gap(away), geometry.gap(geometry.integrate(away, step))
         assert before > 1e-8
         assert after < 1e-2 * before
-        assert np.max(np.abs(found.gaps)) <= before
 
 
 # ---- rollouts ------------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ class _Conversion:
             ends = (loop.predecessor, loop.successor)
             lengths = [row.length for row in loop.rows if isinstance(row, rows.Distance)]
             first, second = (
-                ancestor if end.body is None else cluster.bodies[end.body] for end in ends
+                ancestor if end.body == rows.OUTSIDE else cluster.bodies[end.body] for end in ends
             )
             found.append(
                 _Meeting(
