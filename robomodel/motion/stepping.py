@@ -29,7 +29,7 @@ from robomodel.motion.ground import Contact, Contacts, Ground, Pair, Placed
 from robomodel.motion.inputs import Signals, stacked
 from robomodel.motion.integrator_functions import function, independent_columns, joint_accelerations
 from robomodel.motion.run import Grid, Run
-from robomodel.motion.steps import RUNGE_KUTTA, SOLVED, FixedStep, flow
+from robomodel.motion.steps import FEW, RUNGE_KUTTA, SOLVED, FixedStep, flow
 from robomodel.motion.time_stepping import NEAR, TOUCH, Setting, between
 from robomodel.motion.trajectory import SimulationError, Trajectory
 from robomodel.motion.variational import VariationalStep
@@ -193,8 +193,9 @@ class Stepper:
         result: Array = np.asarray(self.step.once(states, tau, length, *more))
         at = self.step.size + self.step.checks
         if not np.all(result[..., at] <= SOLVED):
-            again = np.asarray(self.harder.once(states, tau, length, *more))
-            result = np.where((again[..., at] < result[..., at])[..., None], again, result)
+            if self.step.rows.size <= FEW:  # of more, the program would take long to compile
+                again = np.asarray(self.harder.once(states, tau, length, *more))
+                result = np.where((again[..., at] < result[..., at])[..., None], again, result)
             self.finish(states, tau, h, more, result)
         return result
 

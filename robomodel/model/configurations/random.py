@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from robomodel.model.model import Model
 
 REGULAR = 5e-2  # random configurations keep 1/‖G‖ above this share of what is typical
+FULL_RANK = 1e-4  # least singular value of K, of its largest, away from change points
 NEAR = 0.3  # [rad, cluster sizes] of a departure
 GUESSES = ((8, 1), (32, 32), (128, 128))  # a round's, of linkages and of other clusters
 STEPS = 12  # of Newton's, of which the last one polishes
@@ -85,14 +86,38 @@ def random(
                 closed, checks = _around(model, rng, pending, near, counts[0])
             fine = (checks[..., 0] <= CLOSED) & (1.0 / checks[..., 2] >= _sampling(model).regular)
             best = fine & (checks[..., 1] <= WITHIN)
+            untried = [cluster for cluster in pending if np.any(fine[:, cluster.index])]
+            while untried:
+                row = np.argmax(np.where(np.any(best, axis=0), best, fine), axis=0).tolist()
+                trial = q.copy()
+                for cluster in untried:
+                    trial[cluster.q] = closed[row[cluster.index], cluster.q]
+                singular = _at_change_points(model, trial, untried)
+                for cluster in untried:
+                    at = row[cluster.index], cluster.index
+                    if cluster in singular:
+                        fine[at] = best[at] = False
+                    elif fine[at]:
+                        q[cluster.q] = trial[cluster.q]
+                untried = [cluster for cluster in singular if np.any(fine[:, cluster.index])]
             some: Mask = np.any(best, axis=0)
-            row = np.argmax(np.where(some, best, fine), axis=0).tolist()
-            for cluster in pending:
-                at = row[cluster.index]
-                if fine[at, cluster.index]:
-                    q[cluster.q] = closed[at, cluster.q]
             pending = [cluster for cluster in pending if not some[cluster.index]]
     return q
+
+
+def _at_change_points(model: Model, q: Array, clusters: Sequence[Cluster]) -> list[Cluster]:
+    """Those of the clusters whose constraints lose rank at q (nq,): there G is not unique."""
+    loops = [cluster for cluster in clusters if cluster.implicit]
+    if not loops:
+        return []
+    matrix, result = model.constraint_matrix(q), []
+    for cluster in loops:
+        block = matrix[:, cluster.spanning_v]
+        values = np.linalg.svd(block, compute_uv=False)
+        rank = block.shape[1] - cluster.nv
+        if rank and values[rank - 1] < FULL_RANK * values[0]:
+            result.append(cluster)
+    return result
 
 
 def _anywhere(
