@@ -593,6 +593,7 @@ def test_a_ball_lands_on_another_one(height: Any) -> None:
     assert motion.events[1].time == pytest.approx(math.sqrt(2 * 0.2 / 9.81), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_heap_falls_together() -> None:
     """A ball and a capsule: momentum changes by weight and the ground's forces, energy falls."""
     names = {"a": BALL, "b": ROD}
@@ -634,6 +635,7 @@ def test_collisions_that_rollouts_refuse() -> None:
         rm.rollout(boxes, boxes.neutral(), np.zeros(12), tau[:, :12], 1e-3, collisions=("a", "b"))
 
 
+@pytest.mark.slow
 def test_a_stack_of_boxes_stands() -> None:
     """Four contacts each: the boxes rest without rocking, and bear each other's weight."""
     pytest.importorskip("coal")

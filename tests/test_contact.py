@@ -121,6 +121,7 @@ def test_a_slipping_ball_comes_to_roll() -> None:
     assert math.hypot(*speed[3:]) == pytest.approx(5 / 7, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_momentum_is_what_forces_make_of_it() -> None:
     """A tumbling block: the change of centroidal momentum is weight and contact forces."""
     model = block()

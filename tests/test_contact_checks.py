@@ -410,6 +410,7 @@ def test_a_robot_at_rest_for_a_minute() -> None:
 # ---- what is not solved --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_not_solved_ends_with_a_story(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time, residual, the worst contact, what may help, and the motion up to there."""
     from robomodel.dynamics.contact.gauss_seidel import Sweeps

@@ -82,6 +82,7 @@ def test_a_spring_with_dry_friction() -> None:
     assert dry_friction_spring(times, start=0.04).positions.tolist() == [0.04] * len(times)
 
 
+@pytest.mark.slow
 def test_a_leg_collapses() -> None:
     """Through its toggle; energy stays, and the URDF is the same robot."""
     leg = Leg()

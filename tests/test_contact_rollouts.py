@@ -21,6 +21,7 @@ def standing(model: rm.Model, above: float) -> np.ndarray:
     return q
 
 
+@pytest.mark.slow
 def test_a_quadruped_lands_as_in_simulate() -> None:
     model = rm.robots.load("mini_cheetah")
     q = standing(model, 0.01)
@@ -67,6 +68,7 @@ def test_blocks_slide_to_rest() -> None:
     np.testing.assert_allclose(v[:, -1], 0.0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_numpy_steps_alike() -> None:
     model = block()
     v = np.random.default_rng(0).standard_normal((3, 6))
@@ -141,6 +143,7 @@ def test_springs_and_dampers_act_by_default() -> None:
         np.testing.assert_allclose(q, 0.1)
 
 
+@pytest.mark.slow
 def test_what_is_not_solved_is_told() -> None:
     model = block()
     v = np.array([0.3, 0.2, 0.1, 0.5, 0.1, -1.0])

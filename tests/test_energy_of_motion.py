@@ -172,6 +172,7 @@ def test_rebounds_keep_their_energy() -> None:
     assert motion.energy[-1] >= (1.0 - 2e-4) * motion.energy[0]
 
 
+@pytest.mark.slow
 def test_limp_robots_are_solved() -> None:
     """Eight sweeps leave most steps on straight legs unsolved: these are solved on."""
     model = rm.robots.load("mini_cheetah")
@@ -187,6 +188,7 @@ def test_limp_robots_are_solved() -> None:
     assert made.contact_forces[..., 2].sum(axis=-1).max() > 9.0 * model.mass
 
 
+@pytest.mark.slow
 def test_belts_static_friction_and_compliance() -> None:
     text = f'<robot name="b">{body("box", 2.0, 0.0, 0.0, 0.01)}</robot>'
     box = rm.load(text, floating_base=True)

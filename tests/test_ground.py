@@ -296,6 +296,7 @@ def test_planes_hold_the_sphere_out_of_every_triangle() -> None:
     np.testing.assert_allclose(ground.surfaces(touched)[0], 0.0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_ball_over_a_ridge_wins_no_energy() -> None:
     """A frictionless ball that slides over an edge onto a slope, without a jump of its normal."""
     text = (

@@ -60,6 +60,7 @@ def test_results_are_the_kernels() -> None:
     np.testing.assert_allclose(both, grid, rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_slopes_where_loops_are_closed_to_the_last_bit() -> None:
     """The gap's norm has no slope of 0/0 there, which would spoil the configuration's."""
     model = four_bar()

@@ -124,6 +124,7 @@ def test_limits_that_no_motion_keeps() -> None:
     assert found.violation > 1e-3
 
 
+@pytest.mark.slow
 def test_an_arm_behind_gears_and_belts() -> None:
     model = rm.robots.load("teleop_arm")
     start = model.integrate(model.neutral(), np.array([0, 0.4, -0.5, 0.6, 0.2, 0.1, 0]))

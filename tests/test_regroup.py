@@ -181,6 +181,7 @@ def test_counting_may_prefer_the_tree_as_it_is() -> None:
     assert reduced(model, "rnea") is model
 
 
+@pytest.mark.slow
 def test_kernels_agree_with_the_tree_as_it_is() -> None:
     """By every way to a kernel: functions, methods, rollouts; energies keep all masses."""
     model = rm.robots.load("mini_cheetah")

@@ -105,6 +105,7 @@ def test_a_document_as_data(tmp_path: Path) -> None:
 # ---- validation ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rotors_inside_linkages_are_checked() -> None:
     """0.5 kg m² through a ratio of 9 beside links of some kilograms; 5e-5 is a rotor's."""
     for inertia, found in ((0.5, 1), (5e-5, 0)):

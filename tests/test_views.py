@@ -154,6 +154,7 @@ def test_cluster_plots(tmp_path: Path) -> None:
     assert "no other joint moves with it" in texts_of(tmp_path / "alone.svg")
 
 
+@pytest.mark.slow
 def test_cluster_plots_over_dependent_joints(tmp_path: Path) -> None:
     model = rm.robots.load("crank_rocker")
     found = draw_cluster(model, "rocker_joint", tmp_path / "rocker.svg", steps=20)

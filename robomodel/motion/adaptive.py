@@ -36,7 +36,7 @@ BLURRED = 3e-3  # distance from change points below which states are told from n
 WEIGHTS = np.array([1.0, -6.0, 15.0, 15.0, -6.0, 1.0]) / 20.0  # of states around, in between
 # steps that keep their stages away from a change point: by how far, and how long
 LEAST = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
-SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25)
+SHARES = (1.0, 0.93, 0.85, 0.78, 0.7, 0.62, 0.55, 0.47, 0.4, 0.32, 0.25, 0.18)
 LONGER = tuple(32.0 * 0.9**n for n in range(34))  # steps of DOP853 beside Radau's
 
 
