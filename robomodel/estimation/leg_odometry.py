@@ -10,6 +10,7 @@ that they drift; all else does not.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -179,7 +180,7 @@ def _shaped(x: ArrayLike, name: str, shape: tuple[int | None, int]) -> Array:
 
 
 @dataclass(frozen=True)
-class _TracedFactor(FactorBase):
+class _TracedFactor(FactorBase, ABC):
     """A factor written over scalars, with its derivatives by tracing; ``model`` keeps its program.
 
     Values "rotation" are quaternions, moved as :class:`.spaces.Rotations` are.
@@ -188,18 +189,18 @@ class _TracedFactor(FactorBase):
     model: Model
 
     @property
+    @abstractmethod
     def _label(self) -> str:
         """What the program depends on."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def _sizes(self) -> tuple[int, ...]:
         """Directions of the variables, then how many data there are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _errors(self, *x: Vector) -> list[Scalar]:
         """The error from the variables and the data."""
-        raise NotImplementedError
 
     @cached_property
     def _function(self) -> Function:

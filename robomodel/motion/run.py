@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +52,7 @@ class Grid:
 
 
 @dataclass
-class Run:
+class Run(ABC):
     """A simulation under way, in states of ``step``, by a method that :meth:`_through` has."""
 
     inputs: Inputs
@@ -64,9 +65,9 @@ class Run:
     _saturated: list[Array] = field(default_factory=list, init=False)
 
     @property
+    @abstractmethod
     def step(self) -> FixedStep:
         """What states are those of."""
-        raise NotImplementedError
 
     @property
     def model(self) -> Model:
@@ -88,11 +89,11 @@ class Run:
             self._keep(last, state, signals)
         return self._trajectory()
 
+    @abstractmethod
     def _through(
         self, signals: Signals, k: int, grid: Grid, state: Array, bar: Progress
     ) -> tuple[int, Array]:
         """The state after step k of the grid, and the number of the next one."""
-        raise NotImplementedError
 
     def _begin(self, x: Array) -> Array:
         nq = self.model.nq
