@@ -10,7 +10,6 @@ do not.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +30,7 @@ from robomodel.model.joints import Floating, Spherical
 from robomodel.model.model import Model
 from robomodel.scalars import Scalar, Vector, div, dot, mul, sqrt
 
+PROGRAMS = ("value", "slopes", "curvature")
 OUTRIGHT = {"rnea": "rnea_derivatives", "aba": "aba_derivatives"}
 """Functions whose derivatives have algorithms of their own."""
 Matrix = list[list[Scalar]]
@@ -38,7 +38,7 @@ Matrix = list[list[Scalar]]
 
 @dataclass(frozen=True)
 class Differentiable:
-    """A function of one robot, and its Jacobian by all arguments' numbers.
+    """A function of one robot, and its derivatives by all arguments' numbers.
 
     ``options``: as of :func:`robomodel.interop.programs.routine`.
     """
@@ -61,55 +61,28 @@ class Differentiable:
         """Of algorithms, which one."""
         return task_of(self.routine)
 
-    @property
+    @cached_property
     def sizes(self) -> list[int]:
         """Of the arguments."""
         return list(self.routine.arguments.values())
 
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """Of the results."""
-        return list(self.routine.results.values())
+    @cached_property
+    def total(self) -> int:
+        """Of all arguments' numbers."""
+        return sum(self.sizes)
 
     @property
     def size(self) -> int:
         """Of all results' numbers."""
-        return sum(math.prod(shape) for shape in self.shapes)
+        return self.routine.size
 
-    @property
-    def obstacle(self) -> str | None:
-        """Why there are no derivatives; None where there are."""
-        if self.task is not None and self.task.algorithm.by_trace:
+    def obstacle(self, order: int) -> str | None:
+        """Why there are no derivatives of this order; None where there are."""
+        if order and self.task is not None and self.task.algorithm.by_trace:
             return f"'{self.name}' is made of derivatives; there are none of them"
-        return None
-
-    def count(self, arguments: Sequence[object]) -> None:
-        """Refuse too few arguments, and too many."""
-        sizes = self.routine.arguments
-        if len(arguments) != len(sizes):
-            raise TypeError(
-                f"{self.name} takes the arguments ({', '.join(sizes)}), got {len(arguments)}"
-            )
-
-    def batch(
-        self,
-        shapes: Sequence[tuple[int, ...]],
-        broadcast: Callable[..., tuple[int, ...]],
-    ) -> tuple[int, ...]:
-        """The batch axes of arguments of these shapes, by a library's ``broadcast``."""
-        sizes = self.routine.arguments
-        for shape, (name, size) in zip(shapes, sizes.items(), strict=True):
-            if not shape or shape[-1] != size:
-                raise ValueError(f"{name} must have the shape (..., {size}), got {shape}")
-        try:
-            return broadcast(*(shape[:-1] for shape in shapes))
-        except (ValueError, RuntimeError):
-            told = ", ".join(f"{n} {shape}" for n, shape in zip(sizes, shapes, strict=True))
-            raise ValueError(f"batch axes do not broadcast: {told}") from None
-
-    def split(self, flat: Any) -> Any:
-        """The results from an array (..., all numbers) of any library: one, or a tuple of them."""
-        return split(flat, self.shapes)
+        if order == 2 and self.outright and self.options.get("passive"):
+            return f"second derivatives of '{self.name}' are not available with passive=True"
+        return f"third derivatives of '{self.name}' are not available" if order > 2 else None
 
     @property
     def outright(self) -> bool:
@@ -117,13 +90,6 @@ class Differentiable:
         task = self.task
         known = task is not None and task.name in OUTRIGHT and not task.f_ext
         return known and self.options.get("method", "cluster") == "cluster"
-
-    @property
-    def second_obstacle(self) -> str | None:
-        """Why there are no second derivatives; None where there are."""
-        if self.obstacle is None and self.outright and self.options.get("passive"):
-            return f"second derivatives of '{self.name}' are not available with passive=True"
-        return self.obstacle
 
     # ---- programs
 
@@ -134,14 +100,26 @@ class Differentiable:
 
     @cached_property
     def slopes(self) -> TracedFunction:
-        """Arguments → the Jacobian (size, all arguments' numbers)."""
-        return self._function("slopes", (self.size, sum(self.sizes)), self._slopes)
+        """Arguments → the Jacobian (size, total)."""
+        return self._function("slopes", self.shape(1), self._slopes)
 
     @cached_property
     def curvature(self) -> TracedFunction:
-        """Arguments, and weights of the results → the weighted sum's Hessian."""
-        shape = (sum(self.sizes), sum(self.sizes))
-        return self._function("curvature", shape, self._curvature, weights=self.size)
+        """Arguments, and weights of the results → the weighted sum's Hessian (total, total)."""
+        return self._function("curvature", self.shape(2)[1:], self._curvature, weights=self.size)
+
+    def shape(self, order: int) -> tuple[int, ...]:
+        """Of all results' derivatives of this order by all arguments' numbers."""
+        return (self.size, *[self.total] * order)
+
+    def derivative(self, order: int) -> TracedFunction:
+        """The program of the derivatives of this order; NotImplementedError where there is none.
+
+        Of the second order it is contracted with weights of the results: one Hessian each.
+        """
+        if (obstacle := self.obstacle(order)) is not None:
+            raise NotImplementedError(obstacle)
+        return getattr(self, PROGRAMS[order])  # type: ignore[no-any-return]
 
     def _function(
         self, what: str, shape: tuple[int, ...], build: Build, **more: int
@@ -203,17 +181,55 @@ class Differentiable:
 
 
 class LibraryFunction:
-    """A function of a library's arrays, which compiles what it is asked for."""
+    """A function of a library's arrays, which compiles what it is asked for.
+
+    Libraries say how arrays are converted to one type, and how a function of arguments of one batch
+    is made that gives all results' numbers (..., size).
+    """
 
     library = ""
 
     def __init__(self, what: Differentiable) -> None:
         self._what = what
+        self._arguments, self._shapes = dict(what.routine.arguments), what.routine.shapes
         self.__name__ = what.name
         self.__doc__ = summary(what.name)
 
     def __repr__(self) -> str:
         return f"<{self.library} function {self._what.name} of '{self._what.model.name}'>"
+
+    def __reduce__(self) -> tuple[Callable[..., LibraryFunction], tuple[Differentiable]]:
+        return type(self), (self._what,)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The result (..., *shape), or a tuple of several; arguments (..., size) broadcast."""
+        names = self._arguments
+        if len(arguments) != len(names):
+            raise TypeError(
+                f"{self.__name__} takes the arguments ({', '.join(names)}), got {len(arguments)}"
+            )
+        arrays, dtype = self.converted(arguments)
+        for x, (name, size) in zip(arrays, names.items(), strict=True):
+            if not x.shape or x.shape[-1] != size:
+                raise ValueError(f"{name} must have the shape (..., {size}), got {tuple(x.shape)}")
+        try:
+            batch = self.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+        except (ValueError, RuntimeError):
+            shapes = ", ".join(f"{n} {tuple(x.shape)}" for n, x in zip(names, arrays, strict=True))
+            raise ValueError(f"batch axes do not broadcast: {shapes}") from None
+        wide = [self.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
+        return split(self.function(dtype)(*wide), self._shapes)
+
+    def converted(self, arguments: Sequence[Any]) -> tuple[list[Any], Dtype]:
+        """The arguments as the library's arrays of one type."""
+        raise NotImplementedError
+
+    def function(self, dtype: Dtype) -> Callable[..., Any]:
+        """Arguments of one batch → all results' numbers, with rules for derivatives."""
+        raise NotImplementedError
+
+    broadcast_shapes: Callable[..., tuple[int, ...]]
+    broadcast_to: Callable[..., Any]
 
 
 def tangents(model: Model, q: Vector, closed: Vector) -> Matrix:
@@ -255,9 +271,3 @@ def differentiable(model: Model, name: str, options: Mapping[str, Any]) -> Diffe
     if not isinstance(known, Differentiable):
         known = model.derived[key] = made
     return known
-
-
-def columns_of(sizes: Sequence[int]) -> list[slice]:
-    """Which columns of the Jacobian are whose."""
-    firsts = [sum(sizes[:k]) for k in range(len(sizes))]
-    return [slice(a, a + n) for a, n in zip(firsts, sizes, strict=True)]

@@ -57,76 +57,59 @@ def external(what: Differentiable, names: Sequence[str]) -> casadi.Function:
 
 
 def written(what: Differentiable, names: Sequence[str]) -> str:
-    """C source of the function and, where it has one, of its Jacobian."""
+    """C source of the function and, where it has them, of its derivatives of two orders."""
     arguments = dict(zip((f"x{k}" for k in range(len(names))), what.sizes, strict=True))
-    results = what.routine.results
-    total = sum(what.sizes)
-    value = CFunction("robot_value", what.value.program, arguments, {"y": what.size})
-    files = [*preamble("float64"), "", *value.definition(), ""]
-    shapes: Shapes = {name: (*shape, 1, 1)[:2] for name, shape in results.items()}
-    given: Shapes = {name: (size, 1) for name, size in zip(names, what.sizes, strict=True)}
+    inputs: Shapes = {name: (size, 1) for name, size in zip(names, what.sizes, strict=True)}
+    results: Shapes = {name: (*x, 1, 1)[:2] for name, x in what.routine.results.items()}
     at, places = 0, []
-    for rows, columns in shapes.values():  # by rows there, by columns here
+    for rows, columns in results.values():  # by rows there, by columns here
         places.append([at + i * columns + j for j in range(columns) for i in range(rows)])
         at += rows * columns
-    files += _function(what.name, given, shapes, len(given), "robot_value", places, what.size)
-    if what.obstacle is None:
-        slopes = CFunction("robot_slopes", what.slopes.program, arguments,
-                           {"y": what.size * total})  # fmt: skip
-        files += ["", *slopes.definition(), ""]
+    lines, prefix, order = preamble("float64"), "", 0
+    nominal = inputs
+    while what.obstacle(order) is None:
+        lines += ["", *_program(what, order, arguments), ""]
+        lines += _function(f"{prefix}{what.name}", nominal, results, len(names), f"robot_{order}",
+                           places, math.prod(what.shape(order)))  # fmt: skip
         blocks: dict[str, tuple[int, ...]] = {}
-        own = []
-        for (result, shape), entries in zip(shapes.items(), places, strict=True):
+        entries: list[list[int]] = []
+        for (result, shape), of_result in zip(results.items(), places, strict=True):
             first = 0
-            for name, (size, _) in given.items():
-                blocks[f"jac_{result}_{name}"] = (math.prod(shape), size)
-                own.append([i * total + first + j for j in range(size) for i in entries])
-                first += size
-        nominal = {**given, **{f"out_{name}": shape for name, shape in shapes.items()}}
-        files += _function(f"jac_{what.name}", nominal, blocks, len(given), "robot_slopes", own,
-                           what.size * total)  # fmt: skip
-        if what.second_obstacle is None:
-            files += _curved(what, arguments, given, nominal, blocks, own)
-    return "\n".join(files) + "\n"
+            for name, (rows, columns) in nominal.items():
+                by = f"jac_{result}_{name}"
+                if name in inputs:
+                    blocks[by] = (math.prod(shape), rows)
+                    entries.append([x * what.total + first + j for j in range(rows)
+                                    for x in of_result])  # fmt: skip
+                    first += rows
+                else:  # on which it does not depend
+                    blocks[by] = (math.prod(shape), rows * columns, 0)
+                    entries.append([])
+        nominal = {**nominal, **{f"out_{name}": shape for name, shape in results.items()}}
+        results, places = blocks, entries
+        prefix, order = f"jac_{prefix}", order + 1
+    return "\n".join(lines) + "\n"
 
 
-def _curved(
-    what: Differentiable, arguments: Mapping[str, int], given: Shapes, nominal: Shapes,
-    blocks: Shapes, own: Sequence[Sequence[int]],
-) -> list[str]:  # fmt: skip
-    """The Jacobian's Jacobian: each result's Hessian, one after the other."""
-    total, size = sum(what.sizes), what.size
-    weighted = CFunction("robot_curvature", what.curvature.program, {**arguments, "e": size},
-                         {"y": total**2})  # fmt: skip
-    passed = ", ".join(arguments)
-    lines = [
+def _program(what: Differentiable, order: int, arguments: Mapping[str, int]) -> list[str]:
+    """``robot_0``, its Jacobian ``robot_1``, and ``robot_2``, each result's Hessian in turn."""
+    program, size = what.derivative(order).program, what.size
+    if order < 2:
+        count = math.prod(what.shape(order))
+        return CFunction(f"robot_{order}", program, arguments, {"y": count}).definition()
+    count = what.total**2
+    weighted = CFunction("robot_weighted", program, {**arguments, "e": size}, {"y": count})
+    return [
         *weighted.definition(),
-        f"static void robot_bent({', '.join(f'const double *{x}' for x in arguments)}, double *w)",
+        f"static void robot_2({', '.join(f'const double *{x}' for x in arguments)}, double *w)",
         "{",
         f"    for (int i = 0; i < {size}; ++i) {{",
         f"        double e[{size}] = {{0}};",
         "        e[i] = 1.0;",
-        f"        robot_curvature({passed}, e, w + {total**2} * i);",
+        f"        robot_weighted({', '.join(arguments)}, e, w + {count} * i);",
         "    }",
         "}",
     ]
-    shapes: dict[str, tuple[int, ...]] = {}
-    places: list[list[int]] = []
-    for (block, shape), entries in zip(blocks.items(), own, strict=True):
-        first = 0
-        for name, (rows, columns) in nominal.items():
-            label = f"jac_{block}_{name}"
-            if name in given:
-                shapes[label] = (math.prod(shape), rows)
-                places.append([total * x + first + j for j in range(rows) for x in entries])
-                first += rows
-            else:  # on which it does not depend
-                shapes[label] = (math.prod(shape), rows * columns, 0)
-                places.append([])
-    outer = {**nominal, **{f"out_{block}": shape for block, shape in blocks.items()}}
-    lines += _function(f"jac_jac_{what.name}", outer, shapes, len(given), "robot_bent", places,
-                       size * total**2)  # fmt: skip
-    return ["", *lines]
 
 
 def _sparsity(shape: Sequence[int]) -> list[int]:

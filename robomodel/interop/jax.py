@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robomodel.errors import MissingPackageError
-from robomodel.interop.differentiable import (
-    Differentiable,
-    LibraryFunction,
-    columns_of,
-    differentiable,
-)
+from robomodel.interop.differentiable import Differentiable, LibraryFunction, differentiable
 from robomodel.kernels import xla
 from robomodel.kernels.compile import Compiled
 from robomodel.kernels.precision import Dtype
@@ -74,84 +69,51 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
 
 class _Function(LibraryFunction):
     library = "JAX"
+    broadcast_shapes = staticmethod(jnp.broadcast_shapes)
+    broadcast_to = staticmethod(jnp.broadcast_to)
 
-    def __call__(self, *arguments: Any) -> Any:
-        arrays, dtype = self._checked(arguments)
-        return self._what.split(_differentiable(self._what, dtype)(*arrays))
-
-    def _checked(self, arguments: Sequence[Any]) -> tuple[list[Array], Dtype]:
-        """The arguments, of one type and one batch."""
-        self._what.count(arguments)
+    def converted(self, arguments: Sequence[Any]) -> tuple[list[Array], Dtype]:
         arrays = [jnp.asarray(x) for x in arguments]
         kind = jnp.result_type(*arrays, jnp.float32)
         if kind not in (np.float32, np.float64):
-            raise TypeError(f"{self._what.name} takes float32 or float64, got {kind}")
-        batch = self._what.batch([x.shape for x in arrays], jnp.broadcast_shapes)
-        wide = [jnp.broadcast_to(x.astype(kind), (*batch, x.shape[-1])) for x in arrays]
-        return wide, "float32" if kind == np.float32 else "float64"
+            raise TypeError(f"{self.__name__} takes float32 or float64, got {kind}")
+        return [x.astype(kind) for x in arrays], "float32" if kind == np.float32 else "float64"
+
+    def function(self, dtype: Dtype) -> Callable[..., Array]:
+        return _derivative(self._what, 0, dtype)
 
 
-def _differentiable(what: Differentiable, dtype: Dtype) -> Callable[..., Array]:
-    """All results' numbers of arguments of one batch, with its rule for derivatives."""
-    known: Callable[..., Array] | None = what.kept.get(("jax", dtype))
+def _derivative(what: Differentiable, order: int, dtype: Dtype) -> Callable[..., Array]:
+    """Arguments of one batch → (..., *what.shape(order)), with the rule for the next order."""
+    program = what.derivative(order)
+    known: Callable[..., Array] | None = what.kept.get((f"jax {order}", dtype))
     if known is not None:
         return known
-    value = _call(what.value.compiled(dtype), [*what.sizes, what.size], dtype, what.name)
-
-    def slopes_of(*arguments: Array) -> Array:
-        columns = sum(what.sizes)
-        sizes = [*what.sizes, what.size * columns]
-        flat = _call(what.slopes.compiled(dtype), sizes, dtype, f"{what.name}_slopes")(*arguments)
-        return flat.reshape((*flat.shape[:-1], what.size, columns))
-
-    run, slopes = jax.custom_jvp(value), jax.custom_jvp(slopes_of)
-
-    def second(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
-        if what.second_obstacle is not None:
-            raise NotImplementedError(what.second_obstacle)
-        columns = sum(what.sizes)
-        sizes = [*what.sizes, what.size, columns**2]
-        curved = _call(what.curvature.compiled(dtype), sizes, dtype, f"{what.name}_curvature")
-        bent = jax.custom_jvp(curved)
-        bent.defjvp(third)
-        batch = (*primals[0].shape[:-1], what.size)
-        wide = [jnp.broadcast_to(x[..., None, :], (*batch, x.shape[-1])) for x in primals]
-        weights = jnp.broadcast_to(jnp.eye(what.size, dtype=dtype), (*batch, what.size))
-        each = bent(*wide, weights).reshape((*batch, columns, columns))
-        change = jnp.concatenate(tangents, axis=-1)
-        return slopes(*primals), jnp.einsum("...ijk,...k->...ij", each, change)
-
-    def third(primals: Any, tangents: Any) -> Any:
-        raise NotImplementedError(f"third derivatives of '{what.name}' are not available")
-
-    def rule(primals: Sequence[Array], tangents: Sequence[Any]) -> tuple[Array, Array]:
-        if what.obstacle is not None:
-            raise NotImplementedError(what.obstacle)
-        matrix = slopes(*primals)
-        total = jnp.zeros(matrix.shape[:-1], dtype)
-        for part, change in zip(columns_of(what.sizes), tangents, strict=True):
-            if not isinstance(change, jax.custom_derivatives.SymbolicZero):
-                total = total + jnp.einsum("...ij,...j->...i", matrix[..., part], change)
-        return run(*primals), total
-
-    run.defjvp(rule, symbolic_zeros=True)
-    slopes.defjvp(second)
-    known = what.kept["jax", dtype] = run
-    return known
-
-
-def _call(
-    compiled: Compiled, sizes: Sequence[int], dtype: Dtype, name: str
-) -> Callable[..., Array]:
-    """A kernel as a foreign function of arrays of one batch."""
-    target = _target(compiled, tuple(sizes), dtype, name)
+    target = _target(program.compiled(dtype), program.sizes, dtype, program.name)
 
     def call(*arguments: Array) -> Array:
-        shape = jax.ShapeDtypeStruct((*arguments[0].shape[:-1], sizes[-1]), dtype)
-        found: Array = jax.ffi.ffi_call(target, shape, vmap_method="broadcast_all")(*arguments)
-        return found
+        batch = rows = arguments[0].shape[:-1]
+        if order == 2:  # a Hessian of each result
+            rows = (*batch, what.size)
+            weights = jnp.broadcast_to(jnp.eye(what.size, dtype=dtype), (*rows, what.size))
+            wide = (jnp.broadcast_to(x[..., None, :], (*rows, x.shape[-1])) for x in arguments)
+            arguments = (*wide, weights)
+        shape = jax.ShapeDtypeStruct((*rows, program.size), dtype)
+        flat = jax.ffi.ffi_call(target, shape, vmap_method="broadcast_all")(*arguments)
+        result: Array = flat.reshape((*batch, *what.shape(order)))
+        return result
 
-    return call
+    run: Callable[..., Array] = jax.custom_jvp(call)
+    what.kept[f"jax {order}", dtype] = run
+
+    def rule(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
+        slopes = _derivative(what, order + 1, dtype)(*primals)
+        change = jnp.concatenate(tangents, axis=-1)
+        column = change.reshape((*change.shape[:-1], *[1] * order, what.total, 1))
+        return run(*primals), (slopes @ column)[..., 0]
+
+    run.defjvp(rule)  # type: ignore[attr-defined]
+    return run
 
 
 def _target(compiled: Compiled, sizes: Sequence[int], dtype: Dtype, name: str) -> str:

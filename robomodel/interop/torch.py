@@ -8,7 +8,6 @@ do not.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -17,12 +16,11 @@ import numpy as np
 
 from robomodel.errors import MissingPackageError
 from robomodel.interop.differentiable import (
+    PROGRAMS,
     Differentiable,
     LibraryFunction,
-    columns_of,
     differentiable,
 )
-from robomodel.kernels.function import split
 from robomodel.kernels.precision import Dtype
 from robomodel.model.model import Model
 
@@ -69,30 +67,20 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
 
 class _Function(LibraryFunction):
     library = "PyTorch"
+    broadcast_shapes = staticmethod(torch.broadcast_shapes)
+    broadcast_to = staticmethod(torch.broadcast_to)
 
     def __init__(self, what: Differentiable) -> None:
         super().__init__(what)
-        self._sizes, self._shapes = dict(what.routine.arguments), what.shapes
-        self._made = {dtype: _differentiable(what, dtype) for dtype in KINDS}
-
-    def __reduce__(self) -> tuple[type[_Function], tuple[Differentiable]]:
-        return type(self), (self._what,)
+        self._functions = {dtype: _functions(what, dtype) for dtype in KINDS}
 
     def __deepcopy__(self, memo: object) -> _Function:
         return self  # as Python's own functions are, which hold no state either
 
-    def __call__(self, *arguments: Any) -> Any:
-        tensors, dtype = self._checked(arguments)
-        in_both_modes, operator = self._made[dtype]
-        return split((operator if torch.compiler.is_compiling() else in_both_modes)(*tensors),
-                     self._shapes)  # fmt: skip
-
-    def _checked(self, arguments: Sequence[Any]) -> tuple[list[Tensor], Dtype]:
-        """The arguments, of one type and one batch."""
-        self._what.count(arguments)
+    def converted(self, arguments: Sequence[Any]) -> tuple[list[Tensor], Dtype]:
         tensors = [torch.as_tensor(x) for x in arguments]
         kind = tensors[0].dtype
-        for x, argument in zip(tensors, self._sizes, strict=True):
+        for x, argument in zip(tensors, self._arguments, strict=True):
             if x.dtype not in (torch.float32, torch.float64):
                 raise TypeError(f"{argument} must be float32 or float64, got {x.dtype}")
             if x.device.type != "cpu":
@@ -100,12 +88,14 @@ class _Function(LibraryFunction):
                     f"{self.__name__} runs on the processor; {argument} is on {x.device}"
                 )
             kind = torch.promote_types(kind, x.dtype)
-        batch = self._what.batch([tuple(x.shape) for x in tensors], torch.broadcast_shapes)
-        wide = [x.to(kind).expand(*batch, x.shape[-1]) for x in tensors]
-        return wide, "float32" if kind == torch.float32 else "float64"
+        return [x.to(kind) for x in tensors], "float32" if kind == torch.float32 else "float64"
+
+    def function(self, dtype: Dtype) -> Callable[..., Tensor]:
+        in_both_modes, operator = self._functions[dtype]
+        return operator if torch.compiler.is_compiling() else in_both_modes
 
 
-def _differentiable(what: Differentiable, dtype: Dtype) -> tuple[Callable[..., Tensor], ...]:
+def _functions(what: Differentiable, dtype: Dtype) -> tuple[Callable[..., Tensor], ...]:
     """All results' numbers of arguments of one batch, with rules for derivatives, in two ways.
 
     The first has them in both modes. The second, for ``torch.compile``, which has no forward mode,
@@ -113,42 +103,63 @@ def _differentiable(what: Differentiable, dtype: Dtype) -> tuple[Callable[..., T
     """
     known: tuple[Callable[..., Tensor], ...] | None = what.kept.get(("torch", dtype))
     if known is None:
-        total = sum(what.sizes)
-        value = _operator(what, "value", dtype, (what.size,))
-        slopes = _operator(what, "slopes", dtype, (what.size, total))
-        curvature = _operator(what, "curvature", dtype, (total, total))
-        known = _in_both_modes(what, value, slopes, curvature), value
-        what.kept["torch", dtype] = known
-        _register(what, value, slopes, curvature)
+        both: Callable[..., Tensor] | None = None
+        operator: Callable[..., Tensor] | None = None
+        for order in (2, 1, 0):
+            both, operator = _derivative(what, order, dtype, both, operator)
+        assert both is not None
+        assert operator is not None
+        known = what.kept["torch", dtype] = both, operator
     return known
 
 
-# ---- rules ---------------------------------------------------------------------------------------
+def _derivative(
+    what: Differentiable,
+    order: int,
+    dtype: Dtype,
+    next_both: Callable[..., Tensor] | None,
+    next_operator: Callable[..., Tensor] | None,
+) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """Arguments of one batch → (..., *what.shape(order)), in two ways, as those of the next."""
 
+    def matrix(ctx: Any, function: Callable[..., Tensor] | None) -> Tensor:
+        """The derivatives (..., what these have, total)."""
+        if function is None or what.obstacle(order + 1) is not None:
+            raise NotImplementedError(what.obstacle(order + 1))
+        return function(*ctx.saved_tensors)
 
-def _first(what: Differentiable, slopes: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The Jacobian, or why there is none."""
+    def backward_by(function: Callable[..., Tensor] | None) -> Callable[..., Any]:
+        def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor | None, ...]:
+            whole = (cotangent.unsqueeze(-2) @ matrix(ctx, function)).squeeze(-2)
+            for _ in range(order):
+                whole = whole.sum(-2)
+            parts = whole.split(what.sizes, -1)
+            return tuple(
+                part if needed else None
+                for part, needed in zip(parts, ctx.needs_input_grad, strict=True)
+            )
 
-    def call(arguments: Sequence[Tensor]) -> Tensor:
-        if what.obstacle is not None:
-            raise NotImplementedError(what.obstacle)
-        return slopes(*arguments)
+        return backward
 
-    return call
+    def forward(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        changes = [torch.zeros_like(x) if change is None else change
+                   for x, change in zip(ctx.saved_tensors, tangents, strict=True)]  # fmt: skip
+        change = torch.cat(changes, -1)
+        for _ in range(order):
+            change = change.unsqueeze(-2)
+        return (matrix(ctx, next_both) @ change.unsqueeze(-1)).squeeze(-1)
 
-
-def _second(what: Differentiable, curvature: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """(..., size, all numbers, all numbers): each result's Hessian, or why there is none."""
-
-    def call(arguments: Sequence[Tensor]) -> Tensor:
-        if what.second_obstacle is not None:
-            raise NotImplementedError(what.second_obstacle)
-        batch = (*arguments[0].shape[:-1], what.size)
-        wide = [x.unsqueeze(-2).expand(*batch, x.shape[-1]) for x in arguments]
-        one = torch.eye(what.size, dtype=arguments[0].dtype).expand(*batch, what.size)
-        return curvature(*wide, one)
-
-    return call
+    operator = _operator(what, order, dtype)
+    operator.register_autograd(backward_by(next_operator), setup_context=_save)
+    parts = {
+        "forward": staticmethod(operator),
+        "setup_context": staticmethod(_save_both),
+        "backward": staticmethod(backward_by(next_both)),
+        "jvp": staticmethod(forward),
+        "generate_vmap_rule": True,
+    }
+    both: Any = type(f"Derivative{order}", (torch.autograd.Function,), parts)
+    return both.apply, operator
 
 
 def _save(ctx: Any, inputs: Sequence[Tensor], output: Tensor) -> None:
@@ -160,103 +171,23 @@ def _save_both(ctx: Any, inputs: Sequence[Tensor], output: Tensor) -> None:
     ctx.save_for_forward(*inputs)
 
 
-def _backward(what: Differentiable, matrix: Callable[..., Tensor], axes: int) -> Callable[..., Any]:
-    """Backwards through a result of so many axes, which has these derivatives."""
-    columns = columns_of(what.sizes)
-
-    def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor | None, ...]:
-        whole = (cotangent.unsqueeze(-2) @ matrix(ctx.saved_tensors)).squeeze(-2)
-        whole = whole if axes == 1 else whole.sum(-2)
-        return tuple(
-            whole[..., part] if needed else None
-            for part, needed in zip(columns, ctx.needs_input_grad, strict=True)
-        )
-
-    return backward
-
-
-def _forward(what: Differentiable, matrix: Callable[..., Tensor], axes: int) -> Callable[..., Any]:
-    """Forward, in the same way."""
-    columns = columns_of(what.sizes)
-
-    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        each = matrix(ctx.saved_tensors)
-        parts = []
-        for part, change in zip(columns, tangents, strict=True):
-            if change is not None:
-                x = change if axes == 1 else change.unsqueeze(-2)
-                parts.append((each[..., part] @ x.unsqueeze(-1)).squeeze(-1))
-        return torch.stack(parts).sum(dim=0)
-
-    return jvp
-
-
-def _refusal(what: Differentiable) -> Callable[..., Any]:
-    def refuse(ctx: Any, *_: Any) -> Any:
-        raise NotImplementedError(f"third derivatives of '{what.name}' are not available")
-
-    return refuse
-
-
-def _register(what: Differentiable, value: Any, slopes: Any, curvature: Any) -> None:
-    """Rules backwards, on the operators themselves."""
-    first, second = _first(what, slopes), _second(what, curvature)
-    for operator, backward in (
-        (value, _backward(what, first, 1)),
-        (slopes, _backward(what, second, 2)),
-        (curvature, _refusal(what)),
-    ):
-        operator.register_autograd(backward, setup_context=_save)
-
-
-def _in_both_modes(
-    what: Differentiable, value: Any, slopes: Any, curvature: Any
-) -> Callable[..., Tensor]:
-    """The same rules, and those of the forward mode."""
-    refuse = _refusal(what)
-    bent = _apply("Curvature", curvature, _save_both, refuse, refuse)
-    second = _second(what, bent)
-    sloping = _apply("Slopes", slopes, _save_both, _backward(what, second, 2),
-                     _forward(what, second, 2))  # fmt: skip
-    first = _first(what, sloping)
-    made: Callable[..., Tensor] = _apply("Kernel", value, _save_both, _backward(what, first, 1),
-                                         _forward(what, first, 1))  # fmt: skip
-    return made
-
-
-def _apply(name: str, forward: Any, setup_context: Any, backward: Any, jvp: Any) -> Any:
-    """What applies a function with these rules; its parts have rules for ``vmap`` themselves."""
-    parts = {
-        "forward": staticmethod(forward),
-        "setup_context": staticmethod(setup_context),
-        "backward": staticmethod(backward),
-        "jvp": staticmethod(jvp),
-        "generate_vmap_rule": True,
-    }
-    made: Any = type(name, (torch.autograd.Function,), parts)
-    return made.apply
-
-
-def _operator(
-    what: Differentiable, kind: str, dtype: Dtype, shape: tuple[int, ...]
-) -> Callable[..., Tensor]:
-    """A kernel as an operator: (..., size) of each argument → (..., *shape)."""
-    size = math.prod(shape)
-    places = [f"x{k}" for k in range(len(what.sizes) + (kind == "curvature"))]
+def _operator(what: Differentiable, order: int, dtype: Dtype) -> Any:
+    """A kernel as an operator: (..., size) of each argument → (..., *what.shape(order))."""
 
     def run(*arguments: Tensor) -> Tensor:
-        result = arguments[0].new_empty((*arguments[0].shape[:-1], *shape))
-        given = [x.detach().resolve_neg().numpy() for x in arguments]
-        make = {"value": what.value, "slopes": what.slopes, "curvature": what.curvature}[kind]
+        result = fake(*arguments)
+        program = what.derivative(order)
+        arrays = [x.detach().resolve_neg().numpy() for x in arguments]
+        rows = result.shape[: result.ndim - len(what.shape(order))]
+        if order == 2:  # a Hessian of each result
+            rows = (*rows, what.size)
+            arrays = [*(x[..., None, :] for x in arrays), np.eye(what.size, dtype=dtype)]
         with np.errstate(all="ignore"):
-            make.compiled(dtype).ufunc(
-                *given, out=result.view((*result.shape[: -len(shape)], size)).numpy()
-            )
+            program.compiled(dtype).ufunc(*arrays, out=result.view(*rows, program.size).numpy())
         return result
 
     def fake(*arguments: Tensor) -> Tensor:
-        found: Tensor = arguments[0].new_empty((*arguments[0].shape[:-1], *shape))
-        return found
+        return arguments[0].new_empty((*arguments[0].shape[:-1], *what.shape(order)))
 
     def batched(info: Any, dims: Sequence[int | None], *arguments: Tensor) -> tuple[Tensor, int]:
         wide = [
@@ -265,11 +196,11 @@ def _operator(
         ]
         return operator(*wide), 0
 
-    schema = f"({', '.join(f'Tensor {place}' for place in places)}) -> Tensor"
+    tensors = ", ".join(f"Tensor x{k}" for k in range(len(what.sizes)))
     operator = torch.library.custom_op(
-        f"robomodel::{what.name}_{kind}_{next(_numbers)}", run, mutates_args=(), schema=schema
-    )
+        f"robomodel::{what.name}_{PROGRAMS[order]}_{next(_numbers)}", run, mutates_args=(),
+        schema=f"({tensors}) -> Tensor",
+    )  # fmt: skip
     operator.register_fake(fake)
     operator.register_vmap(batched)
-    made: Callable[..., Tensor] = operator
-    return made
+    return operator
