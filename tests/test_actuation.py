@@ -175,8 +175,10 @@ def test_a_simple_transmission_without_a_rotor_pushes_the_joint() -> None:
     )  # fmt: skip
     model = rm.load(text)
     (actuator,) = model.actuators
-    assert (actuator.name, actuator.joint, actuator.effort_limit) == ("m", "j", 18.0)
-    assert rm.actuator_map(model, [0.0]) == [[1.0]]
+    assert (actuator.name, actuator.joint, actuator.terms) == ("m", "j", (("j", -9.0),))
+    assert (actuator.effort_limit, actuator.velocity_limit) == (2.0, 40.0)
+    assert rm.actuator_map(model, [0.0]) == [[-9.0]]
+    assert rm.torque_limits(model, [0.0], [-40.0 / 9.0 + 0.1])[1] == [18.0]
 
 
 def test_polytopes_against_linear_programmes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -43,6 +44,18 @@ def most(text: str, velocity: tuple[float, float] = (0.0, 0.0)) -> NDArray[np.fl
     return np.array(rows)
 
 
+def moment(text: str) -> NDArray[np.float64]:
+    """MuJoCo's ``actuator_moment``: a row for each actuator."""
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    dense = np.zeros((model.nu, model.nv))
+    mujoco.mju_sparse2dense(
+        dense, data.actuator_moment, data.moment_rownnz, data.moment_rowadr, data.moment_colind
+    )
+    return dense
+
+
 @pytest.mark.parametrize(
     ("actuator", "joint", "effort"),
     [
@@ -60,15 +73,69 @@ def most(text: str, velocity: tuple[float, float] = (0.0, 0.0)) -> NDArray[np.fl
     ],
 )  # fmt: skip
 def test_efforts_are_mujocos(actuator: str, joint: str, effort: float) -> None:
+    """``effort`` is felt by the joint; the actuator's own is before its gear."""
     text = mjcf(actuator, joint=joint)
     model = rm.load(text)
-    (found,) = model.actuators
-    assert (found.name, found.joint) == ("m", "j")
-    assert found.effort_limit == pytest.approx(effort)
+    (motor,) = model.actuators
+    assert (motor.name, motor.joint) == ("m", "j")
+    gear = moment(text)[0, 0]
+    np.testing.assert_array_equal(rm.actuator_map(model, model.neutral(), **NUMPY), [[gear], [0]])
+    assert motor.effort_limit == pytest.approx(effort / abs(gear))
     _, upper = rm.torque_limits(model, model.neutral(), **NUMPY)
     assert upper[0] == pytest.approx(effort)
     if math.isfinite(effort) and "dyntype" not in actuator and "velocity" not in actuator:
         assert abs(most(text)[0, 0]) == pytest.approx(effort)
+
+
+GEARED = """
+<mujoco><worldbody><body name="a"><joint name="j"/>
+  <inertial pos="0.1 0 0" mass="1" diaginertia="1 1 1"/></body>
+  <body name="r"><joint name="j_rotor" armature="3" damping="2" frictionloss="5"/>
+  <inertial pos="0 0 0" mass="0.1" diaginertia="1e-4 1e-4 2e-4"/></body></worldbody>
+  <equality><joint joint1="j_rotor" joint2="j" polycoef="0 -6 0 0 0"/></equality>
+  <actuator>{actuators}</actuator></mujoco>
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        mjcf('<motor tendon="t" gear="5"/>', '<motor joint="k" gear="-2"/>'),
+        GEARED.format(actuators='<motor joint="j"/>'),
+        GEARED.format(actuators='<motor joint="j" gear="-6"/><motor joint="j" gear="4"/>'),
+        GEARED.format(actuators='<motor name="j" joint="j_rotor" gear="3"/>'),
+        (Path(mujoco.__file__).parent / "testdata" / "model.xml").read_text(),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::robomodel.DescriptionWarning")
+def test_the_actuator_map_is_mujocos_moment(text: str) -> None:
+    """Also where a rotor turns otherwise than the actuator's gear says."""
+    model, its, rows = rm.load(text), mujoco.MjModel.from_xml_string(text), moment(text)
+    joints = {its.joint(i).name for i in range(its.njnt)}  # those without a name have no actuator
+    q = model.neutral()
+    jacobian = model.constraint_jacobian(q)
+    expected = np.zeros((model.nv, len(model.actuators)))
+    for n, name in enumerate(each.name for each in model.actuators):
+        unnamed = name not in [its.actuator(i).name for i in range(its.nu)]
+        actuator = int(name.rpartition("_")[2]) if unnamed else its.actuator(name).id
+        for each, node in zip(model.joints, model.nodes, strict=True):
+            if each.nv == 1 and each.name in joints:
+                (dof,) = its.joint(each.name).dofadr
+                expected[:, n] += rows[actuator, dof] * jacobian[node.v]
+    assert expected.any(axis=0).all()
+    np.testing.assert_allclose(rm.actuator_map(model, q, **NUMPY), expected, rtol=1e-12)
+
+
+def test_shafts_before_their_gears() -> None:
+    """What a shaft has times the gear, squared or not, is what its joint or rotor has."""
+    text = GEARED.format(actuators='<motor joint="j" gear="2" ctrlrange="-4 4"/>')
+    model = rm.load(text)
+    (motor,) = model.actuators
+    assert (motor.joint, motor.effort_limit) == ("j_rotor", 4.0)
+    assert rm.torque_limits(model, model.neutral(), **NUMPY)[1] == pytest.approx(8.0)
+    felt = rm.reflected(model, model.neutral(), **NUMPY)
+    wanted = [36 * 3.0002, 36 * 2.0, 6 * 5.0]
+    np.testing.assert_allclose([each[0, 0] for each in felt], wanted, rtol=1e-12)
 
 
 def test_actuators_on_tendons() -> None:
@@ -96,7 +163,7 @@ def test_dc_motors_are_mujocos() -> None:
     for speed in (0.0, 3.0, 20.0):
         _, upper = rm.torque_limits(model, model.neutral(), [speed, 0.0], **NUMPY)
         assert upper[0] == pytest.approx(most(text, (speed, 0.0))[0, 0])
-    heat = rm.copper_loss(model, [2.0])  # 0.4 N m at the shaft are 4 A
+    heat = rm.copper_loss(model, [0.4])  # N m at the shaft: 4 A
     assert heat[0] == pytest.approx(2.0 * 4.0**2)
 
 

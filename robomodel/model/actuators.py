@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from robomodel.description import Description, LinkCoupling, Motor
-from robomodel.description.transmissions import actuator_terms, carried, rotor_name
+from robomodel.description.transmissions import (
+    KINDS,
+    actuator_terms,
+    carried,
+    kind_of,
+    rotor_name,
+)
 from robomodel.model.joints import Revolute
 
 if TYPE_CHECKING:
@@ -22,13 +28,15 @@ ROUND = 0.05  # how far a rotor's moments may differ across its axis, as a share
 
 @dataclass(frozen=True, slots=True)
 class Actuator:
-    """A motor with what it pushes: its force u is in the units of ``joint``.
+    """A motor with what it pushes: its force u is its own, before its reduction.
 
     ``joint`` is the rotor's where there is one, else the joint itself; of one that moves several
     joints without a rotor the first of them. Its rate is Σ coefficient · q̇(joint) over ``terms``,
-    the joints that it moves, and its power u times that. Limits are infinite where nothing gives
-    one. ``stall_torque`` and ``no_load_speed`` are those of its torque-speed curve (None without
-    one), ``torque_constant`` [N m/A] and ``resistance`` [Ω] a DC motor's.
+    the joints that it moves, and its power u times that: the coefficients are a rotor's ratios, or
+    URDF's reductions, a transmission's matrix, MJCF's gear. Limits are the actuator's own too,
+    infinite where nothing gives one. ``stall_torque`` and ``no_load_speed`` are those of its
+    torque-speed curve (None without one), ``torque_constant`` [N m/A] and ``resistance`` [Ω] a DC
+    motor's.
     """
 
     name: str
@@ -154,34 +162,56 @@ def _of_transmissions(
             if not driven:
                 continue
             first, ratio = driven[0]
-            rotors = [rotor_name(name) for name in (actuator.name, first)]
-            candidates = (tree.declared.get(name, name) for name in rotors)
-            rotor = next(
-                (name for name in candidates if name in turned or tree.turns_alone(name)), None
-            )
-            if rotor is None:
-                used = {each.joint for each in actuators}
-                alike = (n for n, k in turned.items() if _same(k, driven) and n not in used)
-                rotor = next(alike, None)
-            motor = actuator.motor or motors.get(first, NO_MOTOR)
-            name = actuator.name or first
+            name, motor = actuator.name or first, actuator.motor
+            used = {each.joint for each in actuators}
+            rotor, factor = _rotor(kind_of(transmission), (name, first), driven, tree, turned, used)
             if rotor is not None:
-                actuators.append(_actuator(name, rotor, turned.get(rotor, driven), tree, motor))
-            elif len(driven) == 1:  # in the joint's units
-                shaft = carried(motor, abs(ratio)) if actuator.motor else motor
-                actuators.append(_actuator(name, first, ((first, 1.0),), tree, shaft))
-            else:
+                motor = motor or motors.get(first, NO_MOTOR)
+                turns = tuple((n, factor * k) for n, k in turned.get(rotor, driven))
+                actuators.append(_actuator(name, rotor, turns, tree, motor, factor))
+            else:  # a joint's motor has the joint's units
+                motor = motor or carried(motors.get(first, NO_MOTOR), 1.0 / abs(ratio))
                 actuators.append(_actuator(name, first, driven, tree, motor))
     return actuators
 
 
-def _same(one: Terms, other: Terms) -> bool:
-    """Whether a rotor turns with the same joints, as far, or as far the other way."""
+def _rotor(
+    kind: str,
+    names: tuple[str, str],
+    driven: Terms,
+    tree: _Tree,
+    turned: Mapping[str, Terms],
+    used: Set[str],
+) -> tuple[str | None, float]:
+    """The rotor of an actuator, and how far the actuator turns for one turn of it.
+
+    That is 1 for transmissions of ros_control, where a rotor's ratio stands for the reduction.
+    Other actuators, MJCF's, turn as their gear says, and a rotor of theirs in proportion.
+    """
+    for each in map(rotor_name, names):
+        rotor = tree.declared.get(each, each)
+        if rotor not in turned and not tree.turns_alone(rotor):
+            continue
+        if kind in KINDS:
+            return rotor, 1.0
+        for terms in (turned.get(rotor, ()), ((rotor, 1.0),)):
+            if factor := _proportion(driven, terms):
+                return rotor, factor
+    for rotor, terms in turned.items():
+        if rotor not in used and abs(factor := _proportion(driven, terms)) == 1.0:
+            return rotor, 1.0 if kind in KINDS else factor
+    return None, 1.0
+
+
+def _proportion(one: Terms, other: Terms) -> float:
+    """How many times the other the one is, over the same joints; 0 where it is no multiple."""
     mine, its = dict(one), dict(other)
     if mine.keys() != its.keys():
-        return False
-    way = 1.0 if mine[one[0][0]] * its[one[0][0]] > 0.0 else -1.0
-    return all(math.isclose(mine[name], way * its[name], rel_tol=1e-9) for name in mine)
+        return 0.0
+    factor = mine[one[0][0]] / its[one[0][0]]
+    if not all(math.isclose(mine[name], factor * its[name], rel_tol=1e-9) for name in mine):
+        return 0.0
+    return math.copysign(1.0, factor) if math.isclose(abs(factor), 1.0, rel_tol=1e-9) else factor
 
 
 def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
@@ -220,25 +250,28 @@ def _of_joints(tree: _Tree, motors: Mapping[str, Motor]) -> list[Actuator]:
     return actuators
 
 
-def _actuator(name: str, joint: str, driven: Terms, tree: _Tree, motor: Motor) -> Actuator:
+def _actuator(
+    name: str, joint: str, driven: Terms, tree: _Tree, motor: Motor, factor: float = 1.0
+) -> Actuator:
     """An actuator at ``joint`` that drives others by these terms; its limits are the motor's own.
 
-    Where the file gives it none, they are its joint's, or else those of the first joint that it
-    drives, carried over.
+    Where the file gives it none, they are its rotor's, of which it turns ``factor`` times as far,
+    or else those of the first joint that it drives, carried over.
     """
     first, ratio = driven[0]
     moved, rotating = tree.joints[first], joint not in dict(driven)
     effort, speed = moved.effort_limit / abs(ratio), moved.velocity_limit * abs(ratio)
     if rotating:
         rotor = tree.joints[joint]
-        effort, speed = _first(rotor.effort_limit, effort), _first(rotor.velocity_limit, speed)
+        effort = _first(rotor.effort_limit / abs(factor), effort)
+        speed = _first(rotor.velocity_limit * abs(factor), speed)
     effort, speed = _first(motor.effort, effort), _first(motor.velocity, speed)
     if motor.torque_constant and motor.current < math.inf:
         effort = min(effort, motor.torque_constant * motor.current)
     return Actuator(
         name, joint, driven, effort, speed, motor.stall, motor.free_speed,
         motor.torque_constant, motor.resistance,
-        tuple((tree.nodes[n].v, k) for n, k in (((joint, 1.0),) if rotating else driven)),
+        tuple((tree.nodes[n].v, k) for n, k in (((joint, factor),) if rotating else driven)),
     )  # fmt: skip
 
 

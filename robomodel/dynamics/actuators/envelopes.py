@@ -85,8 +85,8 @@ class JointEnvelope:
         return Limits(
             max(self.lower, own.lower),
             min(self.upper, own.upper),
-            min(self.velocity, own.velocity),
-            min(self.effort, own.effort),
+            _tighter(self.velocity, own.velocity),
+            _tighter(self.effort, own.effort),
         )
 
     @property
@@ -99,6 +99,11 @@ class JointEnvelope:
         """Whether what reaches the joint is the same all over its range."""
         return all(bool(np.ptp(x) <= ALIKE * np.max(x)) if np.all(np.isfinite(x)) else True
                    for x in (self.torque, self.speed))  # fmt: skip
+
+
+def _tighter(computed: float, filed: float) -> float:
+    """The smaller limit; the file's where it differs by rounding alone."""
+    return filed if computed >= filed * (1.0 - ALIKE) else computed
 
 
 @cached_on_model

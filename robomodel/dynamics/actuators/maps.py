@@ -56,14 +56,15 @@ def reflected(model: Model, q: Vector) -> list[list[list[Scalar]]]:
 
 
 def _shaft(model: Model, actuator: Actuator) -> tuple[float, float, float]:
-    """Moment of inertia, damping and friction at the joint where an actuator pushes.
+    """Moment of inertia, damping and friction at an actuator's own shaft.
 
-    A rotor's are its own; at a joint without one they are its armature, damping and friction; a sum
-    of several joints has none.
+    Those of its rotor; without one the armature, damping and friction of its joint, before the
+    reduction; a sum of several joints has none.
     """
     driven = dict(actuator.terms)
-    if actuator.joint in driven and len(driven) > 1:
+    if len(actuator.rows) > 1:
         return 0.0, 0.0, 0.0
+    ((_, factor),) = actuator.rows
     body = model.joint_names.index(actuator.joint)
     node, joint = model.nodes[body], model.joints[body]
     inertia = node.armature
@@ -74,7 +75,7 @@ def _shaft(model: Model, actuator: Actuator) -> tuple[float, float, float]:
         and (actuator.joint not in driven or tied)
     ):
         inertia += float(node.inertia.inertia[node.joint.k][node.joint.k])
-    return inertia, joint.damping, joint.friction
+    return inertia / factor**2, joint.damping / factor**2, joint.friction / abs(factor)
 
 
 def forces(matrix: Array, tau: Array) -> Array:
