@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,14 +17,13 @@ from numpy.typing import NDArray
 from robomodel.description import Limits
 from robomodel.dynamics.actuators import maps as actuation
 from robomodel.dynamics.functions.actuators import actuator_map
-from robomodel.errors import ClosureError
 from robomodel.model.actuators import Actuator
 from robomodel.model.approximate import select
-from robomodel.model.closure import CLOSED
-from robomodel.model.configurations.sweeps import grid, sweep
+from robomodel.model.configurations.curves import curve
+from robomodel.model.configurations.sweeps import FREE_LENGTH, grid
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array, Mask, Revolute
+from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 
 GRIDS = ((3, 3), (5, 1), (math.inf, 0))
@@ -34,7 +32,6 @@ FREE = 0.5  # rad or m, either way: of joints without limits in such clusters
 Places = NDArray[np.intp]
 
 NONE: Places = np.empty(0, dtype=np.intp)
-STEPS = 96  # along the whole range of a linkage's joint, to find what ends it
 POINTS = 30  # along each half of a linkage's range
 INSIDE = 1e-9
 ALIKE = 1e-9  # relative: values that differ by less are one
@@ -333,102 +330,26 @@ def _geared(model: Model, cluster: Cluster, body: int) -> Range:
     return lower, upper
 
 
-def _outside(model: Model, cluster: Cluster, q: Array) -> list[str | None]:
-    """Of each configuration, the joint that is furthest beyond its limit, if one is."""
-    at = model.joint_positions(q)
-    worst = np.full(len(q), INSIDE)
-    found: list[str | None] = [None] * len(q)
-    for body in cluster.bodies:
-        joint = model.joints[body]
-        if joint.nv != 1 or joint.type == "continuous":
-            continue
-        off = np.maximum(joint.lower - at[joint.name], at[joint.name] - joint.upper)
-        for n in np.flatnonzero(off > worst).tolist():
-            worst[n], found[n] = off[n], joint.name
-    return found
-
-
 def _along(model: Model, cluster: Cluster, joint: str) -> tuple[Array, int, tuple[str, str]]:
     """The range of a linkage of one freedom, to its ends, and what ends it on either side."""
-    whole = sweep(model, joint, steps=STEPS)
-    index = {each.name: each for each in model.joints}
-    out = _outside(model, cluster, whole.q)
-    zero = float(model.joint_positions(model.neutral())[joint])
-    start = int(np.argmin(np.abs(whole.positions - zero)))
-    own = index[joint]
-    low = high = start
-    while low > 0 and out[low - 1] is None:
-        low -= 1
-    while high < len(out) - 1 and out[high + 1] is None:
-        high += 1
-    ends: list[Array | None] = []
-    names: list[str] = []
-    for at, side, limit in ((low, -1, own.lower), (high, 1, own.upper)):
-        here, beyond = float(whole.positions[at]), at + side
-        outside = here + side * float(np.median(np.diff(whole.positions)))
-        name = "" if whole.closed else "loop"
-        if 0 <= beyond < len(out):
-            name, outside = str(out[beyond]), float(whole.positions[beyond])
-        elif math.isfinite(limit) and abs(here - limit) <= INSIDE:
-            name = joint
-        names.append(name)
-        ends.append(
-            None
-            if name in ("", joint) and not 0 <= beyond < len(out)
-            else _end(model, cluster, joint, whole.q[at], (here, outside))
-        )
-    below, above = (
-        _between(model, joint, whole.q[start], whole.q[at] if end is None else end)
-        for at, end in zip((low, high), ends, strict=True)
-    )
-    inner = [*below[::-1], whole.q[start], *above]
-    return np.array(inner), len(below), (names[0], names[1])
-
-
-def _between(model: Model, joint: str, start: Array, end: Array) -> list[Array]:
-    """Configurations after the start, up to the end, evenly along a joint."""
-    first, last = (float(model.joint_positions(q)[joint]) for q in (start, end))
-    if abs(last - first) <= INSIDE:
-        return []
-    found = [start]
-    for position in np.linspace(first, last, POINTS + 1)[1:-1]:
-        with suppress(ClosureError):
-            ahead = found[-1] if len(found) == 1 else 2.0 * found[-1] - found[-2]
-            found.append(model.configuration({joint: float(position)}, guess=ahead))
-    return [*found[1:], end]
-
-
-def _end(
-    model: Model, cluster: Cluster, joint: str, q: Array, between: tuple[float, float]
-) -> Array:
-    """The last configuration within all limits that closes, between two positions of a joint."""
-    best, (inside, outside) = q, between
-    for _ in range(38):
-        middle = 0.5 * (inside + outside)
-        try:
-            there = model.configuration({joint: middle}, guess=best)
-        except ClosureError:
-            outside = middle
-            continue
-        there = _without_turns(model, cluster, there, best)
-        if _outside(model, cluster, there[None])[0] is None:
-            best, inside = there, middle
-        else:
-            outside = middle
-    return best
-
-
-def _without_turns(model: Model, cluster: Cluster, q: Array, near: Array) -> Array:
-    """The same configuration without the full turns of hinges that Newton's method took near
-    dead points.
-    """
-    turned = q.copy()
-    for link in cluster.geometry.links:
-        if isinstance(link.joint, Revolute):
-            at = cluster.q.start + link.q
-            turned[at] -= 2 * math.pi * round((q[at] - near[at]) / (2 * math.pi))
-    change = np.abs(model.residual(turned) - model.residual(q))  # of gears that tie turns
-    return turned if np.max(change, initial=0.0) < CLOSED else q
+    path = curve(model, cluster, joint)
+    own = next(each for each in model.joints if each.name == joint)
+    free = FREE_LENGTH if own.type == "prismatic" else math.pi
+    sides, names = [], []
+    for end, limit, way in zip(path.ends, (own.lower, own.upper), (-free, free), strict=True):
+        position, by = end.position, end.by
+        if not by:  # half a turn meets no limit; its own may be farther
+            position, by = (limit, joint) if math.isfinite(limit) else (path.start + way, "")
+        side = path.at(np.linspace(path.start, position, POINTS + 1)[1:])
+        if end.by:
+            side[-1] = end.q
+        fine = np.isfinite(side).all(axis=1) & (abs(position - path.start) > INSIDE)
+        sides.append(side[fine])
+        names.append(by)
+    q = np.tile(model.neutral(), (len(sides[0]) + 1 + len(sides[1]), 1))
+    q[: len(sides[0]), cluster.q] = sides[0][::-1]
+    q[len(sides[0]) + 1 :, cluster.q] = sides[1]
+    return q, len(sides[0]), (names[0], names[1])
 
 
 def _spanned(model: Model, body: int, q: Array, ends: tuple[str, str]) -> Range:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.errors import ClosureError, UnknownNameError, check_names
+from robomodel.model.configurations.curves import curve
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 
@@ -42,30 +43,30 @@ def sweep(model: Model, joint: str, *, steps: int = STEPS) -> Sweep:
         names = ", ".join(name for name in model.dof_names if name in joints)
         raise ValueError(f"joint '{joint}' is not independent, or has several freedoms; "
                          f"independent joints are {names}")  # fmt: skip
-    limits = joints[joint]
+    limits, cluster = joints[joint], next(c for c in model.clusters if joint in c.joints)
     neutral = model.neutral()
-    start = float(model.joint_positions(neutral)[joint])
+    at = float(model.joint_positions(neutral)[joint])
     reach = FREE_LENGTH if limits.type == "prismatic" else math.pi
-    lower = limits.lower if math.isfinite(limits.lower) else start - reach
-    upper = limits.upper if math.isfinite(limits.upper) else start + reach
-    start = min(max(start, lower), upper)
-    first = model.configuration({joint: start})
-    sides, closed = [], True
-    for end in (lower, upper):
-        # an odd number of steps: they seldom fall on dead points, where no ratio is to be had
-        count = round(steps * abs(end - start) / max(upper - lower, 1e-300)) | 1
-        side, before, q = [], first, first
-        for position in np.linspace(start, end, count + 1)[1:]:
-            try:  # as it went on so far: so it passes where branches cross
-                ahead = model.configuration({joint: position}, guess=2.0 * q - before)
-            except ClosureError:
-                closed = False
-                break
-            before, q = q, ahead
-            side.append((position, q))
-        sides.append(side)
-    every = [*sides[0][::-1], (start, first), *sides[1]]
-    return Sweep(joint, np.array([x for x, _ in every]), np.array([q for _, q in every]), closed)
+    lower = limits.lower if math.isfinite(limits.lower) else at - reach
+    upper = limits.upper if math.isfinite(limits.upper) else at + reach
+    start = min(max(at, lower), upper)
+    # an odd number of steps: they seldom fall on dead points, where no ratio is to be had
+    below, above = (round(steps * abs(end - start) / max(upper - lower, 1e-300)) | 1
+                    for end in (lower, upper))  # fmt: skip
+    positions = np.concatenate(
+        [np.linspace(lower, start, below + 1), np.linspace(start, upper, above + 1)[1:]]
+    )
+    q = np.tile(neutral, (len(positions), 1))
+    if not cluster.implicit:
+        way = np.zeros((len(positions), model.nv))
+        way[:, model.dof_names.index(joint)] = positions - at
+        return Sweep(joint, positions, model.integrate(q, way), True)
+    q[:, cluster.q] = curve(model, cluster, joint).at(positions)
+    fine = np.isfinite(q).all(axis=1)
+    lost = np.flatnonzero(~fine)
+    first = int(np.max(lost[lost < below], initial=-1)) + 1
+    last = int(np.min(lost[lost > below], initial=len(q)))
+    return Sweep(joint, positions[first:last], q[first:last], bool(fine.all()))
 
 
 def grid(model: Model, names: Sequence[str], axes: Sequence[Array]) -> Array:

@@ -19,8 +19,7 @@ from robomodel.model.approximate import select_in
 from robomodel.model.elements import Cluster, Node
 from robomodel.model.graph import WORLD
 from robomodel.model.joints import Array
-from robomodel.reports.validation import curves
-from robomodel.reports.validation.linkage import Linkage
+from robomodel.reports.validation.linkage import Linkage, study
 from robomodel.scalars import Scalar
 
 BALANCED = 1e-3  # m: a centre of mass so near to the axis is on it
@@ -166,7 +165,7 @@ class CheckContext:
     def linkages(self) -> dict[str, Linkage]:
         """The study of each cluster with loops, by its name."""
         return {
-            cluster.name: curves.study(self.model, cluster)
+            cluster.name: study(self.model, cluster)
             for cluster in self.model.clusters
             if cluster.kind == "loops"
         }

@@ -1,72 +1,28 @@
-"""What was measured of a cluster with loops: ways to close, singularities, coordinates."""
+"""Measurements of a cluster with loops: ways to close, singularities, coordinates."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from robomodel.model.joints import Array, Mask
+from robomodel.model.configurations.curves import ClusterMotion, Curve, curves, full_rank_rows
+from robomodel.model.elements import Cluster
+from robomodel.model.joints import Array
+from robomodel.model.mobility.exploration import column_ranges, conditioning, random_positions
+from robomodel.model.model import Model
 from robomodel.reports.document import picked, plain
-from robomodel.reports.drawings import Sketch
+from robomodel.reports.drawings import Sketch, sketch
 
-Kind = Literal["dead point", "change point"]
-
-
-@dataclass(frozen=True, slots=True)
-class Singularity:
-    """Where a curve is singular: position of the swept joint, and whether limits let it get there.
-
-    ``away`` is how far the joint goes to get there, ``joints`` are all positions of the cluster.
-
-    At a dead point the cluster moves while its independent velocities are zero; at a change point
-    its conditions lose rank, and it may leave in several ways.
-    """
-
-    kind: Kind
-    position: float
-    away: float
-    reached: bool
-    joints: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)  # it holds arrays, which are not equal or not
-class Sweep:
-    """A curve of closed configurations, along which one independent velocity alone does not rest.
-
-    ``joints`` (n, nq) are the cluster's part of q, ``position`` (n,) is of the swept joint,
-    ``positions`` (n, spanning velocities) of all, ``rates`` (n, spanning velocities) their
-    velocities at unit velocity of it (a column of G), ``condition`` (n,) 1/σ of the independent
-    coordinates, ``reached`` (n,) where limits let it get from the start, in the order of travel;
-    ``range``: how far that is, to where the first limit is met.
-    """
-
-    joint: str
-    start: float
-    held: dict[str, float]
-    joints: Array
-    position: Array
-    positions: Array
-    rates: Array
-    condition: Array
-    reached: Mask
-    range: tuple[float, float]
-    gap: float
-    singularities: tuple[Singularity, ...]
-
-    @property
-    def ahead(self) -> Mask:
-        """Where the curve is on the way to close that it starts on: dead points turn it round."""
-        travel = np.gradient(self.position)
-        start = int(np.argmin(np.abs(self.position - self.start) + ~self.reached * 1e3))
-        way: Mask = travel * (travel[start] or 1.0) >= 0.0
-        return way
-
-    @property
-    def others(self) -> str:
-        """Where the independent joints are that are held, in words."""
-        return ", ".join(f"{name} = {value:.3g}" for name, value in self.held.items())
+SAMPLES = 400
+OTHER_STARTS = 3  # clusters of several freedoms are swept from their worst samples too, so many
+CHOICES = 500  # more choices of independent coordinates than these are not compared
+DRAWN = 4  # singularities
+SEED = 20240611
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +62,10 @@ class Linkage:
     samples: int
     chosen: Choice
     best: Choice | None
-    sweeps: tuple[Sweep, ...]
+    sweeps: tuple[Curve, ...]
     groups: tuple[tuple[str, ...], ...]
     lengths: tuple[bool, ...] = ()
-    other_sweeps: tuple[Sweep, ...] = ()
+    other_sweeps: tuple[Curve, ...] = ()
     sketches: tuple[Sketch, ...] = ()
     ghosts: tuple[Sketch, ...] = ()
 
@@ -145,3 +101,158 @@ class Linkage:
                  "start_gap", "start_condition", "gap", "branches", "samples", "best")  # fmt: skip
         data: dict[str, Any] = plain(picked(self, *names, condition="chosen") | {"sweeps": sweeps})
         return data
+
+
+# ---- the study of a cluster ----------------------------------------------------------------------
+
+
+def study(model: Model, cluster: Cluster) -> Linkage:
+    """Measure a cluster with loops."""
+    motion = ClusterMotion.of(model, cluster)
+    start = np.array(cluster.start)
+    rng = np.random.default_rng(SEED)
+    ranges = column_ranges(motion.columns, motion.geometry.scale)
+    guesses = random_positions(motion.geometry, ranges, rng, SAMPLES)
+    samples, closed = motion.close(guesses)
+    samples = samples[closed & motion.within(samples)]
+    samples = np.concatenate([start[None], samples])
+    starts = [start]
+    side = _sides(motion, samples)
+    if cluster.nv > 1:
+        near = samples[side == side[0]]
+        regular = conditioning(motion.null(near), cluster.columns)
+        near = near[regular > 1e-4]
+        starts += list(near[np.argsort(regular[regular > 1e-4], kind="stable")][:OTHER_STARTS])
+    sweeps = curves(motion, starts)
+    gaps = [sweep.gap for sweep in sweeps] + [float(np.max(motion.geometry.gap(samples)))]
+    near = samples[side == side[0]]
+    chosen, best = _choices(motion, near)
+    ways = _branches(motion, start, rng)
+    other = ways[1:2]
+    others = curves(motion, other) if other else []
+    file_start = _file_start(model, cluster)
+    reached = sweeps[0].joints[sweeps[0].reached]
+    return Linkage(
+        cluster=cluster.name,
+        joints=cluster.joints,
+        labels=motion.labels,
+        independent=cluster.independent,
+        rows=motion.geometry.rows,
+        rank=motion.rank,
+        start_gap=float(motion.geometry.gap(file_start)),
+        start_condition=_start_condition(motion, file_start),
+        gap=max(gaps),
+        outside=max(0.0, -float(np.min(motion.rooms(start)))),
+        branches=len(ways),
+        samples=len(near),
+        chosen=chosen,
+        best=best,
+        sweeps=tuple(sweeps),
+        groups=_groups(motion, samples),
+        lengths=tuple(column.length for column in motion.columns),
+        other_sweeps=tuple(others),
+        sketches=tuple(_sketches(model, cluster, start, other, sweeps)),
+        ghosts=tuple(sketch(model, cluster, reached[n].tolist(), "") for n in (0, -1)),
+    )
+
+
+def _sketches(
+    model: Model, cluster: Cluster, start: Array, other: Sequence[Array], sweeps: Sequence[Curve]
+) -> Iterator[Sketch]:
+    """At neutral, on the other way to close, and at the singularities of the first sweeps."""
+    yield sketch(model, cluster, start.tolist(), "neutral configuration")
+    for q in other:
+        yield sketch(model, cluster, q.tolist(), "the other way to close")
+    singular = [(each, sweep.joint) for sweep in sweeps[: cluster.nv]
+                for each in sweep.singularities]  # fmt: skip
+    for each, joint in singular[:DRAWN]:
+        title = f"{each.kind}: {joint} = {each.position:.4g}"
+        yield sketch(model, cluster, each.joints, title)
+
+
+def _file_start(model: Model, cluster: Cluster) -> Array:
+    """Where the file puts the joints: their initial positions, else zero."""
+    joints = {joint.name: joint.initial for joint in model.description.joints}
+    q = cluster.geometry.zero()
+    for name, link in zip(cluster.joints, cluster.geometry.links, strict=True):
+        initial = joints[name]
+        if initial is not None and link.joint.nq == 1:
+            q[link.q] = initial
+    return q
+
+
+def _start_condition(motion: ClusterMotion, q: Array) -> float:
+    if float(motion.geometry.gap(q)) > 1e-6:
+        return math.nan
+    singular = np.linalg.svd(motion.matrix(q), compute_uv=False)
+    regular = float(conditioning(motion.null(q[None]), motion.cluster.columns)[0])
+    weak = float(singular[motion.rank - 1]) < 1e-6 * float(singular[0])
+    return math.inf if weak or regular < 1e-6 else 1.0 / regular
+
+
+def _branches(motion: ClusterMotion, start: Array, rng: np.random.Generator) -> list[Array]:
+    """How the loops close where the independent joints are, from the start on outward.
+
+    None where a motion that the independent joints leave free gives any number of them.
+    """
+    columns = list(motion.cluster.columns)
+    count = 96
+    moves = rng.uniform(-math.pi, math.pi, (count, len(motion.columns))) * motion.unit
+    moves[:, columns] = 0.0
+    guesses = motion.geometry.integrate(np.broadcast_to(start, (count, len(start))), moves)
+    q, closed = motion.close(guesses, held=columns)
+    configurations: list[Array] = [start]
+    for each in q[closed]:
+        ways = [motion.wrapped(motion.geometry.difference(q0, each)) for q0 in configurations]
+        if min(float(np.max(np.abs(way))) for way in ways) > 1e-4:
+            configurations.append(motion.geometry.integrate(start, ways[0] * motion.unit))
+    if len(configurations) >= count // 4:
+        return []
+    return sorted(
+        configurations, key=lambda q: float(np.max(np.abs(motion.geometry.difference(start, q))))
+    )
+
+
+def _choices(motion: ClusterMotion, samples: Array) -> tuple[Choice, Choice | None]:
+    """The independent coordinates and the best ones, by their condition over the samples."""
+    null = motion.null(samples)
+
+    def judged(choice: tuple[int, ...]) -> Choice:
+        with np.errstate(divide="ignore"):
+            condition = 1.0 / conditioning(null, choice)
+        joints = tuple(motion.labels[column] for column in choice)
+        return Choice(joints, float(np.max(condition)), float(np.median(condition)))
+
+    chosen = judged(tuple(motion.cluster.columns))
+    if math.comb(len(motion.columns), motion.cluster.nv) > CHOICES:
+        return chosen, None
+    choices = itertools.combinations(range(len(motion.columns)), motion.cluster.nv)
+    best = min((judged(choice) for choice in choices), key=lambda each: (each.worst, each.median))
+    return chosen, best
+
+
+def _sides(motion: ClusterMotion, q: Array) -> Array:
+    """The sign of det [K; independent rows]: singular configurations lie where it changes.
+
+    Samples of another sign than the start's are on another branch, as seen from there.
+    """
+    rows = full_rank_rows(motion.matrix(q[0]), motion.rank)
+    unit = np.zeros((motion.cluster.nv, len(motion.columns)))
+    unit[range(motion.cluster.nv), list(motion.cluster.columns)] = 1.0
+    kept = motion.matrix(q)[:, rows]
+    whole = np.concatenate([kept, np.broadcast_to(unit, (len(q), *unit.shape))], axis=1)
+    sign: Array = np.sign(np.linalg.det(whole))
+    return sign
+
+
+def _groups(motion: ClusterMotion, samples: Array) -> tuple[tuple[str, ...], ...]:
+    """Joints that no condition relates to each other, though they are in one cluster."""
+    from scipy.sparse.csgraph import connected_components
+
+    used = np.max(np.abs(motion.geometry.evaluate(samples[:64])[1]), axis=0) > 1e-9
+    together = used.T.astype(int) @ used
+    group = connected_components(together, directed=False)[1].tolist()
+    by_joint: dict[int, list[str]] = {}
+    for column, g in zip(motion.columns, group, strict=True):
+        by_joint.setdefault(g, []).append(column.joint)
+    return tuple(tuple(dict.fromkeys(joints)) for joints in by_joint.values())

@@ -11,11 +11,12 @@ import numpy as np
 from robomodel.description import Loop
 from robomodel.model import graph
 from robomodel.model.closure import CLOSED
+from robomodel.model.configurations.curves import Curve, Singularity
 from robomodel.model.constraints.tree import find_tree_constraints
 from robomodel.model.elements import Cluster
 from robomodel.reports.document import Finding, note, warning
 from robomodel.reports.validation.context import CheckContext
-from robomodel.reports.validation.linkage import Linkage, Singularity, Sweep
+from robomodel.reports.validation.linkage import Linkage
 
 OPEN = 1e-3  # of a cluster's size: files round positions, but not by more
 NEAR = 0.1  # rad or m: singularities beyond the limits, but nearer to them than this, are told
@@ -263,7 +264,7 @@ def check_singularities(context: CheckContext) -> Iterator[Finding]:
                     )
 
 
-def _beyond(event: Singularity, sweep: Sweep) -> float:
+def _beyond(event: Singularity, sweep: Curve) -> float:
     low, high = sweep.range
     return max(low - event.position, event.position - high, 0.0)
 
@@ -271,7 +272,7 @@ def _beyond(event: Singularity, sweep: Sweep) -> float:
 def _singular(
     context: CheckContext,
     linkage: Linkage,
-    reached: list[tuple[Singularity, Sweep]],
+    reached: list[tuple[Singularity, Curve]],
     *,
     limited: bool,
 ) -> Finding:
@@ -311,7 +312,7 @@ def _singular(
     )
 
 
-def _held(sweep: Sweep) -> str:
+def _held(sweep: Curve) -> str:
     at = ", ".join(f"'{name}' = {value:.4g}" for name, value in sweep.held.items())
     return f" with {at}" if at else ""
 

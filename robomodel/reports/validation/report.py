@@ -14,6 +14,7 @@ import numpy as np
 from robomodel.description.transmissions import rotor_name
 from robomodel.errors import few
 from robomodel.model.closure import CLOSED
+from robomodel.model.configurations.curves import Curve
 from robomodel.model.joints import Array
 from robomodel.reports.document import (
     SEVERITIES,
@@ -28,7 +29,7 @@ from robomodel.reports.document import (
 )
 from robomodel.reports.drawings import Drawings
 from robomodel.reports.plots import Line, Plot
-from robomodel.reports.validation.linkage import Linkage, Sweep
+from robomodel.reports.validation.linkage import Linkage
 
 STEEPEST = 1.5  # times the rates' usual size: where plots of G are cut off
 USUAL = 0.9  # the share of points that say what that is
@@ -197,14 +198,14 @@ def _ranges(linkage: Linkage) -> Table:
     return Table(columns, rows, digits=4)
 
 
-def _title(sweep: Sweep) -> str:
+def _title(sweep: Curve) -> str:
     low, high = sweep.range
     return f"{sweep.joint} from {low:.4g} to {high:.4g}" + (
         f", with {sweep.others}" if sweep.others else ""
     )
 
 
-def _plots(linkage: Linkage, sweep: Sweep, others: Sequence[Sweep]) -> Iterator[Plot]:
+def _plots(linkage: Linkage, sweep: Curve, others: Sequence[Curve]) -> Iterator[Plot]:
     """Positions and ratios of the dependent joints, and the condition, along a sweep."""
     unit = linkage.units
     along = f"{sweep.joint} [{unit[sweep.joint]}]"
@@ -251,7 +252,7 @@ def _plots(linkage: Linkage, sweep: Sweep, others: Sequence[Sweep]) -> Iterator[
 
 
 def _lines(
-    linkage: Linkage, columns: Sequence[int], sweep: Sweep, others: Sequence[Sweep], what: str
+    linkage: Linkage, columns: Sequence[int], sweep: Curve, others: Sequence[Curve], what: str
 ) -> list[Line]:
     """The columns of ``what`` along a sweep, and dashed on the other way to close."""
     lines = []
@@ -276,6 +277,6 @@ def _steepest(rates: Array) -> tuple[float, float]:
     return max(-size, float(finite.min())), min(size, float(finite.max()))
 
 
-def _shown(position: float, sweep: Sweep) -> bool:
+def _shown(position: float, sweep: Curve) -> bool:
     low, high = float(np.min(sweep.position)), float(np.max(sweep.position))
     return low - 0.1 <= position <= high + 0.1
