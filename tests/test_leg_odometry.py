@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.estimation.leg_odometry import TURN, FeetBeside, FeetStay, InertialStep
+from robomodel.estimation.leg_odometry import TURN, FeetStay, feet_beside, inertial_step
 from robomodel.estimation.spaces import Rotations, Space, Vectors
 from robomodel.trajectory import leg_odometry
 
@@ -161,12 +161,12 @@ def test_without_noise_it_is_exact_to_the_step() -> None:
     assert np.abs(found.v[5:-5] - walked.v[5:-5]).max() < 0.02
 
 
-@pytest.mark.parametrize("kind", [InertialStep, FeetBeside, FeetStay])
+@pytest.mark.parametrize("kind", [inertial_step, feet_beside, FeetStay])
 def test_derivatives_are_those_of_differences(kind) -> None:
     model, rng = rm.robots.load("mini_cheetah"), np.random.default_rng(3)
     factor = {
-        InertialStep: lambda: InertialStep(model, 0.1),
-        FeetBeside: lambda: FeetBeside(model, 2),
+        inertial_step: lambda: inertial_step(model, 0.1),
+        feet_beside: lambda: feet_beside(model, 2),
         FeetStay: lambda: FeetStay(2),
     }[kind]()
     size = {"position": 3, "velocity": 3, "bias": 6, "feet": 6}
@@ -176,7 +176,7 @@ def test_derivatives_are_those_of_differences(kind) -> None:
     for name, _ in factor.variables:
         value = rng.normal(size=(5, spaces[name].size))
         x.append(value / np.linalg.norm(value, axis=1)[:, None] if name == "rotation" else value)
-    data = rng.normal(size=(5, {InertialStep: 9, FeetBeside: 24, FeetStay: 6}[kind]))
+    data = rng.normal(size=(5, {inertial_step: 9, feet_beside: 24, FeetStay: 6}[kind]))
     slopes = factor.evaluate(x, data)[1]
     for i, (name, _) in enumerate(factor.variables):
         for k in range(spaces[name].dim):

@@ -7,7 +7,8 @@ accelerations a, forces tau. Loops are closed by how q moves, so no factor needs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TypeAlias
@@ -18,7 +19,10 @@ from robomodel.dynamics import aba, aba_derivatives, frame_pose, jacobian, rnea,
 from robomodel.dynamics.declaration import run
 from robomodel.dynamics.kinematics.frames import FrameLike, frame_key
 from robomodel.errors import UnknownNameError, did_you_mean
-from robomodel.estimation.spaces import Space, Vectors
+from robomodel.estimation.spaces import Configurations, Space, Vectors
+from robomodel.kernels.differentiate import differentiate
+from robomodel.kernels.function import split
+from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.motion.integrator_functions import Function, function
@@ -26,9 +30,12 @@ from robomodel.scalars import Scalar, Vector
 
 Variables: TypeAlias = tuple[tuple[str, int], ...]
 Errors: TypeAlias = tuple[Array, Sequence[Array]]
+States: TypeAlias = Mapping[str | tuple[str, int], Space]
+"""The spaces of a factor's variables, by name or by (name, offset in time)."""
 
 
-def _minus(e: Array, data: Array | None) -> Array:
+def subtracted_data(e: Array, data: Array | None) -> Array:
+    """An error less data, where there are any."""
     return e if data is None else e - data
 
 
@@ -65,6 +72,61 @@ class FactorBase:
             object.__setattr__(self, name, value)
 
 
+@dataclass(frozen=True, eq=False)
+class TracedFactor(FactorBase):
+    """A factor whose error is written over scalars: traced with its derivatives, and compiled.
+
+    Attributes:
+        model: The robot; it keeps the program.
+        label: What makes the program what it is on this robot; begins with a name.
+        states: The spaces of the variables, by name or by (name, offset in time).
+        size: Number of components of the error.
+        build: The error from the variables, then the data if there are any.
+        data: How many numbers the error is computed from; of none, data are subtracted from it.
+        linear: Variables in which the error is affine while the others stay.
+    """
+
+    model: Model
+    label: str
+    states: States
+    size: int
+    build: Callable[..., list[Scalar]]
+    data: int = 0
+    linear: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        self._describe(list(self.states), self.size, self.linear)
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        return [(self.rows,), *((self.rows, space.dim) for space in self.states.values())]
+
+    @cached_property
+    def _function(self) -> Function:
+        """Errors, then their derivatives along each variable's directions, by rows."""
+
+        def build(*x: Sequence[Traced]) -> list[Scalar]:
+            errors: list[Operand] = self.build(*x)
+            result: list[Scalar] = [*errors]
+            for space, numbers in zip(self.states.values(), x, strict=False):
+                columns = differentiate(x[0][0].trace, errors, space.directions(numbers))
+                result += [slope for row in zip(*columns, strict=True) for slope in row]
+            return result
+
+        sizes = [space.size for space in self.states.values()] + [self.data] * bool(self.data)
+        count = sum(math.prod(shape) for shape in self._shapes)
+        return function(self.model, self.label, (*sizes, count), build)
+
+    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
+        """The error; data are needed where it is computed from them."""
+        if not self.data:
+            e, *slopes = split(self._function(*x), self._shapes)
+            return subtracted_data(e, data), slopes
+        assert data is not None
+        e, *slopes = split(self._function(*x, data), self._shapes)
+        return e, slopes
+
+
 @dataclass(frozen=True)
 class Prior(FactorBase):
     """A variable is ``data``: e = local(data, x) (000, 6.1)."""
@@ -94,7 +156,9 @@ class Equal(FactorBase):
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """With data: it changes by so much."""
-        return _minus(self.space.local(x[0], x[1]), data), self.space.local_jacobians(x[0], x[1])
+        return subtracted_data(self.space.local(x[0], x[1]), data), self.space.local_jacobians(
+            x[0], x[1]
+        )
 
 
 @dataclass(frozen=True)
@@ -120,7 +184,7 @@ class Euler(_Integrator):
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """local(x_t, x_t+1) - h ẋ_t."""
-        e = _minus(self.space.local(x[0], x[1]) - self.step * x[2], data)
+        e = subtracted_data(self.space.local(x[0], x[1]) - self.step * x[2], data)
         moved = self.space.local_jacobians(x[0], x[1])
         return e, [*moved, _ones(len(e), self.rows, -self.step)]
 
@@ -135,7 +199,7 @@ class Trapezoid(_Integrator):
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """local(x_t, x_t+1) - h (ẋ_t + ẋ_t+1) / 2."""
         half = self.step / 2
-        e = _minus(self.space.local(x[0], x[1]) - half * (x[2] + x[3]), data)
+        e = subtracted_data(self.space.local(x[0], x[1]) - half * (x[2] + x[3]), data)
         slope = _ones(len(e), self.rows, -half)
         return e, [*self.space.local_jacobians(x[0], x[1]), slope, slope]
 
@@ -146,7 +210,7 @@ class Dynamics(FactorBase):
 
     ``tau``: the variable of unknown forces, or None. ``form``: "force", e = rnea(q, v, a) - tau
     [N m, N]; "acceleration", e = aba(q, v, tau) - a, which is the paper's. ``q``, ``v``, ``a`` name
-    the variables.
+    the variables. ``passive``: the file's springs and damping are among the forces.
     """
 
     model: Model
@@ -155,6 +219,7 @@ class Dynamics(FactorBase):
     q: str = "q"
     v: str = "v"
     a: str = "a"
+    passive: bool = False
 
     def __post_init__(self) -> None:
         if self.form not in ("force", "acceleration"):
@@ -169,11 +234,12 @@ class Dynamics(FactorBase):
         if self.tau is not None:
             tau = tau + x[3]
         if self.form == "force":
-            e = rnea(model, q, v, a) - tau
-            slopes = [*rnea_derivatives(model, q, v, a), _ones(len(e), self.rows, -1.0)]
+            e = rnea(model, q, v, a, passive=self.passive) - tau
+            by_state = rnea_derivatives(model, q, v, a, passive=self.passive)
+            slopes = [*by_state, _ones(len(e), self.rows, -1.0)]
         else:
-            e = aba(model, q, v, tau) - a
-            by_q, by_v, inverse = aba_derivatives(model, q, v, tau)
+            e = aba(model, q, v, tau, passive=self.passive) - a
+            by_q, by_v, inverse = aba_derivatives(model, q, v, tau, passive=self.passive)
             slopes = [by_q, by_v, _ones(len(e), self.rows, -1.0), inverse]
         return e, slopes[: len(self.variables)]
 
@@ -196,7 +262,7 @@ class Reading(FactorBase):
         """x[indices] - data."""
         chosen = np.eye(self.dim)[list(self.indices)]
         slope = np.broadcast_to(chosen, (len(x[0]), *chosen.shape))
-        return _minus(x[0][:, list(self.indices)], data), [slope]
+        return subtracted_data(x[0][:, list(self.indices)], data), [slope]
 
 
 def readings(model: Model, name: str, dofs: Sequence[str]) -> Reading:
@@ -217,7 +283,7 @@ class Encoders(FactorBase):
     model: Model
     joints: tuple[str, ...]
     q: str = "q"
-    _at: tuple[int, ...] = field(init=False)
+    _positions: TracedFactor = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         index = {joint.name: i for i, joint in enumerate(self.model.joints)}
@@ -227,33 +293,20 @@ class Encoders(FactorBase):
                 raise UnknownNameError(f"no joint '{name}' in '{self.model.name}'{hint}")
             if self.model.joints[index[name]].nv != 1:
                 raise ValueError(f"joint '{name}' has several freedoms, so no encoder")
-        object.__setattr__(self, "_at", tuple(index[name] for name in self.joints))
-        self._describe((self.q,), len(self.joints))
+        at = tuple(self.model.nodes[index[name]].q for name in self.joints)
+
+        def build(q: Vector) -> list[Scalar]:
+            spanning = self.model.spanning_positions(q)
+            return [spanning[i] for i in at]
+
+        space = Configurations(self.model)
+        positions = TracedFactor(self.model, f"encoders {at!r}", {self.q: space}, len(at), build)
+        object.__setattr__(self, "_positions", positions)
+        self._describe((self.q,), len(at))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Positions minus data; angles as they are, not wrapped."""
-        k, result = self.rows, self._function(x[0])
-        return _minus(result[:, :k], data), [result[:, k:].reshape(-1, k, self.model.nv)]
-
-    @cached_property
-    def _function(self) -> Function:
-        """Q → positions, and their rows of G one after the other."""
-        model = self.model
-
-        def build(q: Vector) -> list[Scalar]:
-            positions: list[Scalar] = []
-            slopes: list[Scalar] = []
-            for body in self._at:
-                node = model.nodes[body]
-                cluster = model.clusters[node.cluster]
-                spanning = cluster.constraint.positions(q[cluster.q])
-                row = cluster.constraint.jacobian(spanning)[node.v - cluster.spanning_v.start]
-                positions.append(spanning[node.q - cluster.spanning_q.start])
-                slopes += [0.0] * cluster.v.start + row + [0.0] * (model.nv - cluster.v.stop)
-            return [*positions, *slopes]
-
-        sizes = (model.nq, self.rows * (1 + model.nv))
-        return function(model, f"encoders {self._at!r}", sizes, build)
+        return self._positions.evaluate(x, data)
 
 
 @dataclass(frozen=True)
@@ -287,7 +340,7 @@ class _Instrument(FactorBase):
         result, *slopes = run(self.model, self._algorithm, arguments, "compiled", frames=frames)
         if self.bias is not None:
             result, slopes = result + x[-1], [*slopes, _ones(len(result), 3)]
-        return _minus(result, data), slopes
+        return subtracted_data(result, data), slopes
 
 
 @dataclass(frozen=True)
@@ -332,4 +385,4 @@ class Marker(FactorBase):
         """Position minus data."""
         pose = frame_pose(self.model, x[0], self.frame)
         slope = pose[:, :3, :3] @ jacobian(self.model, x[0], self.frame)[:, 3:]
-        return _minus(pose[:, :3, 3], data), [slope]
+        return subtracted_data(pose[:, :3, 3], data), [slope]

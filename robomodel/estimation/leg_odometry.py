@@ -10,28 +10,23 @@ that they drift; all else does not.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics import frame_pose, jacobian
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
-from robomodel.dynamics.kinematics.tangents import Direction
 from robomodel.errors import as_real, check_names, no_model
-from robomodel.estimation.factors import Equal, Errors, FactorBase, Prior
+from robomodel.estimation.factors import Equal, Errors, FactorBase, Prior, States, TracedFactor
 from robomodel.estimation.incremental import Incremental
 from robomodel.estimation.noise import Noise, diagonal, exact
 from robomodel.estimation.spaces import Rotations, Space, Vectors
-from robomodel.kernels.differentiate import differentiate
-from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.joints import Array, Mask, Spherical
 from robomodel.model.model import Model
-from robomodel.motion.integrator_functions import Function, function
+from robomodel.motion.integrator_functions import function
 from robomodel.motion.variational import adjoint
 from robomodel.scalars import Scalar, Vector, added, dot, mul, subtracted
 from robomodel.spatial.rotations import from_quaternion
@@ -179,90 +174,29 @@ def _shaped(x: ArrayLike, name: str, shape: tuple[int | None, int]) -> Array:
 # ---- factors -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _TracedFactor(FactorBase, ABC):
-    """A factor written over scalars, with its derivatives by tracing; ``model`` keeps its program.
-
-    Values "rotation" are quaternions, moved as :class:`.spaces.Rotations` are.
-    """
-
-    model: Model
-
-    @property
-    @abstractmethod
-    def _label(self) -> str:
-        """What the program depends on."""
-
-    @property
-    @abstractmethod
-    def _sizes(self) -> tuple[int, ...]:
-        """Directions of the variables, then how many data there are."""
-
-    @abstractmethod
-    def _errors(self, *x: Vector) -> list[Scalar]:
-        """The error from the variables and the data."""
-
-    @cached_property
-    def _function(self) -> Function:
-        """Errors, then their derivatives along each direction."""
-        turns = [name == "rotation" for name, _ in self.variables]
-
-        def build(*x: Sequence[Traced]) -> list[Scalar]:
-            errors: list[Operand] = self._errors(*x)
-            directions: list[Direction] = []
-            for values, turning in zip(x, turns, strict=False):
-                if turning:
-                    rates = [TURN.rates(values, axis) for axis in np.eye(3).tolist()]
-                    directions += [dict(zip(values, rate, strict=True)) for rate in rates]
-                else:
-                    directions += [{value: 1.0} for value in values]
-            slopes = differentiate(x[0][0].trace, errors, directions)
-            return [*errors, *(slope for column in slopes for slope in column)]
-
-        dims, count = self._sizes[:-1], self._sizes[-1]
-        inputs = [4 if turning else dim for dim, turning in zip(dims, turns, strict=True)]
-        size = self.rows * (1 + sum(dims))
-        return function(self.model, self._label, (*inputs, count, size), build)
-
-    def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Data are needed."""
-        assert data is not None
-        numbers = self._function(*x, data)
-        slopes = numbers[:, self.rows :].reshape(len(numbers), -1, self.rows)
-        stops = np.cumsum(self._sizes[:-2])
-        return numbers[:, : self.rows], np.split(np.swapaxes(slopes, 1, 2), stops, axis=2)
-
-
-@dataclass(frozen=True)
-class InertialStep(_TracedFactor):
+def inertial_step(model: Model, step: float) -> TracedFactor:
     """What gyroscope and accelerometer say of the motion over a step of ``step`` seconds.
 
-    ``data``: the mean angular velocity (3,), and both ends' accelerations less gravity (3,), (3,).
+    Data: the mean angular velocity (3,), and both ends' accelerations less gravity (3,), (3,).
     Errors of rotation, position and velocity; integration by the trapezoidal rule.
     """
 
-    step: float
-
-    def __post_init__(self) -> None:
-        pairs = [(name, t) for name in ("rotation", "position", "velocity") for t in (0, 1)]
-        self._describe([*pairs, "bias"], 9, ("position", "velocity"))
-
-    @property
-    def _label(self) -> str:
-        return f"inertial step {self.step!r}"
-
-    @property
-    def _sizes(self) -> tuple[int, ...]:
-        return (3, 3, 3, 3, 3, 3, 6, 9)
-
-    def _errors(self, *x: Vector) -> list[Scalar]:
-        r0, r1, p0, p1, v0, v1, bias, data = x
-        ahead = _ahead(self.model, self.step, r0, p0, v0, bias, data, end=r1, velocity_end=v1)
+    def build(r0: Vector, r1: Vector, p0: Vector, p1: Vector, v0: Vector, v1: Vector,
+              bias: Vector, data: Vector) -> list[Scalar]:  # fmt: skip
+        ahead = _ahead(model, step, r0, p0, v0, bias, data, end=r1, velocity_end=v1)
         return [
             *TURN.displacement(ahead[:4], r1),
             *subtracted(p1, ahead[4:7]),
             *subtracted(v1, ahead[7:]),
         ]
+
+    turn, three = Rotations(model), Vectors(3)
+    kinds: dict[str, Space] = {"rotation": turn, "position": three, "velocity": three}
+    states: States = {(name, at): space for name, space in kinds.items() for at in (0, 1)}
+    return TracedFactor(
+        model, f"inertial step {step!r}", {**states, "bias": Vectors(6)}, 9, build, 9,
+        ("position", "velocity"),
+    )  # fmt: skip
 
 
 def _ahead(
@@ -289,37 +223,31 @@ def _ahead(
     return [*turned, *added(position, [mul(0.5 * step, x) for x in mean]), *faster]
 
 
-@dataclass(frozen=True)
-class FeetBeside(_TracedFactor):
+def feet_beside(model: Model, count: int) -> TracedFactor:
     """Where ``count`` feet are, beside the inertial unit and in its axes: Rᵀ (foot - position).
 
-    ``data``: where encoders say that they are (3k,), and for each L⁻¹ (9,) of its covariance L Lᵀ,
-    with which errors are multiplied.
+    Data: where encoders say that they are (3k,), and for each L⁻¹ (9,) of its covariance L Lᵀ, with
+    which errors are multiplied.
     """
 
-    count: int
-
-    def __post_init__(self) -> None:
-        self._describe(("rotation", "position", "feet"), 3 * self.count, ("position", "feet"))
-
-    @property
-    def _label(self) -> str:
-        return f"feet beside {self.count}"
-
-    @property
-    def _sizes(self) -> tuple[int, ...]:
-        return (3, 3, 3 * self.count, 12 * self.count)
-
-    def _errors(self, *x: Vector) -> list[Scalar]:
-        q, position, feet, data = x
+    def build(q: Vector, position: Vector, feet: Vector, data: Vector) -> list[Scalar]:
         turn = from_quaternion(q[0], q[1], q[2], q[3])
-        whiten = data[3 * self.count :]
+        whiten = data[3 * count :]
         errors: list[Scalar] = []
-        for i in range(self.count):
+        for i in range(count):
             a, b, c = subtracted(feet[3 * i : 3 * i + 3], position)
             off = subtracted(turn.unrotate((a, b, c)), data[3 * i : 3 * i + 3])
             errors += [dot(whiten[9 * i + 3 * r : 9 * i + 3 * r + 3], off) for r in range(3)]
         return errors
+
+    states: States = {
+        "rotation": Rotations(model),
+        "position": Vectors(3),
+        "feet": Vectors(3 * count),
+    }
+    return TracedFactor(
+        model, f"feet beside {count}", states, 3 * count, build, 12 * count, ("position", "feet")
+    )
 
 
 @dataclass(frozen=True)
@@ -412,7 +340,7 @@ class _Legs:
         )  # fmt: skip
 
     def data(self, t: int) -> Array:
-        """Of :class:`FeetBeside`."""
+        """Of :func:`feet_beside`."""
         return np.concatenate([self.beside[t], self.whiten[t].ravel()])
 
     def placed(self, t: int, rotation: Array, position: Array) -> Array:
@@ -447,7 +375,7 @@ def _smoothed(
         "bias": Vectors(6), "feet": Vectors(3 * k),
     }  # fmt: skip
     smoother = Incremental(spaces, threshold=MOVED, lag=LAG)
-    moves, beside, stay = InertialStep(model, step), FeetBeside(model, k), FeetStay(k)
+    moves, beside, stay = inertial_step(model, step), feet_beside(model, k), FeetStay(k)
 
     def build(*x: Vector) -> list[Scalar]:
         return _ahead(model, step, x[0], x[1], x[2], x[3], x[4])

@@ -21,7 +21,7 @@ from robomodel.dynamics.recursions.crba import crba
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.estimation import symmetric
 from robomodel.estimation.equations import Split, equations, pieces
-from robomodel.estimation.orders import FactorGraph
+from robomodel.estimation.orders import FactorGraph, anneal
 from robomodel.estimation.orders import order as named_order
 from robomodel.estimation.system import SingularError, System
 from robomodel.kernels.program import Program
@@ -162,26 +162,17 @@ def search_order(
             counted[variables] = count
         return counted[variables]
 
-    units = list(_units(at.variables))
-    value = cost(units)
-    best, fewest = units, value
     until = math.inf if seconds is None else time.monotonic() + seconds
-    for step in range(steps if len(units) > 1 else 0):
+    # at first one in three moves that cost a fortieth more is taken, in the end none
+    schedule = (0.025 * (1.0 - step / steps) ** 2 for step in range(steps))
+    units = tuple(_units(at.variables))
+    for step, (best, fewest) in enumerate(anneal(units, cost, schedule, rng)):
+        units = best
+        if step and progress is not None:
+            progress(step, int(fewest))
         if time.monotonic() > until:
             break
-        # at first one in three moves that cost a fortieth more is taken, in the end none
-        temperature = 0.025 * fewest * (1.0 - step / steps) ** 2 + 1e-9
-        trial = list(units)
-        moved = trial.pop(rng.randrange(len(trial)))
-        trial.insert(rng.randrange(len(trial) + 1), moved)
-        trial_cost = cost(trial)
-        if trial_cost <= value or rng.random() < math.exp((value - trial_cost) / temperature):
-            units, value = trial, trial_cost
-            if value < fewest:
-                best, fewest = units, value
-        if progress is not None:
-            progress(step + 1, int(fewest))
-    return replace(at, variables=tuple(name for unit in best for name in unit))
+    return replace(at, variables=tuple(name for unit in units for name in unit))
 
 
 def _units(variables: Sequence[str]) -> Iterator[tuple[str, ...]]:

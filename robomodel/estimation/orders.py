@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias, TypeVar, get_args
@@ -26,6 +26,7 @@ OrderName: TypeAlias = Literal[
 ScalarOrder: TypeAlias = Literal["markowitz", "colamd", "minimum degree"]
 SCALAR_ORDERS: tuple[str, ...] = get_args(ScalarOrder)
 T = TypeVar("T", str, int)
+U = TypeVar("U")
 
 CLASSICAL = ("rnea", "crba", "aba")
 GREEDY = ("colamd", "minimum degree", "markowitz")
@@ -226,25 +227,49 @@ def search(
     :attr:`Dag.work`); ``start`` the first order (default: Markowitz's); ``progress`` is called with
     the step and the best cost each time that is bettered.
     """
-    rng = random.Random(seed)
     measure = cost or (lambda trial: float(graph.eliminate(trial).work))
-    at = list(graph.checked(start) if start is not None else greedy(graph, "markowitz"))
-    value = measure(tuple(at))
-    best, best_value = tuple(at), value
-    for step in range(steps if len(at) > 1 else 0):
-        temperature = 0.02 * best_value * (1.0 - step / steps)
-        trial = list(at)
-        moved = trial.pop(rng.randrange(len(trial)))
-        trial.insert(rng.randrange(len(trial) + 1), moved)
-        trial_cost = measure(tuple(trial))
-        chance = math.exp(min(0.0, (value - trial_cost) / max(temperature, 1e-300)))
-        if trial_cost <= value or rng.random() < chance:
-            at, value = trial, trial_cost
-            if value < best_value:
-                best, best_value = tuple(at), value
-                if progress is not None:
-                    progress(step, best_value)
+    best = graph.checked(start) if start is not None else greedy(graph, "markowitz")
+    fewest = math.inf
+    rng, schedule = random.Random(seed), (0.02 * (1.0 - n / steps) for n in range(steps))
+    for step, (order, value) in enumerate(anneal(best, measure, schedule, rng)):
+        if progress is not None and step and value < fewest:
+            progress(step - 1, value)
+        best, fewest = order, value
     return best
+
+
+def anneal(
+    start: Sequence[U],
+    cost: Callable[[tuple[U, ...]], float],
+    schedule: Iterable[float],
+    rng: random.Random,
+    near: Callable[[int], int] = lambda step: 0,
+) -> Iterator[tuple[tuple[U, ...], float]]:
+    """Simulated annealing of a sequence: the best so far and its cost, at first and after each try.
+
+    A try moves one element to another place, ``near(step)`` places away at most (0: anywhere).
+    ``schedule``: temperatures, as shares of the least cost so far. Sequences of less than two
+    elements are not tried.
+    """
+    at = best = tuple(start)
+    value = least = cost(at)
+    yield best, least
+    for step, share in enumerate(schedule if len(at) > 1 else ()):
+        trial, reach = list(at), near(step)
+        place = rng.randrange(len(trial))
+        moved = trial.pop(place)
+        if reach:
+            place = min(max(place + rng.randint(-reach, reach), 0), len(trial))
+        else:
+            place = rng.randrange(len(trial) + 1)
+        trial.insert(place, moved)
+        costs = cost(tuple(trial))
+        excess = (costs - value) / max(share * least, 1e-9)
+        if costs <= value or rng.random() < math.exp(-max(excess, 0.0)):
+            at, value = tuple(trial), costs
+            if value < least:
+                best, least = at, value
+        yield best, least
 
 
 # ---- orders of scalars -----------------------------------------------------------------------

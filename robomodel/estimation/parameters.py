@@ -13,21 +13,16 @@ from functools import cached_property
 
 import numpy as np
 
-from robomodel.dynamics import rnea, rnea_derivatives
-from robomodel.dynamics.kinematics.tangents import Direction, position_directions
 from robomodel.dynamics.recursions.regressor import regressor
-from robomodel.estimation.factors import Dynamics, Equal, Errors, FactorBase, Prior
+from robomodel.estimation.factors import Dynamics, Equal, Errors, FactorBase, Prior, TracedFactor
 from robomodel.estimation.graph import Graph
 from robomodel.estimation.incremental import Incremental
 from robomodel.estimation.noise import NoiseLike
 from robomodel.estimation.solve import Solution
-from robomodel.estimation.spaces import Vectors
-from robomodel.kernels.differentiate import differentiate
-from robomodel.kernels.trace import Operand, Traced
+from robomodel.estimation.spaces import Configurations, Vectors
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters, with_parameters
-from robomodel.motion.integrator_functions import Function, function
 from robomodel.scalars import Scalar, Vector, dot
 
 
@@ -73,41 +68,31 @@ class ParametricDynamics(FactorBase):
         return np.where(np.isin(kinds, left_out), 0.0, self.values)
 
     @cached_property
-    def _function(self) -> Function:
-        """(q, v, a, d) → Y's columns, by rows, and the derivatives of Y d by motions of q, v, a."""
+    def _parts(self) -> tuple[Dynamics, TracedFactor]:
+        """The file's dynamics, and Y(q, v, a) d over the parameters' columns."""
         model, listed = self.model, parameters(self.model).names
         chosen = [listed.index(name) for name in self.names]
 
-        def build(
-            q: Sequence[Traced], v: Sequence[Traced], a: Sequence[Traced], d: Vector
-        ) -> list[Scalar]:
-            columns = [[row[c] for c in chosen] for row in regressor(model, q, v, a)]
-            faster: list[Direction] = [{x: 1.0} for x in (*v, *a)]
-            forces: list[Operand] = [dot(row, d) for row in columns]
-            slopes = differentiate(v[0].trace, forces, [*position_directions(model, q), *faster])
-            return [*(x for row in columns for x in row), *(x for along in slopes for x in along)]
+        def build(q: Vector, v: Vector, a: Vector, change: Vector) -> list[Scalar]:
+            rows = regressor(model, q, v, a)
+            return [dot([row[c] for c in chosen], change) for row in rows]
 
-        nv, m = model.nv, len(chosen)
-        sizes = (model.nq, nv, nv, m, nv * m + 3 * nv * nv)
-        return function(model, f"parametric dynamics {chosen!r}", sizes, build)
+        rates, label = Vectors(model.nv), f"regressor columns {chosen!r}"
+        columns = TracedFactor(
+            model, label,
+            {"q": Configurations(model), "v": rates, "a": rates, "p": Vectors(len(chosen))},
+            model.nv, build,
+        )  # fmt: skip
+        return Dynamics(model, self.tau, passive=self.passive), columns
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Data besides a variable tau are forces of which the total is made up."""
-        model, (q, v, a, p) = self.model, x[:4]
-        nv, m, count = model.nv, len(self.names), len(p)
-        change = p - self._counted
-        numbers = self._function(q, v, a, change)
-        columns = numbers[:, : nv * m].reshape(count, nv, m)
-        e = rnea(model, q, v, a, passive=self.passive)
-        e = e + np.einsum("kij,kj->ki", columns, change)
-        slopes = list(rnea_derivatives(model, q, v, a, passive=self.passive))
-        for i, part in enumerate(np.split(numbers[:, nv * m :], 3, axis=1)):
-            slopes[i] = slopes[i] + np.swapaxes(part.reshape(count, nv, nv), 1, 2)
-        slopes.append(columns)
-        if self.tau is not None:
-            e = e - x[4]
-            slopes.append(np.broadcast_to(-np.eye(nv), (count, nv, nv)))
-        return e if data is None else e - data, slopes
+        (q, v, a, p), forces = x[:4], x[4:]
+        dynamics, columns = self._parts
+        e, slopes = dynamics.evaluate((q, v, a, *forces), data)
+        change, by_change = columns.evaluate((q, v, a, p - self._counted), None)
+        by_state = [slope + more for slope, more in zip(slopes[:3], by_change[:3], strict=True)]
+        return e + change, [*by_state, by_change[3], *slopes[3:]]
 
 
 def with_unknown_parameters(

@@ -17,28 +17,34 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.dynamics import actuator_map, frame_pose, rnea, rnea_derivatives
+from robomodel.dynamics import actuator_map, frame_pose, rnea
 from robomodel.dynamics.contact.points import points_jacobian
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_key, place, pose
-from robomodel.dynamics.kinematics.state import State
-from robomodel.dynamics.kinematics.tangents import position_directions
+from robomodel.dynamics.kinematics.state import Configuration, State
 from robomodel.dynamics.recursions.impulse import touching
 from robomodel.errors import did_you_mean, no_model
 from robomodel.estimation.barrier import InteriorPointResult, minimize_inside
-from robomodel.estimation.factors import Errors, FactorBase, Marker, Prior, Reading, Trapezoid
+from robomodel.estimation.factors import (
+    Dynamics,
+    Errors,
+    FactorBase,
+    Marker,
+    Prior,
+    Reading,
+    States,
+    TracedFactor,
+    Trapezoid,
+    subtracted_data,
+)
 from robomodel.estimation.graph import Graph, Values
 from robomodel.estimation.problems import spaces
 from robomodel.estimation.solve import LinearSolver
-from robomodel.estimation.spaces import Space, Vectors
-from robomodel.kernels.differentiate import along
-from robomodel.kernels.function import split
-from robomodel.kernels.trace import Traced
+from robomodel.estimation.spaces import Configurations, Space, Vectors
 from robomodel.model.arguments import as_array, as_numbers
 from robomodel.model.configurations.moving import integrate_open
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.motion.integrator_functions import function
-from robomodel.scalars import Scalar, dot
+from robomodel.scalars import Scalar, Vector, dot
 
 BAUMGARTE = 20.0  # 1/s: how fast points return to where they are held
 FORCE = 1e-3  # weight of contact forces beside torques, so that redundant ones are unique
@@ -498,61 +504,50 @@ Bounds: TypeAlias = Mapping[str, tuple[float, float]]
 ROUND = 1e-3  # N: what rounds the tip of a friction cone, on the safe side
 
 
-def _points(model: Model, frames: tuple[FrameKey, ...], q: Array, v: Array, a: Array,
-            forces: Array) -> list[Array]:  # fmt: skip
-    """Positions, velocities, accelerations (3k,) of points in the world, and Jᵀ f (nv,).
+def _point_motion(model: Model, frames: tuple[FrameKey, ...]) -> TracedFactor:
+    """Positions, velocities and accelerations (3k,) of points in the world, one after the other."""
 
-    Then J, and the derivatives by q of velocities, accelerations and Jᵀ f, and of accelerations by
-    v.
-    """
-    k, nv = len(frames), model.nv
-
-    def build(q: Sequence[Traced], v: Sequence[Traced], a: Sequence[Traced],
-              f: Sequence[Traced]) -> list[Scalar]:  # fmt: skip
+    def build(q: Vector, v: Vector, a: Vector) -> list[Scalar]:
         places = [place(model, key) for key in frames]
-        origins = [x for spot in places for x in pose(model, q, spot)[1]]
+        origins = [number for spot in places for number in pose(model, q, spot)[1]]
         rates, accelerations = touching(model, q, v, a, places)
-        state = State(model, q, {spot.body for spot in places}, v)
+        return [*origins, *rates, *accelerations]
+
+    rates, label = Vectors(model.nv), f"motion of points {frames!r}"
+    states: States = {"q": Configurations(model), "v": rates, "a": rates}
+    return TracedFactor(model, label, states, 9 * len(frames), build)
+
+
+def _point_forces(model: Model, frames: tuple[FrameKey, ...]) -> TracedFactor:
+    """Jᵀ f (nv,) of forces f (3k,) [N, world axes] at points."""
+
+    def build(q: Vector, forces: Vector) -> list[Scalar]:
+        places = [place(model, key) for key in frames]
+        state = State(model, q, {spot.body for spot in places})
         jacobian = points_jacobian(model, state, q, places)
-        pull = [dot(column, f) for column in zip(*jacobian, strict=True)]
-        outputs = [*rates, *accelerations, *pull]
-        by_q = along(q[0].trace, outputs, position_directions(model, q))
-        by_v = along(q[0].trace, accelerations, [{x: 1.0} for x in v])
-        slopes = [x for columns in (by_q, by_v) for row in zip(*columns, strict=True) for x in row]
-        return [*origins, *outputs, *(x for row in jacobian for x in row), *slopes]
+        return [dot(column, forces) for column in zip(*jacobian, strict=True)]
 
-    shapes = [(3 * k,), (3 * k,), (3 * k,), (nv,), *[(3 * k, nv)] * 3, (nv, nv), (3 * k, nv)]
-    size = sum(math.prod(shape) for shape in shapes)
-    of = function(model, f"points {frames!r}", (model.nq, nv, nv, 3 * k, size), build)
-    return list(split(of(q, v, a, forces), shapes))
+    states: States = {"q": Configurations(model), "f": Vectors(3 * len(frames))}
+    return TracedFactor(model, f"forces at points {frames!r}", states, model.nv, build)
 
 
-def _joints(model: Model, q: Array, v: Array) -> list[Array]:
-    """Positions and speeds of all joints; G; and the derivative of speeds by q (n, nv).
+def _joint_motion(model: Model) -> TracedFactor:
+    """Positions, then velocities, of all joints.
 
     Positions of joints with several of them have no limits and are zero here.
     """
-    n, nv = model.n_joint_velocities, model.nv
+    n = model.n_joint_velocities
 
-    def build(q: Sequence[Traced], v: Sequence[Traced]) -> list[Scalar]:
-        spanning = model.spanning_positions(q)
+    def build(q: Vector, v: Vector) -> list[Scalar]:
+        state = Configuration(model, q)
         at: list[Scalar] = [0.0] * n
         for node in model.nodes:
             if node.joint.nv == 1:
-                at[node.v] = spanning[node.q]
-        g: list[list[Scalar]] = [[0.0] * nv for _ in range(n)]
-        for cluster in model.clusters:
-            rows = cluster.constraint.jacobian(cluster.constraint.positions(q[cluster.q]))
-            for r, row in zip(range(*cluster.spanning_v.indices(n)), rows, strict=True):
-                g[r][cluster.v] = row
-        rates = [dot(row, v) for row in g]
-        columns = along(q[0].trace, rates, position_directions(model, q))
-        slopes = [x for row in zip(*columns, strict=True) for x in row]
-        return [*at, *rates, *(x for row in g for x in row), *slopes]
+                at[node.v] = state.positions[node.q]
+        return [*at, *(x for c in model.clusters for x in state.spanning(c, v[c.v]))]
 
-    size = 2 * n + 2 * n * nv
-    of = function(model, "joints and their speeds", (model.nq, nv, size), build)
-    return list(split(of(q, v), [(n,), (n,), (n, nv), (n, nv)]))
+    states: States = {"q": Configurations(model), "v": Vectors(model.nv)}
+    return TracedFactor(model, "motion of joints", states, 2 * n, build)
 
 
 # ---- conditions ----------------------------------------------------------------------------------
@@ -573,18 +568,18 @@ class ContactDynamics(FactorBase):
         names = ("q", "v", "a", "tau", "f") if self.frames else ("q", "v", "a", "tau")
         self._describe(names, self.model.nv)
 
+    @cached_property
+    def _parts(self) -> tuple[Dynamics, TracedFactor]:
+        return Dynamics(self.model, "tau", passive=True), _point_forces(self.model, self.frames)
+
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
-        """Data are taken off."""
-        model, (q, v, a, tau) = self.model, x[:4]
-        e = rnea(model, q, v, a, passive=True) - tau
-        slopes = [*rnea_derivatives(model, q, v, a, passive=True)]
-        slopes.append(np.broadcast_to(-np.eye(model.nv), slopes[2].shape))
-        if self.frames:
-            points = _points(model, self.frames, q, v, a, x[4])
-            e = e - points[3]
-            slopes[0] = slopes[0] - points[7]
-            slopes.append(-np.swapaxes(points[4], -1, -2))
-        return e if data is None else e - data, slopes
+        """Data are forces besides."""
+        dynamics, pull = self._parts
+        e, slopes = dynamics.evaluate(x[:4], data)
+        if not self.frames:
+            return e, slopes
+        force, (by_q, by_f) = pull.evaluate((x[0], x[4]), None)
+        return e - force, [slopes[0] - by_q, *slopes[1:], -by_f]
 
 
 @dataclass(frozen=True)
@@ -603,20 +598,20 @@ class FixedPoints(FactorBase):
     def __post_init__(self) -> None:
         self._describe(("q", "v", "a"), 3 * len(self.chosen))
 
+    @cached_property
+    def _motion(self) -> tuple[TracedFactor, Array]:
+        """The motion of all points, and what of it counts (rows, 9k)."""
+        size, rows = 3 * len(self.frames), [3 * i + j for i in self.chosen for j in range(3)]
+        weights = np.array([self.rate**2, 2.0 * self.rate, 1.0])
+        return _point_motion(self.model, self.frames), np.kron(weights, np.eye(size)[rows])
+
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Data are where the points are held (3,) each."""
-        q, v, a = x
-        none = np.zeros((*q.shape[:-1], 3 * len(self.frames)))
-        points = _points(self.model, self.frames, q, v, a, none)
-        rows = [3 * i + j for i in self.chosen for j in range(3)]
-        p, rates, moved = (y[..., rows] for y in points[:3])
-        jacobian, rates_q, moved_q = (points[i][..., rows, :] for i in (4, 5, 6))
-        moved_v = points[8][..., rows, :]
-        r = self.rate
-        wanted = p if data is None else data
-        e = moved + 2 * r * rates + r * r * (p - wanted)
-        by_q = moved_q + 2 * r * rates_q + (r * r * jacobian if data is not None else 0.0)
-        return e, [by_q, moved_v + 2 * r * jacobian, jacobian]
+        motion, weights = self._motion
+        e, slopes = motion.evaluate(x, None)
+        return subtracted_data(e @ weights.T, None if data is None else self.rate**2 * data), [
+            weights @ slope for slope in slopes
+        ]
 
 
 @dataclass(frozen=True)
@@ -631,11 +626,9 @@ class PointVelocity(FactorBase):
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Velocities minus data."""
-        q, v = x
-        none = np.zeros((*q.shape[:-1], self.rows))
-        result = _points(self.model, self.frames, q, v, np.zeros_like(v), none)
-        e = result[1] if data is None else result[1] - data
-        return e, [result[5], result[4]]
+        rows = slice(self.rows, 2 * self.rows)
+        e, slopes = _point_motion(self.model, self.frames).evaluate((*x, np.zeros_like(x[1])), None)
+        return subtracted_data(e[:, rows], data), [slope[:, rows] for slope in slopes[:2]]
 
 
 # ---- margins -------------------------------------------------------------------------------------
@@ -651,39 +644,27 @@ class JointMargins(FactorBase):
     model: Model
     positions: Bounds
     speeds: Bounds
-    _rows: tuple[tuple[tuple[int, float, float], ...], ...] = field(init=False)
+    _rows: tuple[tuple[int, float, float], ...] = field(init=False)
 
     def __post_init__(self) -> None:
         at = {joint.name: node.v for joint, node in zip(self.model.joints, self.model.nodes,
                                                         strict=True)}  # fmt: skip
         rows = tuple(
-            tuple(
-                (at[name], sign, bound)
-                for name, (lower, upper) in bounds.items()
-                for sign, bound in ((1.0, lower), (-1.0, upper))
-                if math.isfinite(bound)
-            )
-            for bounds in (self.positions, self.speeds)
+            (first + at[name], sign, bound)
+            for first, bounds in ((0, self.positions), (self.model.n_joint_velocities, self.speeds))
+            for name, (lower, upper) in bounds.items()
+            for sign, bound in ((1.0, lower), (-1.0, upper))
+            if math.isfinite(bound)
         )
         object.__setattr__(self, "_rows", rows)
-        self._describe(("q", "v"), sum(map(len, rows)))
+        self._describe(("q", "v"), len(rows))
 
     def evaluate(self, x: Sequence[Array], data: Array | None) -> Errors:
         """Margins, positive inside."""
-        q, v = x
-        at, rates, g, rates_q = _joints(self.model, q, v)
-        parts, by_q, by_v = [], [], []
-        for value, slope_q, slope_v, rows in (
-            (at, g, np.zeros_like(g), self._rows[0]),
-            (rates, rates_q, g, self._rows[1]),
-        ):
-            index = [i for i, _, _ in rows]
-            sign = np.array([s for _, s, _ in rows])
-            parts.append(sign * (value[..., index] - np.array([b for _, _, b in rows])))
-            by_q.append(sign[:, None] * slope_q[..., index, :])
-            by_v.append(sign[:, None] * slope_v[..., index, :])
-        join = np.concatenate
-        return join(parts, axis=-1), [join(by_q, axis=-2), join(by_v, axis=-2)]
+        index, sign, bound = (list(column) for column in zip(*self._rows, strict=True))
+        e, slopes = _joint_motion(self.model).evaluate(x, None)
+        signs = np.array(sign)
+        return signs * (e[:, index] - bound), [signs[:, None] * s[:, index] for s in slopes]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
 
+from robomodel.dynamics.kinematics.tangents import Direction, position_directions
+from robomodel.kernels.trace import Traced
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.configurations.functions import integrated
 from robomodel.model.configurations.moving import integrate
@@ -50,6 +52,10 @@ class Space(Protocol):
         """Derivatives (..., dim, dim) of ``local`` by motions of x0 and of x1."""
         ...
 
+    def directions(self, x: Sequence[Traced]) -> list[Direction]:
+        """How traced numbers of x change along each direction."""
+        ...
+
 
 @dataclass(frozen=True)
 class Vectors:
@@ -73,6 +79,10 @@ class Vectors:
     def local_jacobians(self, x0: Array, x1: Array) -> tuple[Array, Array]:
         """-1 and 1."""
         return _units((*np.broadcast_shapes(x0.shape[:-1], x1.shape[:-1]), self.dim, self.dim))
+
+    def directions(self, x: Sequence[Traced]) -> list[Direction]:
+        """One number each."""
+        return [{number: 1.0} for number in x]
 
 
 @dataclass(frozen=True)
@@ -106,6 +116,11 @@ class Rotations:
         """-Jl⁻¹ and Jr⁻¹."""
         ad = adjoint(Spherical(), self.local(x0, x1))
         return -inverse_jacobian(-ad), inverse_jacobian(ad)
+
+    def directions(self, x: Sequence[Traced]) -> list[Direction]:
+        """The quaternion's rates at unit angular velocities."""
+        rates = (Spherical().rates(x, axis) for axis in np.eye(3).tolist())
+        return [dict(zip(x, rate, strict=True)) for rate in rates]
 
 
 @lru_cache(maxsize=256)
@@ -169,6 +184,10 @@ class Configurations:
                     slopes = (slopes @ g)[..., list(cluster.columns), :]
                 result[..., cluster.v, cluster.v] = sign * slopes
         return first, second
+
+    def directions(self, x: Sequence[Traced]) -> list[Direction]:
+        """Along the independent velocities; loops stay closed."""
+        return position_directions(self.model, x)
 
     @cached_property
     def _curved(self) -> tuple[Cluster, ...]:

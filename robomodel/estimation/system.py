@@ -187,33 +187,6 @@ class System:
         kept = tuple(v for v in self.variables if v.name not in values)
         return System(kept, tuple(factors))
 
-    def given_parts(self, values: Mapping[str, Mapping[int, Scalar]]) -> System:
-        """The same with some components of variables known: variable → component → value.
-
-        Their columns go into b, and the rows that mirror them, which say what makes them so, go
-        away.
-        """
-        factors = []
-        for factor in self.factors:
-            rows = [i for i in range(factor.rows) if i not in values.get(factor.twin, ())]
-            constant = [factor.constant[i] for i in rows]
-            blocks = {name: [block[i] for i in rows] for name, block in factor.blocks.items()}
-            for name in blocks.keys() & values.keys():
-                components = values[name]
-                right = list(components.values())
-                constant = [
-                    add(c, dot([row[j] for j in components], right))
-                    for c, row in zip(constant, blocks[name], strict=True)
-                ]
-                blocks[name] = [
-                    [x for j, x in enumerate(row) if j not in components] for row in blocks[name]
-                ]
-            factors.append(replace(factor, blocks=blocks, constant=constant))
-        variables = tuple(
-            replace(v, size=v.size - len(values.get(v.name, ()))) for v in self.variables
-        )
-        return System(variables, tuple(factors))
-
 
 def refined(
     system: System, solve: Callable[[list[Scalar]], dict[str, list[Scalar]]], steps: int

@@ -19,7 +19,7 @@ from typing import TypeAlias
 from robomodel.estimation import gauss
 from robomodel.estimation.gauss import MANY, Elimination, Row
 from robomodel.estimation.instant import Problem
-from robomodel.estimation.orders import NAMES, SCALAR_ORDERS
+from robomodel.estimation.orders import NAMES, SCALAR_ORDERS, anneal
 from robomodel.estimation.system import Group, SingularError, System
 
 NEAR = 6  # places that every other move goes at most
@@ -69,34 +69,31 @@ def search(
     if not known:
         raise SingularError("every variable", "is not determined in any order known by name")
     operations, name, done = min(known, key=lambda found: found[0])
-    best, fewest = done.plan.order, operations
-    at: list[Group] = [(c,) for _, c in done.plan.pivots] if scalars else list(best)
-    value: float = operations
-    rng, counted = random.Random(seed), len(known)
-    first, counter = counted, Counter(problem.structure)
-    while counted < nodes and len(at) > 1 and time.monotonic() < until:
-        left = 1.0 - (counted - first) / max(nodes - first, 1)
-        temperature = 0.01 * fewest * left * left + 1e-9
-        trial = list(at)
-        place = rng.randrange(len(trial))
-        moved = trial.pop(place)
-        if counted % 2:
-            place = min(max(place + rng.randint(-NEAR, NEAR), 0), len(trial))
-        else:
-            place = rng.randrange(len(trial) + 1)
-        trial.insert(place, moved)
-        counted += 1
+    best, fewest, counted = tuple(done.plan.order), operations, len(known)
+    start: tuple[Group, ...] = tuple((c,) for _, c in done.plan.pivots) if scalars else best
+    counter, tries = Counter(problem.structure), max(nodes - counted, 0)
+
+    def cost(order: tuple[Group, ...]) -> float:
+        if order is start:
+            return float(operations)
         try:
-            found = float(counter.operations(trial))
+            return float(counter.operations(order))
         except SingularError:
-            continue
-        if found <= value or rng.random() < math.exp((value - found) / temperature):
-            at, value = trial, found
-            if value < fewest:
-                best, fewest = tuple(at), int(value)
-        if progress is not None:
+            return math.inf
+
+    annealing = anneal(
+        start, cost, (0.01 * (1.0 - n / tries) ** 2 for n in range(tries)), random.Random(seed),
+        lambda step: NEAR * ((len(known) + step) % 2),
+    )  # fmt: skip
+    for step, (order, least) in enumerate(annealing):
+        counted = len(known) + step
+        if least < fewest:
+            best, fewest = order, int(least)
+        if step and progress is not None:
             progress(counted, fewest)
-    return SearchedOrder(tuple(best), fewest, name, operations, counted)
+        if time.monotonic() >= until:
+            break
+    return SearchedOrder(best, fewest, name, operations, counted)
 
 
 def _known(problem: Problem, scalars: bool, until: float) -> Iterator[tuple[int, str, Elimination]]:
