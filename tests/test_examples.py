@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import robomodel as rm
-from robomodel.interop.external import compiler
+from robomodel.interop.casadi import compiler
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

@@ -9,7 +9,7 @@ from cases import few
 from texts import four_bar, joint, link
 
 import robomodel as rm
-from robomodel.interop.external import compiler
+from robomodel.interop.casadi import compiler
 
 
 @pytest.mark.parametrize("name", few(rm.robots.names(), "belt_leg", "five_bar"))

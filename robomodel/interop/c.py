@@ -18,6 +18,7 @@ from robomodel.kernels.c import LOCALS, TYPES, CFunction, literal, preamble
 from robomodel.kernels.function import TracedFunction, as_dtype
 from robomodel.kernels.precision import Dtype
 from robomodel.model import Model
+from robomodel.model.configurations.coordinates import position_labels, position_names
 
 Wanted: TypeAlias = "str | Iterable[str] | Mapping[str, str | tuple[str, Mapping[str, Any]]]"
 
@@ -227,7 +228,7 @@ def _sizes(model: Model, stem: str, dtype: Dtype) -> list[str]:
     joints = [
         label
         for joint, node in zip(model.joints, model.nodes, strict=True)
-        for label in _labels(joint.name, node.joint.nq)
+        for label in position_labels(joint.name, node.joint)
     ][base:]
     neutral = ", ".join(literal(float(x), dtype) for x in model.neutral())
     lines += [
@@ -237,7 +238,7 @@ def _sizes(model: Model, stem: str, dtype: Dtype) -> list[str]:
     ]
     for title, macro, names in (
         ("Where each independent velocity stands in v, a and tau:", "V", [*model.dof_names]),
-        ("Where each number stands in q:", "Q", position_names(model)),
+        ("Where each number stands in q:", "Q", [*position_names(model)]),
         ("Where each stands in joint_positions:", "JOINT", joints),
         ("Motors, in the order of the actuator map:", "U", [a.name for a in model.actuators]),
     ):
@@ -251,26 +252,6 @@ def _sizes(model: Model, stem: str, dtype: Dtype) -> list[str]:
             note = "" if own.lower() == each.lower() else f"  /* {_plain(each)} */"
             lines.append(f"#define {upper}_{macro}_{own} {i}{note}")
     return lines
-
-
-def _labels(name: str, count: int) -> list[str]:
-    """Labels of a joint's positions."""
-    if count == 1:
-        return [name]
-    axes = ("x", "y", "z", "qx", "qy", "qz", "qw")
-    return [f"{name}.{each}" for each in (axes[-count:] if count in (4, 7) else range(count))]
-
-
-def position_names(model: Model) -> list[str]:
-    """Labels of q's numbers."""
-    from robomodel.model.configurations.coordinates import joint_slices
-
-    return [
-        label
-        for cluster in model.clusters
-        for body, part, _ in joint_slices(model, cluster)
-        for label in _labels(model.joints[body].name, part.stop - part.start)
-    ]
 
 
 def _told(found: TracedFunction, f: CFunction) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Array, Planar
+from robomodel.model.joints import Array, JointModel, Planar
 from robomodel.model.mobility.problem import Column, column_units
 
 if TYPE_CHECKING:
@@ -55,16 +55,21 @@ def units_of(model: Model, cluster: Cluster) -> Array:
     return column_units(columns_of(model, cluster), cluster.geometry.scale)
 
 
+def position_labels(name: str, joint: JointModel) -> list[str]:
+    """A label for each position of a joint; quaternions are .qx .qy .qz .qw."""
+    if joint.nq == 1:
+        return [name]
+    axes = ["x", "y", "angle"] if isinstance(joint, Planar) else [*map(str, range(joint.nq))]
+    if joint.nq != joint.nv:
+        axes = ["x", "y", "z", "qx", "qy", "qz", "qw"][-joint.nq :]
+    return [f"{name}.{axis}" for axis in axes]
+
+
 def position_names(model: Model) -> tuple[str, ...]:
-    """A label for each of the nq positions; quaternions are .qx .qy .qz .qw."""
-    names: list[str] = []
-    for cluster in model.clusters:
-        for body, _, _ in joint_slices(model, cluster):
-            joint, name = model.nodes[body].joint, model.joints[body].name
-            if joint.nq == 1:
-                names.append(name)
-                continue
-            turn = ("angle",) if isinstance(joint, Planar) else ("qx", "qy", "qz", "qw")
-            place = ("x", "y", "z")[: joint.nq - len(turn)]
-            names += [f"{name}.{part}" for part in (*place, *turn)]
-    return tuple(names)
+    """A label for each of the nq positions."""
+    return tuple(
+        label
+        for cluster in model.clusters
+        for body, _, _ in joint_slices(model, cluster)
+        for label in position_labels(model.joints[body].name, model.nodes[body].joint)
+    )
