@@ -117,9 +117,9 @@ def external(what: Differentiable, names: Sequence[str]) -> casadi.Function:
     with tempfile.TemporaryDirectory() as folder:  # what is loaded stays when its file goes
         source, library = Path(folder, "robot.c"), Path(folder, "robot.so")
         source.write_text(written(what, names), encoding="utf-8")
-        command = [path, "-std=c99", "-O2", "-march=native", "-shared", "-fPIC", str(source)]
-        result = subprocess.run([*command, "-o", str(library), "-lm"], capture_output=True, text=True,
-                              check=False)  # fmt: skip
+        flags = ["-std=c99", "-O2", "-march=native", "-shared", "-fPIC"]
+        command = [path, *flags, str(source), "-o", str(library), "-lm"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode:
             raise RuntimeError(f"{path} does not compile '{what.name}': {result.stderr[-500:]}")
         return casadi.external(what.name, str(library))

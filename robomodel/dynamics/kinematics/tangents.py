@@ -12,10 +12,10 @@ from typing import TypeAlias
 from robomodel.kernels.trace import Operand, Traced
 from robomodel.model.configurations.coordinates import joint_slices
 from robomodel.model.elements import Cluster
-from robomodel.model.joints import Floating, JointModel, Planar, Spherical
+from robomodel.model.joints import JointModel
 from robomodel.model.model import Model
-from robomodel.scalars import Vector, add, mul, sincos, sub
-from robomodel.spatial import Vec, cross, from_quaternion, inner, plus, scale
+from robomodel.scalars import Vector
+from robomodel.spatial import Vec, cross, from_quaternion
 
 Direction: TypeAlias = dict[Traced, Operand]
 
@@ -46,28 +46,14 @@ def moving(model: Model, cluster: Cluster, q: Sequence[Traced], rates: Vector) -
 
 
 def _motion(joint: JointModel, q: Sequence[Traced], rates: Vector) -> Direction:
-    """How a joint's positions change at these velocities."""
-    match joint:
-        case Planar():
-            s, c = sincos(q[2])
-            x, y, turn = rates
-            along, aside = sub(mul(c, x), mul(s, y)), add(mul(s, x), mul(c, y))
-            return {q[0]: along, q[1]: aside, q[2]: turn}
-        case Spherical():
-            return _turning(q, rates)
-        case Floating():
-            (rotation,), _ = joint.placement(q)
-            slide = rotation.rotate((rates[3], rates[4], rates[5]))
-            return dict(zip(q[:3], slide, strict=True)) | _turning(q[3:], rates[:3])
-    return dict(zip(q, rates, strict=True))
+    """How a joint's positions change at these velocities.
 
-
-def _turning(q: Sequence[Traced], rates: Vector) -> Direction:
-    """A quaternion's change, q ω / 2, and its rotation matrix's, R [ω]x, which is the cheaper."""
-    x, y, z, w = q
-    omega: Vec = (rates[0], rates[1], rates[2])
-    vector = scale(0.5, plus(scale(w, omega), cross((x, y, z), omega)))
-    changes = dict(zip(q, (*vector, mul(-0.5, inner((x, y, z), omega))), strict=True))
-    for row in from_quaternion(x, y, z, w).rows:
-        changes |= dict(zip(row, cross(row, omega), strict=True))
+    Where they have a quaternion also its rotation matrix, R [ω]x, which is the cheaper.
+    """
+    changes: Direction = dict(zip(q, joint.rates(q, rates), strict=True))
+    if joint.nq != joint.nv:
+        x, y, z, w = q[-4:]
+        omega: Vec = (rates[0], rates[1], rates[2])
+        for row in from_quaternion(x, y, z, w).rows:
+            changes |= dict(zip(row, cross(row, omega), strict=True))
     return changes
