@@ -61,13 +61,19 @@ def tasks(model: rm.Model, rng: np.random.Generator) -> Iterator[AlgorithmSpec]:
     for name, entry in ALGORITHMS.items():
         if name in UNLIKE:
             continue
-        frames = (point,) if entry.takes_frame else (links[0], point) if entry.takes_frames else ()
-        known = tuple(names[: (model.nv + 1) // 2]) if entry.takes_known else ()
+        frames = (
+            (point,)
+            if "at" in entry.takes
+            else (links[0], point)
+            if "places" in entry.takes
+            else ()
+        )
+        known = tuple(names[: (model.nv + 1) // 2]) if "known" in entry.takes else ()
         task = AlgorithmSpec(name, frame_keys(frames), known=known)
         yield task
         for method in entry.methods:
             yield replace(task, method=method)
-        if entry.takes_forces:
+        if "f_ext" in entry.takes:
             yield replace(task, f_ext=tuple(links), passive=entry.passive is not None)
 
 

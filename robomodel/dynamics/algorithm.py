@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeAlias, TypedDict
 from robomodel.dynamics.baselines.open_tree import reduced_tree
 from robomodel.dynamics.kinematics import frames
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, Reference, frame_keys
-from robomodel.dynamics.kinematics.state import Forces
-from robomodel.dynamics.passive import Arguments, Inner
+from robomodel.dynamics.recursions.hybrid_dynamics import prescribed
+from robomodel.dynamics.recursions.passive import Arguments, Inner
 from robomodel.dynamics.recursions.reduced import reduced
 from robomodel.errors import as_names, did_you_mean
 from robomodel.kernels.function import Kernel, TracedFunction
@@ -61,19 +61,16 @@ AXES: Mapping[str, Callable[[Model, int], int]] = {
 class Algorithm:
     """An algorithm: its arguments, the axes of its results, and what computes them.
 
-    ``run`` and ``methods`` are called with the model, the arguments in this order, and then, where
-    it takes them, the external forces, the frame or the frames, and the joints whose acceleration
-    is given.
+    ``run`` and ``methods`` are called with the model, the arguments in this order, and by name what
+    it ``takes`` of ``f_ext`` (wrenches by body), ``at`` (a frame), ``places`` (one or more frames)
+    and ``known`` (joints of which the acceleration is given, the force of all others). One that
+    takes "reference" expresses motions of the frame in axes that are asked for.
     """
 
     arguments: tuple[str, ...]
     axes: Mapping[str, tuple[str | int, ...]]
     run: Callable[..., Any]
-    takes_forces: bool = False
-    takes_frame: bool = False
-    takes_frames: bool = False  # one or more
-    takes_known: bool = False  # joints whose acceleration is given, the force of all others
-    takes_reference: bool = False  # the axes in which motions of the frame are expressed
+    takes: frozenset[str] = frozenset()
     methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)  # not by clusters
     by_trace: bool = False  # differentiates its own trace, so it runs on traced scalars only
     passive: Passive | None = None  # the same with springs and damping
@@ -86,22 +83,12 @@ class Algorithm:
         }
 
     def compute(
-        self,
-        method: str,
-        model: Model,
-        arguments: Arguments,
-        forces: Forces,
-        places: Sequence[frames.Place],
-        known: Sequence[str],
+        self, method: str, model: Model, arguments: Arguments, options: Mapping[str, object]
     ) -> list[Scalar]:
         """The numbers of all results, one result after the other, matrices by rows."""
-        more: list[object] = [forces] if self.takes_forces else []
-        if self.takes_frame or self.takes_frames:
-            more += places if self.takes_frame else [places]
-        if self.takes_known:
-            more.append(known)
         run = self.run if method == "cluster" else self.methods[method]
-        return _flat([run(model, *(arguments[name] for name in self.arguments), *more)])
+        taken = {name: x for name, x in options.items() if name in self.takes}
+        return _flat([run(model, *(arguments[name] for name in self.arguments), **taken)])
 
 
 def _flat(numbers: Sequence[Any]) -> list[Scalar]:
@@ -114,7 +101,7 @@ def _flat(numbers: Sequence[Any]) -> list[Scalar]:
 ALGORITHMS: dict[str, Algorithm] = {}
 """Every algorithm by its name."""
 
-NOT_NUMBERS = ("f_ext", "at", "places", "known")
+NOT_NUMBERS = frozenset({"f_ext", "at", "places", "known"})
 
 
 def declare(
@@ -135,11 +122,10 @@ def declare(
     """
     _, *taken = inspect.signature(recursion).parameters
     arguments = tuple(each for each in taken if each not in NOT_NUMBERS)
-    ALGORITHMS[name] = made = Algorithm(
-        arguments, axes, recursion, "f_ext" in taken, "at" in taken, "places" in taken,
-        "known" in taken, takes_reference, methods or {}, by_trace, passive,
-    )  # fmt: skip
-    return made
+    takes = NOT_NUMBERS.intersection(taken) | ({"reference"} if takes_reference else set())
+    entry = Algorithm(arguments, axes, recursion, takes, methods or {}, by_trace, passive)
+    ALGORITHMS[name] = entry
+    return entry
 
 
 def on_open_trees(run: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
@@ -200,18 +186,18 @@ class AlgorithmSpec:
                 f"reference '{self.reference}' is not known; {_quoted(frames.REFERENCES)} are"
             )
         for what, asked, taken in (
-            ("known joints", self.known, entry.takes_known),
-            ("reference", self.reference != "local", entry.takes_reference),
+            ("known joints", self.known, "known" in entry.takes),
+            ("reference", self.reference != "local", "reference" in entry.takes),
             ("passive forces", self.passive, entry.passive is not None),
-            ("external forces", self.f_ext, entry.takes_forces),
+            ("external forces", self.f_ext, "f_ext" in entry.takes),
         ):
             if asked and not taken:
                 raise ValueError(f"'{name}' takes no {what}")
-        if entry.takes_frames:
+        if "places" in entry.takes:
             if not self.frames:
                 raise ValueError(f"'{name}' needs one or more frames")
-        elif len(self.frames) != entry.takes_frame:
-            raise ValueError(f"'{name}' needs {'one' if entry.takes_frame else 'no'} frame")
+        elif len(self.frames) != ("at" in entry.takes):
+            raise ValueError(f"'{name}' needs {'one' if 'at' in entry.takes else 'no'} frame")
 
     @property
     def algorithm(self) -> Algorithm:
@@ -235,25 +221,24 @@ class AlgorithmSpec:
         """
         if self.method in OPEN_TREES:
             return reduced_tree(model, self.method, self.name)
-        if self.algorithm.takes_known:
-            from robomodel.dynamics.recursions.hybrid_dynamics import prescribed
-
+        if "known" in self.algorithm.takes:
             inverse = len(prescribed(model, self.known)) == model.nv
             return reduced(model, "rnea" if inverse else "aba")
         return model if self.order is not None else reduced(model, self.name)
 
     def run(self, model: Model, arguments: Arguments) -> Sequence[Scalar]:
         """Run on scalars; the results one after the other, matrices by rows."""
-        at = [frames.place(model, frame, self.reference) for frame in self.frames]
-        forces = frames.body_wrenches(
-            model, {link: arguments[f"f_ext['{link}']"] for link in self.f_ext}
-        )
         entry = self.algorithm
+        places = [frames.place(model, frame, self.reference) for frame in self.frames]
+        by_link = {link: arguments[f"f_ext['{link}']"] for link in self.f_ext}
+        options: dict[str, object] = {"places": places, "known": self.known}
+        options["f_ext"] = frames.body_wrenches(model, by_link)
+        options["at"] = places[0] if places else None
 
         def run(x: Arguments) -> Sequence[Scalar]:
             if self.order is not None:
                 return self.order(model, x["q"], x["v"], x["tau"])
-            return entry.compute(self.method, model, x, forces, at, self.known)
+            return entry.compute(self.method, model, x, options)
 
         if not self.passive:
             return run(arguments)
@@ -279,9 +264,7 @@ def as_spec(
 ) -> AlgorithmSpec:
     """An algorithm with options as users give them: those of :class:`AlgorithmOptions`."""
     keys, names = frame_keys(frames if frame is None else frame), as_names(known, "known")
-    if names and algorithm in ALGORITHMS and ALGORITHMS[algorithm].takes_known:
-        from robomodel.dynamics.recursions.hybrid_dynamics import prescribed
-
+    if names and algorithm in ALGORITHMS and "known" in ALGORITHMS[algorithm].takes:
         names = prescribed(model, names)
     links = () if f_ext is None else as_names(f_ext, "f_ext")
     return AlgorithmSpec(algorithm, keys, links, method, names, None, passive, reference)

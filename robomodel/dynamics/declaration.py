@@ -126,7 +126,7 @@ def algorithm(
         every = signature.parameters.values()
         keywords = {p.name for p in every if p.kind is p.KEYWORD_ONLY}
         entry = declare(name, recursion, takes_reference="reference" in keywords, **declared)
-        arguments, framed = entry.arguments, entry.takes_frame
+        arguments, framed = entry.arguments, "at" in entry.takes
         count = len(arguments)
         body: Callable[..., object] = function
 

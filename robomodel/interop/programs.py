@@ -11,7 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from robomodel import dynamics
-from robomodel.dynamics.algorithm import ALGORITHMS, AlgorithmSpec, as_spec, traced_algorithm
+from robomodel.dynamics.algorithm import (
+    ALGORITHMS,
+    AlgorithmOptions,
+    AlgorithmSpec,
+    as_spec,
+    traced_algorithm,
+)
 from robomodel.errors import did_you_mean, no_model
 from robomodel.kernels.function import TracedFunction
 from robomodel.model.configurations import functions
@@ -42,7 +48,7 @@ def routine(model: Model, name: str, **options: Any) -> TracedFunction:
         raise ValueError(f"'{model.name}' has nothing that moves, so '{name}' has no arguments")
     if name in OWN:
         return OWN[name](model, **_checked(name, options))
-    known_options = ("frame", "frames", "f_ext", "method", "known", "passive", "reference")
+    known_options = tuple(AlgorithmOptions.__annotations__)
     for option in options:
         if option not in known_options:
             raise ValueError(f"'{name}' has no option '{option}'; it may have {known_options}")

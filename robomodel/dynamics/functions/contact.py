@@ -32,7 +32,6 @@ from robomodel.dynamics.declaration import (
 from robomodel.dynamics.functions.derivatives import aba_derivatives
 from robomodel.dynamics.functions.motion import aba
 from robomodel.dynamics.kinematics.frames import FrameKey, FrameLike, frame_keys
-from robomodel.dynamics.passive import aba_passive
 from robomodel.dynamics.recursions import efpa as recursion
 from robomodel.dynamics.recursions.efpa import product
 from robomodel.dynamics.recursions.impulse import (
@@ -43,6 +42,7 @@ from robomodel.dynamics.recursions.impulse import (
     response,
     touching,
 )
+from robomodel.dynamics.recursions.passive import aba_passive
 from robomodel.model.arguments import as_array
 from robomodel.model.joints import Array
 from robomodel.model.model import Model

@@ -7,10 +7,10 @@ from typing import Unpack
 from numpy.typing import ArrayLike
 
 from robomodel.dynamics.declaration import ForceOptions, WrenchOptions, algorithm
-from robomodel.dynamics.passive import aba_derivatives_passive, rnea_derivatives_passive
 from robomodel.dynamics.recursions.derivatives import aba_derivatives as aba_slopes
 from robomodel.dynamics.recursions.derivatives import rnea_derivatives as rnea_slopes
 from robomodel.dynamics.recursions.hessian import rnea_hessian_product as hessian_product
+from robomodel.dynamics.recursions.passive import aba_derivatives_passive, rnea_derivatives_passive
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
 

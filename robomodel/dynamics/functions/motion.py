@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, Unpack
 
 import numpy as np
@@ -20,11 +20,12 @@ from robomodel.dynamics.declaration import (
     run,
     run_one,
 )
-from robomodel.dynamics.kinematics.state import Forces
-from robomodel.dynamics.passive import aba_passive, hybrid_passive, less_passive
 from robomodel.dynamics.recursions import orthonormal
 from robomodel.dynamics.recursions.aba import aba as aba_recursion
 from robomodel.dynamics.recursions.crba import crba as crba_recursion
+from robomodel.dynamics.recursions.hybrid_dynamics import freedoms, prescribed
+from robomodel.dynamics.recursions.hybrid_dynamics import hybrid as hybrid_recursion
+from robomodel.dynamics.recursions.passive import aba_passive, hybrid_passive, less_passive
 from robomodel.dynamics.recursions.passive import passive_force as passive_recursion
 from robomodel.dynamics.recursions.rnea import bias_force as bias_recursion
 from robomodel.dynamics.recursions.rnea import rnea as rnea_recursion
@@ -32,7 +33,6 @@ from robomodel.model.approximate import reflected
 from robomodel.model.arguments import as_numbers
 from robomodel.model.joints import Array
 from robomodel.model.model import Model
-from robomodel.scalars import Scalar, Vector
 
 
 @algorithm(
@@ -165,17 +165,7 @@ def armature(
     return np.diagonal(dense, axis1=-2, axis2=-1).copy() if kind == "diagonal" else dense
 
 
-def _hybrid(
-    model: Model, q: Vector, v: Vector, given: Vector, f_ext: Forces, known: Sequence[str]
-) -> tuple[list[Scalar], list[Scalar]]:
-    from robomodel.dynamics.recursions import hybrid_dynamics
-
-    return hybrid_dynamics.hybrid(
-        model, q, v, given, hybrid_dynamics.prescribed(model, known), f_ext
-    )
-
-
-declare("hybrid", _hybrid, passive=hybrid_passive, tau=("nv",), a=("nv",))
+declare("hybrid", hybrid_recursion, passive=hybrid_passive, tau=("nv",), a=("nv",))
 
 
 @documented
@@ -207,8 +197,6 @@ def hybrid(
         ValueError: A coordinate is named twice or not at all, a name is not known, or arrays do not
             fit.
     """
-    from robomodel.dynamics.recursions.hybrid_dynamics import freedoms, prescribed
-
     forces, accelerations = by_name(tau, "tau"), by_name(a, "a")
     known = prescribed(model, accelerations)
     places = freedoms(model)

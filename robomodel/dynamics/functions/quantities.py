@@ -14,9 +14,9 @@ from robomodel.dynamics.algorithm import Method, declare
 from robomodel.dynamics.declaration import ForceOptions, Options, algorithm, documented, run_one
 from robomodel.dynamics.kinematics import momentum
 from robomodel.dynamics.kinematics.state import Forces, Matrix
-from robomodel.dynamics.passive import gravity_less_passive
 from robomodel.dynamics.recursions import coriolis as recursion
 from robomodel.dynamics.recursions.crba import crba
+from robomodel.dynamics.recursions.passive import gravity_less_passive
 from robomodel.dynamics.recursions.rnea import bias_force
 from robomodel.model.joints import Array
 from robomodel.model.model import Model

@@ -104,15 +104,16 @@ def hybrid(
     q: Vector,
     v: Vector,
     given: Vector,
-    prescribed: Sequence[str],
     f_ext: Forces = NO_FORCES,
+    known: Iterable[str] = (),
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(tau, a), each (nv), scalars of any kind.
 
-    ``given``: nv numbers, the acceleration of each degree of freedom that ``prescribed`` names (as
-    in ``model.dof_names``), the force of all others.
+    ``given``: nv numbers, the acceleration of each degree of freedom that ``known`` names (or the
+    joint of which), the force of all others.
     """
-    named = [name in prescribed for name in model.dof_names]
+    names = prescribed(model, known)
+    named = [name in names for name in model.dof_names]
     if all(named):
         return rnea(model, q, v, given, f_ext), list(given)
     rates = [x if is_named else None for x, is_named in zip(given, named, strict=True)]

@@ -3,16 +3,19 @@
 Every such *element* has a coordinate x(q) of the mechanism, a joint's position, a distance, the
 angle at a cut joint, with its row J = ∂ẋ/∂v over the independent velocities. Its force on x is
 -k (x - x₀) - d ẋ, and so tau = Σ Jᵀ (-k (x - x₀) - d J v): what acts at dependent joints and at
-rotors comes to the independent ones through G.
+rotors comes to the independent ones through G. These forces p come beside tau, so that every way of
+running an algorithm serves: inverse dynamics gives tau - p, forward dynamics is asked with tau + p.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from robomodel.dynamics.kinematics.state import Configuration
+from robomodel.dynamics.kinematics.tangents import position_directions
+from robomodel.dynamics.recursions.hybrid_dynamics import prescribed
 from robomodel.kernels.differentiate import along
 from robomodel.kernels.trace import Traced
 from robomodel.model.constraints import Anchor
@@ -20,7 +23,21 @@ from robomodel.model.graph import common_ancestor, path
 from robomodel.model.joints import Spherical
 from robomodel.model.model import Model
 from robomodel.model.springs import Spring
-from robomodel.scalars import Scalar, Vector, add, div, dot, mul, neg, select, sqrt, sub, transposed
+from robomodel.scalars import (
+    Scalar,
+    Vector,
+    add,
+    added,
+    div,
+    dot,
+    mul,
+    neg,
+    select,
+    sqrt,
+    sub,
+    subtracted,
+    transposed,
+)
 from robomodel.spatial import ZERO, Vec, Wrench, cross, inner, minus, plus, scale
 
 SERIES = 17  # the arctangent's powers below this one: of |x| <= tan(π/32) to 1e-18
@@ -113,14 +130,67 @@ def passive_derivatives(
 
     ∂/∂v = -Σ d JᵀJ, whose trace it is.
     """
-    from robomodel.dynamics.kinematics.tangents import position_directions
-
     directions = position_directions(model, q) + [{x: 1.0} for x in v]
     if not q:
         return [], []
     columns = list(along(q[0].trace, passive_force(model, q, v), directions))
     dq, dv = columns[: model.nv], columns[model.nv :]
     return transposed(dq), transposed(dv)
+
+
+# ---- algorithms with springs and damping --------------------------------------------------------
+
+Arguments = Mapping[str, Vector]
+Inner = Callable[[Arguments], Sequence[Scalar]]
+
+
+def gravity_less_passive(m: Model, x: Arguments, _: object, run: Inner) -> list[Scalar]:
+    """Gravity forces less those of springs."""
+    return subtracted(run(x), passive_force(m, x["q"], [0.0] * m.nv))
+
+
+def less_passive(m: Model, x: Arguments, _: object, run: Inner) -> list[Scalar]:
+    """Inverse dynamics less passive forces."""
+    return subtracted(run(x), passive_force(m, x["q"], x["v"]))
+
+
+def aba_passive(m: Model, x: Arguments, _: object, run: Inner) -> Sequence[Scalar]:
+    """Forward dynamics with passive forces beside tau."""
+    return run({**x, "tau": added(x["tau"], passive_force(m, x["q"], x["v"]))})
+
+
+def hybrid_passive(m: Model, x: Arguments, known: Sequence[str], run: Inner) -> Sequence[Scalar]:
+    """Passive forces beside the given forces; off those that are asked for."""
+    passive = passive_force(m, x["q"], x["v"])
+    names = prescribed(m, known)
+    free = [0.0 if name in names else p for name, p in zip(m.dof_names, passive, strict=True)]
+    out = run({**x, "given": added(x["given"], free)})
+    tau = [
+        sub(t, p) if name in names else g
+        for name, t, p, g in zip(m.dof_names, out[: m.nv], passive, x["given"], strict=True)
+    ]
+    return [*tau, *out[m.nv :]]
+
+
+def rnea_derivatives_passive(m: Model, x: Arguments, _: object, run: Inner) -> Sequence[Scalar]:
+    """∂tau less the derivatives of passive forces."""
+    out = run(x)
+    matrices = passive_derivatives(m, x["q"], x["v"])
+    changes = [x for matrix in matrices for row in matrix for x in row]
+    count = len(changes)
+    return [*subtracted(out[:count], changes), *out[count:]]
+
+
+def aba_derivatives_passive(m: Model, x: Arguments, _: object, run: Inner) -> Sequence[Scalar]:
+    """∂a = M⁻¹ (∂passive - ∂ID), at the a of tau + p."""
+    out, n = aba_passive(m, x, _, run), m.nv
+    blocks = [out[i * n * n : (i + 1) * n * n] for i in range(3)]
+    inverse = [blocks[2][i * n : (i + 1) * n] for i in range(n)]
+    dq, dv = (
+        added(block, [dot(row, c) for row in inverse for c in zip(*changes, strict=True)])
+        for block, changes in zip(blocks[:2], passive_derivatives(m, x["q"], x["v"]), strict=True)
+    )
+    return [*dq, *dv, *blocks[2]]
 
 
 # ---- springs' coordinates ------------------------------------------------------------------------
