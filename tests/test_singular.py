@@ -215,6 +215,32 @@ def test_radau_through_a_change_point(rtol: float) -> None:
     assert drift(swing) < 30 * rtol
 
 
+@pytest.mark.parametrize("method", ["dop853", "radau"])
+def test_motions_end_and_forces_change_at_a_change_point(method: Literal["dop853"]) -> None:
+    """Where and near where it is flat: states are those of a motion that goes on.
+
+    Held forces that change there do the work that energy says.
+    """
+    model = fallen("four_bar")
+    swing = rm.simulate(model, model.neutral(), duration=0.4, **EXACT)
+    flat = brentq(lambda t: swing.at(t)[0][0], 0.3, 0.4, xtol=1e-15)
+    for beyond in (-1e-4, -1e-7, 0.0, 1e-9, 1e-5):
+        end = flat + beyond
+        found = rm.simulate(model, model.neutral(), duration=end, step=0.1, method=method)
+        q, v = swing.at(end)
+        np.testing.assert_allclose(found.q[-1], q, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(found.v[-1], v, rtol=0, atol=1e-7)
+        assert found.residual[-1] <= 1e-14
+        assert drift(found) <= 1e-8
+        tau = np.array([0.0, 0.0, -2.0, 1.0])
+        driven = rm.simulate(
+            model, model.neutral(), tau=tau[:, None], step=end / 2.0, method=method
+        )
+        work = tau @ np.diff(driven.q[:, 0])
+        assert abs(np.diff(driven.energy[[0, -1]])[0] - work) <= 1e-6
+        np.testing.assert_allclose(driven.q[:, 2], driven.q[:, 0], rtol=0, atol=1e-10)
+
+
 def test_the_crossed_branch_stays_crossed() -> None:
     """A parallelogram assembled crosswise passes flat along its own branch too."""
     model = rm.robots.load("four_bar")

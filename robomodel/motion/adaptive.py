@@ -2,6 +2,12 @@
 
 SciPy's solvers move x = (q, z) in tangent coordinates of linkages, whose bases are renewed where
 the linkages have turned on by much; each step is followed by a return to closed loops.
+
+A step over a change point (:mod:`robomodel.motion.change_points`) is as long as puts the point into
+the middle of the widest gap between the times at which the method evaluates rates. States within
+this gap are those of a polynomial through states of the same step outside of it. Where the motion
+ends, or forces change, within the gap the step leads beyond, and the state there is the
+polynomial's.
 """
 
 from __future__ import annotations
@@ -9,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +29,12 @@ from robomodel.motion.change_points import (
     settle,
 )
 from robomodel.motion.inputs import Signals, stacked
-from robomodel.motion.integrator_functions import independent_columns, joint_rates, renewal
+from robomodel.motion.integrator_functions import (
+    independent_columns,
+    joint_rates,
+    renewal,
+    settling,
+)
 from robomodel.motion.run import Grid, Run
 from robomodel.motion.steps import FixedStep, flow
 from robomodel.motion.trajectory import Trajectory
@@ -32,110 +44,146 @@ METHODS = ("dop853", "radau")
 RENEWED = 1.2  # growth of ‖G‖² from which on bases are renewed
 TURNED = 4.0  # growth of ‖G‖² that steps are too long for
 REACH = 3.0  # K turns by no more than this much of what the joints do
-BLURRED = 3e-3  # distance from change points below which states are told from neighbours
-WEIGHTS = np.array([1.0, -6.0, 15.0, 15.0, -6.0, 1.0]) / 20.0  # of states around, in between
-# steps that keep their stages away from a change point: by how far, and how long
-LEAST = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
-SHARES = (1.0, 0.93, 0.85, 0.78, 0.7, 0.62, 0.55, 0.47, 0.4, 0.32, 0.25, 0.18)
-LONGER = tuple(32.0 * 0.9**n for n in range(34))  # steps of DOP853 beside Radau's
+PLACED = 0.01  # share of a step to which it is placed: it keeps a tenth and more from change points
+AROUND = 4  # states on each side of a gap: their polynomial is of the order of DOP853's interpolant
+
+
+@cache
+def stages(method: str) -> Array:
+    """When a method evaluates rates, for its interpolant too, as shares of a step."""
+    from scipy.integrate import DOP853
+
+    root = math.sqrt(6.0)
+    radau = (0.0, (4.0 - root) / 10.0, (4.0 + root) / 10.0, 1.0)
+    return np.sort(radau if method == "radau" else [*DOP853.C, *DOP853.C_EXTRA])
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Tangent coordinates x = (q, z) in these bases."""
+
+    model: Model
+    bases: Array
+
+    def row(self, x: Array) -> Array:
+        """q, z and the bases."""
+        return np.concatenate([x, self.bases])
+
+    def settled(self, x: Array) -> tuple[Array, float]:
+        """x with closed loops, and its distance from change points."""
+        nq = self.model.nq
+        q, distance = settle(self.model, x[:nq], self.bases)
+        return np.concatenate([q, x[nq:]]), distance
+
+    def distance(self, x: Array) -> float:
+        """The distance σ of x, with loops nearly closed, from change points."""
+        square = float(settling(self.model)(self.row(x))[-1])
+        return math.sqrt(square) if square > 0.0 else 0.0
+
+    def joint_rates(self, x: Array) -> Array:
+        """Velocities of all joints."""
+        return np.asarray(joint_rates(self.model)(self.row(x)))
 
 
 @dataclass(frozen=True)
 class Equations:
-    """The equations of motion in tangent coordinates of these bases.
+    """The equations of motion in such coordinates, under forces up to ``end``.
 
-    ``least``: the distance from change points that stages must keep; loops are closed at each then.
+    ``least``: the distance from change points that stages must keep, with loops closed at each;
+    None: any. ``start``: a time and x at a change point, and the rate there.
     """
 
     step: FixedStep
     signals: Signals
-    bases: Array
-    least: float = 0.0
+    coordinates: Coordinates
+    end: float
+    least: float | None = None
+    start: tuple[float, Array, Array] | None = None
 
     def rate(self, t: float, x: Array) -> Array:
         """ẋ."""
-        model = self.step.model
-        if self.least:
+        if self.start is not None and t == self.start[0] and np.array_equal(x, self.start[1]):
+            return self.start[2]
+        if self.least is not None:
             x = self.settled(x)[0]
-        row = np.concatenate([x, self.bases])
-        tau, pushes = self.signals.at(t, *self.step.independent(row))
-        made = flow(model, tuple(pushes), passive=self.step.passive)
+        row = self.coordinates.row(x)
+        tau, pushes = self.signals.at(min(t, self.end), *self.step.independent(row))
+        made = flow(self.step.model, tuple(pushes), passive=self.step.passive)
         return np.asarray(made(row, tau, *stacked(pushes)))
 
     def settled(self, x: Array) -> tuple[Array, float]:
         """x with closed loops, and its distance from change points."""
-        nq = self.step.model.nq
+        if self.least is None:
+            return self.coordinates.settled(x)
         try:
-            q, distance = settle(self.step.model, x[:nq], self.bases)
+            x, distance = self.coordinates.settled(x)
         except StepError as error:
-            if self.least:
-                raise NearError(str(error)) from None
-            raise
-        if distance < self.least:
+            raise NearError(str(error)) from None
+        if not distance >= self.least:
             raise NearError("it comes too near to a change point")
-        return np.concatenate([q, x[nq:]]), distance
+        return x, distance
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A step's interpolant, in tangent coordinates of ``bases``; called, (q, v)."""
+    """A step's interpolant; called, (q, v).
 
-    model: Model
-    bases: Array
+    ``hidden``: the times between which a change point may be.
+    """
+
+    coordinates: Coordinates
     dense: Callable[[float], Array]
     span: tuple[float, float]
+    hidden: tuple[float, float] | None = None
 
     def __call__(self, t: float) -> Array:
         """(q, v), loops closed."""
-        x, speeds = self.at(float(t))
-        v = speeds[independent_columns(self.model)]
-        return np.concatenate([x[: self.model.nq], v])
+        model = self.coordinates.model
+        state = self.at(float(t))
+        speeds = state[len(state) - model.n_joint_velocities :]
+        return np.concatenate([state[: model.nq], speeds[independent_columns(model)]])
 
-    def at(self, t: float) -> tuple[Array, Array]:
-        """(q, z), loops closed, and the velocities of all joints."""
-        x = self.dense(t)
-        span = self.span[1] - self.span[0]
-        for least in (BLURRED, 0.1 * BLURRED, 0.01 * BLURRED):
-            here = self._regular(x, least)
-            for n in range(12):
-                if here is not None:
-                    return here
-                here = self._between(x, t, 2e-4 * 1.6**n * span, least)
-        raise StepError("the state is too near to a change point")
+    def at(self, t: float) -> Array:
+        """q, with loops closed, z, the bases and the velocities of all joints."""
+        x, nq = self.dense(t), self.coordinates.model.nq
+        if not self.hides(t):
+            x, _ = self.coordinates.settled(x)
+            speeds = self.coordinates.joint_rates(x)
+        else:
+            around = [np.append(y[:nq], self.coordinates.joint_rates(y)) for y in self._around[1]]
+            q, speeds = np.split(self._polynomial(t, around), [nq])
+            x = np.append(closed_by_least_squares(self.coordinates.model, q), x[nq:])
+        return np.append(self.coordinates.row(x), speeds)
 
-    def _regular(self, x: Array, least: float) -> tuple[Array, Array] | None:
-        """x with closed loops, and joint velocities, if it keeps the distance."""
-        nq = self.model.nq
-        try:
-            q, distance = settle(self.model, x[:nq], self.bases)
-        except StepError:
-            return None
-        if distance < least:
-            return None
-        x = np.concatenate([q, x[nq:]])
-        return x, np.asarray(joint_rates(self.model)(np.concatenate([x, self.bases])))
+    def hides(self, t: float) -> bool:
+        """Whether a change point may be so near that the equations are singular."""
+        return self.hidden is not None and self.hidden[0] < t < self.hidden[1]
 
-    def _between(
-        self, x: Array, t: float, apart: float, least: float
-    ) -> tuple[Array, Array] | None:
-        """The state at t by a polynomial through six around, if these keep the distance."""
-        nq = self.model.nq
-        states = []
-        for n in (-3, -2, -1, 1, 2, 3):
-            state = self._regular(self.dense(t + n * apart), least)
-            if state is None:
-                return None
-            states.append(np.concatenate([state[0][:nq], state[1]]))
-        told = WEIGHTS @ np.array(states)
-        q = closed_by_least_squares(self.model, told[:nq])
-        return np.concatenate([q, x[nq:]]), told[nq:]
+    def rate(self, equations: Equations, t: float) -> Array:
+        """ẋ under other forces at a time at which a change point may be."""
+        return self._polynomial(t, [equations.rate(equations.end, x) for x in self._around[1]])
+
+    @cached_property
+    def _around(self) -> tuple[Array, list[Array]]:
+        assert self.hidden is not None
+        (first, last), (low, high) = self.span, self.hidden
+        before = AROUND if low > first else 0
+        after = np.linspace(high, last, 2 * AROUND - before)
+        times = np.append(np.linspace(first, low, before), after)
+        return times, [self.coordinates.settled(self.dense(t))[0] for t in times.tolist()]
+
+    def _polynomial(self, t: float, values: list[Array]) -> Array:
+        from scipy.interpolate import BarycentricInterpolator
+
+        return np.asarray(BarycentricInterpolator(self._around[0], values)(t))
 
 
 @dataclass
 class Adaptive(Run):
-    """DOP853 or Radau, step by step. States are q, z and the bases, one after the other.
+    """DOP853 or Radau, step by step.
 
-    ``every``: the time between states that are kept; None: at the method's own steps.
+    States are q, z, the bases and the velocities of all joints, one after the other. ``every``: the
+    time between states that are kept; None: at the method's own steps.
     """
 
     layout: FixedStep
@@ -152,15 +200,17 @@ class Adaptive(Run):
         return self.layout
 
     def _begin(self, x: Array) -> Array:
-        return self.step.tangent_row(super()._begin(x))
+        row = self.step.tangent_row(super()._begin(x))
+        return np.concatenate([row, np.asarray(joint_rates(self.model)(row))])
 
     def _independent(self, state: Array) -> tuple[Array, Array]:
-        return self.step.independent(state)
+        return state[: self.model.nq], self._speeds(state)[independent_columns(self.model)]
 
     def _keep(self, t: float, state: Array, signals: Signals, speeds: Array | None = None) -> None:
-        if speeds is None and self.step.checks:
-            speeds = np.asarray(joint_rates(self.model)(state))
-        super()._keep(t, state, signals, speeds)
+        super()._keep(t, state, signals, self._speeds(state))
+
+    def _speeds(self, state: Array) -> Array:
+        return state[len(state) - self.model.n_joint_velocities :]
 
     def _trajectory(self, **more: Any) -> Trajectory:
         if self.pieces:
@@ -172,30 +222,33 @@ class Adaptive(Run):
     def _through(
         self, signals: Signals, k: int, grid: Grid, state: Array, bar: Progress
     ) -> tuple[int, Array]:
-        t, end, longest = grid.at(k), grid.at(k + 1), 0.0
+        t, end = grid.at(k), grid.at(k + 1)
         size = self.model.nq + self.model.nv
+        x, bases = state[:size], state[size : len(state) - self.model.n_joint_velocities]
+        coordinates = Coordinates(self.model, bases)
+        equations = Equations(self.step, signals, coordinates, end)
         if not self.knots:
             self.knots.append(t)
-        equations = Equations(self.step, signals, state[size:])
-        if not k and not np.all(np.isfinite(equations.rate(t, state[:size]))):
+        if self.pieces and self.pieces[-1].hides(t):
+            rate = self.pieces[-1].rate(equations, t)
+            equations = replace(equations, start=(t, x, rate))
+        elif not k and not np.all(np.isfinite(equations.rate(t, x))):
             raise self._failed(t, state, "accelerations are not finite")
-        self._distance = equations.settled(state[:size])[1]
-        solver = self._solver(equations, (t, end), state[:size], self._length)
-        while solver.status == "running":
-            t, state = solver.t, np.concatenate([solver.y, equations.bases])
+        self._distance = coordinates.distance(x)
+        solver = self._solver(equations, (t, end), x, self._length)
+        if self._length is None:
+            self._length = solver.h_abs
+        while True:
             try:
-                solver, dense, after = self._step(solver, equations)
+                solver, piece = self._step(solver, equations)
+                now = min(piece.span[1], end)
+                ends = piece.at(now)
             except StepError as error:
                 what = f"the step from there fails ({error})"
                 raise self._failed(t, state, what) from None
-            now = solver.t
-            longest = max(longest, now - t)
-            piece = Piece(self.model, equations.bases, dense, (t, now))
-            ends = np.concatenate([after, equations.bases])
 
-            def at(share: float, t: float = t, now: float = now, piece: Piece = piece) -> Array:
-                x = piece.at(t + share * (now - t))[0]
-                return np.concatenate([x, piece.bases])
+            def at(share: float, t: float = t, h: float = now - t, piece: Piece = piece) -> Array:
+                return piece.at(t + share * h)
 
             met = self.limits.first(t, now - t, state, ends, at)
             if met is not None:
@@ -208,32 +261,34 @@ class Adaptive(Run):
                 self.pieces.append(piece)
             if self.every is not None:  # the end of a segment is its caller's to keep
                 self._keep_between(signals, t, min(now, end - 2e-9 * self.every), piece)
-            state, renewed = self._renewed(ends)
-            if self.stop is not None:
-                return k + 1, state
-            if self.every is None and now < end:
-                self._keep(now, state, signals)
-            if now >= end:
+            t, state = now, ends
+            if self.stop is not None or now >= end:
                 break
+            state, renewed = self._renewed(ends)
+            if self.every is None:
+                self._keep(now, state, signals)
+            x = state[:size]
             if renewed:
-                equations = replace(equations, bases=state[size:])
-                solver = self._solver(equations, (now, end), state[:size], solver.h_abs)
+                bases = state[size : len(state) - self.model.n_joint_velocities]
+                coordinates = Coordinates(self.model, bases)
+                equations = replace(equations, coordinates=coordinates, start=None)
+                solver = self._solver(equations, (now, end), x, self._length)
             else:
-                solver.y, solver.f = state[:size], equations.rate(now, state[:size])
+                solver.y, solver.f = x, equations.rate(now, x)
             bar.at(now)
-        self._length = max(longest, solver.h_abs)
         return k + 1, state
 
     def _renewed(self, state: Array) -> tuple[Array, bool]:
         """The state in bases of its own, where linkages have turned on by much."""
         if not self.step.checks:
             return state, False
-        first = self.model.nq
-        after = np.asarray(renewal(self.model)(state))
+        first, speeds = self.model.nq, self._speeds(state)
+        row = state[: len(state) - len(speeds)]
+        after = np.asarray(renewal(self.model)(row))
         if not after[-2] > RENEWED:
             return state, False
-        bases, z, _ = np.split(after, [len(state) - first - self.model.nv, len(state) - first])
-        return np.concatenate([state[:first], z, bases]), True
+        bases, z, _ = np.split(after, [len(row) - first - self.model.nv, len(row) - first])
+        return np.concatenate([state[:first], z, bases, speeds]), True
 
     def _solver(
         self, equations: Equations, span: tuple[float, float], x: Array, length: float | None,
@@ -254,48 +309,87 @@ class Adaptive(Run):
             raise self._failed(t, x, what)
         return solver
 
-    def _step(self, solver: Any, equations: Equations) -> tuple[Any, Any, Array]:
-        """One step: the solver after it, its interpolant, and (q, z) with closed loops.
+    def _step(self, solver: Any, equations: Equations) -> tuple[Any, Piece]:
+        """One step: the solver after it, and its interpolant.
 
-        Steps in which linkages turn by too much are shortened. Near change points Radau's steps, of
-        order five, may be shorter than the neighbourhood that stages have to keep out of: steps of
-        DOP853, where stiffness leaves them longer, lead over.
+        Steps in which linkages turn by too much, or come nearer to change points than was foreseen,
+        are repeated with half their length. Near change points Radau's steps, of order five, may be
+        shorter than what stages have to keep away by: where DOP853's are longer, these lead over.
         """
-        t, end, x, h = solver.t, solver.t_bound, solver.y, solver.h_abs
-        if not self._may_meet(x, h, equations):
-            for share in (1.0, 0.5, 0.2, 0.05):
-                if share < 1.0:
-                    solver = self._solver(equations, (t, end), x, share * h)
+        t, x, h, method = float(solver.t), solver.y, self._length, self.step.method
+        assert h is not None
+        starts = equations.start is not None and equations.start[0] == t
+        if starts:  # where DOP853 alone needs no derivatives of rates
+            begin, last = self.pieces[-1].span
+            h, method = last - begin, "dop853"
+        elif method == "radau" and self.step.checks:
+            other = self._solver(equations, (t, math.inf), x, None, "dop853").h_abs
+            if other > h and self._may_meet(x, other, equations):
+                h, method = other, "dop853"
+        error = StepError("a linkage turns by too much")
+        while t + h > t:
+            near = self._may_meet(x, h, equations)
+            careful, over, end, length = equations, False, equations.end, h
+            if starts:
+                near, over, low, high = True, True, 0.0, float(stages(method)[1])
+                least = 0.5 * equations.coordinates.distance(x + high * h * solver.f)
+            elif near:
+                n = int(np.argmax(np.diff(stages(method))))
+                low, high = stages(method)[n : n + 2].tolist()
+                length, over, least = self._placed(x, solver.f, h, equations, (low, high))
+            if near:
+                careful = replace(equations, least=least)
+                end = t + length if over else min(t + length, end)
+            try:
+                if near or h != self._length:
+                    solver = self._solver(careful, (t, end), x, length, method)
                 dense = self._advanced(solver)
-                after, distance = equations.settled(solver.y)
-                if self._keeps(after, equations.bases):
-                    self._distance = distance
-                    return solver, dense, after
-            raise StepError("a linkage turns by too much")
-        error = StepError("it comes too near to a change point")
-        ways = [(self.step.method, share) for share in SHARES]
-        if self.step.method == "radau":
-            ways = [("dop853", share) for share in LONGER] + ways
-        for least in LEAST:
-            careful = replace(equations, least=least)
-            for method, share in ways:
-                try:
-                    solver = self._solver(careful, (t, end), x, share * h, method)
-                    dense = self._advanced(solver)
-                    after, distance = careful.settled(solver.y)
-                except NearError as near:
-                    error = near
-                    continue
-                if method != self.step.method and solver.t - t < h:
-                    continue
-                if not self._keeps(after, equations.bases):
-                    continue
-                if solver.status == "running":
-                    length = max(solver.h_abs, 0.5 * h) if method == self.step.method else h
-                    solver = self._solver(equations, (solver.t, end), after, length)
-                self._distance = distance
-                return solver, dense, after
-        raise error
+                now = float(solver.t)
+                if over and now < end:
+                    raise NearError("it comes too near to a change point")
+                after, self._distance = careful.settled(solver.y)
+            except NearError as reason:
+                error, h = reason, 0.5 * h
+                continue
+            if self._keeps(after, equations):
+                break
+            h *= 0.5
+        else:
+            raise error
+        hidden = (t + low * (now - t), t + high * (now - t)) if over else None
+        if method == self.step.method:
+            # the length that errors allow: a step to an end that is set says nothing of longer ones
+            self._length = solver.h_abs if now < end else max(h, solver.h_abs)
+        if near and now < equations.end:
+            equations = replace(equations, start=None)
+            solver = self._solver(equations, (now, equations.end), after, self._length)
+        return solver, Piece(equations.coordinates, dense, (t, now), hidden)
+
+    def _placed(
+        self, x: Array, rate: Array, h: float, equations: Equations, gap: tuple[float, float]
+    ) -> tuple[float, bool, float]:
+        """A step of length h or less from x: how long, whether over a change point, how near to it.
+
+        ``gap``: the widest between the method's stages. The motion is foreseen along its tangent. A
+        step that is not over a change point ends where the next one of length h leads over it.
+        """
+        from scipy.optimize import minimize_scalar
+
+        def distance(time: float) -> float:
+            return equations.coordinates.distance(x + time * rate)
+
+        low, high = gap
+        middle, exact = 0.5 * (low + high), PLACED * h
+        longest = (1.0 + middle) * h
+        ahead = float(minimize_scalar(distance, bounds=(0.0, longest), method="bounded",
+                                      options={"xatol": exact}).x)  # fmt: skip
+        if ahead < 2.0 * exact:
+            return h, False, 0.5 * distance(0.0)
+        if ahead > middle * h + exact:
+            length = min(h, ahead - middle * h)
+            return length, False, 0.5 * distance(length)
+        length = ahead / middle
+        return length, True, 0.5 * min(distance(low * length), distance(high * length))
 
     def _may_meet(self, x: Array, h: float, equations: Equations) -> bool:
         """Whether a step of length h from x may come near to a change point."""
@@ -305,14 +399,13 @@ class Adaptive(Run):
 
     def _speed(self, x: Array, equations: Equations) -> float:
         """The largest velocity of a joint."""
-        rates = joint_rates(self.model)(np.concatenate([x, equations.bases]))
-        return float(np.max(np.abs(rates), initial=0.0))
+        return float(np.max(np.abs(equations.coordinates.joint_rates(x)), initial=0.0))
 
-    def _keeps(self, x: Array, bases: Array) -> bool:
-        """Whether linkages have not turned away from bases by too much."""
+    def _keeps(self, x: Array, equations: Equations) -> bool:
+        """Whether linkages have not turned away from their bases by too much."""
         if not self.step.checks:
             return True
-        checks = np.asarray(renewal(self.model)(np.concatenate([x, bases])))[-3:]
+        checks = np.asarray(renewal(self.model)(equations.coordinates.row(x)))[-3:]
         return bool(checks[1] < TURNED)
 
     def _advanced(self, solver: Any) -> Any:
@@ -328,7 +421,5 @@ class Adaptive(Run):
         assert every is not None
         k = math.floor(t / every + 1e-9) + 1
         while k * every <= now + 1e-9 * every:
-            x, speeds = piece.at(k * every)
-            state = np.concatenate([x, piece.bases])
-            self._keep(k * every, state, signals, speeds if self.step.checks else None)
+            self._keep(k * every, piece.at(k * every), signals)
             k += 1
