@@ -86,7 +86,9 @@ def markdown(numbers: Mapping[str, Any]) -> dict[str, str]:
 def _machine(numbers: Mapping[str, Any]) -> str:
     at = numbers["machine"]
     software = ", ".join(
-        f"{n} {at[n]}" for n in ("Python", "numpy", "llvmlite", "LLVM", "pin") if n in at
+        f"{n} {at[n]}"
+        for n in ("robomodel", "Python", "numpy", "llvmlite", "LLVM", "pin")
+        if n in at
     )
     spread = sorted(row["ns median"] / row["ns"] for row in numbers["kernels"])
     built = "; ".join(x.replace(", kept from an earlier run", "") for x in numbers["pinocchio"])
