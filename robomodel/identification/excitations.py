@@ -7,7 +7,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from os import PathLike
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -21,7 +20,6 @@ from robomodel.identification.regressors import regressor
 from robomodel.identification.spaces import split
 from robomodel.model.arguments import as_array
 from robomodel.model.configurations.coordinates import position_names
-from robomodel.model.elements import Joint
 from robomodel.model.joints import Array, Mask
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters
@@ -191,67 +189,29 @@ def excitation(
     if about.shape != (model.nq,):
         raise ValueError(f"start must be one configuration ({model.nq},), got {about.shape}")
     model.check(about)
-    driven = np.any(actuator_map(model, about) != 0.0, axis=-1)
-    limits = Limits(
-        model,
-        (
-            *_positions(model, about, moved, reach),
-            *_rates(model, moved, "velocity", velocity),
-            *_rates(model, moved, "acceleration", acceleration),
-            *_torques(model, moved, driven, torque),
-            *_transmissions(model, about),
-        ),
-        driven,
+    limits = Limits.of(model, about, moved, reach, velocity, acceleration, torque)
+    search = Search.of(
+        limits, about, moved, start is not None, period, harmonics, margin, criterion
     )
-    names = [model.dof_names[i] for i in moved]
-    places = {b.name: b for b in limits.bounds if b.quantity in ("position", "reach")}
-    low, high = np.array([(places[name].lower, places[name].upper) for name in names]).T
-    where = np.array([model.joint_positions(about)[name] for name in names])
-    half = 0.5 * (high - low)
-    family = Family(limits, about, moved, half, start is not None, period, harmonics)
-    rest = family.along(np.zeros(1), np.zeros(family.size)).shares[0]
-    kept = [b.quantity in ("position", "reach") for b in limits.all]
-    allowed = np.where(kept, np.clip(rest, margin, 1.0), margin)  # where it stands, it may stand
-    search = Search(family, allowed, (0.5 * (high + low) - where) / half, criterion)
-    scaling = search.drawn(SEED)
-    candidates = search.drawn(seed)
-    motions: list[FourierMotion] = []
-    if len(scaling) and len(candidates):
-        scale = Scale.of(family.along(search.time, scaling))
-        order = np.argsort(search.cost(scale, candidates, 0.0, None))[:tries]
-        time = np.linspace(0.0, period, 1 + max(1, round(period / step)))
-        with Progress(f"excitation of '{model.name}'", len(order), progress) as bar:
-            for n, numbers in enumerate(candidates[order]):
-                better = search.descended(scale, numbers, steps, partial(_tell, bar, n))
-                motions += filter(None, (search.within(each, time) for each in (numbers, better)))
-    if not motions:
-        worst = int(np.argmax(rest / allowed))
-        text = _used(limits, rest)[worst]
-        raise ValueError(f"no motion within the limits was found; at rest already: {text}")
-    best = min(motions, key=lambda motion: float(search.scores(scale, motion.rows[None])[0]))
-    singular = scale.singular(best.rows[None])[0]
-    used = _used(limits, best.shares.max(axis=0))
-    limited = [
-        u for u in used if u.quantity != "transmission" and max(-u.lower, u.upper) < math.inf
-    ]
+    motion, scale = search.best(tries, steps, step, seed, progress)
+    singular = scale.singular(motion.rows[None])[0]
+    used = sorted(limits.used(motion.shares.max(axis=0)), key=lambda u: -u.share)
     return Excitation(
-        model,
-        time,
-        best.q,
-        best.v,
-        best.a,
-        best.tau,
-        len(singular),
-        float(singular[-1] / singular[0]),
-        float(np.exp(np.mean(np.log(singular)))),
-        tuple(sorted(limited, key=lambda u: -u.share)),
-        margin,
-        _notes(model, moved, driven, free=torque is None),
+        model=model,
+        t=search.times(step),
+        q=motion.q,
+        v=motion.v,
+        a=motion.a,
+        tau=motion.tau,
+        rank=len(singular),
+        condition=float(singular[-1] / singular[0]),
+        information=float(np.exp(np.mean(np.log(singular)))),
+        limits=tuple(
+            u for u in used if u.quantity != "transmission" and max(-u.lower, u.upper) < math.inf
+        ),
+        margin=margin,
+        notes=_notes(model, moved, limits.driven, free=torque is None),
     )
-
-
-def _tell(bar: Progress, done: int, share: float) -> None:
-    bar.at(done + share)
 
 
 def _check_options(
@@ -306,17 +266,14 @@ def _moved(model: Model, joints: str | Iterable[str] | None) -> tuple[int, ...]:
 # ---- limits --------------------------------------------------------------------------------------
 
 
-def _single(model: Model) -> Iterator[Joint]:
-    """Joints with one freedom."""
-    return (joint for joint in model.joints if joint.nv == 1)
-
-
 def _positions(model: Model, about: Array, moved: tuple[int, ...], reach: float) -> Iterator[Bound]:
     """The file's, of all joints; of moved ones without, about where they are."""
     at = model.joint_positions(about)
     names = {model.dof_names[i] for i in moved}
     length = max((math.hypot(*map(float, node.offset)) for node in model.nodes), default=0.0) or 1.0
-    for joint in _single(model):
+    for joint in model.joints:
+        if joint.nv != 1:
+            continue
         low, high = joint.lower, joint.upper
         if joint.type == "continuous":
             low, high = -math.inf, math.inf
@@ -356,7 +313,7 @@ def _asked(
 
 def _rates(model: Model, moved: tuple[int, ...], quantity: Quantity, most: Most) -> Iterator[Bound]:
     """Of velocities, the file's and those asked for; of accelerations the latter."""
-    joints = {joint.name: joint for joint in _single(model)}
+    joints = {joint.name: joint for joint in model.joints if joint.nv == 1}
     asked = _asked(most, quantity, [model.dof_names[i] for i in moved], joints)
     for name, joint in joints.items():
         filed = joint.velocity_limit if quantity == "velocity" else math.inf
@@ -381,13 +338,6 @@ def _transmissions(model: Model, about: Array) -> Iterator[Bound]:
         if cluster.implicit:
             most = AWAY * float(np.linalg.norm(jacobian[cluster.spanning_v]))
             yield Bound(cluster.name, "transmission", -most, most)
-
-
-def _used(limits: Limits, shares: Array) -> list[Used]:
-    return [
-        Used(b.name, b.quantity, b.lower, b.upper, float(share))
-        for b, share in zip(limits.all, shares, strict=True)
-    ]
 
 
 def _notes(model: Model, moved: tuple[int, ...], driven: Array, free: bool) -> tuple[str, ...]:
@@ -443,6 +393,29 @@ class Limits:
     model: Model
     bounds: tuple[Bound, ...]
     driven: Array
+
+    @classmethod
+    def of(
+        cls, model: Model, about: Array, moved: tuple[int, ...], reach: float, velocity: Most,
+        acceleration: Most, torque: Most,
+    ) -> Limits:  # fmt: skip
+        """The file's, and those that were asked for."""
+        driven = np.any(actuator_map(model, about) != 0.0, axis=-1)
+        bounds = (
+            *_positions(model, about, moved, reach),
+            *_rates(model, moved, "velocity", velocity),
+            *_rates(model, moved, "acceleration", acceleration),
+            *_torques(model, moved, driven, torque),
+            *_transmissions(model, about),
+        )
+        return cls(model, bounds, driven)
+
+    def used(self, shares: Array) -> list[Used]:
+        """All of them, with these shares."""
+        return [
+            Used(b.name, b.quantity, b.lower, b.upper, float(share))
+            for b, share in zip(self.all, shares, strict=True)
+        ]
 
     @property
     def all(self) -> tuple[Bound, ...]:
@@ -690,6 +663,54 @@ class Search:
     middle: Array
     criterion: Criterion
 
+    @classmethod
+    def of(
+        cls, limits: Limits, about: Array, moved: tuple[int, ...], fixed: bool, period: float,
+        harmonics: int, margin: float, criterion: Criterion,
+    ) -> Search:  # fmt: skip
+        """Among motions of these joints about a configuration, in which, ``fixed``, all begin."""
+        names = [limits.model.dof_names[i] for i in moved]
+        kept = [b.quantity in ("position", "reach") for b in limits.all]
+        places = {b.name: b for b in limits.bounds if b.quantity in ("position", "reach")}
+        low, high = np.array([(places[name].lower, places[name].upper) for name in names]).T
+        where = np.array([limits.model.joint_positions(about)[name] for name in names])
+        half = 0.5 * (high - low)
+        family = Family(limits, about, moved, half, fixed, period, harmonics)
+        rest = family.along(np.zeros(1), np.zeros(family.size)).shares[0]
+        allowed = np.where(
+            kept, np.clip(rest, margin, 1.0), margin
+        )  # where it stands, it may stand
+        return cls(family, allowed, (0.5 * (high + low) - where) / half, criterion)
+
+    def best(
+        self, tries: int, steps: int, step: float, seed: int | np.random.Generator | None,
+        progress: bool,
+    ) -> tuple[FourierMotion, Scale]:  # fmt: skip
+        """The best motion that is found, and the scale of its regressor; ValueError without any."""
+        family, model = self.family, self.family.model
+        scaling, candidates = self.drawn(SEED), self.drawn(seed)
+        motions: list[FourierMotion] = []
+        if len(scaling) and len(candidates):
+            scale = Scale.of(family.along(self.time, scaling))
+            order = np.argsort(self.cost(scale, candidates, 0.0, None))[:tries]
+            time = self.times(step)
+            with Progress(f"excitation of '{model.name}'", len(order), progress) as bar:
+                for n, numbers in enumerate(candidates[order]):
+                    better = self.descended(scale, numbers, steps, bar, n)
+                    within = (self.within(each, time) for each in (numbers, better))
+                    motions += filter(None, within)
+        if not motions:
+            rest = family.along(np.zeros(1), np.zeros(family.size)).shares[0]
+            worst = family.limits.used(rest)[int(np.argmax(rest / self.allowed))]
+            raise ValueError(f"no motion within the limits was found; at rest already: {worst}")
+        best = min(motions, key=lambda each: float(self.scores(scale, each.rows[None])[0]))
+        return best, scale
+
+    def times(self, step: float) -> Array:
+        """From the beginning of a period to its end."""
+        period = self.family.period
+        return np.linspace(0.0, period, 1 + max(1, round(period / step)))
+
     @property
     def time(self) -> Array:
         """When motions are judged: within a period."""
@@ -749,11 +770,11 @@ class Search:
         return result
 
     def descended(
-        self, scale: Scale, numbers: Array, steps: int, tell: Callable[[float], None]
+        self, scale: Scale, numbers: Array, steps: int, bar: Progress, first: int
     ) -> Array:
         """A local minimum near a motion, which may be beyond limits by a little.
 
-        ``tell`` hears the share of the work that is done.
+        The bar goes on by one from ``first``.
         """
         near = self.family.along(self.time, numbers)
         done = 0
@@ -761,7 +782,7 @@ class Search:
         def moved(x: Array) -> None:
             nonlocal near, done
             near, done = self.family.along(self.time, x, near), done + 1
-            tell(done / (len(PENALTIES) * steps))
+            bar.at(first + done / (len(PENALTIES) * steps))
 
         def penalized(penalty: float) -> Cost:
             return lambda x: self.cost(scale, x, penalty, near)

@@ -22,6 +22,13 @@ HUBER = 1.345  # deviations; of normal noise 5 % of the information is lost
 MEDIAN = 1.4826  # deviations in a median's absolute value, of normal noise
 
 
+def rms(x: Array) -> Array:
+    """Root mean squares (nv,) over samples (n, nv) that are numbers; nan without any."""
+    count = np.sum(~np.isnan(x), axis=0)
+    total = np.sqrt(np.nansum(x**2, axis=0) / np.maximum(count, 1))
+    return np.where(count > 0, total, np.nan)
+
+
 @dataclass(frozen=True)
 class Data:
     """Rows (n, nv, p) and forces (n, nv), where known; what share of samples counts; the loss.
@@ -35,11 +42,18 @@ class Data:
     share: float
     robust: bool
 
+    @classmethod
+    def of(cls, readings: Sensors, robust: bool) -> Data:
+        """Of a measured motion; ValueError where no force is known."""
+        rows, forces, _ = readings.at(np.zeros(len(readings.unknowns)))
+        measured = ~np.isnan(forces)
+        if not measured.any():
+            raise ValueError("no forces to learn from: tau holds no numbers")
+        return cls(rows, np.where(measured, forces, 0.0), measured, readings.share, robust)
+
     def rms(self, x: Array) -> Array:
         """Of each coordinate (nv,), over the samples that are known; nan without any."""
-        count = self.measured.sum(0)
-        total = np.sqrt(np.sum(np.where(self.measured, x, 0.0) ** 2, axis=0) / np.maximum(count, 1))
-        return np.where(count > 0, total, np.nan)
+        return rms(np.where(self.measured, x, np.nan))
 
     def levels(self, nominal: Array) -> Array:
         """What acts in each coordinate (nv,), by size: sums of forces may cancel, these do not."""
@@ -74,15 +88,16 @@ class Fit:
     spread: Array
 
 
-def fitted(data: Data, readings: Sensors, assumed: Prior, ways: Array) -> Fit:
+def fitted(data: Data, readings: Sensors, prior: Prior) -> Fit:
     """Weights and values in turn, until they settle; sensors' unknowns by Gauss-Newton with them.
 
     Forces that hang on a torque constant are compared as the current that would make them: with
     smaller constants all forces, and what is left of them, would be smaller, and fit no better.
     """
-    nominal, free, more = assumed.nominal, ways.shape[1], len(readings.unknowns)
+    nominal, directions = prior.nominal, prior.directions
+    free, more = directions.shape[1], len(readings.unknowns)
     level = data.levels(nominal)
-    wide = np.hstack([ways, np.zeros((len(ways), more))])
+    wide = np.hstack([directions, np.zeros((len(directions), more))])
     sure = np.array([u.deviation for u in readings.unknowns]) ** -2.0
     shares = readings.shares() if more else np.zeros((len(level), 0))
     count = np.maximum(data.measured.sum(0), 1)
@@ -98,27 +113,28 @@ def fitted(data: Data, readings: Sensors, assumed: Prior, ways: Array) -> Fit:
         if n and np.all(np.abs(spread / before - 1.0) < SETTLED) and moved < STILL:
             break
         weights = data.weights(error, spread)
-        bend = np.where(
-            data.measured[..., None], readings.slopes(x, nominal + ways @ z, error), 0.0
-        )
-        columns = np.concatenate([rows @ ways, bend - error[..., None] * shares], axis=-1)
+        slopes = readings.slopes(x, nominal + directions @ z, error)
+        bend = np.where(data.measured[..., None], slopes, 0.0)
+        columns = np.concatenate([rows @ directions, bend - error[..., None] * shares], axis=-1)
         gap = forces - rows @ nominal + columns[..., free:] @ x
         a = (columns * weights[..., None]).reshape(-1, free + more)
         gram = a.T @ a
         gram[range(free, free + more), range(free, free + more)] += sure
-        both = minimise(gram, a.T @ (gap * weights).ravel(), assumed, wide, np.append(z, x))
+        both = minimise(gram, a.T @ (gap * weights).ravel(), prior, wide, np.append(z, x))
         z, step = both[:free], np.clip(both[free:] - x, -STRIDE, STRIDE)
         x, moved = x + step, float(np.abs(step).max(initial=0.0))
         if more:
             rows, forces, _ = readings.at(x)
             forces = np.where(data.measured, forces, 0.0)
-        error = rows @ (nominal + ways @ z) - forces
-        second = gram + wide.T @ assumed.slopes(nominal + ways @ z)[1] @ wide
+        error = rows @ (nominal + directions @ z) - forces
+        second = gram + wide.T @ prior.slopes(nominal + directions @ z)[1] @ wide
         inverse = np.asarray(solved(second, np.eye(len(second))))
         leverage = np.einsum("ij,ij->i", a @ inverse, a).reshape(error.shape)
         lost = leverage.sum(0) / (count * data.share)
     deviations = np.sqrt(np.diag(inverse)[free:])
-    return Fit(nominal + ways @ z, ways @ inverse[:free, :free] @ ways.T, x, deviations)
+    return Fit(
+        nominal + directions @ z, directions @ inverse[:free, :free] @ directions.T, x, deviations
+    )
 
 
 # ---- bodies that can exist -----------------------------------------------------------------------
@@ -132,9 +148,9 @@ def fitted(data: Data, readings: Sensors, assumed: Prior, ways: Array) -> Fit:
 
 THIN = 1e-6  # of the largest eigenvalue of Σ about the centre of mass: what is below, is raised
 RAISED = 0.02  # to this share
-ENTRIES = np.array([pseudo_inertia(row) for row in np.eye(len(INERTIAL)).tolist()])
 STEPS = 200  # of Newton; some ten are the rule
 DECREMENT = 1e-13  # squared, of the objective: where Newton ends
+ENTRIES = np.array([pseudo_inertia(row) for row in np.eye(len(INERTIAL)).tolist()])
 
 
 def possible(values: Array, length: float) -> Array:
@@ -204,14 +220,22 @@ class Cone:
 class Prior:
     """γ D of bodies and γ_s (u - 1 - log u), u = x/x⁰, of ``scalars`` (their places in x).
 
-    ``scalar_weight`` is of each of them.
+    Parameters x (p,) are ``nominal`` + ``directions`` (p, f) · z; ``scalar_weight`` is of each.
     """
 
     cones: Sequence[Cone]
     scalars: Array
     nominal: Array
+    directions: Array
     weight: float
     scalar_weight: Array
+
+    def covariance(self, x: Array) -> Array:
+        """That of parameters (p, p) near x, by this prior alone."""
+        if not self.directions.shape[1]:
+            return np.zeros((len(x), len(x)))
+        hessian = self.directions.T @ self.slopes(x)[1] @ self.directions
+        return np.asarray(self.directions @ solved(hessian, self.directions.T))
 
     def value(self, x: Array) -> float:
         """inf where a body cannot exist, or a scalar is not positive."""

@@ -6,30 +6,26 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from statistics import NormalDist
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robomodel.errors import UnknownNameError, as_names, as_real, did_you_mean, few, warn
+from robomodel.errors import as_real, warn
+from robomodel.identification.assumptions import assumptions, chosen
 from robomodel.identification.base import base_parameters
 from robomodel.identification.checks import force_warnings, friction_notes, state_warnings
-from robomodel.identification.fit import Cone, Data, Prior, fitted, possible, solved
+from robomodel.identification.fit import Data, Prior, fitted, rms
 from robomodel.identification.logs import Log, read_log
-from robomodel.identification.sensors import Sensors, guessed, sensors
-from robomodel.model.joints import Array, Revolute
+from robomodel.identification.sensors import Sensors, sensors
+from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import INERTIAL, OF_JOINTS, parameters, with_parameters
 
-BODY = len(INERTIAL)
 FAINT = 0.1  # of a parameter's assumed variance: where less of it went, motions told nothing of it
 MOST = 12  # of what changed
-UNKNOWN = 0.05  # of the forces: what a loss is taken to be, where the file says nothing of it
-WEAK = 3.0  # the relative deviation of such a loss
-POINT = 0.02  # of the robot's longest link: a point mass's extent
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +87,18 @@ class Identified:
         names: Names of the parameters.
         values: Their values (p,).
         covariance: Of noise and of what was assumed (p, p); zero for what was held.
-        information_gain: Of each value (p,), the share of its assumed variance that the motions
-            took away; 0: they tell nothing of it, and 1: all is known from them.
-        residual: Root mean square of each coordinate (nv,), in torque's units, of measured less
-            predicted forces; nan where none were measured.
-        before: The same with the file's parameters.
-        forces: The same of the forces.
-        validation: The same of forces in blocks of time that the fit had not seen, nan without
-            ``folds``.
+        prior_covariance: Of what was assumed before any motion (p, p).
+        before: Root mean square of each coordinate (nv,), in torque's units, of measured less
+            predicted forces with the file's parameters; nan where none were measured.
         sensors: What else was found.
         measured: All samples' forces (n, nv), nan where not known (filtered where accelerations
             were not given).
         predicted: The same with the values found.
         file: The same with the file's parameters.
-        samples: States that were used.
+        validation: As ``before``, of forces in blocks of time that the fit had not seen, nan
+            without ``folds``.
         notes: What to know, in words.
         suspicions: What of the measurements cannot be, in words: units, signs, limits, delays.
-        prior_covariance: Of what was assumed before any motion (p, p).
         times: When the samples were taken (n,) [s]; None where that is not known.
     """
 
@@ -115,20 +106,41 @@ class Identified:
     names: tuple[str, ...]
     values: Array
     covariance: Array
-    information_gain: Array
-    residual: Array
+    prior_covariance: Array
     before: Array
-    forces: Array
-    validation: Array
     sensors: tuple[Calibrated, ...]
     measured: Array
     predicted: Array
     file: Array
-    samples: int
+    validation: Array
     notes: tuple[str, ...]
     suspicions: tuple[str, ...]
-    prior_covariance: Array
     times: Array | None
+
+    @property
+    def samples(self) -> int:
+        """How many states were used."""
+        return len(self.measured)
+
+    @property
+    def residual(self) -> Array:
+        """As ``before``, with the values found."""
+        return rms(self.predicted - self.measured)
+
+    @property
+    def forces(self) -> Array:
+        """Root mean squares of measured forces (nv,)."""
+        return rms(self.measured)
+
+    @property
+    def information_gain(self) -> Array:
+        """Of each value (p,), the share of its assumed variance that the motions took away.
+
+        0: they tell nothing of it, and 1: all is known from them.
+        """
+        alone, left = np.diag(self.prior_covariance), np.diag(self.covariance)
+        gain = np.clip(1.0 - left / np.where(alone > 0.0, alone, 1.0), 0.0, 1.0)
+        return np.where(alone > 0.0, gain, 0.0)
 
     @property
     def deviation(self) -> Array:
@@ -280,95 +292,82 @@ def identify(
         ValueError: Arrays that do not fit or are no states.
         UnknownNameError: Unknown names.
     """
-    filed = parameters(model)
-    size = as_real(prior, "prior")
-    if not (0.0 < size < math.inf):
+    if not 0.0 < (share := as_real(prior, "prior")) < math.inf:
         raise ValueError(f"prior must be positive and finite, got {prior!r}")
-    changing, asked = _free(model, filed.names, free)
-    log: Log | None = None
-    if v is None:
-        if any(x is not None for x in (a, tau, currents, encoders, f_ext)):
-            raise ValueError("v is missing; a log, in the place of q, comes alone")
-        log = q if isinstance(q, Log) else read_log(model, q)
-        q, v, a, tau, currents = log.q, log.v, log.a, log.tau, log.currents
-        encoders, f_ext = log.encoders, log.f_ext
-        if a is None and step is None:
-            step = log.even_step()
+    changing, asked = chosen(model, free)
+    log, recorded = _log(model, q, v, a, tau, currents, encoders, f_ext), v is None
+    if recorded and log.a is None and step is None:
+        step = log.even_step()
     readings = sensors(
-        model, cast(ArrayLike, q), v, a, tau, currents=currents, constants=constants,
-        encoders=encoders, f_ext=f_ext, offsets=offsets, ratios=ratios, step=step, cutoff=cutoff,
-    )  # fmt: skip
-    readings = guessed(readings, filed.values)
-    rows, target, _ = readings.at(np.zeros(len(readings.unknowns)))
-    there = ~np.isnan(target)
-    if not there.any():
-        raise ValueError("no forces to learn from: tau holds no numbers")
-    blocks = _folds(folds, len(target))
-    data = Data(rows, np.where(there, target, 0.0), there, readings.share, robust)
-    notes: list[str] = []
-    nominal = filed.values.copy()
-    cones = _bodies(model, nominal, changing, asked, notes)
-    scalars = _scalars(filed.names, nominal, changing, data, notes)
-    ways = _ways(model, nominal, changing, asked, balanced)
-    if not ways.shape[1] and not readings.unknowns:
-        raise ValueError("nothing is free to change")
-    spread = np.where(filed.values[scalars] > 0.0, size, WEAK)
-    assumed = Prior(cones, scalars, nominal, 1.0 / size**2, 1.0 / spread**2)
-    fit = fitted(data, readings, assumed, ways)
-    final, force, result = readings.at(fit.unknowns)
-    force = np.where(there, force, np.nan)
-    prior_covariance = np.zeros((len(nominal), len(nominal)))
-    if ways.shape[1]:
-        prior_covariance = ways @ solved(ways.T @ assumed.slopes(fit.values)[1] @ ways, ways.T)
-    alone = np.diag(prior_covariance)
-    gain = np.clip(1.0 - np.diag(fit.covariance) / np.where(alone > 0.0, alone, 1.0), 0.0, 1.0)
-    by_file, by_fit = rows @ filed.values, final @ fit.values
-    suspicions = () if log is None else tuple(_suspicions(model, log, force, by_file))
-    if log is not None:
-        notes += log.notes
-        if log.encoders is None and len(log.v) == len(force) and np.ndim(log.v) == 2:
-            notes += friction_notes(model.dof_names, force - by_fit, log.v)
-    scale = [u.slope(x) for u, x in zip(readings.unknowns, fit.unknowns, strict=True)]
-    return Identified(
-        with_parameters(result, fit.values),
-        filed.names,
-        fit.values,
-        fit.covariance,
-        np.where(alone > 0.0, gain, 0.0),
-        data.rms(final @ fit.values - np.nan_to_num(force)),
-        data.rms(rows @ filed.values - data.forces),
-        data.rms(np.nan_to_num(force)),
-        _validated(data, readings, assumed, ways, blocks),
-        tuple(
-            Calibrated(u.kind, u.name, u.value(float(x)), float(s * d))
-            for u, x, s, d in zip(readings.unknowns, fit.unknowns, scale, fit.spread, strict=True)
-        ),
-        force,
-        by_fit,
-        by_file,
-        len(target),
-        tuple(notes),
-        suspicions,
-        prior_covariance,
-        _times(len(target), log, step),
+        model, log, constants=constants, offsets=offsets, ratios=ratios, step=step, cutoff=cutoff
     )
+    data = Data.of(readings, robust)
+    blocks = _folds(folds, len(data.forces))
+    assumed, notes = assumptions(model, data, changing, asked, share, balanced)
+    if not assumed.directions.shape[1] and not readings.unknowns:
+        raise ValueError("nothing is free to change")
+    fit = fitted(data, readings, assumed)
+    filed = parameters(model)
+    rows, force, changed = readings.at(fit.unknowns)
+    calibrated = (
+        Calibrated(u.kind, u.name, u.value(x), u.slope(x) * deviation)
+        for u, x, deviation in zip(
+            readings.unknowns, fit.unknowns.tolist(), fit.spread.tolist(), strict=True
+        )
+    )
+    result = Identified(
+        model=with_parameters(changed, fit.values),
+        names=filed.names,
+        values=fit.values,
+        covariance=fit.covariance,
+        prior_covariance=assumed.covariance(fit.values),
+        before=data.rms(data.rows @ filed.values - data.forces),
+        sensors=tuple(calibrated),
+        measured=np.where(data.measured, force, np.nan),
+        predicted=rows @ fit.values,
+        file=data.rows @ filed.values,
+        validation=_validated(data, readings, assumed, blocks),
+        notes=tuple(notes),
+        suspicions=(),
+        times=None if step is None else step * np.arange(len(rows), dtype=float),
+    )
+    return _checked(model, log, result) if recorded else result
 
 
-def _suspicions(model: Model, log: Log, force: Array, by_file: Array) -> list[str]:
-    """What of a log cannot be; each is a RuntimeWarning, too."""
-    even = log.step is not None and math.isfinite(log.step) and len(force) == len(log.v)
-    result = state_warnings(model, log)
-    result += force_warnings(model.dof_names, force, by_file, log.step if even else None)
-    for text in result:
+def _log(
+    model: Model,
+    q: ArrayLike | Log | Mapping[str, ArrayLike] | str | os.PathLike[str],
+    v: ArrayLike | None,
+    a: ArrayLike | None,
+    tau: ArrayLike | None,
+    currents: ArrayLike | None,
+    encoders: Iterable[str] | None,
+    f_ext: Mapping[str, ArrayLike] | None,
+) -> Log:
+    """A log, or arrays as one."""
+    others = (a, tau, currents, encoders, f_ext)
+    if v is not None:
+        return Log(*cast(Any, (q, v, a, tau, currents, encoders, f_ext or {})))
+    if any(x is not None for x in others):
+        raise ValueError("v is missing; a log, in the place of q, comes alone")
+    return q if isinstance(q, Log) else read_log(model, q)
+
+
+def _checked(model: Model, log: Log, fit: Identified) -> Identified:
+    """With the log's times and notes, and what of it cannot be, each a RuntimeWarning, too."""
+    whole = fit.samples == len(log.v)
+    even = whole and log.step is not None and math.isfinite(log.step)
+    suspicions = state_warnings(model, log)
+    suspicions += force_warnings(
+        model.dof_names, fit.measured, fit.file, log.step if even else None
+    )
+    for text in suspicions:
         warn(RuntimeWarning(text))
-    return result
-
-
-def _times(count: int, log: Log | None, step: float | None) -> Array | None:
-    """When samples were taken; filters shorten none of them."""
-    if log is not None:
-        return log.times if log.times is not None and len(log.times) == count else None
-    return None if step is None else step * np.arange(count, dtype=float)
+    notes = [*fit.notes, *log.notes]
+    if log.encoders is None and whole and np.ndim(log.v) == 2:
+        notes += friction_notes(model.dof_names, fit.measured - fit.predicted, log.v)
+    times = log.times if log.times is not None and len(log.times) == fit.samples else None
+    return replace(fit, notes=tuple(notes), suspicions=tuple(suspicions), times=times)
 
 
 def _folds(folds: int, count: int) -> list[Array]:
@@ -380,9 +379,7 @@ def _folds(folds: int, count: int) -> list[Array]:
     return [np.asarray(each) for each in np.array_split(np.arange(count), folds)] if folds else []
 
 
-def _validated(
-    data: Data, readings: Sensors, assumed: Prior, ways: Array, blocks: list[Array]
-) -> Array:
+def _validated(data: Data, readings: Sensors, assumed: Prior, blocks: list[Array]) -> Array:
     """Root mean squares (nv,) of what fits to all other blocks leave in each."""
     error = np.zeros(data.forces.shape)
     for block in blocks:
@@ -390,7 +387,7 @@ def _validated(
         others[block] = False
         if not others.any():
             raise ValueError("folds: all forces that are known lie in one block of time")
-        fit = fitted(replace(data, measured=others), readings, assumed, ways)
+        fit = fitted(replace(data, measured=others), readings, assumed)
         rows, force, _ = readings.at(fit.unknowns)
         error[block] = (rows @ fit.values - np.nan_to_num(force))[block]
     return data.rms(error) if blocks else np.full(data.forces.shape[1], np.nan)
@@ -405,135 +402,3 @@ def unit_of(model: Model, name: str) -> str:
     turning = {"armature": "kg m²", "damping": "N m s/rad", "friction": "N m"}
     sliding = {"armature": "kg", "damping": "N s/m", "friction": "N"}
     return (sliding if slides else turning)[kind]
-
-
-# ---- what may change -----------------------------------------------------------------------------
-
-
-def _free(
-    model: Model, names: tuple[str, ...], free: str | Iterable[str] | None
-) -> tuple[Array, Array]:
-    """Which parameters (p,) may change, and which of them were asked for by their own names."""
-    owners = [name.rpartition(".")[0] for name in names]
-    kinds = [name.rpartition(".")[2] for name in names]
-    asked = np.zeros(len(names), dtype=bool)
-    if free is None:
-        geared = {joint for coupling in model.couplings for joint, _ in coupling.terms}
-        held = [k == "armature" and o in geared for k, o in zip(kinds, owners, strict=True)]
-        return ~np.array(held, dtype=bool), asked
-    result = np.zeros(len(names), dtype=bool)
-    for word in as_names(free, "free"):
-        if word in INERTIAL or word in OF_JOINTS:
-            result |= [kind == word for kind in kinds]
-            continue
-        if word == "inertial":
-            result |= [kind in INERTIAL for kind in kinds]
-            continue
-        exact = [word in (name, owner) for name, owner in zip(names, owners, strict=True)]
-        here = exact if any(exact) else [fnmatchcase(name, word) for name in names]
-        if not any(here):
-            hint = did_you_mean(word, [*names, *owners, *INERTIAL, *OF_JOINTS, "inertial"])
-            raise UnknownNameError(f"free: no parameter, kind, body or joint '{word}'{hint}")
-        result |= here
-        asked |= [name == word for name in names]
-    return result, asked
-
-
-def _bodies(
-    model: Model, nominal: Array, changing: Array, asked: Array, notes: list[str]
-) -> list[Cone]:
-    """The cones of bodies that may change, which exist in ``nominal`` from here on.
-
-    What bodies without mass lack is held.
-    """
-    extents = [math.hypot(*map(float, node.offset)) for node in model.nodes]
-    length = POINT * (max(extents, default=0.0) or 1.0)
-    cones, raised, empty = [], [], []
-    for i, body in enumerate(model.bodies):
-        at = slice(BODY * i, BODY * (i + 1))
-        if not changing[at].any():
-            continue
-        physical = possible(nominal[at], length)
-        lacks = np.zeros(BODY, dtype=bool)
-        if physical[0] == 0.0:
-            lacks[: 4 if physical[4:].any() else BODY] = True
-        if (asked[at] & lacks).any():
-            what = "mass" if physical[4:].any() else "mass and no inertia"
-            raise ValueError(
-                f"'{body.name}' has no {what} to begin with; give it some by rm.with_parameters"
-            )
-        changing[at] = changing[at] & ~lacks
-        if lacks.all():
-            empty.append(body.name)
-            continue
-        if not np.array_equal(physical, nominal[at]):
-            raised.append(body.name)
-            nominal[at] = physical
-        if changing[at].any():
-            cones.append(Cone.of(BODY * i, physical))
-    if raised:
-        notes.append(
-            f"could not exist as the model has them (flat, or without extent), and were given some "
-            f"to begin with: {few(raised)}"
-        )
-    if empty:
-        notes.append(f"have neither mass nor inertia, and keep none: {few(empty)}")
-    return cones
-
-
-def _scalars(
-    names: tuple[str, ...], nominal: Array, changing: Array, data: Data, notes: list[str]
-) -> Array:
-    """The places of joints' parameters that may change, all positive in ``nominal`` from here on.
-
-    Held is what is zero and never felt.
-    """
-    level = data.levels(nominal)
-    places, idle = [], []
-    for i, name in enumerate(names):
-        if not changing[i] or name.rpartition(".")[2] not in OF_JOINTS:
-            continue
-        column = np.where(data.measured, data.rows[..., i] / level, 0.0)
-        felt = np.abs(column).max() > 0.0
-        if nominal[i] <= 0.0:
-            if not felt:
-                changing[i] = False
-                idle.append(name)
-                continue
-            size = np.where(column != 0.0, data.forces / level, 0.0)
-            force = np.linalg.norm(size) or math.sqrt(np.count_nonzero(column))
-            nominal[i] = UNKNOWN * force / np.linalg.norm(column)
-        places.append(i)
-    if idle:
-        notes.append(f"were never felt, and stay zero: {few(idle)}")
-    return np.array(places, dtype=int)
-
-
-def _ways(model: Model, nominal: Array, changing: Array, asked: Array, balanced: bool) -> Array:
-    """The directions (p, f) in which parameters may change."""
-    columns: list[Array] = []
-    unit = np.eye(len(nominal))
-    tied: set[int] = set()
-    for i, node in enumerate(model.nodes if balanced else ()):
-        at = slice(BODY * i, BODY * (i + 1))
-        places = np.flatnonzero(changing[at])
-        if not (node.axisymmetric and isinstance(node.joint, Revolute)) or asked[at].any():
-            continue
-        axis = np.array([float(row[node.joint.k]) for row in node.axes])
-        along = np.outer(axis, axis)
-        across = np.eye(3) - along
-        upper = np.triu_indices(3)
-        combinations = np.zeros((4, BODY))
-        combinations[0, 0] = 1.0
-        combinations[1, 1:4] = axis
-        combinations[2, 4:], combinations[3, 4:] = along[upper], across[upper]
-        combinations = combinations[
-            [np.all(np.isin(np.flatnonzero(row), places)) for row in combinations]
-        ]
-        for row in combinations:
-            column = np.zeros(len(nominal))
-            column[at] = row
-            columns.append(column)
-        tied.update(range(at.start, at.stop))
-    columns += [unit[i] for i in np.flatnonzero(changing) if i not in tied]
-    return np.array(columns).reshape(-1, len(nominal)).T

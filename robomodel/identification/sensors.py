@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +31,9 @@ from robomodel.model.joints import Array
 from robomodel.model.model import Model
 from robomodel.model.parameters import parameters, with_parameters
 from robomodel.scalars import stack, unstack
+
+if TYPE_CHECKING:
+    from robomodel.identification.logs import Log
 
 TYPED = 1e-3  # of loops and quaternions: how far measured positions may leave them open
 ZERO = (0.1, 0.01)  # rad, m: an encoder's zero is taken to deviate so; behind a gear so much more
@@ -243,53 +247,45 @@ def _divided(matrix: Array, right: Array) -> Array:
 
 def sensors(
     model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike | None,
-    tau: ArrayLike | None,
+    log: Log,
     *,
-    currents: ArrayLike | None = None,
     constants: float | str | Mapping[str, float] | ArrayLike | None = None,
-    encoders: Iterable[str] | None = None,
-    f_ext: Wrenches | None = None,
     offsets: bool | str | Iterable[str] = False,
     ratios: bool | str | Iterable[str] = False,
     step: float | None = None,
     cutoff: float = 5.0,
 ) -> Sensors:
     """What was measured, checked. Arguments and errors as of :func:`robomodel.identify`."""
-    if a is not None and step is not None:
-        raise ValueError("step is for motions without accelerations (a=None)")
-    if a is None and step is None:
-        raise ValueError("without accelerations (a=None) step is needed: seconds per sample")
-    if (tau is None) == (currents is None):
+    if (log.a is None) == (step is None):
+        raise ValueError(
+            "without accelerations (a=None) step is needed: seconds per sample"
+            if step is None
+            else "step is for motions without accelerations (a=None)"
+        )
+    if (log.tau is None) == (log.currents is None):
         raise ValueError("forces are needed, either as tau or as currents")
-    efforts = tau if currents is None else currents
-    assert efforts is not None
-    names = None if encoders is None else as_names(encoders, "encoders")
+    names = None if log.encoders is None else as_names(log.encoders, "encoders")
     nq, nv = (model.nq, model.nv) if names is None else _sizes(model, names)
-    place, rate = as_array(q, nq, "q", "nq"), as_array(v, nv, "v", "nv")
+    place, rate = as_array(log.q, nq, "q", "nq"), as_array(log.v, nv, "v", "nv")
     labels = model.dof_names if names is None else tuple(str(n) for n in range(nv))
     arrays = {"q": place, "v": rate}
     pull = None
-    if a is not None:
-        pull = arrays["a"] = as_array(a, nv, "a", "nv")
+    if log.a is not None:
+        pull = arrays["a"] = as_array(log.a, nv, "a", "nv")
         check_finite(pull, "a", labels)
-    unknowns = [
-        *_offsets(model, names, offsets),
-        *(
-            CalibrationParameter("ratio", name, RATIO, k)
-            for name, k in _ratios(model, ratios).items()
-        ),
+    unknowns = _offsets(model, names, offsets)
+    unknowns += [
+        CalibrationParameter("ratio", name, RATIO, k) for name, k in _ratios(model, ratios).items()
     ]
-    if currents is None:
-        drive = arrays["tau"] = as_array(efforts, model.nv, "tau", "nv")
+    torque_constants = None
+    if log.tau is not None:
+        drive = arrays["tau"] = as_array(log.tau, model.nv, "tau", "nv")
         check_finite(np.where(np.isnan(drive), 0.0, drive), "tau", model.dof_names)
         if constants is not None:
             raise ValueError("constants are for currents; tau is in forces' units already")
-        torque_constants = None
     else:
-        drive = arrays["currents"] = as_array(efforts, len(model.actuators), "currents", "nu")
+        currents = cast(Array, log.currents)
+        drive = arrays["currents"] = as_array(currents, len(model.actuators), "currents", "nu")
         driven = tuple(each.name for each in model.actuators)
         check_finite(np.where(np.isnan(drive), 0.0, drive), "currents", driven)
         torque_constants, more = _constants(model, constants)
@@ -297,11 +293,11 @@ def sensors(
     batch = common_batch(**arrays)
     if 0 in batch:
         raise ValueError("no samples: q, v and tau are empty")
-    for link in f_ext or {}:
+    for link in log.f_ext:
         model.frame(link)
     readings = Sensors(
         model, np.broadcast_to(place, (*batch, nq)), rate, pull, drive, torque_constants,
-        dict(f_ext or {}), None if names is None else tuple(names), step, cutoff, tuple(unknowns),
+        log.f_ext, None if names is None else tuple(names), step, cutoff, tuple(unknowns),
     )  # fmt: skip
     if names is None:
         model.check(place, rate, tolerance=TYPED)
@@ -312,7 +308,7 @@ def sensors(
         g = model.constraint_jacobian(readings.closed)[..., rows, :]
         if np.linalg.matrix_rank(g.reshape(-1, nv, nv), tol=1e-9).min() < nv:
             raise ValueError("encoders: there they do not tell how all coordinates move")
-    return readings
+    return _guessed(readings)
 
 
 def _sizes(model: Model, names: Sequence[str]) -> tuple[int, int]:
@@ -424,7 +420,7 @@ def _constants(
     return result, unknowns
 
 
-def guessed(readings: Sensors, values: Array) -> Sensors:
+def _guessed(readings: Sensors) -> Sensors:
     """Torque constants of which nothing is known begin where the model's forces fit best."""
     if readings.constants is None or not np.isnan(readings.constants).any():
         return readings
@@ -434,7 +430,7 @@ def guessed(readings: Sensors, values: Array) -> Sensors:
     parts = trial._parts(readings.model, np.broadcast_to(trial.closed, (
         *np.broadcast_shapes(trial.closed.shape[:-1], trial.drive.shape[:-1]), readings.model.nq
     )))  # fmt: skip
-    needed = rows @ values - parts[..., ~lost].sum(axis=-1)
+    needed = rows @ parameters(readings.model).values - parts[..., ~lost].sum(axis=-1)
     inside = np.any(parts[..., lost] != 0.0, axis=(0, 2))
     columns = parts[:, inside][..., lost].reshape(-1, int(lost.sum()))
     right = needed[:, inside].reshape(-1)
