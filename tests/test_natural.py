@@ -18,6 +18,10 @@ from test_armature import armed
 from texts import coupling, four_bar, joint, link, loop, robot
 
 import robomodel as rm
+from robomodel.estimation.factors import Reading
+from robomodel.estimation.graph import Graph
+from robomodel.estimation.solve import solve
+from robomodel.estimation.spaces import Vectors
 from robomodel.model import build
 from robomodel.papers.natural_coordinates import (
     Angle,
@@ -31,7 +35,10 @@ from robomodel.papers.natural_coordinates import (
     Slider,
     Travel,
     body_mass_matrix,
+    branches,
+    compare_branches,
     natural,
+    planar,
 )
 
 Array = NDArray[np.float64]
@@ -240,6 +247,44 @@ def test_the_papers_four_bar() -> None:
             near(found, np.stack(wanted))
     # and any coordinate that moves will do for independent
     near(plain.independent_accelerations(START, rates[:, :4], couple, ("P1.y",)), qdd[:, 1:2])
+
+
+def test_data_tell_the_branch() -> None:
+    """Evidences beside dense linear algebra, with a null space by SVD; mirrored branches alike."""
+    of = paper((Angle("theta", ("A", "P1"), 1.0),))
+    q = of.close(np.array([1.0, 0.0, 1.0, 2.0, 0.0]), held=("theta",))
+    both = branches(of, q, ("theta",))
+    assert len(both) == 2
+    near(both[0], q)
+    near(both[1], q * [1, 1, 1, -1, 1])  # the crank lies along the ground
+    graph = Graph({"q": Vectors(5)}, 1).add(planar.PositionConstraints(of), 0.0)
+    graph = graph.add(Reading("q", (4,), 5), 0.02, data=[0.0])
+    starts = [{"q": x[np.newaxis]} for x in both]
+    near(compare_branches(graph, starts).probabilities, np.array([0.5, 0.5]))
+    near(compare_branches(graph, starts, prior=[1, 3]).probabilities, np.array([0.25, 0.75]))
+    graph = graph.add(planar.PlanarMarker(of, "P2"), [2.0, 3.0], data=[2.6, 1.4])
+    estimate = compare_branches(graph, starts)
+    logs = []
+    for solution in estimate.solutions:
+        at = solution["q"]
+        conditions = of.jacobian(at)[0]
+        blocks = [np.eye(5)[4:] / 0.02, of.point_jacobian("P2") / [[2.0], [3.0]]]
+        errors = [at[0, 4:] / 0.02, (of.point("P2", at)[0] - [2.6, 1.4]) / [2.0, 3.0]]
+        free = np.linalg.svd(conditions)[2][4:].T
+        half = np.concatenate(blocks) @ free
+        logs.append(-0.5 * float(np.sum(np.concatenate(errors) ** 2))
+                    - 0.5 * np.linalg.slogdet(conditions @ conditions.T)[1]
+                    - 0.5 * np.linalg.slogdet(half.T @ half)[1])  # fmt: skip
+        assert solution.log_evidence == pytest.approx(logs[-1], abs=1e-10)
+    ratio = math.exp(logs[1] - logs[0])
+    near(estimate.probabilities, np.array([1, ratio]) / (1 + ratio))
+    assert 0.1 < ratio < 0.9
+    assert estimate.best is estimate.solutions[0]
+    twice = graph.add(planar.PositionConstraints(of), 0.0)
+    with pytest.raises(ValueError, match="repeat each other"):
+        _ = solve(twice, starts[0]).log_evidence
+    with pytest.raises(ValueError, match="hold every freedom"):
+        branches(of, q, ())
 
 
 def test_both_branches_close() -> None:

@@ -7,6 +7,11 @@ constraints (section 2 and appendix III), :func:`natural` converts any planar ro
 Priors, integrators and solvers are those of :mod:`robomodel.estimation`.
 """
 
+from robomodel.papers.natural_coordinates.branches import (
+    BranchEstimate,
+    branches,
+    compare_branches,
+)
 from robomodel.papers.natural_coordinates.constraints import (
     Angle,
     Coincide,
@@ -40,6 +45,7 @@ __all__ = [
     "AccelerationConstraints",
     "Angle",
     "Body",
+    "BranchEstimate",
     "Coincide",
     "Constraint",
     "Distance",
@@ -57,6 +63,8 @@ __all__ = [
     "VelocityConstraints",
     "bayes_tree",
     "body_mass_matrix",
+    "branches",
+    "compare_branches",
     "factor_graph",
     "forward",
     "forward_independent",

@@ -310,6 +310,15 @@ class Conditions:
             )
         return values
 
+    def angles_hold(self, q: Array) -> bool:
+        """Whether angles at q (n,) hold by cosine and sine, of which each row has only one.
+
+        The mirror image of a direction keeps one of the two.
+        """
+        x, forms = _extended(q), np.stack([self._forms[self._angles], self._sines])
+        both = np.einsum("i,fkij,j->fk", x, forms, x) + np.stack(self._wave(q, 0))
+        return bool(np.all(np.abs(both) < self._waves[0]))
+
     def jacobian(self, q: Array) -> Array:
         """Φ_q (..., m, n)."""
         result = self._by_form(_extended(q), q)
