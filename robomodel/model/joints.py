@@ -5,8 +5,8 @@ A body's *internal* axes are chosen so that its joint moves along or about a coo
 Then every joint's motion subspace S is constant and made of zeros and ones: Ṡ = 0, and the velocity
 products of the recursions need no joint-specific terms (only the screw has a pitch in S).
 
-Configuration-space arithmetic is over scalars (``moved``, ``displacement``) and on NumPy arrays
-with leading batch axes (``integrate``, ``difference``): vectors for the one-axis joints, SO(3) and
+Configuration-space arithmetic is over scalars (``moved``, ``displacement``), on NumPy arrays with
+leading batch axes (``integrate``, ``difference``) too: vectors for the one-axis joints, SO(3) and
 SE(3) for the others (as Pinocchio, Sophus). Exponentials and logarithms are straight-line programs:
 factors that are 0/0 at rest are series there, chosen between without branching. Quaternions are x,
 y, z, w.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,39 +57,49 @@ Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 
-class JointModel(Protocol):
-    """What the recursions and the configuration space need to know of a joint."""
+class JointModel(ABC):
+    """What the recursions and the configuration space need to know of a joint.
+
+    ``nq`` and ``nv`` are the numbers of its positions and velocities.
+    """
+
+    __slots__ = ()
+
+    nq = 1
+    nv = 1
 
     @property
-    def nq(self) -> int:
-        """Number of position coordinates."""
-
-    @property
-    def nv(self) -> int:
-        """Number of velocity coordinates."""
-
-    @property
+    @abstractmethod
     def subspace(self) -> tuple[Motion, ...]:
         """S: nv constant motions of the child, in its own axes."""
 
+    @abstractmethod
     def placement(self, q: Vector) -> tuple[tuple[Rotation, ...], Vec]:
         """Rotation and displacement of the child in the joint's frame on the parent."""
 
+    @abstractmethod
     def rates(self, q: Vector, v: Vector) -> list[Scalar]:
         """q̇ at velocity v."""
 
+    @abstractmethod
     def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
         """q moved along the constant velocity dv for unit time."""
 
     def integrate(self, q: Array, dv: Array) -> Array:
         """The same of arrays with leading batch axes."""
+        entries = self.moved(list(np.moveaxis(q, -1, 0)), list(np.moveaxis(dv, -1, 0)))
+        return np.stack(np.broadcast_arrays(*entries), axis=-1)
 
+    @abstractmethod
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """The dv that leads from q0 to q1."""
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """The same of arrays with leading batch axes."""
+        entries = self.displacement(list(np.moveaxis(q0, -1, 0)), list(np.moveaxis(q1, -1, 0)))
+        return np.stack(np.broadcast_arrays(*entries), axis=-1)
 
+    @abstractmethod
     def neutral(self) -> tuple[float, ...]:
         """The position zero."""
 
@@ -102,13 +112,10 @@ def _linear(k: int) -> Motion:
     return Motion(ZERO, UNIT[k])
 
 
-class _VectorSpace:
+class _VectorSpace(JointModel):
     """Positions that are a vector whose derivative is the velocity."""
 
     __slots__ = ()
-
-    nq = 1
-    nv = 1
 
     def rates(self, q: Vector, v: Vector) -> list[Scalar]:
         """The velocity itself."""
@@ -118,21 +125,13 @@ class _VectorSpace:
         """q + dv."""
         return added(q, dv)
 
-    def integrate(self, q: Array, dv: Array) -> Array:
-        """q + dv."""
-        return q + dv
-
     def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
         """q1 - q0."""
         return subtracted(q1, q0)
 
-    def difference(self, q0: Array, q1: Array) -> Array:
-        """q1 - q0."""
-        return q1 - q0
-
     def neutral(self) -> tuple[float, ...]:
         """Zero."""
-        return (0.0,)
+        return (0.0,) * self.nq
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,32 +183,8 @@ class Screw(_VectorSpace):
         return (about_axis(self.k, q[0]),), scale(q[0], scale(self.pitch, UNIT[self.k]))
 
 
-class _Group(ABC):
-    """Positions that are a group whose tangent is the velocity, in the child's axes."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def moved(self, q: Vector, dv: Vector) -> list[Scalar]:
-        """q moved along the constant velocity dv for unit time."""
-
-    def integrate(self, q: Array, dv: Array) -> Array:
-        """The same of arrays with leading batch axes."""
-        entries = self.moved(list(np.moveaxis(q, -1, 0)), list(np.moveaxis(dv, -1, 0)))
-        return np.stack(np.broadcast_arrays(*entries), axis=-1)
-
-    @abstractmethod
-    def displacement(self, q0: Vector, q1: Vector) -> list[Scalar]:
-        """The dv that leads from q0 to q1."""
-
-    def difference(self, q0: Array, q1: Array) -> Array:
-        """The same of arrays with leading batch axes."""
-        entries = self.displacement(list(np.moveaxis(q0, -1, 0)), list(np.moveaxis(q1, -1, 0)))
-        return np.stack(np.broadcast_arrays(*entries), axis=-1)
-
-
 @dataclass(frozen=True, slots=True)
-class Planar(_Group):
+class Planar(JointModel):
     """Motion in the plane normal to axis k: q = [x, y, θ], v = [vx, vy, ω] in the child's axes.
 
     x and y are along the axes that follow k cyclically. The positions are a plane and an angle
@@ -277,7 +252,7 @@ class Planar(_Group):
 
 
 @dataclass(frozen=True, slots=True)
-class Spherical(_Group):
+class Spherical(JointModel):
     """A ball joint: q = quaternion x y z w, v = angular velocity in the child's axes."""
 
     nq = 4
@@ -310,7 +285,7 @@ class Spherical(_Group):
 
 
 @dataclass(frozen=True, slots=True)
-class Floating(_Group):
+class Floating(JointModel):
     """Six degrees of freedom: q = [x y z | qx qy qz qw], v = [angular | linear] in its own axes."""
 
     nq = 7
