@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -41,17 +41,7 @@ ROUNDING = 0.02  # of the cluster's size: a gap that may be put down to rounding
 NEARLY_CLOSED = 0.01  # of the cluster's size: a start as near to closing says where to close
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """Closed configurations, the conditions' Jacobians there in comparable units, their ranks."""
-
-    q: Array
-    jacobian: Array
-    ranks: Array
-    gap: float
-
-
-def sample(problem: ClusterProblem) -> Samples:
+def sample(problem: ClusterProblem) -> ClosedConfigurations:
     """Closed configurations: near the start, and anywhere."""
     geometry = problem.geometry
     rng = np.random.default_rng(20240607)
@@ -81,13 +71,10 @@ def sample(problem: ClusterProblem) -> Samples:
     q = q[gaps <= enough]
     if not len(q):
         raise _not_closing(problem, best, smallest, exact)
-    jacobian = problem.conditions(q)[1]
-    singular = np.linalg.svd(jacobian, compute_uv=False)
-    ranks = np.sum(singular > problem.tolerance.rank * singular[:, :1], axis=1)
-    return Samples(q, jacobian, ranks, smallest)
+    return ClosedConfigurations(problem, q, smallest)
 
 
-def explore(problem: ClusterProblem) -> tuple[Samples, ClosedConfigurations]:
+def explore(problem: ClusterProblem) -> ClosedConfigurations:
     """Closed configurations and motions, found once for clusters that differ in names only."""
     geometry = problem.geometry
     nameless = Geometry(
@@ -109,14 +96,8 @@ def _explored_once(
     columns: tuple[Column, ...],
     start: tuple[float, ...],
     tolerance: ClosureTolerance,
-) -> tuple[Samples, ClosedConfigurations]:
-    problem = ClusterProblem("", geometry, columns, (NOWHERE,), (), np.array(start), tolerance)
-    samples = sample(problem)
-    rank = int(np.max(samples.ranks))
-    generic = samples.ranks == rank
-    _, _, right = np.linalg.svd(samples.jacobian[generic])
-    null = np.swapaxes(right[:, rank:, :], 1, 2)  # (samples, n, mobility), orthonormal
-    return samples, ClosedConfigurations(problem, rank, samples.q[generic], null)
+) -> ClosedConfigurations:
+    return sample(ClusterProblem("", geometry, columns, (NOWHERE,), (), np.array(start), tolerance))
 
 
 def _not_closing(
@@ -145,11 +126,25 @@ def tolerance_advice(off: float, scale: float = 1.0) -> str:
 
 
 class ClosedConfigurations:
-    """Closed configurations and their motions: anywhere, and around the one the file closes in."""
+    """Closed configurations and their motions: anywhere, and around the one the file closes in.
 
-    def __init__(self, problem: ClusterProblem, rank: int, samples: Array, null: Array) -> None:
-        self.problem, self.rank = problem, rank
-        self.samples, self.null = samples, null
+    ``samples`` are those anywhere at which the conditions have their generic ``rank``, with
+    their Jacobians and singular values in comparable units; ``null`` (samples, columns, mobility)
+    are orthonormal motions. ``gap``: how nearly the loops close.
+    """
+
+    def __init__(self, problem: ClusterProblem, q: Array, gap: float) -> None:
+        self.problem, self.gap = problem, gap
+        jacobian = problem.conditions(q)[1]
+        singular, ranks, right = decomposed(problem, jacobian)
+        self.rank = int(np.max(ranks))
+        generic = ranks == self.rank
+        self.samples, self.jacobian, self.singular = (
+            q[generic],
+            jacobian[generic],
+            singular[generic],
+        )
+        self.null = np.swapaxes(right[generic, self.rank :], 1, 2)
 
     @cached_property
     def closed(self) -> Array:
@@ -167,10 +162,9 @@ class ClosedConfigurations:
         if float(gap[0]) <= largest and not bool(geometry.flipped(q)[0]):
             if float(geometry.gap(problem.start)) <= NEARLY_CLOSED * problem.scale:
                 return q
-            _, singular, right = np.linalg.svd(problem.conditions(q)[1])
-            moves = int(np.sum(singular > rank * singular[:, :1]))
+            _, (first,), right = decomposed(problem, problem.conditions(q)[1])
             candidates = np.concatenate([q, candidates])
-            moving = np.concatenate([_moving(np.swapaxes(right[:, moves:], 1, 2)), moving])
+            moving = np.concatenate([_moving(np.swapaxes(right[:, first:], 1, 2)), moving])
         return _most_mobile(problem, candidates, moving)
 
     @cached_property
@@ -189,6 +183,12 @@ class ClosedConfigurations:
                 start = _most_mobile(problem, reached[inside], moving[inside])
                 q, null = configurations_around(problem, start[0], self.rank)
         return (q, null) if len(q) else (samples, self.null)
+
+
+def decomposed(problem: ClusterProblem, jacobian: Array) -> tuple[Array, Array, Array]:
+    """Singular values, ranks and right singular vectors of the conditions' Jacobians."""
+    _, singular, right = np.linalg.svd(jacobian)
+    return singular, np.sum(singular > problem.tolerance.rank * singular[:, :1], axis=1), right
 
 
 def _most_mobile(problem: ClusterProblem, q: Array, moving: Array) -> Array:
@@ -295,8 +295,7 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
     first one is ``at`` itself, if it is not.
     """
     geometry, unit = problem.geometry, problem.unit
-    _, singular, right = np.linalg.svd(problem.conditions(at[None])[1])
-    own_rank = int(np.sum(singular > problem.tolerance.rank * singular[:, :1]))
+    _, (own_rank,), right = decomposed(problem, problem.conditions(at[None])[1])
     free = right[0, own_rank:]
     ahead = _directions(free.T @ free)
     count = WALKERS // (len(ahead) * max(1, (geometry.nv - rank) // 3) + 1)
@@ -319,8 +318,8 @@ def configurations_around(problem: ClusterProblem, at: Array, rank: int) -> tupl
         good &= ~outside_limits(problem, q, at)
         if not np.any(good):
             break
-        _, singular, right = np.linalg.svd(scaled[good])
-        generic = np.sum(singular > problem.tolerance.rank * singular[:, :1], axis=1) == rank
+        _, ranks, right = decomposed(problem, scaled[good])
+        generic = ranks == rank
         q, ahead = q[good][generic], ahead[good][generic]
         null = np.swapaxes(right[generic, rank:], 1, 2)
         found_q.append(q)

@@ -51,7 +51,7 @@ from robomodel.model.mobility.problem import (
 def mobility_of(problem: ClusterProblem) -> int:
     """In how many ways a cluster may move; DescriptionError where its loops do not close."""
     reduced = ReducedProblem.of(problem).problem
-    return len(reduced.columns) - int(np.max(sample(reduced).ranks))
+    return len(reduced.columns) - sample(reduced).rank
 
 
 def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
@@ -59,12 +59,11 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
     reduced = ReducedProblem.of(whole)
     problem = reduced.problem
     geometry, n = problem.geometry, len(problem.columns)
-    samples, explored = explore(problem)
-    rank = explored.rank
-    q, jacobian = explored.samples, samples.jacobian[samples.ranks == rank]
+    explored = explore(problem)
+    rank, q, jacobian = explored.rank, explored.samples, explored.jacobian
     mobility = n - rank
     nearest = q[int(np.argmin(distances_from_start(problem, q)))]
-    singular = np.linalg.svd(jacobian, compute_uv=False)
+    singular = explored.singular
     weakest = float(np.max(singular[:, -1] / np.maximum(singular[:, 0], 1e-300)))
     advice = tolerance_advice(weakest) if not mobility else ""
     check_counts(whole, mobility, len(whole.columns) - mobility, reduced.positions(nearest), advice)
@@ -73,12 +72,12 @@ def analyse_loops(whole: ClusterProblem) -> ClusterSolution:
     dropped = singular[:, rank:] / np.maximum(singular[:, :1], 1e-300)
     off = float(np.max(dropped, initial=0.0))
     nearly = (
-        f"closes only nearly (conditions {condition_names(problem)}: gap {samples.gap:.2g}, axes "
+        f"closes only nearly (conditions {condition_names(problem)}: gap {explored.gap:.2g}, axes "
         f"off by {off:.2g}"
     )
-    if samples.gap > CLOSED:
-        nearly += "; " + at_most(describe_gaps(problem, nearest, 0.5 * samples.gap))
-    exact = samples.gap <= CLOSED and off <= 1e-9
+    if explored.gap > CLOSED:
+        nearly += "; " + at_most(describe_gaps(problem, nearest, 0.5 * explored.gap))
+    exact = explored.gap <= CLOSED and off <= 1e-9
     if not exact and not problem.tolerance.stated:
         suspicions.append(
             (
