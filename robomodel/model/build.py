@@ -18,7 +18,6 @@ from robomodel.errors import DescriptionError, Issue, warn_at, warn_of_all
 from robomodel.model import graph
 from robomodel.model.actuators import find_actuators
 from robomodel.model.closure import Geometry, Linear
-from robomodel.model.constraints.explicit import Constraint, Unconstrained
 from robomodel.model.constraints.loops import OUTSIDE, Link
 from robomodel.model.constraints.tree import (
     TreeConstraint,
@@ -27,6 +26,7 @@ from robomodel.model.constraints.tree import (
     loop_rows,
     unit,
 )
+from robomodel.model.constraints.velocities import Constraint, Unconstrained
 from robomodel.model.elements import Body, Cluster, Coupling, Frame, Joint, Loop, Node
 from robomodel.model.graph import WORLD, Tree
 from robomodel.model.joints import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from robomodel.description import Rows3, Vec3
 from robomodel.errors import few
 from robomodel.model.closure import Geometry
-from robomodel.model.constraints.explicit import Constraint
 from robomodel.model.constraints.loops import Link
+from robomodel.model.constraints.velocities import Constraint
 from robomodel.spatial import RigidInertia, Transform
 
 

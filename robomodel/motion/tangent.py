@@ -28,8 +28,8 @@ from robomodel.dynamics.kinematics.state import Configuration
 from robomodel.model.configurations.coordinates import joint_slices, units_of
 from robomodel.model.configurations.functions import coupled, couplings, normalized, stepped
 from robomodel.model.constraints import LoopConstraint, evaluate_loops
-from robomodel.model.constraints.explicit import Conditions
 from robomodel.model.constraints.loops import Perpendicular
+from robomodel.model.constraints.velocities import Conditions
 from robomodel.model.derived import cached_on_model
 from robomodel.model.elements import Cluster
 from robomodel.model.joints import Array, Floating, JointModel, Planar, Spherical

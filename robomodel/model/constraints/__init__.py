@@ -1,13 +1,17 @@
 """Constraints inside a cluster: what loops and couplings say of its joints, and G, g from them.
 
 Bodies as constraints see them (``links``), a loop joint's conditions (``rows``) and their
-derivatives (``evaluation``), constraints with a constant G (``explicit``) and those of loops
-(``implicit``); and which of them a description asks for (``tree``, ``loop_joints``).
+derivatives (``loops``), what follows of them for G and g (``velocities``); and which of them a
+description asks for (``tree``).
 """
 
-from robomodel.model.constraints.explicit import LinearConstraint, Unconstrained
-from robomodel.model.constraints.implicit import LoopConstraint, Rows
 from robomodel.model.constraints.loops import Anchor, Coincident, Link, LoopJoint, evaluate_loops
+from robomodel.model.constraints.velocities import (
+    LinearConstraint,
+    LoopConstraint,
+    Rows,
+    Unconstrained,
+)
 
 __all__ = [
     "Anchor",

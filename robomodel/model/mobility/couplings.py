@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robomodel.errors import DescriptionError, few
-from robomodel.model.constraints.explicit import LinearConstraint
+from robomodel.model.constraints.velocities import LinearConstraint
 from robomodel.model.joints import Array
 from robomodel.model.mobility.problem import (
     ClusterProblem,

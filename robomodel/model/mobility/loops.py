@@ -17,9 +17,9 @@ import numpy as np
 from robomodel.description import Loop, Vec3
 from robomodel.errors import DescriptionError, Source, few
 from robomodel.model.closure import CLOSED, Geometry, close
-from robomodel.model.constraints.implicit import Block, LoopConstraint
 from robomodel.model.constraints.loops import OUTSIDE, Anchor, Link
 from robomodel.model.constraints.tree import loop_frame
+from robomodel.model.constraints.velocities import Block, LoopConstraint
 from robomodel.model.joints import Array, Mask
 from robomodel.model.mobility.couplings import eliminate
 from robomodel.model.mobility.exploration import (

@@ -10,8 +10,8 @@ import numpy as np
 
 from robomodel.errors import DescriptionError, Source, few
 from robomodel.model.closure import CLOSED, Geometry
-from robomodel.model.constraints.explicit import Constraint
 from robomodel.model.constraints.loops import Perpendicular
+from robomodel.model.constraints.velocities import Constraint
 from robomodel.model.joints import Array
 
 
