@@ -148,9 +148,8 @@ class TracedFunction:
         compiled = self._compiled
         if compiled is None:
             return self.on_arrays
-        if self.iteration is not None:
-            return _Quiet(compiled)
-        return Results(compiled, self.name, tuple(self.arguments), self.shapes, quiet=True)
+        shapes = self.shapes if self.iteration is None else ((self.size,),)
+        return Results(compiled, self.name, tuple(self.arguments), shapes, quiet=True)
 
     @cached_property
     def _compiled(self) -> Compiled | None:
@@ -239,18 +238,32 @@ class TracedFunction:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Quiet:
-    """A ufunc that warns of nothing."""
+class _CompiledFunction:
+    """A traced function compiled for a type of numbers, on a processor or a card."""
 
-    compiled: Compiled
+    def __init__(self, function: TracedFunction, dtype: Dtype = "float64") -> None:
+        self.function = function
+        self.dtype = dtype
+        self.sizes = function.arguments
+        self.shapes = function.shapes
+        self.size = function.size
+        self.backward_error: float | None = None  # measured where pivots are not the recursion's
 
-    def __call__(self, *arguments: Array) -> Any:
-        with np.errstate(all="ignore"):
-            return self.compiled.ufunc(*arguments)
+    @property
+    def model(self) -> Any:
+        """The robot."""
+        return self.function.owner
+
+    @property
+    def program(self) -> Program:
+        """What is compiled; traced when asked for: code from the cache needs no trace."""
+        return self.function.program
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.function.title}: {self.program.flops} flops>"
 
 
-class Kernel:
+class Kernel(_CompiledFunction):
     """A compiled function: call it on arrays with the function's arguments.
 
     Arguments broadcast over leading batch axes like any NumPy ufunc's; nothing but their last axis
@@ -269,11 +282,7 @@ class Kernel:
     """
 
     def __init__(self, function: TracedFunction, dtype: Dtype = "float64") -> None:
-        self.function = function
-        self.dtype = dtype
-        self.sizes = function.arguments
-        self.shapes = function.shapes
-        self.size = function.size
+        super().__init__(function, dtype)
         if not self.size:
             raise ValueError(f"{function.title} has no numbers that a kernel could give")
         if empty := [name for name, size in self.sizes.items() if not size]:
@@ -281,17 +290,6 @@ class Kernel:
         compiled = function.compiled(dtype)
         self.ufunc: Callable[..., Array] = compiled.ufunc
         self._results = Results(compiled, function.name, tuple(self.sizes), self.shapes)
-        self.backward_error: float | None = None  # measured where pivots are not the recursion's
-
-    @property
-    def model(self) -> Any:
-        """The robot."""
-        return self.function.owner
-
-    @property
-    def program(self) -> Program:
-        """What is compiled; traced when asked for: code from the cache needs no trace."""
-        return self.function.program
 
     @property
     def fast(self) -> Callable[..., Any]:
@@ -300,9 +298,6 @@ class Kernel:
 
     def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[object, ...]]:
         return TracedFunction.kernel, (self.function, self.dtype)
-
-    def __repr__(self) -> str:
-        return f"<Kernel {self.function.title}: {self.program.flops} flops>"
 
     def __call__(self, *arguments: ArrayLike, out: Array | None = None, threads: int = 1) -> Any:
         """The result (..., *shape), or a tuple of them where the function has several.
@@ -418,7 +413,7 @@ def _flattened(out: Array, shapes: Sequence[Shape]) -> Array:
     return view
 
 
-class CudaKernel:
+class CudaKernel(_CompiledFunction):
     """A function for NVIDIA's cards, a state in each thread: call it on arrays that lie on one.
 
     Arguments (..., n) are arrays with ``__cuda_array_interface__`` or DLPack (CuPy's, PyTorch's),
@@ -427,41 +422,19 @@ class CudaKernel:
     several threads.
 
     Attributes:
-        function: What is compiled.
-        dtype: "float64" or "float32".
-        sizes: Length of each argument's last axis, by name.
-        shapes: Shape of each result, without batch axes.
-        backward_error: As of :class:`Kernel`.
-        ptx: The code as text, with one entry; it needs neither card nor driver.
+        ptx: The code as text, with one entry; it needs neither card nor driver. Others are those of
+            :class:`Kernel`.
     """
 
     def __init__(self, function: TracedFunction, dtype: Dtype = "float64") -> None:
-        self.function = function
-        self.dtype = dtype
-        self.sizes = function.arguments
-        self.shapes = function.shapes
-        self.size = function.size
+        super().__init__(function, dtype)
         from robomodel.kernels import cuda  # needs the driver's interface
 
         self.ptx = function.ptx(dtype)
         self._compiled = cuda.Compiled(self.ptx, f"{function.name}_{dtype}", self.sizes, dtype)
-        self.backward_error: float | None = None
-
-    @property
-    def model(self) -> Any:
-        """The robot."""
-        return self.function.owner
-
-    @property
-    def program(self) -> Program:
-        """What is compiled."""
-        return self.function.program
 
     def __reduce__(self) -> tuple[Callable[..., CudaKernel], tuple[object, ...]]:
         return TracedFunction.cuda, (self.function, self.dtype)
-
-    def __repr__(self) -> str:
-        return f"<CudaKernel {self.function.title}: {self.program.flops} flops>"
 
     def __call__(self, *arguments: Any, out: Any = None, stream: Any = None) -> Any:
         """The result (..., *shape), or a tuple of them where the function has several.

@@ -1,8 +1,7 @@
 """Constraints inside a cluster: what loops and couplings say of its joints, and G, g from them.
 
-Bodies as constraints see them (``links``), a loop joint's conditions (``rows``) and their
-derivatives (``loops``), what follows of them for G and g (``velocities``); and which of them a
-description asks for (``tree``).
+Bodies as constraints see them, a loop joint's conditions and their derivatives (``loops``), what
+follows of them for G and g (``velocities``); and which of them a description asks for (``tree``).
 """
 
 from robomodel.model.constraints.loops import Anchor, Coincident, Link, LoopJoint, evaluate_loops
