@@ -48,6 +48,7 @@ def test_attributes(name: str) -> None:
     text = inspect.getdoc(kind) or ""
     given = re.findall(r"^    (\w+): \S", dict(SECTION.findall(text))["Attributes"], re.MULTILINE)
     fields = [field for field in getattr(kind, "__annotations__", {}) if field[0] != "_"]
-    set_later = re.findall(r"self\.(\w+)", inspect.getsource(kind))
+    classes = [base for base in kind.__mro__ if base.__module__.startswith("robomodel")]
+    set_later = re.findall(r"self\.(\w+)", "".join(map(inspect.getsource, classes)))
     assert given == fields or (not fields and {*given} <= {*dir(kind), *set_later})
     assert not RAW.search(text)
